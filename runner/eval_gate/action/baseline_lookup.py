@@ -7,7 +7,7 @@ result must not hide what passed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -18,6 +18,7 @@ from eval_gate.action.relay import build_relayed_base_error, set_result_base
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import BackgroundWork, StepLog
 from eval_gate.action.step_plan import BaselineChoice, BaselineKind
+from eval_gate.action.workflow_gates import find_gates_beside
 from eval_gate.config.settings import RecordingMode, RunConfig
 from eval_gate.gate.case_matching import has_no_shared_case
 from eval_gate.github.artifacts.artifact_search import BaselineSearch, find_distrust_reason, list_run_artifacts
@@ -34,7 +35,7 @@ from eval_gate.github.commits import get_workflow_run
 from eval_gate.github.failure import GitHubError, find_or_none
 from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.result import RunResult
-from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline, describe_branch_rerun
+from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline, UnlinkedResult, describe_branch_rerun
 from eval_gate.results.run_reader import find_baseline
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.model.recording import MAX_BYTES, RECORDING_NAME
@@ -50,7 +51,7 @@ class BaselineOrigin(FrozenStruct):
     baseline: Baseline | NoBaseline
     run_url: str | None = None
     ineligible_results: tuple[IneligibleResult, ...] = ()
-    """Without a baseline: results of the branch that do not count and may be of this gate."""
+    """Without a baseline: the results of the branch's other gates, of which one may be this one's earlier name."""
     recording_digest: str | None = None
     """The sha256 of recorded answers that came with it, where there were none."""
 
@@ -74,10 +75,12 @@ def get_baseline(
     choice = step.plan.baseline
     match choice.kind:
         case BaselineKind.NONE:
-            return BaselineOrigin(NOT_REQUESTED)
+            return BaselineOrigin(_add_usual_baseline(step, NOT_REQUESTED, ("baseline", "auto", "none"), log))
         case BaselineKind.STORED:
             found = find_baseline(choice.reference, Path(config.output_dir), config.history)
             log.record(f"baseline: {choice.reference}")
+            if isinstance(found, NoBaseline):
+                found = _add_usual_baseline(step, found, ("baseline", "auto", choice.reference), log)
             return BaselineOrigin(found)
     try:
         if relayed is not None:
@@ -97,17 +100,71 @@ def get_baseline(
         return BaselineOrigin(absent)
 
 
+def _add_usual_baseline(step: Step, absent: NoBaseline, changed: tuple[str, str, str], log: StepLog) -> NoBaseline:
+    """Add the default branch's newest result, as `baseline: auto` finds it, to a baseline that is absent.
+
+    `changed` is the input that keeps it from being the baseline, with its usual and its present value. Where the
+    branch's own runs have no baseline, nothing is lost.
+    """
+    branch = step.plan.default_branch
+    if absent.unavailable or not branch or step.plan.is_on_baseline_branch:
+        return absent
+    wanted = _build_search(step, BaselineChoice(BaselineKind.ARTIFACT, branch=branch))
+    store = ArtifactStore(step.client, wanted, temporary=step.environment.temporary_folder)
+    try:
+        usual = store.find_nearest(datetime.now(UTC))
+    except GitHubError as error:
+        log.record(f"cannot check whether `{changed[0]}: {changed[1]}` has a baseline: {error}")
+        return absent
+    if isinstance(usual, NoBaseline) or not usual.baseline.result.baseline_run_id:
+        return absent
+    hint = f"set `{changed[0]}` back to `{changed[1]}`"
+    return replace(absent, unlinked=(UnlinkedResult(usual.baseline.result, *changed, hint),))
+
+
 def _find_in_artifacts(
     step: Step, choice: BaselineChoice, config: RunConfig, log: StepLog, due: Callable[[], object]
 ) -> BaselineOrigin:
-    environment, settings, now = step.environment, step.settings, datetime.now(UTC)
+    wanted, now = _build_search(step, choice), datetime.now(UTC)
+    recorded, temporary = Path(config.output_dir) / RECORDING_NAME, step.environment.temporary_folder
+    beside = (
+        None
+        if config.recording is RecordingMode.OFF or recorded.exists()
+        else CompanionFile(RECORDING_NAME, recorded, MAX_BYTES)
+    )
+    store = ArtifactStore(step.client, wanted, temporary=temporary, companion=beside, due=due)
+    found = (
+        store.find_in_run(int(choice.reference), now) if choice.kind is BaselineKind.RUN else store.find_nearest(now)
+    )
+    for note in store.notes:
+        log.record(note)
+    if isinstance(found, NoBaseline):
+        found = confirm_absence(step, found, wanted, store.iter_base_commits(MAX_COMMITS), log)
+        log.record(f"no baseline: {found.reason}")
+        if found.code != ReasonCode.BASELINE_ARTIFACT_NOT_FOUND or found.unavailable:
+            return BaselineOrigin(found)
+        if step.plan.default_branch not in {"", choice.branch}:
+            changed = ("baseline-branch", step.plan.default_branch, choice.branch)
+            found = _add_usual_baseline(step, found, changed, log)
+        return BaselineOrigin(found, ineligible_results=store.find_ineligible_results())
+    log.record(_describe_baseline(found, choice.branch))
+    if found.history_error:
+        log.warn(f"the history of earlier runs is lost: {found.history_error}")
+    log.record(f"its history has {format_count(len(found.baseline.own_history.runs), 'run')}")
+    run_url = f"{step.environment.server_url}/{step.client.repository}/actions/runs/{found.run_id}"
+    return BaselineOrigin(found.baseline, run_url, recording_digest=found.companion_digest)
+
+
+def _build_search(step: Step, choice: BaselineChoice) -> BaselineSearch:
+    """Build the search for the results of this gate that the choice means."""
+    environment, settings = step.environment, step.settings
     own_named = bool(settings.baseline_workflows or choice.workflow or choice.kind is BaselineKind.RUN)
     own_named = own_named or len(step.artifact_names) == 1
     own_workflow = choice.workflow or environment.workflow_path
     workflows = settings.baseline_workflows or ((own_workflow,) if own_workflow else ())
     # of the workflow whose runs are asked, and of this one, whose key a result may have whatever it is called
     gates = (environment.workflow_path, *workflows)
-    wanted = BaselineSearch(
+    return BaselineSearch(
         names=step.build_artifact_names(*gates),
         gates=frozenset(step.build_key(one) for one in gates),
         # whoever names workflow or artifact says which gate is meant
@@ -126,61 +183,18 @@ def _find_in_artifacts(
         shard=settings.selection.shard,
         chosen_cases=settings.selection.chosen_cases,
     )
-    recorded = Path(config.output_dir) / RECORDING_NAME
-    beside = (
-        None
-        if config.recording is RecordingMode.OFF or recorded.exists()
-        else CompanionFile(RECORDING_NAME, recorded, MAX_BYTES)
-    )
-    store = ArtifactStore(step.client, wanted, temporary=environment.temporary_folder, companion=beside, due=due)
-    found = (
-        store.find_in_run(int(choice.reference), now) if choice.kind is BaselineKind.RUN else store.find_nearest(now)
-    )
-    for note in store.notes:
-        log.record(note)
-    if isinstance(found, NoBaseline):
-        found = confirm_absence(step, found, wanted, store.iter_base_commits(MAX_COMMITS), log)
-        log.record(f"no baseline: {found.reason}")
-        is_plain = found.code == ReasonCode.BASELINE_ARTIFACT_NOT_FOUND and not found.unavailable
-        return BaselineOrigin(
-            found, ineligible_results=store.find_ineligible_results(step.is_similar_key) if is_plain else ()
-        )
-    log.record(_describe_baseline(found, choice.branch))
-    if found.history_error:
-        log.warn(f"the history of earlier runs is lost: {found.history_error}")
-    log.record(f"its history has {format_count(len(found.baseline.own_history.runs), 'run')}")
-    run_url = f"{environment.server_url}/{step.client.repository}/actions/runs/{found.run_id}"
-    return BaselineOrigin(found.baseline, run_url, recording_digest=found.companion_digest)
 
 
-def discard_unrelated_baseline(origin: BaselineOrigin, run: RunResult, log: StepLog) -> BaselineOrigin:
+def discard_unrelated_baseline(step: Step, origin: BaselineOrigin, run: RunResult, log: StepLog) -> BaselineOrigin:
     """Return the origin, without a baseline of another gate that shares no case with the run.
 
-    If no baseline was found, but an ineligible result, such as one of a renamed workflow, shares cases with the
-    run, the baseline is unavailable instead of absent.
+    If no baseline was found, the results of other gates with cases of the run are its lost baseline, unless these
+    gates run beside this one.
     """
     found = origin.baseline
     if isinstance(found, NoBaseline):
-        other = next((one for one in origin.ineligible_results if not has_no_shared_case(one.result, run)), None)
-        if other is None:
-            return origin
-        why = f"a result with these cases is not used: it is {other.why}"
-        log.record(f"no baseline: {why}")
-        reason, hint, words = found.reason, found.hint, f"the results of the branch are not used: they are {other.why}"
-        if other.workflow:
-            file = other.workflow.rpartition("/")[2]
-            hint = f"after a rename, name its workflow file with `baseline-workflow: {file}`"
-            reason = reason.removesuffix(f"; {found.hint}") + f"; {hint}"
-        told = replace(
-            found,
-            code=ReasonCode.BASELINE_UNAVAILABLE,
-            reason=f"{why}; {reason}",
-            unavailable=True,
-            heading=words,
-            expired=False,
-            hint=hint,
-        )
-        return replace(origin, baseline=told)
+        others = [one for one in origin.ineligible_results if not has_no_shared_case(one.result, run)]
+        return replace(origin, baseline=_link_other_gates(step, found, others, log)) if others else origin
     if found.other_gate is None or not has_no_shared_case(found.result, run):
         return origin
     why = f"{found.source} is from another gate ({found.other_gate}) and has none of these cases"
@@ -191,6 +205,37 @@ def discard_unrelated_baseline(origin: BaselineOrigin, run: RunResult, log: Step
         baseline=NoBaseline(ReasonCode.BASELINE_ARTIFACT_NOT_FOUND, f"{why}; {hint}", unavailable=True, hint=hint),
         run_url=None,
     )
+
+
+def _link_other_gates(step: Step, absent: NoBaseline, others: Sequence[IneligibleResult], log: StepLog) -> NoBaseline:
+    """Add the results of other gates to an absent baseline, and name those gates that run beside this one."""
+    if event := next((one.event for one in others if one.event and one.gate == step.key), None):
+        why = f"a result with these cases is not used: it is from a run of {event}"
+        words = f"the results of the branch are not used: they are from a run of {event}"
+        log.record(f"no baseline: {why}")
+        reason = f"{why}; {absent.reason}"
+        return replace(absent, code=ReasonCode.BASELINE_UNAVAILABLE, reason=reason, unavailable=True, heading=words)
+    others = [one for one in others if not one.event]
+    beside = find_gates_beside(step, [(one.gate, one.workflow) for one in others], log) if others else ()
+    unlinked = [_describe_other_gate(step, one) for one in others if one.gate not in beside]
+    if beside and not unlinked:
+        reason = f"{absent.reason}; this is a further gate beside {', '.join(sorted(beside))}"
+        log.record(f"no baseline: {reason}")
+        return replace(absent, reason=reason)
+    # a run of the branch stores its result under the earlier name
+    refreshable = absent.refreshable and not unlinked
+    return replace(absent, refreshable=refreshable, unlinked=(*absent.unlinked, *unlinked))
+
+
+def _describe_other_gate(step: Step, other: IneligibleResult) -> UnlinkedResult:
+    """Name a result of another gate, and how it can be the baseline."""
+    names = ("gate", other.gate, step.key)
+    if other.gate == step.key:
+        names = ("workflow", other.workflow, step.environment.workflow_path)
+    hint = f"after a rename, name its workflow file with `baseline-workflow: {PurePosixPath(other.workflow).name}`"
+    if other.artifact_name not in step.artifact_names:
+        hint = f"restore `artifact-name: {other.artifact_name}`, or run the workflow on the branch with the new name"
+    return UnlinkedResult(other.result, *names, hint)
 
 
 def _describe_baseline(found_baseline: FoundBaseline, branch: str) -> str:

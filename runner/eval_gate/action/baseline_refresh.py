@@ -13,6 +13,7 @@ from eval_gate.action.baseline_lookup import BaselineOrigin
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
 from eval_gate.action.step_plan import BaselineKind
+from eval_gate.action.workflow_file import get_mapping, iter_steps, map_triggers, parse_workflow
 from eval_gate.gate.waivers.waive_command import REFRESH_COMMAND
 from eval_gate.github.commits import fetch_file
 from eval_gate.github.failure import GitHubError
@@ -69,7 +70,7 @@ def _find_comment_command(step: Step, workflow: str, log: StepLog) -> str | None
     except GitHubError as error:
         log.record(f"cannot check whether comments can refresh the baseline: {error}")
         return None
-    if data is None or "issue_comment" not in _map_triggers(data):
+    if data is None or "issue_comment" not in map_triggers(parse_workflow(data)):
         return None
     started = {
         (_get_first_workflow(one), choose_baseline_branch(one.get("baseline-branch"), plan.default_branch, None))
@@ -119,44 +120,15 @@ def _would_help(origin: BaselineOrigin, run: RunResult, context: ReportContext) 
 
 def can_dispatch(data: bytes) -> bool:
     """Whether a workflow file can be started by hand without a value for any of its inputs."""
-    triggers = _map_triggers(data)
-    if "workflow_dispatch" not in triggers:
-        return False
-    inputs = dict(_iter_members(triggers["workflow_dispatch"])).get("inputs")
-    return not any(_needs_value(dict(_iter_members(one))) for _, one in _iter_members(inputs))
-
-
-def _map_triggers(data: bytes) -> dict[str, object]:
-    """Map the triggers of a workflow file to their nodes; by keys as written, because YAML reads `on` as true."""
-    import yaml
-
-    triggers = dict(_iter_members(_compose_workflow(data))).get("on")
-    if isinstance(triggers, yaml.ScalarNode):
-        return {str(triggers.value): None}
-    if isinstance(triggers, yaml.SequenceNode):
-        return {str(one.value): None for one in triggers.value if isinstance(one, yaml.ScalarNode)}
-    return dict(_iter_members(triggers))
-
-
-def _compose_workflow(data: bytes) -> object:
-    """Compose the nodes of a workflow file; None for a file that is no YAML."""
-    import yaml  # 10 ms that most runs need nothing of
-
-    try:
-        return yaml.compose(data, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError):
-        return None
+    triggers = map_triggers(parse_workflow(data))
+    inputs = get_mapping(triggers.get("workflow_dispatch"), "inputs")
+    return "workflow_dispatch" in triggers and not any(map(_needs_value, inputs.values()))
 
 
 def _iter_step_inputs(data: bytes) -> Iterator[dict[str, str]]:
     """Yield the inputs of every step of a workflow file, as they are written."""
-    import yaml
-
-    for _, job in _iter_members(dict(_iter_members(_compose_workflow(data))).get("jobs")):
-        steps = dict(_iter_members(job)).get("steps")
-        for step in steps.value if isinstance(steps, yaml.SequenceNode) else ():
-            inputs = _iter_members(dict(_iter_members(step)).get("with"))
-            yield {name: str(one.value) for name, one in inputs if isinstance(one, yaml.ScalarNode)}
+    for _, _, step in iter_steps(parse_workflow(data)):
+        yield {name: value for name, value in get_mapping(step, "with").items() if isinstance(value, str)}
 
 
 def _get_first_workflow(inputs: dict[str, str]) -> str:
@@ -164,15 +136,6 @@ def _get_first_workflow(inputs: dict[str, str]) -> str:
     return PurePosixPath(inputs.get("baseline-workflow", "").replace("\n", ",").partition(",")[0].strip()).name
 
 
-def _needs_value(facts: dict[str, object]) -> bool:
+def _needs_value(facts: object) -> bool:
     """Whether an input of a workflow is required and has no default."""
-    required = str(getattr(facts.get("required"), "value", "")).lower() == "true"
-    return required and "default" not in facts
-
-
-def _iter_members(node: object) -> Iterator[tuple[str, object]]:
-    """Yield the keys of a mapping as they are written, with their nodes; nothing for any other node."""
-    import yaml
-
-    if isinstance(node, yaml.MappingNode):
-        yield from ((str(key.value), value) for key, value in node.value)
+    return isinstance(facts, dict) and str(facts.get("required")).lower() == "true" and "default" not in facts

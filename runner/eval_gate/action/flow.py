@@ -230,7 +230,7 @@ def _run_gate(
     made = get_run(step, session, asked, log)
     step = replace(step, partial=bool(made.result.selections))
     # of an interrupted run they are there in a moment, or are not waited for
-    origin = discard_unrelated_baseline(asked.get_origin(), made.result, log)
+    origin = discard_unrelated_baseline(step, asked.get_origin(), made.result, log)
     refuse_own_baseline(origin.baseline, made.result.run_id)
     question = replace(session.gate_inputs, baseline=origin.baseline)
     session = replace(session, gate_inputs=question, pending_gate_inputs=None)

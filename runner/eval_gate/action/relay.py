@@ -17,7 +17,7 @@ from eval_gate.action.step_log import StepLog
 from eval_gate.action.step_plan import BaselineKind
 from eval_gate.config.selection import Selection
 from eval_gate.errors import ExitCode, GateError, Problem
-from eval_gate.github.artifacts.artifact_search import Artifact, list_run_artifact_names, list_run_artifacts
+from eval_gate.github.artifacts.artifact_search import Artifact, list_run_artifacts
 from eval_gate.github.artifacts.baseline_store import UnknownBaseError, open_result_archive
 from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.check_runs import list_commit_checks
@@ -135,9 +135,8 @@ def load_relayed_result(step: Step, log: StepLog) -> RunResult:
     name, run_id = step.settings.artifact_name, _get_run_id(step)
     try:
         if name == DEFAULT_ARTIFACT:
-            names = sorted(
-                one for one in list_run_artifact_names(step.client, run_id) if one == name or one.startswith(f"{name}.")
-            )
+            stored = {one.name for one in list_run_artifacts(step.client, run_id)}
+            names = sorted(one for one in stored if one == name or one.startswith(f"{name}."))
             if len(names) > 1:
                 raise _build_ambiguity_error(run_id)
             # the gate's own name, where an upload that broke took the plain one

@@ -39,7 +39,6 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import to_comment_key
 from eval_gate.text.quoting import looks_like_key
 
-_ANY_JOB: Final = "any-job-at-all"
 SOME_CASES: Final = "some cases"
 """What a result that leaves cases out by choice is called, beside one of all cases."""
 
@@ -91,12 +90,6 @@ class Step(FrozenStruct):
             to_comment_key(settings.artifact_name) if settings.artifact_name != DEFAULT_ARTIFACT else "",
         ]
         return to_comment_key(".".join(part for part in parts if part))
-
-    def is_similar_key(self, gate: str, workflow: str) -> bool:
-        """Whether a key of a gate in a workflow file is this one's but for the job."""
-        any_job = replace(self, environment=replace(self.environment, job=_ANY_JOB)).build_key(workflow)
-        before, is_in, after = any_job.partition(_ANY_JOB)
-        return gate == any_job if not is_in else gate.startswith(before) and gate.endswith(after)
 
     @property
     def _config(self) -> str:

@@ -93,7 +93,7 @@ def _list_checkouts(step: Step, run: RunResult) -> tuple[tuple[str, ...], tuple[
 
 def _describe_absence(baseline: NoBaseline) -> str:
     """Nobody wanted a baseline, it could not be had, it is gone, or there is none yet."""
-    if baseline is NOT_REQUESTED:
+    if baseline.code == NOT_REQUESTED.code:
         return "not compared"
     if baseline.code == ReasonCode.BRANCH_RENAMED:
         return "no baseline yet under the branch's new name: run the workflow on it"

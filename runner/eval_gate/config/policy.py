@@ -192,6 +192,12 @@ class Policy:
         return FailOn.REGRESSIONS in self.fail_on
 
     @property
+    def needs_baseline(self) -> bool:
+        """Whether a comparison with the baseline can fail the gate."""
+        asked = self.fail_on & {FailOn.REGRESSIONS, FailOn.REMOVED, FailOn.CHANGED, FailOn.NEW_FAILURES}
+        return bool(asked) or self.max_score_drop is not None
+
+    @property
     def most_reruns(self) -> int:
         """Maximum re-runs of a suspected regression if there is a baseline."""
         return DEFAULT_CONFIRM if self.reruns is None else self.reruns

@@ -30,6 +30,7 @@ from eval_gate.gate.evidence.case_classification import CaseFacts
 from eval_gate.gate.evidence.day_effects import adjust_to_day
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria
 from eval_gate.gate.judge_agreement import JudgeLookup, add_judges
+from eval_gate.gate.lost_baseline import find_lost_baseline
 from eval_gate.gate.metric_changes import add_metric_changes
 from eval_gate.gate.missing_tool_calls import mark_unknown_calls
 from eval_gate.gate.model_changes import iter_model_notes
@@ -89,9 +90,10 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
     run = _mark_unknown_calls(add_judges(run, inputs.judge_lookup), inputs)
     held = apply_pass_score(run, policy.pass_score)
     if isinstance(baseline, NoBaseline):
-        waiving = _build_waiving(held, None, inputs)
-        verdict = decide_outcome(RuleInput(held, waiving=waiving or AppliedWaivers()), policy, baseline)
-        return replace(run, policy=policy.to_run_policy(run), comparison=None, waivers=waiving, verdict=verdict)
+        waiving, lost = _build_waiving(held, None, inputs), find_lost_baseline(baseline, held, policy)
+        verdict = decide_outcome(RuleInput(held, waiving=waiving or AppliedWaivers()), policy, baseline, lost)
+        decided = replace(run, policy=policy.to_run_policy(run), comparison=None, waivers=waiving, verdict=verdict)
+        return replace(decided, lost_baseline=lost.change if lost else None)
     then = apply_pass_score(baseline.result, policy.pass_score)
     known = _get_prior_evidence(held, inputs)
     differs = find_setup_changes(then, held, policy.to_run_policy(run), lost=known.unscored_in_baseline)
@@ -116,6 +118,7 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
         baseline_run_id=baseline.result.run_id,
         policy=policy.to_run_policy(run),
         comparison=comparison,
+        lost_baseline=None,
         waivers=waiving,
         verdict=decide_outcome(judged, policy),
     )

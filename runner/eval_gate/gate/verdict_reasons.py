@@ -18,6 +18,7 @@ from eval_gate.gate.case_matching import (
     has_all_cases,
 )
 from eval_gate.gate.failure_causes import drop_error_prefix
+from eval_gate.gate.lost_baseline import LostBaseline
 from eval_gate.gate.must_pass import find_lost_patterns, is_must_pass
 from eval_gate.gate.rules import RuleFinding, RuleInput, apply_rules
 from eval_gate.gate.score_changes import exceeds_limit
@@ -28,6 +29,7 @@ from eval_gate.model.execution import Status
 from eval_gate.model.result import NO_JUDGE, WAITS_FOR_GATE, RunResult
 from eval_gate.model.waiver import WaiverStanding
 from eval_gate.results.baseline import NoBaseline
+from eval_gate.struct import replace
 from eval_gate.text.escape import format_count, format_first_few, shorten_error
 from eval_gate.text.quoting import describe_name
 
@@ -39,10 +41,13 @@ _UNINTENDED_SKIPS = frozenset({WAITS_FOR_GATE, NO_JUDGE})
 _MISTAKEN = "the eval file has only unknown expectations, which check nothing"
 
 
-def decide_outcome(rule_input: RuleInput, policy: Policy, absent: NoBaseline | None = None) -> Verdict:
+def decide_outcome(
+    rule_input: RuleInput, policy: Policy, absent: NoBaseline | None = None, lost: LostBaseline | None = None
+) -> Verdict:
     """Decide the outcome, exit code and reasons of a run that has the policy's pass score applied.
 
-    `absent` says why there is no comparison, if there is none. An inconclusive outcome has exit code 3.
+    `absent` says why there is no comparison, if there is none, and `lost` what could have been compared under another
+    name. An inconclusive outcome has exit code 3.
 
     - A confirmed regression: failed, exit code 1, even if most cases have no score.
     - No case has a score, or more than half of them have none: inconclusive.
@@ -66,7 +71,7 @@ def decide_outcome(rule_input: RuleInput, policy: Policy, absent: NoBaseline | N
         *_find_incomplete_reasons(run),
         *_find_unconfirmed_reasons(rule_input, policy),
         *_find_missing_result_reasons(rule_input, policy),
-        *_find_unexplained_reasons(rule_input, policy, absent),
+        *_find_unexplained_reasons(rule_input, policy, absent, lost),
     )
     found = tuple(apply_rules(rule_input, policy))
     broken = tuple(_build_reason(one) for one in found if not one.ok and not one.inconclusive)
@@ -82,7 +87,7 @@ def decide_outcome(rule_input: RuleInput, policy: Policy, absent: NoBaseline | N
     elif broken:
         outcome, code, reasons = Outcome.FAILED, ExitCode.FAILED, (*broken, *incomplete)
     else:
-        outcome, code, reasons = Outcome.PASSED, ExitCode.PASSED, _build_pass_reasons(rule_input, policy)
+        outcome, code, reasons = Outcome.PASSED, ExitCode.PASSED, _build_pass_reasons(rule_input, policy, lost)
     rules = tuple(one.rule for one in found)
     return Verdict(outcome=outcome, exit_code=code, reasons=reasons, rules=rules, pass_score=policy.pass_score)
 
@@ -258,10 +263,16 @@ _UNCONFIRMED_CAUSES = {
 }
 
 
-def _find_unexplained_reasons(rule_input: RuleInput, policy: Policy, absent: NoBaseline | None) -> tuple[Reason, ...]:
+def _find_unexplained_reasons(
+    rule_input: RuleInput, policy: Policy, absent: NoBaseline | None, lost: LostBaseline | None
+) -> tuple[Reason, ...]:
     """Find failures and low scores that only a missing baseline could explain; without any, it is not needed."""
     if absent is None:
         return _find_uncovered_reasons(rule_input, policy) or _find_rename_reasons(rule_input, policy)
+    if lost is not None and not policy.is_report_only:
+        lost = replace(lost, worse_cases=tuple(key for key in lost.worse_cases if not rule_input.is_waived(key)))
+        if lost.worse_cases or lost.altered_cases:
+            return (Reason(code=ReasonCode.BASELINE_LOST, message=lost.describe_loss(), hint=lost.hint),)
     if not absent.unavailable:
         return ()
     run = rule_input.run
@@ -324,11 +335,13 @@ def _count_possible_drops(rule_input: RuleInput, most: float) -> int:
     return sum(exceeds_limit(1.0 - case.score, most) for case in cases)
 
 
-def _build_pass_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
+def _build_pass_reasons(rule_input: RuleInput, policy: Policy, lost: LostBaseline | None) -> tuple[Reason, ...]:
     """Build the reasons of a passing gate, above all what it could not look at."""
     run, comparison = rule_input.run, rule_input.comparison
     if policy.is_report_only:
         return (Reason(code=ReasonCode.REPORT_ONLY, message="the policy only reports: nothing fails this gate"),)
+    if lost is not None:
+        return (Reason(code=ReasonCode.NO_BASELINE, message=f"all rules hold, but {lost.describe_name()}"),)
     if comparison is None and policy.uses_baseline:
         message = "no baseline to compare with: regressions cannot be distinguished from known failures"
         if run.summary.passed == run.summary.total_cases:  # which leaves nothing to be told apart

@@ -278,6 +278,7 @@ class ReasonCode(StrEnum):
     BASELINE_NOT_REQUESTED = "baseline-not-requested"
     NO_RUN_YET = "no-run-yet"
     NO_PASSING_BASELINE = "no-passing-baseline"
+    BASELINE_LOST = "baseline-lost"
     BASELINE_UNAVAILABLE = "baseline-unavailable"
     BASELINE_BRANCH_NOT_FOUND = "baseline-branch-not-found"
     BASELINE_ARTIFACT_NOT_FOUND = "baseline-artifact-not-found"

@@ -14,6 +14,7 @@ from eval_gate.model.execution import NO_DETAILS, CaseDetails, ErrorCause, Error
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
 from eval_gate.model.selection import CaseSelection
 from eval_gate.model.setup import TargetIdentity
+from eval_gate.model.setup_change import SetupChange
 from eval_gate.model.usage import Usage
 from eval_gate.model.waiver import AppliedWaivers
 from eval_gate.struct import replace
@@ -388,6 +389,8 @@ class RunResult(Record, kw_only=True):
     policy: RunPolicy | None = None
     """Policy of the verdict; None without a verdict, or if an older version wrote the result."""
     comparison: Comparison | None = None
+    lost_baseline: SetupChange | None = None
+    """Result of the same cases under an earlier name, if that is why there is no baseline; None otherwise."""
     waivers: AppliedWaivers | None = None
     """Waived and quarantined failures; None without any."""
     verdict: Verdict | None = None

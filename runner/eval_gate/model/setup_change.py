@@ -8,6 +8,8 @@ from eval_gate.model.base import Record
 class SetupChangeKind(StrEnum):
     """Kind of setup change, most important first."""
 
+    LOST_BASELINE = "lost_baseline"
+    """The gate, results folder, target or selection has another name, so nothing is compared."""
     LOOSENED = "loosened"
     """A rule requires less."""
     REMOVED = "removed"

@@ -48,6 +48,20 @@ class Baseline(FrozenStruct):
         return replace(self, result=run)
 
 
+class UnlinkedResult(FrozenStruct):
+    """Stored result that may be of the cases here, and that one name in the setup keeps from being the baseline."""
+
+    result: RunResult
+    subject: str
+    """What has another name, such as `gate`."""
+    name: str
+    """Name under which the result is stored."""
+    current: str
+    """Name in this run."""
+    hint: str
+    """What brings the baseline back, as half a sentence."""
+
+
 class NoBaseline(FrozenStruct):
     """No baseline: an expected condition with a stable code and a sentence."""
 
@@ -63,6 +77,8 @@ class NoBaseline(FrozenStruct):
     """A run of the branch makes one."""
     hint: str | None = None
     """What to do, as half a sentence."""
+    unlinked: tuple[UnlinkedResult, ...] = ()
+    """Results that could be the baseline under another name, nearest first."""
 
 
 NOT_REQUESTED = NoBaseline(ReasonCode.BASELINE_NOT_REQUESTED, "no baseline was given")

@@ -15,6 +15,7 @@ from eval_gate.gate.waivers.waiver_file import load_waivers
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from eval_gate.results.result_names import LATEST
 from eval_gate.results.run_reader import find_baseline
+from eval_gate.session.lost_results import add_unlinked_results
 from eval_gate.struct import FrozenStruct
 
 
@@ -61,15 +62,12 @@ def open_session(
     any problem with these, before any target is called.
     """
     if baseline is None:
-        folder = Path(config.output_dir)
+        folder, target = Path(config.output_dir), _find_target_name(config, context)
+        chosen = selection.chosen_cases
         baseline = find_baseline(
-            config.baseline,
-            folder,
-            config.history,
-            besides=context.resume,
-            chosen=selection.chosen_cases,
-            target=_find_target_name(config, context),
+            config.baseline, folder, config.history, besides=context.resume, chosen=chosen, target=target
         )
+        baseline = add_unlinked_results(baseline, config, context, chosen, targets=(target,) if target else ())
     question = build_gate_inputs(config, context.root, baseline)
     return Session(config, selection, context, question)
 

@@ -8,6 +8,7 @@ from tests.support.jobs import pull_request_event, repository_facts
 from tests.support.world import ActionWorld, expect, scripted
 
 RENAMED = ".github/workflows/evals.yml"
+KEY = "gate.yml.gate"
 
 
 @pytest.fixture
@@ -29,27 +30,26 @@ def in_workflow(world: ActionWorld, path: str, letters: str, **variables: str):
 
 
 @pytest.mark.parametrize(
-    ("path", "job", "why"),
+    ("path", "job", "key"),
     [
-        (RENAMED, "gate", "of another workflow (.github/workflows/gate.yml)"),
-        pytest.param(".github/workflows/gate.yml", "evals", "of another gate (gate.yml.gate)", marks=pytest.mark.slow),
+        (RENAMED, "gate", "evals.yml.gate"),
+        pytest.param(".github/workflows/gate.yml", "evals", "gate.yml.evals", marks=pytest.mark.slow),
     ],
 )
-def test_workflow_or_job_was_renamed__a_failing_case_is_inconclusive_and_the_heading_says_why(
-    world, path, job, why
+def test_workflow_or_job_was_renamed__a_failing_case_is_inconclusive_and_both_names_are_shown(
+    world, path, job, key
 ) -> None:
     world.main("PPPP*2")
     seen = in_workflow(world, path, "PPFP", GITHUB_JOB=job)
-    assert (seen.code, f"a result with these cases is not used: it is {why}" in seen.ended.log) == (3, True), seen.text
+    assert (seen.code, seen.reasons[0]) == (3, "baseline-lost"), seen.text
     for shown in (seen.text, seen.ended.log):
         assert "name its workflow file with `baseline-workflow: gate.yml`" in " ".join(shown.split()), shown
+        assert f"gate `{KEY}` → `{key}`" in " ".join(shown.split()), shown
         assert "Next step: The next run" not in shown
     followed = in_workflow(world, path, "PPFP", GITHUB_JOB=job, **{"INPUT_BASELINE-WORKFLOW": "gate.yml"})
     expect(followed, 1, "1 regression", regression=[2])
     green = in_workflow(world, path, "PPPP", GITHUB_JOB=job)
-    assert (green.code, f"the results of the branch are not used: they are {why}" in green.title) == (0, True), (
-        green.title
-    )
+    assert (green.code, "passed, baseline lost" in green.title) == (0, True), green.title
 
 
 @pytest.mark.slow
@@ -72,7 +72,9 @@ def test_branch_is_evaluated_by_an_event_that_makes_no_baselines__is_said(world,
 def test_a_new_gate_beside_another__has_no_baseline_yet(world, github) -> None:
     """Of another name, or of other cases."""
     world.main("PPPP", comment_key="other")
-    assert world.here("PPFP", world.merged(world.pull())).code == 0
+    pull = world.merged(world.pull())
+    assert world.here("PPPP", pull, comment_key="other").code == 0
+    assert world.here("PPFP", pull).code == 0
     world.main("PPPP")
     for number, case in enumerate(world.cases):
         case["id"], case["input"] = f"new-{number}", {"message": f"ask {number} anew"}

@@ -99,7 +99,7 @@ class Runner:
         step, config, origin, lines = self._look(job)
         own = {"run_id": job.run_id, "sha": step.plan.head_sha, "at": at}
         run = made(job.gate, here, Extent.WHOLE, **own)
-        found = discard_unrelated_baseline(origin, run, StepLog(DeferredCommands())).baseline
+        found = discard_unrelated_baseline(step, origin, run, StepLog(DeferredCommands())).baseline
         question = GateInputs(found, config.policy)
         judged = decide_verdict(rerun(job.gate, here, question, **own) if job.reruns else run, question)
         assert judged.verdict is not None

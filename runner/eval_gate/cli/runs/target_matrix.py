@@ -26,6 +26,7 @@ from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from eval_gate.results.result_names import LATEST, RUN_NAME
 from eval_gate.results.run_reader import find_first_measured, find_newest_passed, list_stored_runs
 from eval_gate.session.evaluation import EvaluatedRun, evaluate_session, treat_errors_as_incomplete
+from eval_gate.session.lost_results import add_unlinked_results
 from eval_gate.session.session import Session, open_session
 from eval_gate.struct import replace
 from eval_gate.targets.build import BuildContext
@@ -50,7 +51,10 @@ def run_against_each(call: RunCall, names: Sequence[str]) -> ExitCode:
     selection = build_selection(call, config, shared.root)
     reference, chosen = config.baseline, selection.chosen_cases
     found = {name: find_target_baseline(name, reference, folder, chosen) for name in names}
-    baselines = _add_renamed_baseline(found, reference, folder, chosen)
+    baselines = {
+        name: add_unlinked_results(one, config, shared, chosen, targets=(name, *(set(names) - {name})))
+        for name, one in _add_renamed_baseline(found, reference, folder, chosen).items()
+    }
     sessions = {name: open_session(own, selection, shared, baselines[name]) for name, own in configs.items()}
     with reserve_stdout():
         run_async(check_sessions(sessions.values()))

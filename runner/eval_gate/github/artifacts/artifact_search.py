@@ -19,18 +19,22 @@ from urllib.parse import quote
 from pydantic import AwareDatetime
 
 from eval_gate.github.background_calls import start_in_background
-from eval_gate.github.client import ApiResponse, GitHubClient
+from eval_gate.github.client import PER_PAGE, ApiResponse, GitHubClient
 from eval_gate.github.commits import ACTIONS, WorkflowRun, iter_ancestors
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.result import Shard
 from eval_gate.model.selection import CaseSelection
-from eval_gate.struct import FrozenStruct, Struct, field
+from eval_gate.struct import FrozenStruct, Struct, field, replace
 
 MAX_LISTED_ARTIFACTS: Final = 300
 MAX_RUNS: Final = 20
 """Runs of the branch that are asked one by one where others fill the list by name."""
 MAX_RUNS_LISTED: Final = 300
 """Runs of the branch among which the nearest are chosen then."""
+MAX_OTHER_RUNS: Final = 10
+"""Runs whose artifacts of any name are listed, where none of this gate's names has a result."""
+MAX_RUNS_OF_WORKFLOW: Final = 2
+"""Of these so many of one workflow: the newest may not have stored its result."""
 TRUSTED_EVENTS: Final = frozenset({"push", "schedule", "workflow_dispatch"})
 """Events that run what is on the branch, never what a pull request proposes."""
 MERGE_GROUP: Final = "merge_group"
@@ -60,6 +64,7 @@ class Artifact(ApiResponse):
     expired: bool
     created_at: AwareDatetime | None = None
     digest: str | None = None
+    size_in_bytes: int = 0
     workflow_run: ArtifactRun | None = None
 
 
@@ -231,6 +236,11 @@ class _BaselineRuns:
             query = {"head_sha": sha, "branch": branch, "exclude_pull_requests": "true"}
             yield from self._iter_trusted(self._iter_workflow_runs("", query))
 
+    def iter_newest_runs(self) -> Iterator[WorkflowRun]:
+        """Yield the trusted ones among the newest hundred runs of the branch, of whatever workflow."""
+        query = {"branch": self._wanted.branch, "exclude_pull_requests": "true"}
+        yield from self._iter_trusted(islice(self._iter_workflow_runs("", query), PER_PAGE))
+
     def iter_branch_runs(self) -> Iterator[WorkflowRun]:
         """Yield the newest trusted runs of the branch, newest first."""
         query = {"branch": self._wanted.branch, "exclude_pull_requests": "true"}
@@ -327,18 +337,38 @@ def is_wanted_workflow(path: str, wanted: tuple[str, ...]) -> bool:
     return not wanted or any(path == one or PurePosixPath(path).name == one for one in wanted)
 
 
+def iter_other_artifacts(client: GitHubClient, search: BaselineSearch) -> Iterator[tuple[Artifact, WorkflowRun]]:
+    """Yield the artifacts under other names of runs that could make baselines, those of the wanted workflows first.
+
+    Only runs of the base and of commits before it count. Of each workflow and name the newest is enough.
+    """
+    near = search.near_commit
+    base = frozenset(iter_ancestors(client, near, MAX_RUNS_LISTED)) if near else None
+    by_workflow: dict[str, list[WorkflowRun]] = defaultdict(list)
+    for run in _BaselineRuns(client, replace(search, workflows=()), SearchTrail()).iter_newest_runs():
+        if base is None or run.head_sha in base:
+            by_workflow[run.workflow].append(run)
+    wanted_first = sorted(by_workflow, key=lambda path: not is_wanted_workflow(path, search.workflows))
+    runs = [run for path in wanted_first for run in by_workflow[path][:MAX_RUNS_OF_WORKFLOW]]
+    seen: set[tuple[str, str]] = set()
+    for run in runs[:MAX_OTHER_RUNS]:
+        for one in list_run_artifacts(client, run.id):
+            if one.name not in search.names and (run.workflow, one.name) not in seen and not one.expired:
+                seen.add((run.workflow, one.name))
+                yield one, run
+
+
 def list_run_artifacts(client: GitHubClient, run_id: int, *names: str) -> tuple[Artifact, ...]:
-    """List the artifacts of one run with these names: later attempts first, and of each the newest first."""
+    """List the artifacts of one run, of any name without `names`: later attempts and newer ones first."""
     doing = f"listing the artifacts of run {run_id}"
     path = f"/actions/runs/{run_id}/artifacts"
 
-    def of_name(name: str) -> Future[tuple[Artifact, ...]]:
-        query = {"name": name}
+    def of_name(query: dict[str, str]) -> Future[tuple[Artifact, ...]]:
         return start_in_background(
             lambda: client.get_page(doing, path, Artifact, permission=ACTIONS, query=query, key="artifacts"), doing
         )
 
-    lists = [of_name(name) for name in names]
+    lists = [of_name(query) for query in [{"name": name} for name in names] or [{}]]
     return tuple(sorted((one for coming in lists for one in coming.result()), key=_get_creation_time, reverse=True))
 
 
@@ -349,13 +379,6 @@ def has_newer_run(client: GitHubClient, workflow: str, branch: str, run_id: int)
     doing = f"looking for newer runs of {branch}"[:120]
     found = client.get_page(doing, path, WorkflowRun, permission=ACTIONS, query=query, key="workflow_runs")
     return any(one.id > run_id and one.is_from_own_repository and one.event in TRUSTED_EVENTS for one in found)
-
-
-def list_run_artifact_names(client: GitHubClient, run_id: int) -> frozenset[str]:
-    """Return the names of the artifacts of one run, at most the newest hundred."""
-    doing = f"listing the artifacts of run {run_id}"
-    path = f"/actions/runs/{run_id}/artifacts"
-    return frozenset(one.name for one in client.get_page(doing, path, Artifact, permission=ACTIONS, key="artifacts"))
 
 
 def _iter_artifacts_named(client: GitHubClient, name: str) -> Iterator[Artifact]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -23,12 +23,13 @@ from eval_gate.github.artifacts.artifact_search import (
     is_queue_branch,
     iter_candidates,
     iter_newest_run_artifacts,
+    iter_other_artifacts,
     list_run_artifacts,
     list_usable,
     start_listing,
 )
 from eval_gate.github.artifacts.branch_commits import FIRST_LISTED_COMMITS, BranchCommits, iter_first_parents
-from eval_gate.github.artifacts.download import BadArchiveError, open_artifact_file
+from eval_gate.github.artifacts.download import MAX_ARCHIVE_BYTES, BadArchiveError, open_artifact_file
 from eval_gate.github.background_calls import start_in_background
 from eval_gate.github.client import GitHubClient
 from eval_gate.github.commits import (
@@ -60,8 +61,12 @@ MAX_MERGED_HISTORIES: Final = 8
 """Results beside the baseline whose ledgers are fetched: so many runs of the branch may be under way at once."""
 MAX_USELESS_HISTORIES: Final = 2
 """Of these so many at most that add nothing, such as results of some cases only."""
-MAX_INELIGIBLE_RESULTS: Final = 2
-"""Results that do not count and are read all the same, to tell whether they are of the cases here."""
+MAX_INELIGIBLE_RESULTS: Final = 5
+"""Gates whose results do not count and are read all the same, to tell whether they are of the cases here."""
+MAX_OTHER_ARTIFACTS: Final = 10
+"""Artifacts that are fetched to find these results."""
+MAX_OF_NAME: Final = 2
+"""Of these so many of one workflow and name: two gates of a run may take turns in storing under it."""
 MAX_NAMES: Final = 3
 """Names of which it is asked whether the branch had them."""
 MAX_CHECKED_ARTIFACTS: Final = 50
@@ -93,13 +98,15 @@ class UnknownBaseError(Exception):
 
 
 class IneligibleResult(FrozenStruct):
-    """Result of the branch that cannot be a baseline: of another workflow, job or event."""
+    """Result of the branch that cannot be a baseline: of another workflow, gate or event."""
 
     result: RunResult
-    why: str
-    """As on the trail."""
+    gate: str
+    artifact_name: str
     workflow: str
-    """The workflow file that made it; empty where another event made it, for which no setting makes it a baseline."""
+    """The workflow file that made it."""
+    event: str
+    """The event that made it, if no setting makes its results baselines; else empty."""
 
 
 class CompanionFile(FrozenStruct):
@@ -170,8 +177,8 @@ class ArtifactStore:
         """The commit that the branch points at: a tag may be called like it."""
         self._unread = False
         """One that might have been the baseline could not be read: nothing passes as if there had been none."""
-        self._elsewhere: list[tuple[Artifact, WorkflowRun, str]] = []
-        """What the branch has and does not count, nearest first, and why."""
+        self._elsewhere: list[tuple[Artifact, WorkflowRun]] = []
+        """What the branch has and does not count, nearest first."""
         self._may_be_the_branch_s = False
         """One is of a commit of the base of which nobody can tell whether the branch pointed at it."""
         self._only_parts = False
@@ -231,27 +238,41 @@ class ArtifactStore:
             refreshable=self._can_refresh(trail),
         )
 
-    def find_ineligible_results(self, is_same_gate: Callable[[str, str], bool]) -> tuple[IneligibleResult, ...]:
-        """Results at or before the base that `find_nearest` has seen and did not count, and that may be of this gate.
+    def find_ineligible_results(self) -> tuple[IneligibleResult, ...]:
+        """Find the nearest result of each other gate of the branch, at or before the base.
 
-        `is_same_gate` tells that of a gate's key in a workflow file. Raises GitHubError.
+        They are those that `find_nearest` has seen and did not count, and those under other names. Raises GitHubError.
         """
-        found: list[IneligibleResult] = []
-        for artifact, run, why in self._elsewhere[:MAX_FETCHED_ARTIFACTS]:
+        found: dict[str, IneligibleResult] = {}
+        for artifact, run in islice(self._iter_ineligible_artifacts(), MAX_OTHER_ARTIFACTS):
             if len(found) == MAX_INELIGIBLE_RESULTS:
                 break
-            if self._is_later(run) or not self._get_branch_commits(run.head_branch or "").has_pointed_at(run.head_sha):
-                continue
             shown = f"artifact {artifact.id}"
             try:
                 with open_result_archive(self._client, artifact, self._temporary) as archive:
-                    made = read_archived_head(archive, shown).producer
-                    if made is not None and is_same_gate(made.gate, run.workflow):
+                    head = read_archived_head(archive, shown)
+                    gate = head.producer.gate if head.producer is not None else ""
+                    place = f"{run.workflow}: {gate}"
+                    if gate and place not in found and head.complete and head.sha in {None, run.head_sha}:
+                        event = run.event if run.event in OTHER_EVENTS else ""
                         result = read_archived_run(archive, shown, compared=False)
-                        found.append(IneligibleResult(result, why, run.workflow if "of another " in why else ""))
+                        found[place] = IneligibleResult(result, gate, artifact.name, run.workflow, event)
             except (BadArchiveError, GateError):
                 continue
-        return tuple(found)
+            except GitHubError as error:
+                if error.kind not in {FailureKind.GONE, FailureKind.NOT_FOUND}:
+                    raise
+        return tuple(found.values())
+
+    def _iter_ineligible_artifacts(self) -> Iterator[tuple[Artifact, WorkflowRun]]:
+        """Yield the artifacts of the base that do not count and can be read: the nearest of each workflow and name."""
+        seen = Counter[tuple[str, str]]()
+        for artifact, run in chain(self._elsewhere, iter_other_artifacts(self._client, self._wanted)):
+            place = run.workflow, artifact.name
+            fits = artifact.size_in_bytes <= MAX_ARCHIVE_BYTES and seen[place] < MAX_OF_NAME and not self._is_later(run)
+            if fits and self._get_branch_commits(run.head_branch or "").has_pointed_at(run.head_sha):
+                seen[place] += 1
+                yield artifact, run
 
     def iter_base_commits(self, limit: int) -> Iterator[str]:
         """Yield the base, once `find_nearest` has found it, and its first parents: at most `limit` commits.
@@ -305,7 +326,7 @@ class ArtifactStore:
             return "give each gate its own `artifact-name`"
         if trail.has_expired:
             return describe_branch_rerun(self._wanted.branch)
-        if any(run.event in OTHER_EVENTS for _, run, _ in self._elsewhere):
+        if any(run.event in OTHER_EVENTS for _, run in self._elsewhere):
             by_itself = f"run the workflow on pushes to {self._wanted.branch}, or by schedule"
         else:
             by_itself = f"the next run on {self._wanted.branch} stores one"
@@ -355,7 +376,7 @@ class ArtifactStore:
             usable = self._load_usable_run(artifact, run, trail)
             if usable is None:
                 why = trail.rejection_reasons[artifact.id]
-                self._elsewhere += [(artifact, run, why)] if why.startswith(OF_ANOTHER_GATE) else []
+                self._elsewhere += [(artifact, run)] if why.startswith(OF_ANOTHER_GATE) else []
                 continue
             found = self._build_found_baseline(artifact, run, usable, now, str(trail), behind)
             if found.baseline.other_gate is None:
@@ -432,7 +453,7 @@ class ArtifactStore:
             why = f"of a commit that is not a known commit of {branch}"
             self._may_be_the_branch_s = self._may_be_the_branch_s or (had is None and not self._is_later(run))
         elif run.is_from_own_repository and run.head_branch == wanted and run.event in TRUSTED_EVENTS | OTHER_EVENTS:
-            self._elsewhere += [(artifact, run, why)] if why else []
+            self._elsewhere += [(artifact, run)] if why else []
         if why:
             trail.reject_artifact(artifact, why)
         return None if why else run

@@ -178,7 +178,7 @@ def _iter_counts(view: ReportView) -> Iterator[str]:
 def _format_baseline(view: ReportView) -> str | None:
     """`baseline main@3f2c1ab of 2026-11-19 · 2 days old`; why there is none, unless none was asked for."""
     if view.comparison is None:
-        reason = view.context.no_baseline_reason
+        reason = None if view.run.lost_baseline else view.context.no_baseline_reason
         return None if reason in {None, NOT_REQUESTED.reason} else f"no baseline: {reason}"
     facts, context = view.comparison.baseline, view.context
     branch = f"{context.branch}@" if context.branch else ""

@@ -79,7 +79,7 @@ class ReportView(CaseLists):
 
     @cached_property
     def _headline(self) -> tuple[str, str]:
-        absent = self.context.no_baseline_heading
+        absent = "baseline lost" if self.run.lost_baseline else self.context.no_baseline_heading
         return headline.build_headline(self.run, self.verdict, absent, baseline_is_stale=self.baseline_is_stale)
 
     @property
@@ -106,7 +106,7 @@ class ReportView(CaseLists):
         """What decided, in half sentences."""
         return tuple(verdict_words.list_reasons(self.run, self.verdict))
 
-    setup_changes = _cache_property(lambda view: describe_setup_changes(view.comparison, view.context))
+    setup_changes = _cache_property(lambda view: describe_setup_changes(view.run, view.context))
     """What differs in how this run was measured; it stands below the opening."""
     prompt_change = _cache_property(lambda view: describe_prompt_change(view.run))
     """What is another in the agent's system prompt than in the baseline, where that is known."""

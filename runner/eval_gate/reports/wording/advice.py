@@ -209,6 +209,7 @@ ADVICE_BY_REASON: Final[Mapping[str, AdviceRow]] = {
         Owner.UNKNOWN,
         "name a baseline by its run id, or make one: run without a baseline and with `--fail-on regressions`",
     ),
+    ReasonCode.BASELINE_LOST: AdviceRow(Owner.CHANGE, "restore the name under which the results are stored"),
     ReasonCode.BASELINE_UNAVAILABLE: AdviceRow(
         Owner.GITHUB, "check GitHub and the permissions of the job, not this change", may_pass=True
     ),

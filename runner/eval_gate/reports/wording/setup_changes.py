@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import CaseDetails
 from eval_gate.model.result import RunResult
 from eval_gate.model.setup_change import ChangedCase, SettingOwner, SetupChange, SetupChangeKind
@@ -91,9 +90,10 @@ class SetupChangeText(FrozenStruct):
         return (*shown, *([f"and {format_count(rest, 'more difference')}"] if rest > 0 else []))
 
 
-def describe_setup_changes(comparison: Comparison | None, context: ReportContext) -> SetupChangeText | None:
+def describe_setup_changes(run: RunResult, context: ReportContext) -> SetupChangeText | None:
     """Describe the setup changes since the baseline; return None if nothing differs or nothing is known."""
-    found = comparison.setup_changes.changes if comparison and comparison.setup_changes else ()
+    found = run.comparison.setup_changes.changes if run.comparison and run.comparison.setup_changes else ()
+    found = found if run.lost_baseline is None else (run.lost_baseline, *found)
     if not found and not context.ignored_rules:
         return None
     return SetupChangeText(
@@ -151,9 +151,8 @@ def _describe_other(one: SetupChange, named: int) -> str:
                 else ""
             )
             return f"snapshot of {cases} changed{source or _describe_program(one, named, '')}"
-        case SetupChangeKind.TARGET:
-            what = f"target {_format_code(one.subject)}:" if one.subject else "target"
-            return f"{what} {_format_code(one.baseline)} → {_format_code(one.current)}"
+        case SetupChangeKind.LOST_BASELINE | SetupChangeKind.TARGET:
+            return _describe_name_change(one)
         case SetupChangeKind.MODEL:
             return (
                 f"model of {_format_code(one.subject)}: {_format_code(one.baseline) or 'none'} → "
@@ -162,6 +161,15 @@ def _describe_other(one: SetupChange, named: int) -> str:
         case _:
             were = "was" if one.count == 1 else "were"
             return f"{cases} {were} renamed and nothing else{_format_case_names(one, named)}"
+
+
+def _describe_name_change(one: SetupChange) -> str:
+    """Name what is another target, or has another name than its results."""
+    changed = f"{_format_code(one.baseline)} → {_format_code(one.current)}"
+    if one.kind is SetupChangeKind.TARGET:
+        return f"target {_format_code(one.subject)}: {changed}" if one.subject else f"target {changed}"
+    have = format_count(one.count, "case has results", "cases have results")
+    return f"{one.subject} {changed}, so nothing is compared ({have} under the earlier name)"
 
 
 def _describe_program(one: SetupChange, named: int, otherwise: str) -> str:

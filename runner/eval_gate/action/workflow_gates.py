@@ -1,0 +1,95 @@
+"""Gates that run beside this one: a result of one of these is not this gate's under an earlier name.
+
+Two things tell. The other gate has judged this commit: its check run is there. Or the workflow of this run has a step
+of the same action that is this gate, in a job and a step without a condition, which may run at the same time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice, product
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from eval_gate.action.inputs import DEFAULT_ARTIFACT
+from eval_gate.action.publishing.check_run import parse_publication
+from eval_gate.action.step import Step
+from eval_gate.action.step_log import StepLog
+from eval_gate.action.workflow_file import get_mapping, iter_steps, parse_workflow
+from eval_gate.github.check_runs import list_commit_checks
+from eval_gate.github.commits import fetch_file
+from eval_gate.github.failure import GitHubError
+from eval_gate.struct import replace
+from eval_gate.text.escape import to_comment_key
+
+MAX_LEGS: Final = 256
+"""Legs of one job: as many as GitHub runs of a matrix."""
+_MATRIX_VALUE: Final = re.compile(r"\$\{\{\s*matrix\.([\w-]+)\s*\}\}")
+
+
+def find_gates_beside(step: Step, gates: Iterable[tuple[str, str]], log: StepLog) -> frozenset[str]:
+    """Find those of the gates, each with its workflow file, that run beside this one."""
+    own = step.environment.workflow_path
+    try:
+        checks = list_commit_checks(step.client, step.plan.head_sha)
+        judging = {shown.maker.gate for one in checks if (shown := parse_publication(one)) is not None}
+        written = _list_written_gates(step)
+    except GitHubError as error:
+        log.record(f"cannot check which gates run beside this one: {error}")
+        return frozenset()
+
+    def runs_here(gate: str, workflow: str) -> bool:
+        signed = to_comment_key(f"{PurePosixPath(workflow).name}.{gate}")  # where a `comment-key` names the gate
+        return bool(judging & {gate, signed}) or (workflow == own and gate in written)
+
+    return frozenset(gate for gate, workflow in gates if runs_here(gate, workflow))
+
+
+def _list_written_gates(step: Step) -> frozenset[str]:
+    """List the keys of the other gates in the workflow of this run, as it is at the evaluated commit.
+
+    An expression other than `matrix.name` makes no key. Raises GitHubError.
+    """
+    path = step.environment.workflow_path
+    data = fetch_file(step.client, path, step.plan.head_sha) if path and step.plan.relayed_run is None else None
+    gates = [*_iter_gates(step, data)] if data is not None else []
+    actions = {action for action, key, _ in gates if key == step.key}
+    return frozenset(key for action, key, is_certain in gates if action in actions and is_certain) - {step.key}
+
+
+def _iter_gates(step: Step, data: bytes) -> Iterator[tuple[str, str, bool]]:
+    """Yield the action of each step, the key that it would have as a gate, and whether it runs without a condition."""
+    for name, job, one in iter_steps(parse_workflow(data)):
+        for values in _iter_legs(get_mapping(get_mapping(job, "strategy"), "matrix")):
+            inputs = {key: _fill_in(str(text), values) for key, text in get_mapping(one, "with").items()}
+            action = str(one.get("uses")).partition("@")[0]
+            yield action, _build_key(step, name, inputs), "if" not in job and "if" not in one
+
+
+def _iter_legs(matrix: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the values of each leg, as far as they are written out; none are known where some legs are left out."""
+    if "exclude" in matrix:
+        yield {}
+        return
+    lists = {name: values for name, values in matrix.items() if isinstance(values, list) and name != "include"}
+    legs = (dict(zip(lists, leg, strict=True)) for leg in product(*lists.values()))
+    listed = matrix.get("include")
+    further = (leg for leg in (listed if isinstance(listed, list) else ()) if isinstance(leg, dict))
+    yield from islice(chain(legs, further), MAX_LEGS)
+
+
+def _fill_in(text: str, values: Mapping[str, Any]) -> str:
+    return _MATRIX_VALUE.sub(lambda found: str(values.get(found[1], found[0])), text)
+
+
+def _build_key(step: Step, job: str, inputs: Mapping[str, str]) -> str:
+    """Build the key of the gate that a step of this job with these inputs would be."""
+    settings = replace(
+        step.settings,
+        comment_key=inputs.get("comment-key") or None,
+        config=inputs.get("config") or None,
+        artifact_name=inputs.get("artifact-name") or DEFAULT_ARTIFACT,
+    )
+    other = replace(step, settings=settings, environment=replace(step.environment, job=job))
+    return other.build_key(step.environment.workflow_path)

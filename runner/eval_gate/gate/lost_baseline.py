@@ -1,0 +1,87 @@
+"""A baseline that this run lost because something in its setup has another name. Pure.
+
+Whoever renames a gate, its results folder, its targets or its selection starts without a baseline, and nothing can be
+a regression. So the results under the earlier name are held against the run after all: not as its baseline, because
+nobody says that they belong together, but as far as to never pass what they say was lost.
+"""
+
+from __future__ import annotations
+
+from eval_gate.config.policy import FailOn, Policy
+from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.gate.pass_score import apply_pass_score
+from eval_gate.gate.score_changes import exceeds_limit
+from eval_gate.gate.setup_comparison import find_setup_changes
+from eval_gate.model.case import CaseKey
+from eval_gate.model.result import RunResult
+from eval_gate.model.setup_change import SetupChange, SetupChangeKind
+from eval_gate.results.baseline import NoBaseline, UnlinkedResult
+from eval_gate.struct import FrozenStruct
+from eval_gate.text.escape import format_count, format_first_few
+from eval_gate.text.quoting import describe_name
+
+
+class LostBaseline(FrozenStruct):
+    """Result of cases of this run that is not its baseline, and what is worse here."""
+
+    change: SetupChange
+    hint: str
+    worse_cases: tuple[CaseKey, ...] = ()
+    """Cases that fail here and pass there, or whose score is lower by more than the policy allows."""
+    altered_cases: int = 0
+    """Cases that pass there and are removed or changed here, and loosened rules, if the policy blocks them."""
+
+    def describe_name(self) -> str:
+        """Describe what has another name, as half a sentence."""
+        before, now = (describe_name(name or "") for name in (self.change.baseline, self.change.current))
+        return f"the {self.change.subject} {before} is now {now}, so nothing is compared"
+
+    def describe_loss(self) -> str:
+        """Describe which cases are worse here, and why they are not regressions, as half a sentence."""
+        cases = [key.case_id for key in self.worse_cases]
+        worse = format_count(len(cases), "case that passes there fails", "cases that pass there fail")
+        if not cases:
+            worse = format_count(self.altered_cases, "setup change", "setup changes") + " would fail the gate"
+        named = f": {format_first_few(cases, 3)}" if cases else ""
+        return f"{self.describe_name()}, but {worse} here{named}"
+
+
+def find_lost_baseline(absent: NoBaseline, run: RunResult, policy: Policy) -> LostBaseline | None:
+    """Find the result of the same cases that this run is not compared with: the one beside which most is worse.
+
+    `run` has the pass score of the policy applied. Return None if no stored result has one of its cases.
+    """
+    if not policy.needs_baseline:
+        return None
+    found = [lost for one in absent.unlinked if (lost := _compare_with(one, run, policy)) is not None]
+    return max(found, key=lambda lost: (len(lost.worse_cases), lost.altered_cases), default=None)
+
+
+def _compare_with(unlinked: UnlinkedResult, run: RunResult, policy: Policy) -> LostBaseline | None:
+    then = apply_pass_score(unlinked.result, policy.pass_score)
+    there, earlier = then.index_cases(), find_earlier_keys(then, run)
+    pairs = [(key, case, there.get(earlier.get(key, key))) for key, case in run.iter_cases()]
+    shared = [(key, case, before) for key, case, before in pairs if before is not None]
+    if not shared:
+        return None
+    most = policy.max_score_drop
+    worse = [
+        key
+        for key, case, before in shared
+        if case.status.is_scored
+        and (
+            (policy.uses_baseline and not case.passed and before.passed)
+            or (most is not None and case.graded and exceeds_limit(before.score - case.score, most))
+        )
+    ]
+    changes = find_setup_changes(then, run, policy.to_run_policy(run))
+    altered = changes.removed_cases * (FailOn.REMOVED in policy.fail_on)
+    altered += (changes.changed_cases + changes.loosened_rules) * (FailOn.CHANGED in policy.fail_on)
+    change = SetupChange(
+        kind=SetupChangeKind.LOST_BASELINE,
+        subject=unlinked.subject,
+        baseline=unlinked.name,
+        current=unlinked.current,
+        count=len(shared),
+    )
+    return LostBaseline(change, unlinked.hint, tuple(worse), altered)
