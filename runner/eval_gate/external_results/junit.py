@@ -42,12 +42,12 @@ _RETRIES: Final = [[name] for name in _RERUNS]
 STATUSES: Final = parse_tables("""
 JUnit XML of every runner: element in a test, where any other counts if it has a `message`
   passed: warning; failed: failure; skipped: skipped; agent error: error
-JUnit XML of behave 1.3.3, Catch2 3, ctest 3.25, GoogleTest 1.17, NUnit 3, Qt 6: status or `result` of a test
-  passed: completed, fixed, ok, pass, passed, run, success, successful
+JUnit XML of behave 1.3.3, Catch2 3, ctest 3.25, Ginkgo 2, GoogleTest 1.17, Qt 6: status or `result` of a test
+  passed: completed, fixed, ok, pass, passed, run, success, successful, warning
   failed: fail, failed, failure, regression, xpass, xpassed
   skipped: bfail, bpass, bxfail, bxpass, disabled, ignored, not_run, notrun, pending, pending_warn, skip, skipped
   skipped: suppressed, todo, xfail, xfailed
-  agent error: aborted, broken, crashed, error, errored, timedout, timeout
+  agent error: aborted, broken, crashed, error, errored, interrupted, panicked, timedout, timeout
   evaluation error: cleanup_error, hook_error, inconclusive, undefined
   not run: executing, untested, untested_pending, untested_undefined
 ctest 3.25: message of `skipped` where the `status` is `notrun`, up to `=`
@@ -90,6 +90,7 @@ _HOOK: Final = re.compile(
       |^Test\ execution\ failure:\ could\ be\ caused\ by\ test\ hooks   # jest-junit
       |^(setUp|tearDown)(Class|Module)\ \(   # unittest
       |^(classMethod|initializationError|executionError)$   # Gradle, JUnit 4
+      |^\[(Synchronized)?(Before|After)Suite\]   # Ginkgo
       |^TestMain$   # gotestsum: a package that failed outside of its tests
       |^\[(build|setup)\ failed\]$   # go-junit-report
       |^UninstantiatedParameterizedTestSuite<   # GoogleTest

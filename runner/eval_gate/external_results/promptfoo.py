@@ -137,15 +137,10 @@ class _TestMetadata(TypedDict, total=False):
     testCaseId: Any
 
 
+_Metadata = _TestMetadata | None
 _Case = TypedDict(
     "_Case",
-    {
-        "description": Any,
-        "assert": Raw,
-        "assertScoringFunction": Any,
-        "metadata": _TestMetadata | None,
-        "threshold": Any,
-    },
+    {"description": Any, "assert": Raw, "assertScoringFunction": Any, "metadata": _Metadata, "threshold": Any},
     total=False,
 )
 

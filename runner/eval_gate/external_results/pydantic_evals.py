@@ -92,8 +92,8 @@ def _build_row(
     broken += [{"name": one, "error_message": "it graded other executions, but not this one"} for one in missing]
     scores = let_verdicts_decide(
         [
-            *_iter_scores(case.get("assertions"), decided=True),
-            *_iter_scores(case.get("scores"), decided=False),
+            *_iter_scores(case.get("assertions"), has_verdict=True),
+            *_iter_scores(case.get("scores"), has_verdict=False),
             *map(_build_failure, broken),
         ]
     )
@@ -129,10 +129,10 @@ def _build_failure(one: JsonValue) -> RowScore:
     return RowScore(name[:200], None, None, why or None, grader_failed=True)
 
 
-def _iter_scores(given: JsonValue, *, decided: bool) -> Iterator[RowScore]:
-    """Yield the scores of assertions, which have `decided`, or those with a number alone."""
+def _iter_scores(given: JsonValue, *, has_verdict: bool) -> Iterator[RowScore]:
+    """Yield the scores of assertions, which each have a verdict, or those with a number alone."""
     for name, one in get_items(given):
         value, reason = get_nested(one, "value"), to_text(get_nested(one, "reason")) or None
-        number = float(value is True) if decided else parse_number(value)
+        number = float(value is True) if has_verdict else parse_number(value)
         score = RowScore(name[:200], number, None, reason)
-        yield STATUSES[0].apply_verdict(score, value) if decided else score
+        yield STATUSES[0].apply_verdict(score, value) if has_verdict else score
