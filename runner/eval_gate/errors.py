@@ -83,7 +83,15 @@ class GateError(Exception):
         self.message = redact(self.message)
         self.args = (self.message,)
         self.hint = None if self.hint is None else redact(self.hint)
-        self.problems = tuple(replace(one, message=redact(one.message)) for one in self.problems)
+        self.problems = tuple(
+            replace(
+                one,
+                message=redact(one.message),
+                file=one.file and redact(one.file),
+                field=one.field and redact(one.field),
+            )
+            for one in self.problems
+        )
 
 
 ACTION_REF: Final = "main"

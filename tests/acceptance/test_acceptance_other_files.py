@@ -94,6 +94,14 @@ def test_validate__results_of_another_tool__name_the_command_that_reads_them(tmp
         assert f"is {what}, which is not an eval file: compare it with `eval-gate check {file}`" in done.stderr
 
 
+def test_check__a_result_in_another_form__recommends_no_command_that_was_typed(tmp_path) -> None:
+    (tmp_path / "out.yaml").write_text("evalId: e\nresults:\n  results: []\n")
+    done = gate(tmp_path, "check", "out.yaml")
+    assert done.returncode == 2
+    assert "out.yaml: is a result of promptfoo, but not in a form that is read\n" in done.stderr
+    assert "eval-gate check" not in done.stderr
+
+
 @pytest.mark.parametrize("file", ["jest.trx", "surefire-reruns.xml"])
 def test_validate__results_in_xml__are_called_xml(tmp_path, file) -> None:
     (tmp_path / file).write_bytes((FILES / file).read_bytes())

@@ -1,11 +1,16 @@
 """Names in results of other tools: read exactly or refused, and several results of one name by one rule."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from eval_gate.external_results.result_rows import ResultRow
+from eval_gate.model.execution import Status
 from tests.support.program import gate
+from tests.support.tool_results import READABLE, copy_recorded, load, name_recorded
 
 LINES = ("id,status,output", "hours,passed,Open.", "résumé,{},Ein Lebenslauf.", "parcel,passed,At the depot.", "")
 XML = (
@@ -135,3 +140,34 @@ def test_check__class_is_added_and_the_clock_went_on__neither_target_nor_suites_
     code, said = check(tmp_path, "now", "base")
     assert (code, "2 of 3 cases are in the baseline" in said, "setup changed" in said) == (1, True, False), said
     assert "2026110" not in said
+
+
+def is_pass(row: ResultRow) -> bool:
+    return row.status is Status.PASSED or (row.is_graded and (row.score or 0.0) >= 0.7)
+
+
+@pytest.mark.parametrize("file", READABLE, ids=name_recorded)
+def test_check__recorded_file_has_a_failing_case__the_report_names_it(tmp_path, file) -> None:
+    copy = copy_recorded(file, tmp_path)
+    cases = load(copy, pass_score=0.7).cases
+    failing = {
+        "".join(key.case_id.split())
+        for key, rows in cases.items()
+        if rows[0].status is not Status.SKIPPED and 2 * sum(map(is_pass, rows)) <= len(rows)
+    }
+    done = gate(tmp_path, "check", str(copy), "--pass-score", "0.7", "--fail-on", "never")
+    said = "".join(done.stdout.split())
+    assert [one for one in failing if one[:40] not in said] == [], done.stdout
+    if "flakyFailure" in copy.read_bytes().decode(errors="replace"):
+        assert "failed and passed in a retry" in done.stdout
+
+
+def test_check__the_same_tool_ran_again_with_one_more_test__every_case_is_known(tmp_path) -> None:
+    """Pytest, really run twice: other times, durations and lines, and a test in front of the others."""
+    tests = "import pytest\n@pytest.mark.parametrize('q', ['hours', 'résumé'])\ndef test_bot(q): assert q\n"
+    for file, more in (("base.xml", ""), ("now.xml", "def test_new(): pass\n")):
+        (tmp_path / "test_bot.py").write_text(more + tests, encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "test_bot.py"]
+        subprocess.run([*command, f"--junitxml={file}"], cwd=tmp_path, check=True, capture_output=True)
+    code, said = check(tmp_path, "now.xml", "base.xml")
+    assert (code, "2 of 3 cases are in the baseline" in said, "setup changed" in said) == (0, True, False), said

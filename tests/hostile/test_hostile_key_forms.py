@@ -69,7 +69,9 @@ PLACES: dict[str, Callable[[str], Callable[[Exchange], None]]] = {
     "wrong shape": lambda text: lambda exchange: exchange.answer({"answer": text}),
     "no JSON": lambda text: lambda exchange: exchange.answer(f"<html>{text}".encode()),
     "content type": lambda text: (
-        lambda exchange: exchange.answer(b"{}", **{"Content-Type": f"text/{text.replace(chr(10), ' ')}"})
+        lambda exchange: exchange.answer(
+            b"{}", **{"Content-Type": f"application/json; x={text.strip().replace(' ', '-').replace(chr(10), '-')}"}
+        )
     ),
     "location": lambda text: (
         lambda exchange: exchange.answer(b"", "302 Found", Location=f"/x?k={quote(text, safe=chr(42))}")
@@ -163,3 +165,61 @@ def test_key__that_a_function_raises_in_every_form__is_nowhere(tmp_path) -> None
     done = gate(tmp_path, "run", *EVERYTHING, BIG_API_KEY=KEY)
     assert find_leaks(done, tmp_path) == {}
     assert count_masked(tmp_path) > len(made) // 5
+
+
+def test_key__in_every_form_in_the_results_of_another_tool__is_nowhere(tmp_path) -> None:
+    made = [(form, pad) for form in FORMS for pad in PADS]
+    lines = []
+    for at, (form, pad) in enumerate(made):
+        text = f"{'z ' * (pad // 2)}{FORMS[form](KEY)} was it"
+        line = {"suite": text[-100:], "id": f"{at} {text}"[:900], "status": "failed", "input": text, "expected": text}
+        lines.append(line | {"output": text, "error": text})
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = gate(tmp_path, "check", "r.jsonl", *EVERYTHING, BIG_API_KEY=KEY)
+    assert done.returncode in {0, 1}, done.stderr
+    assert find_leaks(done, tmp_path) == {}
+
+
+WRONG_LINES = {
+    "status": {"id": "a", "status": "{}"},
+    "field": {"id": "a", "status": "passed", "{}": 1},
+    "no JSON": "{}",
+}
+
+
+@pytest.mark.parametrize("place", WRONG_LINES)
+@pytest.mark.parametrize("form", ["plain", "percent, every sign", "entities", "first 40", "over lines"])
+def test_key__that_a_reader_quotes__is_nowhere(tmp_path, place, form) -> None:
+    for pad in ("", "word " * 6, "z" * 70):
+        wrong = json.dumps(WRONG_LINES[place]).replace("{}", json.dumps(pad + FORMS[form](KEY))[1:-1])
+        (tmp_path / "r.jsonl").write_text(wrong + "\n")
+        done = gate(tmp_path, "check", "r.jsonl", BIG_API_KEY=KEY)
+        assert [*leaks(done.stdout + done.stderr, KEY), *leaks(done.stderr, KEY.upper())] == []
+
+
+OPTIONS = [
+    ("run", "--target", "{}"),
+    ("run", "--case", "{}"),
+    ("run", "--agent-endpoint", "{}"),
+    ("run", "--fail-on", "{}"),
+    ("run", "--max-errors", "{}"),
+    ("run", "--waivers", "{}"),
+    ("run", "--baseline", "{}"),
+    ("run", "{}"),
+    ("report", "{}"),
+    ("draft", "--from-log", "{}", "-o", "a.golden.json"),
+    ("draft", "--from-log", "x", "--field", "{}", "-o", "a.golden.json"),
+    ("waive", "{}", "--reason", "{}", "--until", "{}"),
+]
+
+
+@pytest.mark.parametrize("words", OPTIONS, ids=" ".join)
+@pytest.mark.parametrize("form", ["plain", "percent, every sign", "first 40"])
+def test_key__as_the_value_of_an_option__is_not_repeated(tmp_path, words, form) -> None:
+    (tmp_path / "x").write_text('{"message": "a"}\n')
+    write_suite(tmp_path, ["hi"])
+    for pad in ("", "z/" * 40):
+        done = gate(tmp_path, *(word.replace("{}", pad + FORMS[form](KEY)) for word in words), BIG_API_KEY=KEY)
+        said = done.stdout + done.stderr
+        assert done.returncode != 0, said
+        assert [*leaks(said, KEY), *leaks(said, KEY.upper())] == []

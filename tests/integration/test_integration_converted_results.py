@@ -190,3 +190,4 @@ def test_check__a_file_that_must_be_converted__names_tool_and_way(file, what, wa
     assert done.returncode == 2
     assert f"is {what}, which is not read directly: convert it, see " in done.stderr
     assert f"/docs/convert-results.md#{way}\n" in done.stderr
+    assert f"\n## {way}\n".replace("-", " ") in PAGE.read_text(encoding="utf-8").lower().replace("-", " ")

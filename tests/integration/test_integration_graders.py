@@ -171,6 +171,7 @@ def test_grader__pytest_gets_a_conftest__is_named(tmp_path) -> None:
 
 ROWS: dict[str, tuple[str, str, Mapping[str, str]]] = {
     "python": ("python3 graders/g.py", "evals/graders/lib/rules.txt", {}),
+    "python, chosen by a version manager": ("python3 graders/g.py", "mise.toml", {}),
     "python module": ("python3 -m graders.g", "evals/graders/helper.py", {}),
     "pytest, from above": ("python3 -m pytest -q graders/test_g.py", "pyproject.toml", {}),
     "pytest, a plugin above": ("pytest -q graders", "evals/conftest.py", {}),

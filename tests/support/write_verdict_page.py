@@ -257,16 +257,17 @@ def pages() -> Mapping[Path, str]:
     """Both pages with their figures made anew."""
     text = PAGE.read_text(encoding="utf-8")
     for example in EXAMPLES:
-        text = _filled(
+        text = fill_block(
             text, f"<!-- example {example}: made by {COMMAND} -->\n", "<!-- end of example -->", block_of(example)
         )
-    text = _filled(text, f"<!-- sum: made by {COMMAND} -->\n", "<!-- end of sum -->", chance_sum())
+    text = fill_block(text, f"<!-- sum: made by {COMMAND} -->\n", "<!-- end of sum -->", chance_sum())
     method = METHOD.read_text(encoding="utf-8")
     place = f"<!-- weights: made by {COMMAND} -->\n", "<!-- end of weights -->"
-    return {PAGE: text, METHOD: _filled(method, *place, weights())}
+    return {PAGE: text, METHOD: fill_block(method, *place, weights())}
 
 
-def _filled(text: str, start: str, end: str, block: str) -> str:
+def fill_block(text: str, start: str, end: str, block: str) -> str:
+    """Put a block between two marks of a page."""
     head, found, rest = text.partition(start)
     _, closed, tail = rest.partition(end)
     assert found, f"there is no {start}"

@@ -21,7 +21,7 @@ from eval_gate.sandbox.folder_changes import format_changes
 from eval_gate.sandbox.paths import SandboxError
 from eval_gate.sandbox.sandbox import InitialFile, Sandbox
 from eval_gate.sandbox.workspace_template import compute_template_digest, read_template, read_workspace
-from eval_gate.struct import Struct, field
+from eval_gate.struct import Struct, field, replace
 
 
 class WorkspaceError(Exception):
@@ -108,14 +108,22 @@ class OpenWorkspace:
             changes = await asyncio.to_thread(self._compare)
         except (SandboxError, OSError) as error:
             return WorkspaceState(str(self.path), problem=_describe_error(error))
-        if self._hooks.mask is not None:
-            changes = self._hooks.mask(changes.encode("utf-8", "surrogateescape")).decode("utf-8", "replace")
         return WorkspaceState(str(self.path), changes=changes.strip() or None)
 
     def _compare(self) -> str:
         if isinstance(self._start, str):
             raise SandboxError(self._start)
-        return format_changes(self._start or (), read_workspace(self.path))
+        start, end = self._start or (), read_workspace(self.path)
+        same = frozenset(start) & frozenset(end)
+        # masked before each line gets its sign, behind which a key of several lines would not be found
+        old, new = ([self._mask_file(one) for one in files if one not in same] for files in (start, end))
+        return format_changes(old, new)
+
+    def _mask_file(self, file: InitialFile) -> InitialFile:
+        if self._hooks.mask is None:
+            return file
+        path = self._hooks.mask(file.path.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+        return replace(file, path=path, data=file.data and self._hooks.mask(file.data))
 
     def close(self) -> None:
         """Remove the folder."""

@@ -18,6 +18,7 @@ from eval_gate.external_results.json_streaming import (
     open_document,
     read_document,
 )
+from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
@@ -35,15 +36,20 @@ from eval_gate.external_results.result_rows import (
     to_text,
 )
 from eval_gate.external_results.scored_rows import end_execution
+from eval_gate.external_results.statuses import parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.execution import Status
 from eval_gate.text.digest import compute_fingerprint
 
-_NOT_EVALUATED: Final = 3
-_INFORMATIONAL: Final = 4
-_STATUSES: Final = {1: Status.PASSED, 2: Status.FAILED, _NOT_EVALUATED: None, _INFORMATIONAL: None}
-"""ADK's numbers of a status; None has no verdict."""
+STATUSES: Final = parse_tables("""
+Google ADK 2.13: final_eval_status
+  passed: 1; failed: 2; no verdict: 3, 4
+Google ADK 2.13: eval_status of a metric with a score
+  passed: 1; failed: 2; no verdict: 3, 4
+Google ADK 2.13: eval_status of a metric without a score
+  passed: 1; failed: 2; no verdict: 4; evaluation error: 3
+""")
 _CASES: Final = "eval_case_results"
 _NO_ERROR: Final = "the agent ended without a response, and ADK keeps no error of it: see its log"
 
@@ -79,8 +85,8 @@ def _build_row(case: dict[str, JsonValue], identifier: str, place: RowPlace) -> 
     answers = [text for one in actual if (text := _join_parts(get_nested(one, "final_response")))]
     wanted = [text for one in expected if (text := _join_parts(get_nested(one, "final_response")))]
     wanted_calls = [f"tool call {call.name} {to_text(call.params)}" for one in expected for call in _iter_calls(one)]
-    scores = tuple(_build_score(one, place) for one in get_members(case.get("overall_eval_metric_results")))
-    ended = _build_ending(case, actual, scores, place)
+    scores = tuple(_build_score(one) for one in get_members(case.get("overall_eval_metric_results")))
+    ended = _build_ending(case, actual, scores)
     return ResultRow(
         suite=suite,
         id=require_name(case.get("eval_id"), place, "eval_id"),
@@ -96,6 +102,7 @@ def _build_row(case: dict[str, JsonValue], identifier: str, place: RowPlace) -> 
         usage=build_usage(_sum_tokens(actual, "prompt_token_count"), _sum_tokens(actual, "candidates_token_count")),
         calls=tuple(call for one in actual for call in _iter_calls(one)),
         content=compute_fingerprint([[*prompts], [*wanted], [*wanted_calls]]) if turns else None,
+        digests=digest_prompt("user_content", [*prompts], [[*wanted], [*wanted_calls]]) if turns else None,
         repeat=app,
         longer_suites=(f"{app[:300]}: {suite}",) if app else (),
         named_by="eval_id",
@@ -103,20 +110,12 @@ def _build_row(case: dict[str, JsonValue], identifier: str, place: RowPlace) -> 
 
 
 def _build_ending(
-    case: dict[str, JsonValue], actual: Sequence[JsonValue], scores: tuple[RowScore, ...], place: RowPlace
+    case: dict[str, JsonValue], actual: Sequence[JsonValue], scores: tuple[RowScore, ...]
 ) -> ExecutionEnding:
-    own = _parse_status(case.get("final_eval_status"), RowPlace(place.file, field=f"{place.field}.final_eval_status"))
-    error = _find_agent_error(case, actual)
-    if error is None and own is Status.FAILED and not actual and not scores:
+    own, error = STATUSES[0].build_ending(case.get("final_eval_status")), _find_agent_error(case, actual)
+    if error is None and own.status is Status.FAILED and not actual and not scores:
         error = _NO_ERROR
-    return end_execution(scores, error, status=own, scorer="metric")
-
-
-def _parse_status(value: JsonValue, place: RowPlace) -> Status | None:
-    """Return the status, and None where it has no verdict. Raises GateError for a status that ADK does not have."""
-    if isinstance(value, bool) or not isinstance(value, int) or value not in _STATUSES:
-        raise build_unreadable_error(place, f"is {to_text(value)[:40] or 'missing'}: it has to be a number from 1 to 4")
-    return _STATUSES[value]
+    return end_execution(scores, error, tools=own, scorer="metric")
 
 
 def _find_agent_error(case: dict[str, JsonValue], actual: Sequence[JsonValue]) -> str | None:
@@ -135,19 +134,15 @@ def _list_session_prompts(case: dict[str, JsonValue]) -> list[str]:
     return [_join_parts(get_nested(one, "content")) for one in events if get_nested(one, "author") == "user"]
 
 
-def _build_score(metric: JsonValue, place: RowPlace) -> RowScore:
-    """Build a metric's score: without a score and verdict it could not run, with a score alone it decides nothing."""
+def _build_score(metric: JsonValue) -> RowScore:
+    """Build a metric's score: what its status means depends on whether there is a score."""
     name = to_text(get_nested(metric, "metric_name"))[:200] or "metric"
-    value, status = parse_number(get_nested(metric, "score")), get_nested(metric, "eval_status")
-    verdict = _parse_status(status, RowPlace(place.file, field=f"{place.field}: eval_status of {name}"))
-    if status == _NOT_EVALUATED and value is None:
-        return RowScore(name, None, reason="ADK did not evaluate it: see its log", grader_failed=True)
-    if verdict is None:
-        return RowScore(name, value, decides=False)
+    value = parse_number(get_nested(metric, "score"))
     threshold = parse_number(get_nested(metric, "criterion", "threshold"))
     threshold = parse_number(get_nested(metric, "threshold")) if threshold is None else threshold
     reason = _describe_score(metric, value, threshold)
-    return RowScore(name, value, verdict is Status.PASSED, reason, threshold=threshold, is_minimum=True)
+    score = RowScore(name, value, reason=reason, threshold=threshold, is_minimum=True)
+    return STATUSES[1 if value is not None else 2].apply_verdict(score, get_nested(metric, "eval_status"))
 
 
 def _describe_score(metric: JsonValue, value: float | None, threshold: float | None) -> str:

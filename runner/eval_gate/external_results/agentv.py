@@ -29,9 +29,9 @@ from eval_gate.external_results.result_rows import (
     require_name,
     to_text,
 )
+from eval_gate.external_results.statuses import Meaning, parse_tables
 from eval_gate.files.reading import read_limited_result
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.limits import EXTERNAL_TEXT
 from eval_gate.text.digest import compute_fingerprint
 
@@ -41,10 +41,17 @@ INTERNAL_FOLDER: Final = ".internal"
 """Folder of the index in a run of version 5."""
 _SUMMARIES: Final = ("benchmark.json", SUMMARY)
 """In the folder of a run, from its beginning: of version 4, and of version 5."""
-_AGENT: Final = "agent"
-_EVALUATOR: Final = "evaluator"
-"""Values of `failure_stage`: what failed. All others, such as `repo_setup`, come before the agent is asked."""
-_STATUSES: Final = {"ok": Status.PASSED, "quality_failure": Status.FAILED}
+STATUSES: Final = parse_tables("""
+AgentV 4.42.4, 5.3.1: execution_status
+  passed: ok; failed: quality_failure; agent error: execution_error
+AgentV 4.42.4, 5.3.1: failure_stage
+  no verdict: -, agent; evaluation error: evaluator, repo_setup, setup
+AgentV 4.42.4: verdict of a score
+  passed: pass; failed: fail; evaluation error: skip
+AgentV 5.3.1: pass of a score
+  passed: true; failed: false
+""")
+_STATUS, _STAGE, _VERDICT, _PASS = STATUSES
 
 
 def read_agentv_summary(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
@@ -183,28 +190,24 @@ def _build_row(row: dict[str, JsonValue], companion: _RowFiles, place: RowPlace)
 
 def _build_ending(row: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> ExecutionEnding:
     """How the row's test ended. What did not get to the agent, or broke behind it, says nothing about the agent."""
-    status, why = _STATUSES.get(to_text(row.get("execution_status")), Status.ERROR), _describe_failure(row, scores)
-    stage = to_text(row.get("failure_stage") or get_nested(row, "execution_error", "stage"))
-    if stage and stage != _AGENT and (status is Status.ERROR or stage == _EVALUATOR):
-        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, f"{stage}: {why}")
-    if not stage and not row.get("execution_status"):
-        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, why)
-    return build_ending(status, scores, why, weighed=True)
+    stage, why = row.get("failure_stage") or get_nested(row, "execution_error", "stage"), _describe_failure(row, scores)
+    if _STAGE.find_meaning(stage) is not Meaning.NO_VERDICT:
+        return _STAGE.build_ending(stage, why)
+    return build_ending(_STATUS.build_ending(row.get("execution_status"), why), scores, weighed=True)
 
 
 def _build_score(one: JsonValue) -> RowScore:
     verdict, said = get_nested(one, "verdict"), get_members(get_nested(one, "assertions"))
     missed = [to_text(get_nested(each, "text")) for each in said if get_nested(each, "passed") is not True]
     shown = missed or [to_text(get_nested(each, "text")) for each in said]
-    passed = {"pass": True, "fail": False}.get(verdict) if isinstance(verdict, str) else None
-    if isinstance(own := get_nested(one, "pass"), bool):  # version 5
-        passed = own
-    return RowScore(
+    score = RowScore(
         to_text(get_nested(one, "name"))[:200] or "score",
         parse_number(get_nested(one, "score")),
-        passed,
+        None,
         "; ".join(shown) or to_text(get_nested(one, "reason")) or None,
     )
+    own = get_nested(one, "pass")
+    return _VERDICT.apply_verdict(score, verdict) if own is None else _PASS.apply_verdict(score, own)
 
 
 def _describe_failure(row: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> str:

@@ -30,12 +30,31 @@ from eval_gate.external_results.scored_rows import (
     end_execution,
     let_verdicts_decide,
 )
+from eval_gate.external_results.statuses import Meaning, parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
 
 _SUITE: Final = "evaluation"
 _ROWS: Final = "rows"
-_VERDICTS: Final = {"pass": True, "true": True, "fail": False, "false": False}
+STATUSES: Final = parse_tables("""
+Azure AI Evaluation 1.18.10: status of an evaluator
+  no verdict: -, completed; skipped: skipped
+Azure AI Evaluation 1.18.10: result of an evaluator
+  passed: pass, true; failed: fail, false; skipped: not_applicable, not applicable
+  evaluation error: unknown; no verdict: -
+Azure AI Evaluation 1.18.10: passed of an evaluator
+  passed: true, pass; failed: false, fail; no verdict: -
+""")
+_ORDER: Final = (
+    *(None, Meaning.EVALUATION_ERROR, Meaning.SKIPPED),
+    *(Meaning.FAILED, Meaning.PASSED, Meaning.NO_VERDICT),
+)
+"""Which of several fields counts: one that is unknown before all others."""
+_MINIMUMS: Final = frozenset(
+    {"bleu", "coherence", "f1", "fluency", "gleu", "groundedness", "intent_resolution", "meteor", "relevance"}
+    | {"response_completeness", "retrieval", "rouge_f1", "rouge_precision", "rouge_recall", "similarity"}
+)
+"""Scores of Azure's own evaluators that pass from their threshold on."""
 _VERDICT_KEYS: Final = ("result", "passed")
 _DETAIL_KEYS: Final = ("threshold", "reason", "score", "status", "label", "properties", "details", "model")
 """Parts of a score that are no scores of their own, behind its name and a line."""
@@ -134,10 +153,8 @@ def _iter_scores(name: str, values: Mapping[str, JsonValue]) -> Iterator[RowScor
         covered |= {stem, *(_join_key(stem, detail) for detail in (*_VERDICT_KEYS, *_DETAIL_KEYS))}
         yield _build_verdict(name, stem, values)
     for key, value in values.items():
-        if key in covered or key.endswith(_NO_SCORES):
-            continue
-        if (score := build_score(_format_name(name, key), value)).value is not None:
-            yield score
+        if key not in covered and not key.endswith(_NO_SCORES) and isinstance(value, bool | int | float):
+            yield build_score(STATUSES[2], _format_name(name, key), value)
 
 
 def _list_stems(key: str) -> Iterator[str]:
@@ -154,22 +171,27 @@ def _join_key(stem: str, detail: str) -> str:
 
 
 def _build_verdict(name: str, stem: str, values: Mapping[str, JsonValue]) -> RowScore:
-    """Build the score of a verdict. One of two verdicts that says no says enough."""
+    """Build the score of a verdict: one that says no says enough, and one without its number could not judge."""
 
     def get(*details: str) -> JsonValue:
         found = (values.get(_join_key(stem, detail)) for detail in details)
         return next((one for one in found if one is not None), None)
 
-    said = [_VERDICTS.get(to_text(get(key)).lower()) for key in _VERDICT_KEYS]
     value, threshold = parse_number(get("score", "")), parse_number(get("threshold"))
-    reason = to_text(get("reason"))
-    if all(one is None for one in said):
-        skipped = to_text(get("status")) == "skipped"
-        why = reason or "gave no result: see the log of the run"
-        return RowScore(_format_name(name, stem), value, None, why, grader_failed=not skipped, decides=not skipped)
+    reason, minimum = to_text(get("reason")), stem.removesuffix("_score") in _MINIMUMS
     if not reason and value is not None:
         reason = f"{value:g}" if threshold is None else f"{value:g}, threshold {threshold:g}"
-    return RowScore(_format_name(name, stem), value, False not in said, reason or None, threshold=threshold)
+    score = RowScore(_format_name(name, stem), value, None, reason or None, threshold=threshold, is_minimum=minimum)
+    said = [(table, to_text(get(table.field)).lower()) for table in STATUSES]
+    table, word = min(said, key=lambda one: _ORDER.index(one[0].find_meaning(one[1])))
+    score = table.apply_verdict(score, word)
+    if table.find_meaning(word) is Meaning.NO_VERDICT:
+        why = reason or "gave no result: see the log of the run"
+        return score._replace(reason=why, grader_failed=True, decides=True)
+    has_number = {stem, _join_key(stem, "score")} & values.keys()
+    if score.passed is not None and has_number and get("score", "") is None:
+        return score._replace(passed=None, reason=f"gave no number, but {table.field} {word}", grader_failed=True)
+    return score
 
 
 def _format_name(evaluator: str, key: str) -> str:

@@ -41,10 +41,15 @@ from eval_gate.external_results.scored_rows import (
     end_execution,
     let_verdicts_decide,
 )
+from eval_gate.external_results.statuses import parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
 from eval_gate.struct import Struct, field
 
+STATUSES: Final = parse_tables("""
+Braintrust 0.48.1: scores that are no numbers
+  passed: true; failed: false; skipped: -
+""")
 _LISTS: Final = ("results", "events")
 """What the list is called in what `Eval()` returns, and in an answer of the API."""
 _SUITE: Final = "experiment"
@@ -115,7 +120,7 @@ def _add_span(trace: _Trace, span: dict[str, JsonValue], place: RowPlace) -> Non
     elif kind == "score":
         given = span.get("scores")
         for scorer, value in get_items(given):
-            trace.scores.setdefault(scorer, build_score(scorer, value, _find_reason(span)))
+            trace.scores.setdefault(scorer, build_score(STATUSES[0], scorer, value, _find_reason(span)))
         if span.get("error") and not given:
             trace.scores[to_text(name)] = _build_broken_score(to_text(name), span["error"])
     elif kind == "tool":
@@ -154,7 +159,8 @@ def _build_row(row: dict[str, JsonValue], trace: _Trace) -> ResultRow:
 
 def _collect_scores(row: dict[str, JsonValue], trace: _Trace) -> tuple[RowScore, ...]:
     """Return the scores of the row and of its spans. A scorer that skipped the case has null, and is left out."""
-    scores = {name: build_score(name, value) for name, value in get_items(row.get("scores"))} | trace.scores
+    given = get_items(row.get("scores"))
+    scores = {name: build_score(STATUSES[0], name, value) for name, value in given} | trace.scores
     for name, error in get_items(get_nested(row, "metadata", "scorer_errors")):
         scores[name] = _build_broken_score(name, error)
     return let_verdicts_decide([one for one in scores.values() if one.value is not None or one.grader_failed])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.external_results.json_streaming import read_document
+from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.result_rows import (
     FileFacts,
     ResultRow,
@@ -35,10 +36,16 @@ from eval_gate.external_results.result_rows import (
     to_text_or_none,
 )
 from eval_gate.external_results.scored_rows import end_execution
+from eval_gate.external_results.statuses import parse_tables
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import Status
 from eval_gate.text.digest import compute_fingerprint
 
+STATUSES: Final = parse_tables("""
+DeepEval 4.3.1: success of a test case
+  passed: true; failed: false; no verdict: -
+DeepEval 4.3.1: success of a metric with a score and without an `error`
+  passed: true; failed: false; no verdict: -
+""")
 _GENERATED_NAME: Final = re.compile(r"test\w*\[.*\](-\d+-\d+)?|(conversational_)?test_case_\d+", re.DOTALL)
 
 
@@ -78,7 +85,7 @@ def _build_row(case: dict[str, JsonValue], suite: str, place: RowPlace) -> Resul
     question = to_text(case.get("input")) or "\n".join(
         to_text(get_nested(turn, "content")) for turn in get_members(case.get("turns"))
     )
-    ended = end_execution(scores, status=Status.PASSED if case.get("success") is True else Status.FAILED)
+    ended = end_execution(scores, tools=STATUSES[0].build_ending(case.get("success")), scorer="metric")
     name, by = _choose_name(case, question, place)
     content = compute_fingerprint([question, case.get("expectedOutput"), case.get("expectedTools")])
     return ResultRow(
@@ -101,6 +108,7 @@ def _build_row(case: dict[str, JsonValue], suite: str, place: RowPlace) -> Resul
         ),
         tags=tuple(to_text(tag)[:100] for tag in get_members(case.get("tags"))[:50]),
         content=content,
+        digests=digest_prompt("input", question, [case.get("expectedOutput"), case.get("expectedTools")]),
         repeat=content,
         longer_name=f"{name}: {asked}" if by == "name" and (asked := shorten_name(question)) else None,
         named_by=by,
@@ -115,15 +123,17 @@ def _choose_name(case: dict[str, JsonValue], prompt: str, place: RowPlace) -> tu
 
 
 def _build_score(one: JsonValue) -> RowScore:
-    """Build a metric's score: without a score or verdict its grader failed, and if it is flaky it decides nothing."""
-    error, score, success = get_nested(one, "error"), parse_number(get_nested(one, "score")), get_nested(one, "success")
-    broke, decides = bool(error) or score is None or not isinstance(success, bool), get_nested(one, "flaky") is not True
-    return RowScore(
+    """Build a metric's score: without a score its grader failed, and if it is flaky it decides nothing."""
+    error, value = get_nested(one, "error"), parse_number(get_nested(one, "score"))
+    score = RowScore(
         to_text(get_nested(one, "name"))[:200] or "metric",
-        score,
-        success is True if decides and not broke else None,
-        to_text(error or get_nested(one, "reason")) or None,
-        grader_failed=broke and decides,
-        decides=decides,
+        value,
+        reason=to_text(error or get_nested(one, "reason")) or None,
         threshold=parse_number(get_nested(one, "threshold")),
+        is_minimum=True,
     )
+    if get_nested(one, "flaky") is True:
+        return score._replace(decides=False)
+    if error or value is None:
+        return score._replace(grader_failed=True)
+    return STATUSES[1].apply_verdict(score, get_nested(one, "success"))

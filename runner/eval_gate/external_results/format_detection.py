@@ -189,6 +189,8 @@ def find_tool(file: Path) -> ResultsFormat | None:
 def _build_unknown_error(text: str, shown: str) -> GateError:
     """Name the tool that wrote a file of an unknown format, or else describe what its content looks like."""
     other = identify_text(text)
+    if other is not None and other.is_result:
+        return build_unreadable_error(RowPlace(shown), f"is {other.description}, but not in a form that is read")
     if other is not None:
         return build_unreadable_error(RowPlace(shown), other.describe_alternative(shown))
     names = ", ".join(one for one in ResultsFormat if one is not ResultsFormat.AUTO)

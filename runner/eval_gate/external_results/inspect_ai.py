@@ -17,6 +17,7 @@ from typing import IO, Final
 
 from eval_gate.errors import require_extra
 from eval_gate.external_results.json_streaming import open_document, parse_value
+from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
@@ -27,6 +28,7 @@ from eval_gate.external_results.result_rows import (
     build_incomplete_error,
     build_unreadable_error,
     build_usage,
+    classify_error_kind,
     get_items,
     get_members,
     get_nested,
@@ -37,6 +39,7 @@ from eval_gate.external_results.result_rows import (
     require_name,
     to_text,
 )
+from eval_gate.external_results.statuses import Meaning, parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.execution import ErrorKind, Status
@@ -45,8 +48,17 @@ from eval_gate.model.usage import Usage
 from eval_gate.results.archive import ARCHIVE_ERRORS, has_more_entries
 from eval_gate.text.digest import compute_fingerprint
 
-_GRADER_FAILED: Final = "grader_failed"
-"""A score's `reason` where the model that grades gave no grade; its value is not a number then, or a list of such."""
+STATUSES: Final = parse_tables("""
+Inspect 0.3.285: status of a log
+  no verdict: -, success; incomplete: started, cancelled, error
+Inspect 0.3.285: limit that ended a sample
+  no verdict: -, context, cost, custom, message, time, token, turn, working; evaluation error: operator
+Inspect 0.3.285: reason of a score, where any other is the scorer's own and has no verdict
+  no verdict: -, invalid_response_format, refusal, no_response; evaluation error: grader_failed, scoring_failed
+Inspect 0.3.285: value of a score that is no number
+  passed: C, yes, true; failed: I, N, no, false; no verdict: P
+""")
+_LOG, _LIMIT, _REASON, _VALUE = STATUSES
 _SCORER_FRAME: Final = re.compile(
     r"[\\/]inspect_ai[\\/](?:scorer[\\/]|[^\n]{0,200}\n[ |]*[^\n]{0,100}\bawait scorer\()"
 )
@@ -67,8 +79,8 @@ _JOURNAL_PREFIX: Final = "_journal/"
 _PLAIN: Final = frozenset({"C", "I"})
 """Values of which Inspect's accuracy is the share of `C`."""
 _ROUNDING: Final = 1e-6
-_VERDICTS: Final = {"C": True, "I": False, "N": False, "yes": True, "true": True, "no": False, "false": False}
-_VALUES: Final = {"P": 0.5} | {word: float(passed) for word, passed in _VERDICTS.items()}
+_NUMBERS: Final = {Meaning.PASSED: 1.0, Meaning.FAILED: 0.0, Meaning.NO_VERDICT: 0.5}
+"""What Inspect counts a value as that is no number."""
 
 
 def read_inspect(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
@@ -165,11 +177,10 @@ def _read_compressed(stream: IO[bytes] | None, one: zipfile.ZipInfo) -> bytes:
 
 def _check_finished(head: dict[str, JsonValue], shown: str) -> None:
     status = head.get("status")
-    if status is not None and status != "success":
+    if (meaning := _LOG.find_meaning(status)) is not Meaning.NO_VERDICT:
         why = to_text(get_nested(head, "error", "message"))[:300]
-        raise build_incomplete_error(
-            RowPlace(shown, field="status"), f"is {to_text(status)[:40]}{f': {why}' if why else ''}"
-        )
+        what = f"is {to_text(status)[:40]}" if meaning else _LOG.describe(status)
+        raise build_incomplete_error(RowPlace(shown, field="status"), f"{what}{f': {why}' if why else ''}")
 
 
 def _set_facts(head: dict[str, JsonValue], facts: FileFacts) -> None:
@@ -225,9 +236,7 @@ def _build_row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: 
     scores = _build_scores(sample.get("scores"))
     if not sample.get("error"):
         scores = (*scores, *_iter_missing_scores(sample.get("scores"), head))
-    error = to_text(get_nested(sample, "error", "message"))
-    ended = _build_ending(sample.get("error"), scores)
-    limit = to_text(get_nested(sample, "limit", "type"))
+    ended, limit = _build_ending(sample, scores), to_text(get_nested(sample, "limit", "type"))
     given = sample.get("input")
     content = compute_fingerprint([given, sample.get("target")])
     question = given if isinstance(given, str) else "\n\n".join(_format_message(one) for one in get_members(given))
@@ -243,13 +252,14 @@ def _build_row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: 
         prompt=to_text(question),
         expectation=(to_text(target),) if target not in (None, "", []) else (),
         response=to_text(get_nested(sample, "output", "completion")) or None,
-        error=error or (f"stopped by its {limit} limit" if limit else ended.error),
+        error=f"stopped by its {limit} limit" if limit and ended.status is not Status.ERROR else ended.error,
         error_kind=ended.error_kind,
         duration_ms=parse_seconds(sample.get("total_time")),
         cost_usd=None,
         usage=_sum_usage(sample.get("model_usage")),
         calls=tuple(_iter_tool_calls(sample.get("messages"))),
         content=content,
+        digests=digest_prompt("input", given, target),
         repeat=f"{content} {model}" if isinstance(epoch, int) else None,
         run=to_text(get_nested(head, "eval", "run_id")) or None,
         trial=f"epoch {epoch} of {model}" if isinstance(epoch, int) else None,
@@ -263,16 +273,23 @@ def _format_suite(head: dict[str, JsonValue]) -> str:
     return f"{task[:200]} {to_text(given)[:200]}" if given else task[:200]
 
 
-def _build_ending(error: JsonValue, scores: tuple[RowScore, ...]) -> ExecutionEnding:
+def _build_ending(sample: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> ExecutionEnding:
     """How the sample ended. An error is the agent's, but where the way that it came goes through a scorer."""
-    if error:
+    stopped = _LIMIT.build_ending(
+        get_nested(sample, "limit", "type"), to_text(get_nested(sample, "limit", "reason")) or None
+    )
+    if invalid := sample.get("invalidation"):
+        by = to_text(get_nested(invalid, "author"))[:100] or "somebody"
+        why = ": ".join(filter(None, (f"{by} invalidated the sample", to_text(get_nested(invalid, "reason")))))
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, why)
+    if error := sample.get("error"):
         said = to_text(get_nested(error, "message"))
-        if _has_scorer_frame(to_text(get_nested(error, "traceback"))):
-            return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, said)
-        return build_ending(Status.ERROR, scores, said)
-    if not scores:
+        of_scorer = _has_scorer_frame(to_text(get_nested(error, "traceback")))
+        kind = ErrorKind.EVALUATION_ERROR if of_scorer else classify_error_kind(said)
+        return ExecutionEnding(Status.ERROR, kind, said)
+    if stopped.status is not Status.ERROR and not scores:
         return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, "no score was given")
-    return build_ending(None, scores, _describe_failure(scores))
+    return build_ending(stopped._replace(error=stopped.error or _describe_failure(scores)), scores)
 
 
 def _has_scorer_frame(traceback: str) -> bool:
@@ -297,7 +314,8 @@ def _iter_missing_scores(given: JsonValue, head: dict[str, JsonValue]) -> Iterat
 
 def _iter_scores(name: str, one: JsonValue) -> Iterator[RowScore]:
     value, reason = get_nested(one, "value"), to_text(get_nested(one, "explanation")) or None
-    broke = get_nested(one, "reason") == _GRADER_FAILED
+    why = get_nested(one, "reason") or get_nested(one, "metadata", "unscored_reason")
+    broke = _REASON.find_meaning(why) is Meaning.EVALUATION_ERROR
     if value in ({}, []):
         yield RowScore(name, None, None, reason or "its value is empty", grader_failed=True)
     elif isinstance(value, dict):
@@ -314,8 +332,10 @@ def _build_score(name: str, value: JsonValue, reason: str | None, *, broke: bool
     if isinstance(value, bool):
         return RowScore(name, float(value), value, reason)
     if isinstance(value, str):
-        word = value if value in _VALUES else value.lower()
-        return RowScore(name, _VALUES.get(word, _parse_number_text(value)), _VERDICTS.get(word), reason)
+        word = value if _VALUE.find_meaning(value) else value.lower()
+        meaning, number = _VALUE.find_meaning(word), _parse_number_text(value)
+        score = RowScore(name, number if meaning is None else _NUMBERS[meaning], None, reason)
+        return score if number is not None or meaning is Meaning.NO_VERDICT else _VALUE.apply_verdict(score, word)
     return RowScore(
         name, parse_number(value), None, reason, grader_failed=value is None
     )  # not-a-number: it was not scored

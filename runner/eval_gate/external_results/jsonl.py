@@ -17,6 +17,7 @@ from pydantic_core import PydanticKnownError
 from eval_gate.config.values import find_boolean_mistake
 from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.external_results.json_streaming import iter_raw_lines, parse_value
+from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.result_encoding import decode_head
 from eval_gate.external_results.result_rows import (
     MAX_NAME,
@@ -28,10 +29,12 @@ from eval_gate.external_results.result_rows import (
     build_ending,
     build_problems_error,
     build_unreadable_error,
+    describe_low_score,
     to_text,
 )
 from eval_gate.external_results.result_tables import iter_table_rows
 from eval_gate.external_results.scored_rows import let_verdicts_decide
+from eval_gate.external_results.statuses import parse_tables
 from eval_gate.external_results.thrown_errors import classify_thrown_error
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
@@ -62,6 +65,10 @@ _Number = Annotated[float, Field(allow_inf_nan=False)]
 _LISTS: Final = ("tool_calls", "checks", "tags")
 _HEAD: Final = 1 << 16
 _AS_LINES: Final = "write each member on its own line, for example with `jq -c '.[]' out.json > out.jsonl`"
+STATUSES: Final = parse_tables("""
+Own results: status of a line, where any other is refused with its place
+  passed: passed; failed: failed; skipped: skipped; agent error: error; no verdict: -
+""")
 _BLANK: Final = ("", None)
 _VERDICTS: Final = ("passed", "pass", "success")
 """Keys for the result in other tools. They are not a status here, but must not contradict it."""
@@ -87,6 +94,7 @@ class LineCheck(_Part):
 
     name: _Name
     score: _Number | None = None
+    threshold: _Number | None = Field(default=None, description="Minimum score with which the check passes.")
     passed: bool | None = None
     reason: _Text | None = None
 
@@ -226,10 +234,7 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
         raise build_problems_error(misspelt)
     if line.status is None and line.score is None and not line.checks:
         raise build_unreadable_error(place, "has no status, score or checks: add one of them")
-    scores = tuple(
-        RowScore(one.name, one.score, one.passed, one.reason, grader_failed=one.passed is None and one.score is None)
-        for one in line.checks
-    )
+    scores = tuple(map(_build_score, line.checks))
     if line.status is None and line.score is None:
         scores = let_verdicts_decide(scores)
     ended = _build_ending(line, scores)
@@ -265,6 +270,7 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
         description=line.description,
         target=line.target,
         content=None if line.input is None else compute_fingerprint([line.input, line.expected]),
+        digests=None if line.input is None else digest_prompt("input", line.input, line.expected),
         repeat=None if line.trial is None else "",
         trial=None if line.trial is None else f"{'re-run' if line.rerun else 'trial'} {line.trial}",
         rerun=line.rerun,
@@ -272,21 +278,28 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
     )
 
 
+def _build_score(one: LineCheck) -> RowScore:
+    """Build the score of a check: where it does not say whether it passed, its threshold does."""
+    known = None if one.score is None or one.threshold is None else one.score >= one.threshold
+    passed = known if one.passed is None else one.passed
+    broke = passed is None and one.score is None
+    return RowScore(one.name, one.score, passed, one.reason, broke, threshold=one.threshold, is_minimum=True)
+
+
 def _build_ending(line: ResultLine, scores: tuple[RowScore, ...]) -> ExecutionEnding:
     """Build the ending that the line states, but a pass that the line contradicts is none."""
     if line.status == "passed":
         # checks with a score of the whole are weighed, as those of an eval with a weighted mean are
-        return build_ending(
-            Status.PASSED, scores, line.error, weighed=line.score is not None, against=_find_contradiction(line)
-        )
+        own = ExecutionEnding(Status.PASSED, error=line.error)
+        return build_ending(own, scores, weighed=line.score is not None, against=_find_contradiction(line))
     kind = line.error_kind or classify_thrown_error(line.error or "")
-    return ExecutionEnding(Status(line.status) if line.status else None, kind, line.error)
+    return STATUSES[0].build_ending(line.status)._replace(error_kind=kind, error=line.error)
 
 
 def _find_contradiction(line: ResultLine) -> str | None:
     """Return what contradicts a pass in this line, apart from its status, or None."""
-    if line.score is not None and line.threshold is not None and line.score < line.threshold:
-        return f"a score of {line.score:g}, below the threshold of {line.threshold:g}"
+    if low := describe_low_score(line.score, line.threshold):
+        return low
     for name in _VERDICTS:
         said = (line.model_extra or {}).get(name)
         if said is False or (isinstance(said, str) and said.strip().lower() in _NEGATIVE_WORDS):

@@ -15,6 +15,7 @@ from typing import Final
 from eval_gate.external_results.result_rows import (
     DOCS,
     MAX_NAME,
+    ExecutionEnding,
     FileFacts,
     ResultRow,
     RowPlace,
@@ -25,6 +26,7 @@ from eval_gate.external_results.result_rows import (
     parse_number,
     parse_seconds,
 )
+from eval_gate.external_results.statuses import Meaning, StatusTable, parse_tables
 from eval_gate.external_results.thrown_errors import classify_thrown_error, is_exception
 from eval_gate.external_results.xml_streaming import XmlReader
 from eval_gate.model.case import Location
@@ -32,29 +34,35 @@ from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.struct import Struct, field
 from eval_gate.text.escape import format_count, format_first_few
 
-_RERUN_STATUSES: Final = {
-    "rerunFailure": Status.FAILED,
-    "rerunError": Status.ERROR,
-    "flakyFailure": Status.FAILED,
-    "flakyError": Status.ERROR,
-}
-_NO_PASS: Final = frozenset({Status.FAILED, Status.ERROR})
-_RETRIES: Final = [[name] for name in _RERUN_STATUSES]
+_RERUNS: Final = dict.fromkeys(("rerunFailure", "flakyFailure"), Status.FAILED) | dict.fromkeys(
+    ("rerunError", "flakyError"), Status.ERROR
+)
+_RETRIES: Final = [[name] for name in _RERUNS]
 """The elements whose texts are of another attempt."""
-_OUTCOME_STATUSES: Final = {"failure": Status.FAILED, "error": Status.ERROR, "skipped": Status.SKIPPED}
-_STATUSES_BY_SEVERITY: Final = (Status.PASSED, Status.SKIPPED, Status.ERROR, Status.FAILED)
+STATUSES: Final = parse_tables("""
+JUnit XML of every runner: element in a test, where any other counts if it has a `message`
+  passed: warning; failed: failure; skipped: skipped; agent error: error
+JUnit XML of behave 1.3.3, Catch2 3, ctest 3.25, Ginkgo 2, GoogleTest 1.17, Qt 6: status or `result` of a test
+  passed: completed, fixed, ok, pass, passed, run, success, successful, warning
+  failed: fail, failed, failure, regression, xpass, xpassed
+  skipped: bfail, bpass, bxfail, bxpass, disabled, ignored, not_run, notrun, pending, pending_warn, skip, skipped
+  skipped: suppressed, todo, xfail, xfailed
+  agent error: aborted, broken, crashed, error, errored, interrupted, panicked, timedout, timeout
+  evaluation error: cleanup_error, hook_error, inconclusive, undefined
+  not run: executing, untested, untested_pending, untested_undefined
+ctest 3.25: message of `skipped` where the `status` is `notrun`, up to `=`
+  skipped: -, Disabled, SKIP_REGULAR_EXPRESSION_MATCHED, SKIP_RETURN_CODE
+  not run: Fixture dependency failed, Insufficient resources, Required Files Missing, Unable to find executable
+pytest 9.2: message of `error`, up to a quotation mark, where any other is an agent error
+  evaluation error: collection failure, failed on setup with, failed on teardown with, internal error
+behave 1.3.3: type of `error`, where any other is an agent error
+  evaluation error: NoneType, PendingStepError, StepNotImplementedError
+""")
+_ELEMENT, _ATTRIBUTE, _SKIP, _ERROR, _ERROR_TYPE = STATUSES
+_SKIPPED, _BROKE = Meaning.SKIPPED, Meaning.EVALUATION_ERROR
+_GRAVITY: Final = (Meaning.PASSED, _SKIPPED, Meaning.AGENT_ERROR, Meaning.NOT_RUN, _BROKE, Meaning.FAILED)
 """Of several ways in which one test ended the last one counts: what failed was judged, whatever else is said of it."""
-_ATTRIBUTE_STATUSES: Final = {
-    **dict.fromkeys(("failed", "failure", "fail"), Status.FAILED),
-    **dict.fromkeys(("error", "errored", "broken", "timeout", "timedout", "aborted", "crashed"), Status.ERROR),
-    **dict.fromkeys(
-        ("skipped", "notrun", "not_run", "disabled", "ignored", "suppressed", "pending", "todo"), Status.SKIPPED
-    ),
-}
-"""Values of a test's attributes `status` and `result` that say that it did not pass."""
-_NOT_RUN_STATUSES: Final = frozenset({"untested"})
-"""Those of a test that nobody left out and that was not run all the same, as behave says it."""
-_TEXTS: Final = frozenset({*_RERUN_STATUSES, *_OUTCOME_STATUSES, "system-out"})
+_TEXTS: Final = frozenset({*_RERUNS, *_ELEMENT.meanings, "system-out"})
 _VITEST: Final = "vitest tests"
 _NOT_LOADED: Final = "Test suite failed to run"
 """The `classname` of a file that jest could not load, where jest-junit reports it."""
@@ -81,10 +89,19 @@ _HOOK: Final = re.compile(
     r"""(^|\s)"(before|after)\ (all|each)"\ hook\b   # mocha and Cypress
       |^Test\ execution\ failure:\ could\ be\ caused\ by\ test\ hooks   # jest-junit
       |^(setUp|tearDown)(Class|Module)\ \(   # unittest
+      |^(classMethod|initializationError|executionError)$   # Gradle, JUnit 4
+      |^\[(Synchronized)?(Before|After)Suite\]   # Ginkgo
+      |^TestMain$   # gotestsum: a package that failed outside of its tests
+      |^\[(build|setup)\ failed\]$   # go-junit-report
+      |^UninstantiatedParameterizedTestSuite<   # GoogleTest
     """,
     re.VERBOSE,
 )
 """How test runners name what failed before or after tests, and is none."""
+_BROKEN_CLASS: Final = re.compile(r"unittest\.loader\._FailedTest|PHPUnit[\\._]Framework[\\._]ErrorTestCase")
+"""The `classname` of what could not be loaded: of unittest, and of a data provider that threw in PHPUnit."""
+_WARNING: Final = re.compile(r"(PHPUnit[\\._]Framework[\\._]Warning(TestCase)?)?:Warning")
+"""What PHPUnit calls a data provider that threw, and a class without tests: it passes."""
 _SUBTEST: Final = re.compile(r"(?P<test>test\w*) (\[.*\]|\(.*\)|\[.*\] \(.*\))", re.DOTALL)
 """How unittest names a `subTest`: by the test, a message and parameters."""
 _SUBTEST_REPEAT: Final = "parts"
@@ -110,28 +127,40 @@ class _Case(Struct):
     """Where the suite begins that it is in."""
     project: str = ""
     """Of Playwright's, with which browser and settings it ran."""
-    status: Status = Status.PASSED
+    status: tuple[StatusTable, str] = (_ATTRIBUTE, "passed")
+    """The gravest of all that is said of it."""
     error: str | None = None
     reruns: list[tuple[Status, str]] = field(default_factory=list)
     response: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
     is_pytest: bool = False
     may_fail: bool = False
-    is_evaluation_error: bool = False
-    """Nothing is known of it, and that is not the agent's fault."""
+    is_doubtful: bool = False
+    """It may have passed in a retry."""
     message: str = ""
     """The message of how it ended, without the text below it, which quotes code."""
 
     def read_attributes(self) -> None:
-        """How the test ended as its attributes say it, where they say that it did not pass."""
-        said = (self.attributes.get(name, "").strip().lower() for name in ("status", "result"))
-        found = [status for one in said if (status := _ATTRIBUTE_STATUSES.get(one))]
-        self.status = max(found, default=Status.PASSED, key=_STATUSES_BY_SEVERITY.index)
+        """Read how the test ended from its attributes."""
+        for name in ("status", "result"):
+            if word := self.attributes.get(name, "").strip().lower():
+                self.add_status(_ATTRIBUTE, word)
+
+    def add_status(self, table: StatusTable, value: str) -> None:
+        """Let a status count if it is graver than what is known of the test; one that nobody knows is grave."""
+        if _GRAVITY.index(table.find_meaning(value) or _BROKE) > _GRAVITY.index(self.meaning):
+            self.status = table, value
 
     @property
-    def is_not_run(self) -> bool:
-        """Whether something else kept it from being run; nobody skipped it."""
-        return self.attributes.get("status", "").strip().lower() in _NOT_RUN_STATUSES and self.status is Status.SKIPPED
+    def meaning(self) -> Meaning:
+        """What its status means."""
+        table, value = self.status
+        return table.find_meaning(value) or _BROKE
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it neither passed nor was skipped by its author."""
+        return self.meaning not in {Meaning.PASSED, _SKIPPED}
 
     @property
     def name(self) -> tuple[str, str]:
@@ -207,6 +236,8 @@ class _Parser(XmlReader):
         self._case: _Case | None = None
         self._message = ""
         self._type = ""
+        self._unknown = ""
+        """The name of an element with a message that says something of a test, but nobody knows what."""
         self._failed: set[tuple[str, str]] = set()
         self.recovered: list[str] = []
         """Tests that passed when the tool retried them."""
@@ -230,9 +261,12 @@ class _Parser(XmlReader):
             self._case = self._build_case(attributes)
         elif name == "property" and self._case is not None:
             self._case.properties[attributes.get("name", "")] = attributes.get("value", "")
-        elif name in _TEXTS and self._open[-2:-1] not in _RETRIES:
+        elif self._open[-2:-1] not in _RETRIES and (
+            name in _TEXTS or (self._open[-2] == "testcase" and "message" in attributes)
+        ):
             self.clear_text()
             self._message, self._type = attributes.get("message", ""), attributes.get("type", "")
+            self._unknown = "" if name in _TEXTS else name
 
     def _build_case(self, attributes: dict[str, str]) -> _Case:
         """Build the case of a test from the attributes of its start tag, and count it in its suites."""
@@ -261,40 +295,45 @@ class _Parser(XmlReader):
     def _end_case_element(self, case: _Case, name: str) -> None:
         """Handle the end tag of an element within a test, or of the test itself."""
         if name == "testcase":
-            if case.is_not_run:
-                case.status, case.error, case.is_evaluation_error = (
-                    Status.ERROR,
-                    "it was not run: an earlier step broke",
-                    True,
-                )
-            if case.error is None and case.status in {Status.FAILED, Status.ERROR}:
+            if case.error is None and case.meaning in {Meaning.FAILED, Meaning.AGENT_ERROR}:
                 case.error = "the attributes of the test report a failure without a reason"
                 self._count_failure()
             if case.may_fail:
-                case.status = Status.SKIPPED
+                case.status = _ELEMENT, "skipped"
             self._doubt_failure(case)
             self._add_case(case)
             self._case = None
-        elif name in _OUTCOME_STATUSES:
-            case.may_fail = case.may_fail or (name == "skipped" and self._message.startswith(_MAY_FAIL))
-            status = Status.ERROR if name == "failure" and self._is_unreachable() else _OUTCOME_STATUSES[name]
-            if case.error is None or _STATUSES_BY_SEVERITY.index(status) > _STATUSES_BY_SEVERITY.index(case.status):
-                case.status = max(status, case.status, key=_STATUSES_BY_SEVERITY.index)
-                case.error, case.message = self._format_message(), self._format_headline()
-        elif name in _RERUN_STATUSES:
-            case.reruns.append((_RERUN_STATUSES[name], self._format_message()))
+        elif name in _RERUNS:
+            case.reruns.append((_RERUNS[name], self._format_message()))
+        elif name in _ELEMENT.meanings or name == self._unknown:
+            self._add_status(case, name)
         elif name == "system-out" and self._open[-1:] not in _RETRIES:
             case.response = "".join(self._text)
             if case.is_pytest:
                 case.response = _HEADING.sub("", case.response).strip() or None
 
+    def _add_status(self, case: _Case, name: str) -> None:
+        """Add how a test ended by an element in it, whose message or type may say it more exactly."""
+        before, message = case.meaning, self._message
+        case.add_status(_ELEMENT, "error" if name == "failure" and self._is_unreachable() else name)
+        if name == "skipped":
+            case.may_fail = case.may_fail or message.startswith(_MAY_FAIL)
+            if case.attributes.get("status") == "notrun":
+                case.add_status(_SKIP, message.partition("=")[0])
+        elif name == "error" and case.is_pytest and _ERROR.find_meaning(said := message.partition(' "')[0]):
+            case.add_status(_ERROR, said)
+        elif name == "error" and _ERROR_TYPE.find_meaning(self._type):
+            case.add_status(_ERROR_TYPE, self._type)
+        if case.error is None or case.meaning is not before:
+            case.error, case.message = self._format_message(), self._format_headline()
+
     def _doubt_failure(self, case: _Case) -> None:
         """Take a failure for none that is known where its suite counts flaky tests and does not say which these are."""
         flaky = self._suites[-1].declared_flaky if self._suites else 0
-        if flaky and case.status in _NO_PASS:
+        if flaky and case.has_failed:
             tests = "1 flaky test" if flaky == 1 else f"{flaky:,} flaky tests"
             case.error = f"it may have passed in a retry: its suite counts {tests} and does not say which\n{case.error}"
-            case.status, case.is_evaluation_error = Status.ERROR, True
+            case.is_doubtful = True
 
     def _count_failure(self) -> None:
         for suite in self._suites:
@@ -325,13 +364,13 @@ class _Parser(XmlReader):
         """Add a finished case, except pytest's second entry for a failed test whose teardown failed too."""
         for suite in self._suites:
             suite.failed_reruns += len(case.reruns)
-        if case.reruns and case.status is Status.PASSED:
+        if case.reruns and case.meaning is Meaning.PASSED:
             self.recovered.append(case.attributes.get("name", "")[:_MAX_QUOTED])
         if case.is_pytest and case.name in self._failed and case.message.startswith(_TEARDOWN_FAILURE):
             if self.done and self.done[-1].name == case.name:
                 self.done[-1].response = case.response  # pytest writes the output into the second
             return
-        if case.is_pytest and case.status is not Status.PASSED:
+        if case.is_pytest and case.meaning is not Meaning.PASSED:
             self._failed.add(case.name)
         self.done.append(case)
 
@@ -390,14 +429,15 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
         raise build_incomplete_error(place, "is the test at which pytest was stopped: the tests after it were not run")
     if not name or len(name) > MAX_NAME:
         raise build_unreadable_error(place, f"is a testcase without a name of up to {MAX_NAME:,} characters")
-    if vitest and name == attributes.get("classname") and case.status in {Status.FAILED, Status.ERROR}:
+    no_pass = case.has_failed
+    if vitest and name == attributes.get("classname") and no_pass:
         said = (case.error or "").partition("\n")[0][:_MAX_QUOTED]
         raise build_incomplete_error(
             place, f"reports that {name} could not be loaded, so none of its tests ran: {said}"
         )
-    no_pass = case.status in {Status.FAILED, Status.ERROR}
     of_block = vitest is not None and vitest.has_block(attributes.get("classname", ""), name)
-    of_hook = no_pass and (of_block or _HOOK.search(name) is not None)
+    of_hook = (no_pass and (of_block or of_class)) or _is_trouble(case, classname, name)
+    ended = _build_ending(case, of_hook=of_hook)
     if classname == _NOT_LOADED and no_pass:
         said = (case.error or "").replace(f"● {_NOT_LOADED}", "").strip().partition("\n")[0][:_MAX_QUOTED]
         raise build_incomplete_error(
@@ -418,14 +458,12 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
     row = ResultRow(
         suite=suite[:MAX_NAME],
         id=name,
-        status=Status.ERROR if no_pass and (of_hook or of_class) else case.status,
+        status=ended.status,
         place=place,
         score=_parse_decimal(properties.get("score")),
         response=case.response,
-        error=case.error,
-        error_kind=ErrorKind.EVALUATION_ERROR
-        if of_hook or case.is_evaluation_error
-        else classify_thrown_error(case.message or case.error or ""),
+        error=ended.error,
+        error_kind=ended.error_kind,
         duration_ms=parse_seconds(_parse_decimal(attributes.get("time"))),
         cost_usd=parse_cost(_parse_decimal(properties.get("cost_usd"))),
         usage=build_usage(
@@ -450,6 +488,23 @@ def _iter_attempts(row: ResultRow, case: _Case) -> Iterator[ResultRow]:
     yield row
     for status, said in case.reruns if row.status is not Status.PASSED else ():
         yield row._replace(status=status, error=said, response=None, duration_ms=None, rerun=True)
+
+
+def _is_trouble(case: _Case, classname: str, name: str) -> bool:
+    """Whether a test has a name that its runner uses for its own troubles."""
+    if case.has_failed:
+        return _HOOK.search(name) is not None or _BROKEN_CLASS.match(classname) is not None
+    return _WARNING.fullmatch(f"{classname}:{name}") is not None
+
+
+def _build_ending(case: _Case, *, of_hook: bool) -> ExecutionEnding:
+    """Build the ending of a test; of what broke outside of tests, nothing is known of the agent."""
+    if of_hook or case.is_doubtful:
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, case.error or "it failed outside of its tests")
+    table, value = case.status
+    kind, ended = classify_thrown_error(case.message or case.error or ""), table.build_ending(value, case.error)
+    is_clear = ended.error_kind is ErrorKind.EVALUATION_ERROR and kind is not ErrorKind.AGENT_UNREACHABLE
+    return ended if is_clear else ended._replace(error_kind=kind)
 
 
 def _parse_line(given: str, case: _Case) -> int:

@@ -32,11 +32,16 @@ from eval_gate.external_results.scored_rows import (
     end_execution,
     let_verdicts_decide,
 )
+from eval_gate.external_results.statuses import parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
 
 _SUITE: Final = "experiment"
 _FEEDBACK: Final = "feedback."
+STATUSES: Final = parse_tables("""
+LangSmith 0.15.1: score that is no number, where a text is a category and has no verdict
+  passed: true; failed: false; evaluation error: -
+""")
 _NO_SCORE: Final = "gave no score: see the log of the run"
 _BOOLEANS: Final = {"True": True, "true": True, "False": False, "false": False}
 _MISSING: Final = frozenset({"", "nan", "NaN", "None", "<NA>"})
@@ -157,8 +162,9 @@ def _build_score(name: str, value: JsonValue, comment: str | None, *, broke: boo
     name = name[:200] or "evaluator"
     if broke or value is None:
         return RowScore(name, None, reason=comment or _NO_SCORE, grader_failed=True)
-    score = build_score(name, value, comment)
-    return score if score.value is not None else score._replace(reason=comment or to_text(value), decides=False)
+    if isinstance(value, bool | int | float):
+        return build_score(STATUSES[0], name, value, comment)
+    return RowScore(name, None, reason=comment or to_text(value), decides=False)
 
 
 def _build_row(found: _Execution, place: RowPlace) -> ResultRow:

@@ -10,6 +10,7 @@ from typing import Final
 
 from eval_gate.external_results.json_streaming import iter_json_lines
 from eval_gate.external_results.result_rows import (
+    ExecutionEnding,
     FileFacts,
     ResultRow,
     RowPlace,
@@ -26,11 +27,16 @@ from eval_gate.external_results.result_rows import (
     require_mapping,
     to_text,
 )
+from eval_gate.external_results.statuses import parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.limits import CASES, EXTERNAL_SCORES
 from eval_gate.struct import Struct, field
 
+STATUSES: Final = parse_tables("""
+OpenAI evals 3.0: correct of a `match` event
+  passed: true; failed: false
+""")
 _BY_INDEX = "samples are named by number, which shifts when a line is added before them: add new samples at the end"
 _COUNTS: Final = "counts/"
 _ROUNDING: Final = 1e-6
@@ -39,7 +45,7 @@ _NO_VERDICT: Final = "the log does not report whether this sample passed: it has
 
 class _Sample(Struct):
     place: RowPlace
-    verdicts: list[bool]
+    verdicts: list[ExecutionEnding]
     metrics: dict[str, float] = field(default_factory=dict)
     metric_events: int = 0
     """`metrics` events."""
@@ -113,8 +119,9 @@ class _EvalsRun(Struct):
     def _compute_accuracies(self) -> list[float]:
         """Compute every value that an eval may report as its accuracy."""
         samples = self.samples.values()
-        matches = [correct for sample in samples for correct in sample.verdicts]
-        each = [(all(one.verdicts), any(one.verdicts)) for one in samples if one.verdicts]
+        correct = [[verdict.status is Status.PASSED for verdict in sample.verdicts] for sample in samples]
+        matches = [one for each in correct for one in each]
+        each = [(all(one), any(one)) for one in correct if one]
         measured = [value for one in samples if (value := one.metrics.get("accuracy")) is not None]
         ways: list[Sequence[float]] = [matches, [first for first, _ in each], [second for _, second in each], measured]
         return [sum(way) / len(way) for way in ways if way]
@@ -145,8 +152,9 @@ def _add_to_sample(sample: _Sample, event: dict[str, JsonValue]) -> None:
     data = event.get("data")
     match event.get("type"):
         case "match":
-            sample.verdicts.append(get_nested(data, "correct") is True)
-            if get_nested(data, "correct") is not True and get_nested(data, "expected") is not None:
+            ended = STATUSES[0].build_ending(get_nested(data, "correct"))
+            sample.verdicts.append(ended)
+            if ended.status is Status.FAILED and get_nested(data, "expected") is not None:
                 sample.error = f"expected {to_text(get_nested(data, 'expected'))[:300]}"
         case "sampling":
             prompt, sampled = get_nested(data, "prompt"), get_nested(data, "sampled")
@@ -187,8 +195,9 @@ def _iter_rows(suite: str, name: str, sample: _Sample) -> Iterator[ResultRow]:
         named_by="eval_name and sample_id",
     )
     if sample.verdicts:  # several are of one execution, of which each has to match
-        passed = all(sample.verdicts)
-        yield row._replace(status=Status.PASSED if passed else Status.FAILED, error=None if passed else sample.error)
+        ended = max(sample.verdicts, key=lambda one: (one.status is Status.ERROR, one.status is Status.FAILED))
+        error = sample.error if ended.status is Status.FAILED else ended.error
+        yield row._replace(status=ended.status, error=error, error_kind=ended.error_kind)
     elif sample.has_error:
         yield row
     elif sample.metrics:

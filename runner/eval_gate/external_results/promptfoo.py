@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypedDict, TypeVar
 
 from msgspec import Raw
 
 from eval_gate.external_results.json_streaming import JsonReader, iter_json_lines, open_document, parse_raw
+from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
@@ -26,6 +27,7 @@ from eval_gate.external_results.result_rows import (
     build_unreadable_error,
     build_usage,
     classify_error_kind,
+    describe_low_score,
     get_members,
     get_nested,
     parse_cost,
@@ -35,15 +37,33 @@ from eval_gate.external_results.result_rows import (
     require_mapping,
     to_text,
 )
+from eval_gate.external_results.statuses import Meaning, parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.limits import EXTERNAL_LINE_BYTES
 from eval_gate.text.digest import compute_digest, dump_sorted_json, fingerprint_json
 from eval_gate.text.javascript.strings import dump_compact_json
 
-_ASSERTION, _ERROR = 1, 2
-"""`failureReason`: 0 none, 1 an assertion, 2 an error. Only this tells them apart; `error` also holds the reason of a
-plain failure."""
+STATUSES: Final = parse_tables("""
+promptfoo 0.121.20: failureReason
+  no verdict: -, 0; failed: 1; agent error: 2
+promptfoo 0.121.20: success
+  passed: true; failed: false
+promptfoo 0.121.20: gradingResult.pass
+  passed: true; failed: false; no verdict: -
+promptfoo 0.121.20: pass of an assertion
+  passed: true; failed: false
+""")
+_REASON, _SUCCESS, _GRADED, _PASS = STATUSES
+"""Only `failureReason` tells an error from a failure: `error` also holds the reason of a plain failure."""
+_MINIMUMS: Final = frozenset(
+    {"answer-relevance", "bleu", "classifier", "context-faithfulness", "context-recall", "context-relevance", "g-eval"}
+    | {"gleu", "llm-rubric", "meteor", "perplexity-score", "pi", "python", "rouge-n", "ruby", "search-rubric"}
+    | {"similar", "trajectory:goal-success"}
+)
+"""Assertions whose score passes from their threshold on."""
+_SCORING_BROKE: Final = "Scoring function error: "
+"""How the reason of a result begins whose own scoring function raised."""
 _TIMED_OUT: Final = re.compile(r"Evaluation exceeded max duration of \d")
 """What promptfoo says of a test that it did not begin, or not end, within its own time for all of them."""
 _STACK_FRAMES: Final = re.compile(r"\n[ \t]*at ")
@@ -117,7 +137,12 @@ class _TestMetadata(TypedDict, total=False):
     testCaseId: Any
 
 
-_Case = TypedDict("_Case", {"description": Any, "assert": Raw, "metadata": _TestMetadata | None}, total=False)
+_Metadata = _TestMetadata | None
+_Case = TypedDict(
+    "_Case",
+    {"description": Any, "assert": Raw, "assertScoringFunction": Any, "metadata": _Metadata, "threshold": Any},
+    total=False,
+)
 
 
 class _Response(TypedDict, total=False):
@@ -265,8 +290,7 @@ def _number_prompts(asked: Iterable[tuple[int, str]]) -> dict[int, int]:
 def _build_row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *, marks: bool) -> ResultRow:
     result = require_mapping(value, place)
     case, variables = result.get("testCase"), result.get("vars") or {}
-    broke = result.get("failureReason") == _ERROR
-    own = Status.ERROR if broke else Status.PASSED if result.get("success") is True else Status.FAILED
+    broke = _REASON.find_meaning(result.get("failureReason")) is Meaning.AGENT_ERROR
     described, asserts = (case.get("description"), case.get("assert")) if isinstance(case, dict) else (None, None)
     description = to_text(described)
     name = _choose_name(result, case, description, variables)
@@ -274,14 +298,9 @@ def _build_row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *,
     response = answered.get("output") if isinstance(answered, dict) else None
     parts = grading.get("componentResults") if isinstance(grading, dict) else None
     tokens, cost = result.get("tokenUsage"), result.get("cost")
-    scores = _parse_cached(
-        parts, *((_parse_marked_scores, _parse_raw_marked_scores) if marks else (_parse_scores, _parse_raw_scores))
-    )
+    scores = _parse_cached(parts, partial(_parse_scores, marks=marks), partial(_parse_raw_scores, marks=marks))
     why = _find_reason(result, broke=broke)
-    asked = [one for one in scores if one.grader_failed] if own is Status.PASSED and why == _BLOCKED else scores
-    ended = build_ending(own, asked, why, weighed=True, against=_find_contradiction(result))
-    if broke:
-        ended = _classify_error(why or "")
+    ended = _classify_error(why or "") if broke else _build_ending(result, scores, why)
     wanted = _parse_cached(asserts, _parse_assertions, _parse_raw_assertions)
     content = fingerprint_json(f"[{dump_sorted_json(variables)},{wanted.json}]")
     return ResultRow(
@@ -303,6 +322,7 @@ def _build_row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *,
         else None,
         description=description[:500],
         content=content,
+        digests=digest_prompt("vars", variables, wanted.json),
         repeat=content,
         rerun_name=description.strip() if name.named_by != "metadata.testCaseId" else None,
         longer_name=name.longer_name,
@@ -321,11 +341,24 @@ def _classify_error(error: str) -> ExecutionEnding:
     return ExecutionEnding(Status.ERROR, classify_error_kind(message), error)
 
 
-def _find_contradiction(result: dict[str, JsonValue]) -> str | None:
-    """Return what contradicts a pass in this result, apart from `success`, or None."""
-    if get_nested(result, "gradingResult", "pass") is False:
-        return "`gradingResult.pass` false"
-    return "`failureReason` 1" if result.get("failureReason") == _ASSERTION else None
+def _build_ending(result: dict[str, JsonValue], scores: Sequence[RowScore], why: str | None) -> ExecutionEnding:
+    """How a result ended that the agent got through."""
+    own, against = _SUCCESS.build_ending(result.get("success"), why), None
+    for table, value in (
+        (_REASON, result.get("failureReason")),
+        (_GRADED, get_nested(result, "gradingResult", "pass")),
+    ):
+        if (meaning := table.find_meaning(value)) is None:
+            return table.build_ending(value, why)
+        against = f"`{table.field}` {to_text(value)}" if meaning is Meaning.FAILED else against
+    if own.status is Status.FAILED and (why or "").startswith(_SCORING_BROKE):
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, why)
+    if own.status is Status.PASSED and why == _BLOCKED:
+        scores = [one for one in scores if one.grader_failed]
+    elif get_nested(result, "testCase", "assertScoringFunction") is None:  # else the team's own function decides
+        threshold = parse_number(get_nested(result, "testCase", "threshold"))
+        against = against or describe_low_score(parse_number(result.get("score")), threshold)
+    return build_ending(own, scores, weighed=True, against=against)
 
 
 def _format_suite(result: dict[str, JsonValue], numbers: Mapping[int, int]) -> str:
@@ -408,23 +441,14 @@ def _parse_raw_assertions(data: bytes) -> _Assertions:
     return _parse_assertions(parse_raw(data))
 
 
-def _parse_scores(parts: JsonValue) -> tuple[RowScore, ...]:
-    return tuple([_build_score(one, marks=False) for one in get_members(parts)])
+def _parse_scores(parts: JsonValue, *, marks: bool) -> tuple[RowScore, ...]:
+    """Parse the scores of a result. `marks` is whether its version of promptfoo marks graders that failed."""
+    return tuple([_build_score(one, marks=marks) for one in get_members(parts)])
 
 
 @lru_cache(1_000)
-def _parse_raw_scores(data: bytes) -> tuple[RowScore, ...]:
-    return _parse_scores(parse_raw(data))
-
-
-def _parse_marked_scores(parts: JsonValue) -> tuple[RowScore, ...]:
-    """Parse the scores of a promptfoo version that marks grader failures."""
-    return tuple([_build_score(one, marks=True) for one in get_members(parts)])
-
-
-@lru_cache(1_000)
-def _parse_raw_marked_scores(data: bytes) -> tuple[RowScore, ...]:
-    return _parse_marked_scores(parse_raw(data))
+def _parse_raw_scores(data: bytes, *, marks: bool) -> tuple[RowScore, ...]:
+    return _parse_scores(parse_raw(data), marks=marks)
 
 
 def _describe_assertion(one: JsonValue) -> str:
@@ -447,17 +471,17 @@ def _format_assertion(kind: str, value: JsonValue) -> str:
 
 def _build_score(one: JsonValue, *, marks: bool) -> RowScore:
     if not isinstance(one, dict):
-        return RowScore("assertion", None, passed=False)
+        return _PASS.apply_verdict(RowScore("assertion", None), None)
     assertion = one.get("assertion")
     named = assertion.get("metric") or assertion.get("type") if isinstance(assertion, dict) else None
     passed, reason = one.get("pass") is True, one.get("reason")
     if _has_failed_grader(one, marks=marks, passed=passed, reason=reason):
         return RowScore(to_text(named or "assertion")[:200], None, None, to_text(reason), grader_failed=True)
-    if isinstance(named, str) and (reason is None or isinstance(reason, str)):
-        return _build_cached_score(
-            named, parse_number(one.get("score")), reason, passed=passed
-        )  # nearly the same of most answers
-    return RowScore(to_text(named or "assertion")[:200], parse_number(one.get("score")), passed, to_text(reason))
+    threshold = parse_number(get_nested(assertion, "threshold"))
+    minimum = threshold if get_nested(assertion, "type") in _MINIMUMS else None
+    name, number = to_text(named or "assertion")[:200], parse_number(one.get("score"))
+    score = RowScore(name, number, None, to_text(reason), threshold=minimum, is_minimum=True)
+    return _PASS.apply_verdict(score, one.get("pass"))
 
 
 def _has_failed_grader(one: dict[str, JsonValue], *, marks: bool, passed: bool, reason: JsonValue) -> bool:
@@ -476,11 +500,6 @@ def _has_failed_grader(one: dict[str, JsonValue], *, marks: bool, passed: bool, 
         return not passed and bool(_SCRIPT_BROKE.match(to_text(reason)))
     graded = plain in _MODEL_ASSERTIONS and not (marks and plain in _MARKED_ASSERTIONS)
     return graded and not (passed and not str(kind).startswith("not-")) and bool(_NO_GRADE.match(to_text(reason)))
-
-
-@lru_cache(1_000)
-def _build_cached_score(named: str, score: float | None, reason: str | None, *, passed: bool) -> RowScore:
-    return RowScore(to_text(named)[:200], score, passed, to_text(reason))
 
 
 def _find_reason(result: dict[str, JsonValue], *, broke: bool) -> str | None:

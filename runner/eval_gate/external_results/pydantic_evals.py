@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from eval_gate.external_results.json_streaming import read_document
+from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.result_rows import (
     FileFacts,
     ResultRow,
     RowPlace,
     RowScore,
     build_usage,
-    classify_error_kind,
     get_items,
     get_members,
     get_nested,
@@ -32,10 +32,15 @@ from eval_gate.external_results.result_rows import (
     to_text,
     to_text_or_none,
 )
+from eval_gate.external_results.scored_rows import end_execution, let_verdicts_decide
+from eval_gate.external_results.statuses import parse_tables
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.text.digest import compute_fingerprint
 
+STATUSES: Final = parse_tables("""
+pydantic-evals 2.62: value of an assertion
+  passed: true; failed: false
+""")
 _NUMBERED_NAME: Final = re.compile(r"Case \d+")
 _NO_NAME_HINT: Final = "pydantic-evals numbers cases without a name, and the numbers shift: give each Case a name"
 
@@ -82,10 +87,17 @@ def _iter_coverage_notes(graders: dict[str, set[str]]) -> Iterator[str]:
 def _build_row(
     case: dict[str, JsonValue], suite: str, place: RowPlace, graders: dict[str, set[str]], *, broke: bool
 ) -> ResultRow:
-    checks, failures = _build_checks(case.get("assertions")), [*get_members(case.get("evaluator_failures"))]
-    if not broke:
-        missing = sorted(graders.get(_get_case_name(case), set()) - _list_evaluators(case))
-        failures += [{"name": one, "error_message": "it graded other executions, but not this one"} for one in missing]
+    missing = sorted(graders.get(_get_case_name(case), set()) - _list_evaluators(case)) if not broke else ()
+    broken = [*get_members(case.get("evaluator_failures"))]
+    broken += [{"name": one, "error_message": "it graded other executions, but not this one"} for one in missing]
+    scores = let_verdicts_decide(
+        [
+            *_iter_scores(case.get("assertions"), has_verdict=True),
+            *_iter_scores(case.get("scores"), has_verdict=False),
+            *map(_build_failure, broken),
+        ]
+    )
+    ended = end_execution(scores, to_text(case.get("error_message")) if broke else None)
     content = compute_fingerprint([case.get("inputs"), case.get("expected_output")])
     metrics = case.get("metrics")
     # a name may itself end like the mark of a repeat, so that only this one is without it
@@ -93,55 +105,34 @@ def _build_row(
     return ResultRow(
         suite=suite,
         id=name,
-        status=Status.ERROR if broke else _classify_status(checks, failures, scored=bool(case.get("scores"))),
+        status=ended.status,
         place=place,
-        scores=(*checks, *_build_scores(case.get("scores"))),
+        scores=scores,
         prompt=to_text(case.get("inputs")),
         expectation=(to_text(case["expected_output"]),) if case.get("expected_output") is not None else (),
         response=None if broke else to_text_or_none(case.get("output")),
-        error=to_text(case.get("error_message")) or _describe_failure(checks, failures),
-        error_kind=classify_error_kind(to_text(case.get("error_message"))) if broke else ErrorKind.EVALUATION_ERROR,
+        error=ended.error,
+        error_kind=ended.error_kind,
         duration_ms=parse_seconds(case.get("task_duration")),
         cost_usd=parse_cost(get_nested(metrics, "cost")),
         usage=build_usage(get_nested(metrics, "input_tokens"), get_nested(metrics, "output_tokens")),
         content=content,
+        digests=digest_prompt("inputs", case.get("inputs"), case.get("expected_output")),
         repeat=content if case.get("source_case_name") else None,
         named_by="name",
         unstable_reason=_NO_NAME_HINT if _NUMBERED_NAME.fullmatch(name) else None,
     )
 
 
-def _classify_status(checks: tuple[RowScore, ...], failures: Sequence[JsonValue], *, scored: bool) -> Status | None:
-    if any(check.passed is False for check in checks):
-        return Status.FAILED
-    if failures:
-        return Status.ERROR
-    if checks:
-        return Status.PASSED
-    return None if scored else Status.ERROR
+def _build_failure(one: JsonValue) -> RowScore:
+    name, why = (to_text(get_nested(one, key)) for key in ("name", "error_message"))
+    return RowScore(name[:200], None, None, why or None, grader_failed=True)
 
 
-def _describe_failure(checks: tuple[RowScore, ...], failures: Sequence[JsonValue]) -> str | None:
-    missed = [f"{one.name}: {one.reason}" if one.reason else one.name for one in checks if one.passed is False]
-    broke = [f"{to_text(get_nested(one, 'name'))}: {to_text(get_nested(one, 'error_message'))}" for one in failures]
-    said = "; ".join((*missed, *broke))
-    return said or (None if checks else "it has no assertions")
-
-
-def _build_checks(given: JsonValue) -> tuple[RowScore, ...]:
-    return tuple(
-        RowScore(
-            name[:200],
-            float(get_nested(one, "value") is True),
-            get_nested(one, "value") is True,
-            to_text(get_nested(one, "reason")) or None,
-        )
-        for name, one in get_items(given)
-    )
-
-
-def _build_scores(given: JsonValue) -> tuple[RowScore, ...]:
-    return tuple(
-        RowScore(name[:200], parse_number(get_nested(one, "value")), None, to_text(get_nested(one, "reason")) or None)
-        for name, one in get_items(given)
-    )
+def _iter_scores(given: JsonValue, *, has_verdict: bool) -> Iterator[RowScore]:
+    """Yield the scores of assertions, which each have a verdict, or those with a number alone."""
+    for name, one in get_items(given):
+        value, reason = get_nested(one, "value"), to_text(get_nested(one, "reason")) or None
+        number = float(value is True) if has_verdict else parse_number(value)
+        score = RowScore(name[:200], number, None, reason)
+        yield STATUSES[0].apply_verdict(score, value) if has_verdict else score

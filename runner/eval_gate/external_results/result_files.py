@@ -19,6 +19,7 @@ from eval_gate.external_results.result_rows import (
     shorten_name,
 )
 from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_FILES
+from eval_gate.results.result_names import PIPE_HINT, PIPE_PROBLEM
 
 _NON_RESULT_FILES: Final = {
     "eval-set.json": "Inspect's",
@@ -152,6 +153,8 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
     if path.is_file():
         yield ResultsFile(path, given)
         return
+    if given == "-" or (path.exists() and not path.is_dir()):
+        raise build_unreadable_error(RowPlace(given), PIPE_PROBLEM, PIPE_HINT)
     if not path.is_dir():
         raise build_incomplete_error(
             RowPlace(given), "does not exist: the tool did not write it, or wrote it elsewhere"

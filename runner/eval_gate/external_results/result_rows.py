@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from eval_gate.errors import PAGES, ExitCode, GateError, Problem
+from eval_gate.external_results.prompt_digests import PromptDigests
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.conversation import ToolCall
@@ -25,6 +26,8 @@ from eval_gate.text.untrusted.surrogates import to_well_formed
 DOCS: Final = f"{PAGES}/other-tools.md"
 MAX_ROWS: Final = 10 * CASES
 """Executions of all files together."""
+MAX_ROUNDING_ERROR: Final = 1e-6
+"""By so much a score may be beyond its threshold, or a grade beyond 0 or 1: what is computed is rounded."""
 MAX_NAME: Final = 1_000
 """Characters of a suite's or a case's name."""
 
@@ -124,6 +127,8 @@ class ResultRow(NamedTuple):
     description: str = ""
     target: str | None = None
     content: str | None = None
+    digests: PromptDigests | None = None
+    """The same by field; None where the tool does not say what is asked and expected."""
     repeat: str | None = None
     trial: str | None = None
     """Which of the executions it is, where the tool numbers them; no two of a case are the same."""
@@ -163,22 +168,18 @@ class ExecutionEnding(NamedTuple):
 
 
 def build_ending(
-    own: Status | None,
-    scores: Sequence[RowScore],
-    error: str | None = None,
-    *,
-    weighed: bool = False,
-    against: str | None = None,
+    tools: ExecutionEnding, scores: Sequence[RowScore], *, weighed: bool = False, against: str | None = None
 ) -> ExecutionEnding:
     """How an execution ended that the agent got through, by one rule for all tools.
 
     A scorer that says no says enough. Else one that could not judge leaves it open, whatever the tool made of that:
-    an evaluation error, of which nobody knows whether it passes. Else the tool's `own` verdict counts, which is None
-    where it has none; `error` is what the tool says of it. A pass that its own file contradicts is an evaluation error
-    too: `against` is what else there says no, and so does a scorer, but where scores are `weighed` against each other.
+    an evaluation error, of which nobody knows whether it passes. Else the tool's own ending counts, whose status is
+    None where it has no verdict. A pass that its own file contradicts is an evaluation error too: `against` is what
+    else there says no, and so does a scorer, but where scores are `weighed` against each other.
     """
+    own, error = tools.status, tools.error
     if own is Status.ERROR or own is Status.SKIPPED:
-        return ExecutionEnding(own, classify_error_kind(error or ""), error)
+        return tools
     if own is not Status.FAILED and (low := _find_low_score(scores)):
         return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, low)
     if own is Status.PASSED and (no := against or _find_failed_score(scores, weighed=weighed)):
@@ -199,15 +200,15 @@ def build_ending(
 
 def _find_low_score(scores: Sequence[RowScore]) -> str | None:
     """Return what contradicts a score that is below the minimum of its own record and marked as passed, or None."""
-    return next(
-        (
-            f"the tool reports that {one.name} passed with {one.value:g}, below its threshold of {one.threshold:g}"
-            for one in scores
-            if one.passed and one.is_minimum and one.value is not None and one.threshold is not None
-            if one.value < one.threshold
-        ),
-        None,
-    )
+    low = ((one.name, describe_low_score(one.value, one.threshold)) for one in scores if one.passed and one.is_minimum)
+    return next((f"the tool reports that {name} passed, but also {said}" for name, said in low if said), None)
+
+
+def describe_low_score(score: float | None, threshold: float | None) -> str | None:
+    """Describe a score that is below its threshold by more than rounding; None for any other."""
+    if score is None or threshold is None or score >= threshold - MAX_ROUNDING_ERROR:
+        return None
+    return f"a score of {score:g}, below the threshold of {threshold:g}"
 
 
 def _find_failed_score(scores: Sequence[RowScore], *, weighed: bool) -> str | None:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from eval_gate.config.score_rule import ScoreRule
 from eval_gate.errors import GateError
-from eval_gate.external_results.result_rows import ResultRow, RowScore
+from eval_gate.external_results.result_rows import MAX_ROUNDING_ERROR, ResultRow, RowScore
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.struct import Struct, field
-
-MAX_ROUNDING_ERROR: Final = 1e-6
-"""By so much a grade may be beyond 0 or 1: what is computed is rounded."""
 
 
 class ScoreRules(Struct):

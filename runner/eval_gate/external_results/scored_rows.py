@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     ResultRow,
@@ -17,16 +18,18 @@ from eval_gate.external_results.result_rows import (
     shorten_name,
     to_text,
 )
+from eval_gate.external_results.statuses import StatusTable
 from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.text.digest import compute_fingerprint
 
 
-def build_score(name: str, value: JsonValue, reason: str | None = None) -> RowScore:
-    """Build the score of a value: true and false are verdicts, a number needs a rule, and nothing else is a score."""
-    if isinstance(value, bool):
-        return RowScore(name[:200], float(value), value, reason)
-    return RowScore(name[:200], parse_number(value), None, reason)
+def build_score(table: StatusTable, name: str, value: JsonValue, reason: str | None = None) -> RowScore:
+    """Build the score of a value: a number needs a rule, and what is none means what the table says."""
+    if (number := parse_number(value)) is not None:
+        return RowScore(name[:200], number, None, reason)
+    score = RowScore(name[:200], float(value) if isinstance(value, bool) else None, None, reason)
+    return table.apply_verdict(score, value)
 
 
 def let_verdicts_decide(scores: Sequence[RowScore]) -> tuple[RowScore, ...]:
@@ -40,21 +43,21 @@ def end_execution(
     scores: Sequence[RowScore],
     agent_error: str | None = None,
     *,
-    status: Status | None = None,
+    tools: ExecutionEnding = ExecutionEnding(None),  # noqa: B008 (a tuple, which nobody changes)
     scorer: str = "evaluator",
 ) -> ExecutionEnding:
-    """How an execution ended: by the error of the agent, else by its scores and the tool's own `status`.
+    """How an execution ended: by the error of the agent, else by its scores and the tool's own ending.
 
     `scorer` is the tool's word for what scores.
     """
     if agent_error is not None:
         return ExecutionEnding(Status.ERROR, classify_error_kind(agent_error), agent_error)
-    if status is None and not any(
+    if tools.status is None and not any(
         one.grader_failed or one.passed is not None or one.value is not None for one in scores
     ):
         return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, f"no {scorer} gave a score")
     failed = "; ".join(f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is False)
-    return build_ending(status, [one for one in scores if one.decides], failed or None)
+    return build_ending(tools._replace(error=tools.error or failed or None), [one for one in scores if one.decides])
 
 
 class PromptedCase(NamedTuple):
@@ -87,6 +90,7 @@ def build_prompted_row(
         error=ending.error,
         error_kind=ending.error_kind,
         content=content,
+        digests=digest_prompt("input", prompt, wanted),
         rerun_name=prompt if name is None else None,
         longer_name=None if wanted is None else f"{named[:300]} → {shorten_name(to_text(wanted))}",
         named_by=named_by,

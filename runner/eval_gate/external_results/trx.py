@@ -21,6 +21,7 @@ from eval_gate.external_results.result_rows import (
     build_unreadable_error,
     parse_seconds,
 )
+from eval_gate.external_results.statuses import Meaning, parse_tables
 from eval_gate.external_results.thrown_errors import classify_thrown_error, is_exception
 from eval_gate.external_results.xml_streaming import XmlReader
 from eval_gate.model.execution import ErrorKind, Status
@@ -30,19 +31,16 @@ _RESULTS: Final = frozenset(
     {"UnitTestResult", "TestResultAggregation", "GenericTestResult", "ManualTestResult", "WebTestResult"}
 )
 _TEXTS: Final = frozenset({"StdOut", "Message", "StackTrace", "Text"})
-_STATUSES: Final = {
-    "Passed": Status.PASSED,
-    "Failed": Status.FAILED,
-    "NotExecuted": Status.SKIPPED,
-    "Error": Status.ERROR,
-    "Timeout": Status.ERROR,
-}
-"""What became of a test. Of every other outcome nobody knows whether the agent is right."""
-_UNFINISHED: Final = frozenset({"InProgress", "Pending"})
-_BROKEN_OFF: Final = frozenset({"Aborted", "Disconnected", *_UNFINISHED})
-"""Outcomes of a whole run after which results are missing."""
-_FAILED_RUN: Final = frozenset({"Failed", "Error", "Timeout"})
-"""Outcomes of a whole run in which something failed."""
+STATUSES: Final = parse_tables("""
+VSTest (vstst.xsd of 2010): outcome of a test
+  passed: Passed; failed: Failed; skipped: NotExecuted; agent error: Error, Timeout
+  evaluation error: Aborted, Completed, Disconnected, Inconclusive, NotRunnable, PassedButRunAborted, Warning
+  incomplete: InProgress, Pending
+VSTest (vstst.xsd of 2010): outcome of the run
+  no verdict: -, Completed, Inconclusive, NotExecuted, Passed, Warning; failed: Failed, Error, Timeout
+  incomplete: Aborted, Disconnected, InProgress, NotRunnable, PassedButRunAborted, Pending
+""")
+_OUTCOME, _RUN = STATUSES
 _HOST_CRASH: Final = re.compile(
     r"test run was aborted|test ?host process crashed|test session timed? ?out", re.IGNORECASE
 )
@@ -76,7 +74,7 @@ class _Result(Struct):
     @property
     def status(self) -> Status:
         """The same as a status."""
-        return _STATUSES.get(self.outcome, Status.ERROR)
+        return _OUTCOME.build_ending(self.outcome).status or Status.ERROR
 
 
 class _Definition(Struct):
@@ -165,9 +163,12 @@ def read_trx(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]
 def _check_summary(parser: _Parser, shown_as: str) -> None:
     """Raise GateError where the run broke off, or its summary says more than the results that are in the file."""
     passed = all(one.status in {Status.PASSED, Status.SKIPPED} for one in parser.results)
-    if parser.outcome in _BROKEN_OFF or (parser.outcome in _FAILED_RUN and passed):
-        said = "" if parser.outcome in _BROKEN_OFF else ", but all of its tests passed"
-        raise build_incomplete_error(RowPlace(shown_as), f"reports that the run is {parser.outcome}{said}")
+    meaning = _RUN.find_meaning(parser.outcome)
+    if meaning is not Meaning.NO_VERDICT and (meaning is not Meaning.FAILED or passed):
+        said = {Meaning.FAILED: ", but all of its tests passed", None: ", which is not a known outcome"}.get(
+            meaning, ""
+        )
+        raise build_incomplete_error(RowPlace(shown_as), f"reports that the run is {parser.outcome[:40]}{said}")
     found = {"total": len(parser.results), "failed": sum(one.outcome != "Passed" for one in parser.results)}
     failed = sum(parser.counters.get(name, 0) for name in _FAILED_COUNTERS)
     for name, counted in (("total", parser.counters.get("total", 0)), ("failed", failed)):
@@ -178,7 +179,7 @@ def _check_summary(parser: _Parser, shown_as: str) -> None:
 
 def _build_row(result: _Result, definition: _Definition, shown_as: str) -> ResultRow:
     place, class_name = RowPlace(shown_as, result.line), definition.class_name
-    if result.outcome in _UNFINISHED:
+    if _OUTCOME.find_meaning(result.outcome) is Meaning.INCOMPLETE:
         raise build_incomplete_error(place, f"is a test that is {result.outcome}")
     name = result.attributes.get("testName", "").strip()
     if class_name and name.startswith(f"{class_name}."):
@@ -211,19 +212,16 @@ def _classify_result(result: _Result) -> tuple[Status, ErrorKind, str | None]:
     """Return the status, whose fault an error is, and what the file says of it."""
     message = result.texts.get("Message", "").strip()
     said = "\n".join(filter(None, (message, result.texts.get("StackTrace", "").strip()))) or None
-    if result.outcome not in _STATUSES:
-        # inconclusive, not runnable, aborted, no outcome at all: whether the agent is right was not found out
-        what = f"its outcome is {result.outcome[:40]}" if result.outcome else "it has no outcome"
-        return Status.ERROR, ErrorKind.EVALUATION_ERROR, f"{what}: {said}" if said else what
-    if result.status is Status.PASSED or result.status is Status.SKIPPED:
-        return result.status, ErrorKind.AGENT_ERROR, said
+    ended = _OUTCOME.build_ending(result.outcome, said)
+    if ended.error_kind is ErrorKind.EVALUATION_ERROR or ended.status in {Status.PASSED, Status.SKIPPED}:
+        return ended.status or Status.ERROR, ended.error_kind, ended.error
     if _CLEANUP.match(result.attributes.get("testName", "")):
         return Status.ERROR, ErrorKind.EVALUATION_ERROR, said or "it failed outside of its tests"
     thrown = _THREW.sub("", message, count=1)
     kind = classify_thrown_error(thrown)
     if result.status is Status.FAILED and is_exception(thrown) and kind is ErrorKind.AGENT_UNREACHABLE:
         return Status.ERROR, kind, said
-    return result.status, kind, said or f"its outcome is {result.outcome}"
+    return result.status, kind, said or _OUTCOME.describe(result.outcome)
 
 
 def _parse_duration(duration: str) -> float | None:

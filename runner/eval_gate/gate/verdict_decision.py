@@ -36,6 +36,7 @@ from eval_gate.gate.missing_tool_calls import mark_unknown_calls
 from eval_gate.gate.model_changes import iter_model_notes
 from eval_gate.gate.must_pass import find_must_pass_cases
 from eval_gate.gate.pass_score import apply_pass_score
+from eval_gate.gate.prompt_fields import align_fingerprints, find_varying_fields, iter_left_out_notes
 from eval_gate.gate.rules import RuleInput, compute_score_drop, compute_score_share
 from eval_gate.gate.score_changes import exceeds_limit, format_limit
 from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, find_setup_changes
@@ -88,6 +89,7 @@ def decide_provisional_verdict(run: RunResult, inputs: GateInputs) -> RunResult:
 def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
     policy, baseline = inputs.policy, inputs.baseline
     run = _mark_unknown_calls(add_judges(run, inputs.judge_lookup), inputs)
+    run = _align_fingerprints(run, inputs)
     held = apply_pass_score(run, policy.pass_score)
     if isinstance(baseline, NoBaseline):
         waiving, lost = _build_waiving(held, None, inputs), find_lost_baseline(baseline, held, policy)
@@ -101,6 +103,8 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
     if is_final:
         comparison = add_behaviour_changes(comparison, held, then, baseline.own_history, inputs.retention)
         comparison = add_metric_changes(comparison, held, then, policy.pass_score)
+        comparison = replace(comparison, notes=(*comparison.notes, *iter_left_out_notes(held, then)))
+        run = replace(run, varying_fields=find_varying_fields(held, then))
     comparison = add_baseline_sides(comparison, held, then, baseline.own_history, policy.pass_score, inputs.retention)
     waiving = _build_waiving(held, comparison, inputs)
     comparison = _add_renamed_waivers(comparison, waiving, held, then)
@@ -131,7 +135,7 @@ def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[
     suspected regression without history. If a baseline was requested but none is available, there is nothing to
     suspect.
     """
-    held = apply_pass_score(_mark_unknown_calls(run, inputs), inputs.policy.pass_score)
+    held = apply_pass_score(_align_fingerprints(_mark_unknown_calls(run, inputs), inputs), inputs.policy.pass_score)
     if isinstance(inputs.baseline, NoBaseline):
         if inputs.baseline is not NOT_REQUESTED:
             return [], RerunCriteria(0)
@@ -149,6 +153,10 @@ def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[
     plain = _build_plain_comparison(held, then, known, inputs, has_other_parts=run.shard is not None)
     facts = build_case_facts(plain, held, known, inputs.policy.must_pass)
     return facts, adjust_to_day(known.rerun_criteria, facts, known.day_effects)
+
+
+def _align_fingerprints(run: RunResult, inputs: GateInputs) -> RunResult:
+    return align_fingerprints(run, inputs.baseline.result) if isinstance(inputs.baseline, Baseline) else run
 
 
 def _mark_unknown_calls(run: RunResult, inputs: GateInputs) -> RunResult:

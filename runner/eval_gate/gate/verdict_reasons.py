@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from eval_gate.config.policy import Policy
 from eval_gate.errors import ExitCode
@@ -20,6 +20,7 @@ from eval_gate.gate.case_matching import (
 from eval_gate.gate.failure_causes import drop_error_prefix
 from eval_gate.gate.lost_baseline import LostBaseline
 from eval_gate.gate.must_pass import find_lost_patterns, is_must_pass
+from eval_gate.gate.prompt_fields import describe_difference
 from eval_gate.gate.rules import RuleFinding, RuleInput, apply_rules
 from eval_gate.gate.score_changes import exceeds_limit
 from eval_gate.model.case import CaseKey
@@ -58,6 +59,8 @@ def decide_outcome(
       must-pass pattern that matched cases of the baseline and matches none here.
     - A failure may be a regression, but the baseline is not available, or does not have the case because a part of
       it is missing or because it has other cases: inconclusive, since a missing comparison is no pass.
+    - A case of another tool fails that passed in the baseline with another prompt or expectation: inconclusive, since
+      nothing tells who edited it.
     - A failure of a test runner has a name that the baseline does not have, and cases that passed there are removed
       or skipped: inconclusive, since it may be one of these.
     - It is unknown whether a rule holds, and nothing counts against the change: inconclusive.
@@ -268,7 +271,8 @@ def _find_unexplained_reasons(
 ) -> tuple[Reason, ...]:
     """Find failures and low scores that only a missing baseline could explain; without any, it is not needed."""
     if absent is None:
-        return _find_uncovered_reasons(rule_input, policy) or _find_rename_reasons(rule_input, policy)
+        absent_cases = _find_uncovered_reasons(rule_input, policy) or _find_rename_reasons(rule_input, policy)
+        return (*absent_cases, *_find_incomparable_reasons(rule_input, policy))
     if lost is not None and not policy.is_report_only:
         lost = replace(lost, worse_cases=tuple(key for key in lost.worse_cases if not rule_input.is_waived(key)))
         if lost.worse_cases or lost.altered_cases:
@@ -325,6 +329,41 @@ def _find_rename_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason,
     return (Reason(code=ReasonCode.NOT_IN_BASELINE, message=message),)
 
 
+def _find_incomparable_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
+    """Failures of another tool's cases that passed in the baseline and ask or expect something else now.
+
+    Nothing tells whether the change edited them: of our own evals the eval files do.
+    """
+    run, baseline, comparison = rule_input.run, rule_input.baseline, rule_input.comparison
+    if baseline is None or comparison is None or not run.is_external or not policy.uses_baseline:
+        return ()
+    here, before = run.index_cases(), _find_passed_before(rule_input)
+    keys = [
+        one.key
+        for one in comparison.select_changes(CaseClass.INCOMPARABLE)
+        if one.key in before and here[one.key].status is Status.FAILED and not rule_input.is_waived(one.key)
+    ]
+    if not keys or len(keys) + rule_input.count_unwaived(CaseClass.REGRESSION) <= policy.allowed_regressions:
+        return ()
+    failing = format_count(len(keys), "failing case passed", "failing cases passed")
+    message = f"{failing} in the baseline and cannot be compared with it: {_describe_differences(rule_input, keys)}"
+    return (Reason(code=ReasonCode.NOT_COMPARABLE, message=message),)
+
+
+def _describe_differences(rule_input: RuleInput, keys: Sequence[CaseKey]) -> str:
+    """Describe why the first of these cases of another tool cannot be compared; empty for own evals."""
+    run, baseline = rule_input.run, rule_input.baseline
+    if baseline is None or not run.is_external:
+        return ""
+    here, there, earlier = run.index_cases(), baseline.index_cases(), find_earlier_keys(baseline, run)
+    known = [key for key in keys if key in here and earlier.get(key, key) in there]
+    return format_first_few(
+        known,
+        3,
+        lambda key: f"{key.case_id[:100]} ({describe_difference(here[key], there[earlier.get(key, key)])})",
+    )
+
+
 def _count_possible_drops(rule_input: RuleInput, most: float) -> int:
     """How many graded cases are so low that their score may have dropped by more than `most`."""
     cases = [
@@ -352,6 +391,8 @@ def _build_pass_reasons(rule_input: RuleInput, policy: Policy, lost: LostBaselin
         return (Reason(code=ReasonCode.NO_BASELINE, message=message),)
     if comparison is not None and not any(one.change.is_compared for one in comparison.changes):
         message = "no case can be compared: the baseline has no score for any case with the same prompt and expectation"
+        if named := _describe_differences(rule_input, [one.key for one in comparison.changes][:1]):
+            message = f"{message}: {named}"
         return (Reason(code=ReasonCode.NO_COMPARABLE_CASES, message=message),)
     cases = run.summary.total_cases
     return (Reason(code=ReasonCode.PASSED, message=f"all rules hold for {format_count(cases, 'case')}"),)

@@ -275,6 +275,7 @@ class ReasonCode(StrEnum):
     MISSING_MUST_PASS_RESULT = "missing-must-pass-result"  # noqa: S105 (a code, not a password)
     MISSING_CASE_RESULT = "missing-case-result"
     NOT_IN_BASELINE = "not-in-baseline"
+    NOT_COMPARABLE = "not-comparable"
     BASELINE_NOT_REQUESTED = "baseline-not-requested"
     NO_RUN_YET = "no-run-yet"
     NO_PASSING_BASELINE = "no-passing-baseline"

@@ -52,6 +52,17 @@ class TraceSummary(Record, kw_only=True):
     error_count: int
 
 
+class FieldDigests(Record, kw_only=True, omit_defaults=True):
+    """Digests of one field of the prompt in results of another tool, such as a variable."""
+
+    name: Annotated[str, Meta(max_length=200)]
+    value: str
+    stable: str | None = None
+    """The same without dates, times and random words; None where it has none that may be left out."""
+    fixed: str | None = None
+    """The same without all words that have a digit; None where it has none that may be left out."""
+
+
 class CaseFingerprints(Record, kw_only=True):
     """Fingerprints of one case's evaluation setup, one for each part. None: does not apply.
 
@@ -89,6 +100,8 @@ class CaseFingerprints(Record, kw_only=True):
     """Agent that the suite describes: its instructions, tools and turns."""
     timeout_ms: int | None = None
     """The case's own time limit, in milliseconds; None if it has none."""
+    fields: tuple[FieldDigests, ...] | None = None
+    """Digests of the fields of the prompt, by name; None for own evals, and if an older version wrote the result."""
 
 
 class CaseText(Record, kw_only=True):
@@ -389,6 +402,9 @@ class RunResult(Record, kw_only=True):
     policy: RunPolicy | None = None
     """Policy of the verdict; None without a verdict, or if an older version wrote the result."""
     comparison: Comparison | None = None
+    varying_fields: dict[str, bool] | None = None
+    """Fields of the prompts of another tool that differ from the baseline in every case that has them, by name; true if
+    numbers differ, and not only dates, times and random words. None if no earlier run has such fields."""
     lost_baseline: SetupChange | None = None
     """Result of the same cases under an earlier name, if that is why there is no baseline; None otherwise."""
     waivers: AppliedWaivers | None = None

@@ -29,7 +29,7 @@ from eval_gate.results.baseline import (
     refuse_own_baseline,
 )
 from eval_gate.results.history import EMPTY_HISTORY, HISTORY_NAME, MAX_RUNS, History, build_history
-from eval_gate.results.result_names import LATEST, LATEST_NAME, RUN_NAME, is_run_id
+from eval_gate.results.result_names import LATEST, LATEST_NAME, PIPE_HINT, PIPE_PROBLEM, RUN_NAME, is_run_id
 from eval_gate.results.run_history import find_history, read_history_file, trim_to_run
 from eval_gate.results.run_result.parsing import MAX_RESULT_BYTES, build_corrupt_error, parse_head, parse_run
 from eval_gate.results.run_times import compute_run_time, find_latest_run, is_in_future
@@ -275,6 +275,8 @@ def read_run_and_folder(
             f"there is no run in {output_dir} yet, so none is the {LATEST}",
             "start one with `eval-gate run`, or set --output-dir to another folder of runs",
         )
+    if reference == "-" or path.exists():
+        raise GateError("baseline-not-found", f"{quote_name(reference)} {PIPE_PROBLEM}", PIPE_HINT)
     raise GateError(
         "baseline-not-found",
         f"stored result {quote_name(reference, or_digits=True)} not found{format_suggestion(reference, known)}",

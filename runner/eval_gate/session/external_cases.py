@@ -81,7 +81,9 @@ def build_case_result(
 def _build_fingerprints(row: ResultRow, content: str, grader: str | None) -> CaseFingerprints:
     if row.content is None:
         return _NO_FINGERPRINTS if grader is None else CaseFingerprints(grader=grader)
-    return CaseFingerprints(prompt=compute_digest(row.prompt), expectation=content[:DIGEST_DIGITS], grader=grader)
+    parts = CaseFingerprints(prompt=compute_digest(row.prompt), expectation=content[:DIGEST_DIGITS], grader=grader)
+    known = row.digests
+    return replace(parts, expectation=known.expectation, fields=known.fields) if known else parts
 
 
 def _digest_pass_rules(rows: Sequence[ResultRow], rules: Sequence[ScoreRule]) -> str | None:
@@ -137,8 +139,15 @@ def build_execution(row: ResultRow, number: int) -> TrialRecord:
 
 
 def _describe_failure(row: ResultRow) -> str:
-    missed = [f"{one.name}: {one.reason}" if one.reason else one.name for one in row.scores if one.passed is False]
-    return row.error or "; ".join(missed) or (row.status or Status.ERROR).value
+    """Describe the scores that failed, then what else the tool says of a failure; of an error what it says."""
+    failed = [one for one in row.scores if one.passed is False]
+    reasons = ((one.name, one.reason or ("" if one.value is None else f"{one.value:g}")) for one in failed)
+    missed = "; ".join(": ".join(filter(None, words)) for words in reasons)
+    said = row.error or ""
+    if row.status is Status.FAILED and missed and (said in missed or any(one.name in said for one in failed)):
+        return missed
+    parts = (missed, said) if row.status is Status.FAILED else (said or missed,)
+    return "; ".join(filter(None, parts)) or (row.status or Status.ERROR).value
 
 
 def _build_details(row: ResultRow) -> CaseDetails:

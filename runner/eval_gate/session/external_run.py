@@ -16,6 +16,7 @@ from eval_gate.engine.retention import prepare_for_result
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.external_results.loader import ExternalResults, load_external_results
 from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.gate.prompt_fields import align_fingerprints
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
 from eval_gate.model.policy import EvaluationSetup
@@ -200,7 +201,7 @@ def _mark_rerun_impossible(run: RunResult, doubtful: Set[CaseKey]) -> RunResult:
 
 
 def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping[CaseKey, CaseResult]) -> RunResult:
-    made = datetime.now(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
+    ended = datetime.now(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
     run_id = str(uuid.uuid4())
     by_suite: dict[str, list[CaseResult]] = {}
     for key, case in cases_by_key.items():
@@ -208,7 +209,7 @@ def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping
     suites = tuple(
         SuiteResult(
             run_id=run_id,
-            timestamp=made,
+            timestamp=ended,
             tier=None,
             tool_name=suite,
             eval_file=suite,
@@ -221,9 +222,9 @@ def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping
     )
     whole = suites[0].summary if len(suites) == 1 else summarize_cases([case for one in suites for case in one.cases])
     name = results.format.value
-    return RunResult(
+    made = RunResult(
         run_id=run_id,
-        timestamp=made,
+        timestamp=ended,
         complete=True,
         tool=ToolIdentity(version=__version__),
         target=TargetIdentity(name=name, provider=name, identity=results.tool),
@@ -244,6 +245,8 @@ def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping
             ),
         ),
     )
+    baseline = session.gate_inputs.baseline
+    return align_fingerprints(made, baseline.result) if isinstance(baseline, Baseline) else made
 
 
 def _iter_matching_notes(run: RunResult, named_by: str, session: Session) -> Iterator[str]:

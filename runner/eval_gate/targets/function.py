@@ -25,7 +25,6 @@ from eval_gate.targets.build import BuildContext
 from eval_gate.targets.response.reader import ResponseReader
 from eval_gate.targets.response.settings import ResponseSettings
 from eval_gate.targets.settings import AGENT_PLACE, NotSecret, Text
-from eval_gate.text.escape import truncate_text
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 FunctionResult: TypeAlias = str | Mapping[str, object]
@@ -33,8 +32,6 @@ FunctionResult: TypeAlias = str | Mapping[str, object]
 TargetFunction: TypeAlias = Callable[[Request], FunctionResult | Awaitable[FunctionResult]]
 
 PROVIDER: Final = "python"
-MAX_ERROR_TEXT: Final = 1_000
-"""Maximum characters of an exception's own message."""
 _RESULT_HINT: Final = 'return text, or {"response": …, "toolCalls": […]} as an HTTP agent does'
 
 
@@ -77,8 +74,7 @@ class FunctionTarget(DescribedTarget[ResponseSettings]):
         # the function is somebody else's program and may raise or exit as it likes; elsewhere only the pool and the
         # program itself catch everything
         except (Exception, SystemExit) as error:
-            words = truncate_text(to_well_formed(str(error)), MAX_ERROR_TEXT)
-            said = f"agent error: {type(error).__name__}: {words}".rstrip(": ")
+            said = f"agent error: {type(error).__name__}: {to_well_formed(str(error))}".rstrip(": ")
             raise TargetError(said, fault=TargetFault.REFUSED, hint=_find_hint(error)) from error
         return self._read_result(answer, (time.perf_counter() - started) * 1000)
 
@@ -98,7 +94,7 @@ class FunctionTarget(DescribedTarget[ResponseSettings]):
         try:
             body = json.dumps(dict(result)).encode()
         except (TypeError, ValueError) as error:
-            raise _build_unreadable_error(truncate_text(str(error), MAX_ERROR_TEXT)) from error
+            raise _build_unreadable_error(str(error)) from error
         try:
             return self._reader.read(body, duration_ms)
         except TargetError as error:

@@ -171,14 +171,13 @@ def test_after_the_cases__the_page__follows_the_result_by_one_call(job, github, 
     assert ended.outputs["report-url"]
 
 
-def test_after_the_cases__comment_and_check__are_looked_for_and_written_at_the_same_time(job, github, pull) -> None:
-    meet(github, ("POST", "/graphql"), ("GET", CHECKS))
-    meet(github, ("PATCH", "/issues/comments/"), ("POST", CHECKS))
+def test_after_the_cases__comment__is_written_after_the_check_by_which_others_know_of_it(job, github, pull) -> None:
     with agent() as running:
         ended = job.pull_request(pull, running.url)
-    assert ended.code == 0
-    assert ended.outputs["comment-url"]
-    assert ended.outputs["check-run-url"]
+    assert (ended.code, bool(ended.outputs["comment-url"]), bool(ended.outputs["check-run-url"])) == (0, True, True)
+    written = [one.path for one in github.log if one.method in {"POST", "PATCH"} and "graphql" not in one.path]
+    places = [at for at, path in enumerate(written) if path.endswith(CHECKS) or "/issues/comments/" in path]
+    assert [written[at].rsplit("/", 2)[-2] for at in places[-2:]] == ["bot", "comments"]
 
 
 def test_after_the_cases__the_first_is_done_last__the_log_is_in_order(job, github, pull) -> None:
@@ -186,7 +185,7 @@ def test_after_the_cases__the_first_is_done_last__the_log_is_in_order(job, githu
     github.faults.add("PATCH", "/issues/comments/", Fault.slow(2))
     with agent() as running:
         ended = job.pull_request(pull, running.url)
-    said = ("result stored", "page stored", "comment updated", "check run eval-gate written")
+    said = ("result stored", "page stored", "check run eval-gate written", "comment updated")
     found = [one for line in ended.log.splitlines() for one in said if line.lower().startswith(one)]
     assert found == list(said)
 
@@ -218,4 +217,4 @@ def test_after_the_cases__the_check_is_another_leg_s__the_comment_is_written_as_
         job.begin_job()
         ended = again(job, github, pull, running.url, inputs | {"artifact-name": "two", "comment-key": "two"})
     assert "the check `Evals` already exists" in ended.log
-    assert ["key=two" in comment.body for comment in github.state.comments.values()].count(True) == 1
+    assert ["key=gate.yml.two" in comment.body for comment in github.state.comments.values()].count(True) == 1

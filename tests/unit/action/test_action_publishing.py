@@ -12,6 +12,8 @@ import msgspec
 import pytest
 
 from eval_gate.action.baseline_lookup import get_baseline
+from eval_gate.action.precedence import NameTakenError, NewerResult
+from eval_gate.action.publishing import run_publication
 from eval_gate.action.publishing.check_run import CheckDraft, publish_check, write_annotations
 from eval_gate.action.publishing.comment import (
     MAX_SHORTER_VERSIONS,
@@ -67,6 +69,7 @@ def judged(**cases: str):
 PASSED, FAILED = judged(a="passed"), judged(a="failed")
 UNDECIDED = judge_against(make_run({"a": "error"}), NOT_REQUESTED, Policy())
 CONTEXT = ReportContext(comment_key=KEY)
+FAILED_CHECK = CheckDraft(CheckConclusion.FAILURE, "title", "words", "page")
 
 
 def bodies(github) -> list[str]:
@@ -78,8 +81,7 @@ def bodies(github) -> list[str]:
 
 def comment(step, draft, context, log) -> str | None:
     """The comment, and the check run that goes before it."""
-    failed = CheckDraft(CheckConclusion.FAILURE, "title", "words", "page")
-    return publish_comment_and_check(step, draft, failed, context, log).comment_url
+    return publish_comment_and_check(step, draft, FAILED_CHECK, context, log).comment_url
 
 
 def written(github, desk, step, *results) -> str:
@@ -172,6 +174,47 @@ def test_comment__the_check_run_of_another_run_is_newer__stays(github, desk, ste
     github.state.add_comment(7, body)
     comment(step, draft_comment(FAILED), CONTEXT, desk.log)
     assert (bodies(github) != [body], len(github.state.check_runs) == 2) == (published, published)
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_comment__newer_run_publishes_between_check_and_comment__one_comment_tells_of_it(
+    github, desk, step, pull, monkeypatch, there
+) -> None:
+    if there:
+        github.state.add_comment(7, f"<!-- eval-gate:v1 key={KEY} -->\nof an earlier commit")
+    newer = replace(step, environment=replace(step.environment, run_id=9002))
+    write = run_publication.write_comment_in
+
+    def write_late(*given):
+        monkeypatch.undo()
+        comment(newer, draft_comment(PASSED), CONTEXT, desk.log)
+        return write(*given)
+
+    monkeypatch.setattr(run_publication, "write_comment_in", write_late)
+    published = publish_comment_and_check(step, draft_comment(FAILED), FAILED_CHECK, CONTEXT, desk.log)
+    assert published.newer_result == NewerResult(9002, passed=False)
+    (body,) = bodies(github)
+    said = "run 9002 is newer and counts" if there else "no regressions"
+    assert (said in body, "1 regression" in body) == (True, False)
+
+
+def test_check__another_leg_wrote_one_at_the_same_time__the_second_says_what_the_first_says(
+    github, desk, step, pull, monkeypatch
+) -> None:
+    other = replace(step, environment=replace(step.environment, step="another"))
+    write = run_publication.write_check_at
+
+    def write_late(*given, **more):
+        monkeypatch.undo()
+        comment(other, draft_comment(FAILED), CONTEXT, desk.log)
+        return write(*given, **more)
+
+    monkeypatch.setattr(run_publication, "write_check_at", write_late)
+    passed = CheckDraft(CheckConclusion.SUCCESS, "fine", "words", "page")
+    with pytest.raises(NameTakenError):
+        publish_comment_and_check(step, draft_comment(PASSED), passed, CONTEXT, desk.log)
+    assert [one.fields["conclusion"] for one in github.state.check_runs.values()] == ["failure", "failure"]
+    assert ["1 regression" in body for body in bodies(github)] == [True]
 
 
 def test_check__remembers_the_comment_and_what_was_broken(github, client, desk, step, pull) -> None:

@@ -13,6 +13,7 @@ from eval_gate.evaluators.base import WorkspaceState
 from eval_gate.model.case import CaseWorkspace, EvalCase, WorkspaceHook, WorkspaceHooks
 from eval_gate.sandbox.workspace_template import compute_template_digest, read_template
 from eval_gate.struct import replace
+from eval_gate.text.redaction import Redactor
 from tests.support.cases import make_case
 
 
@@ -99,6 +100,20 @@ def test_end__secret_in_a_file__is_masked(workspace) -> None:
 
     _, state = asyncio.run(write(CaseWorkspaces(HookRunner(mask=mask)), case(workspace), "s3cret\n"))
     assert (state.changes or "").endswith("+***")
+
+
+@pytest.mark.parametrize("width", [8, 20, 45])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_end__key_over_several_lines_of_a_file__is_masked_before_each_line_has_its_sign(workspace, width, end) -> None:
+    key = "sk-live-A9b8C7d6E5f4G3h2I1j0K9l8M7n6O5p4Q3r2S1t0U9v8W7x6Y5z4A3b2C1d"
+    lines = [key[at : at + width] for at in range(0, len(key), width)]
+    hooks = HookRunner(mask=Redactor([key]).mask_bytes)
+    text = f"before\n{end.join(lines)}{end}after\n"
+    _, state = asyncio.run(write(CaseWorkspaces(hooks), case(workspace), text))
+    changes = state.changes or ""
+    assert "+before\n" in changes
+    assert changes.endswith("+after")
+    assert [line for line in lines if line in changes] == []
 
 
 def test_prepare__hook_of_a_shared_workspace_that_fails__fails_each_case_and_runs_once(workspace, tmp_path) -> None:

@@ -40,7 +40,7 @@ def test_read_adk__a_run_of_adk_eval__has_its_verdicts_and_tells_errors_apart() 
     }
     assert rows["crash"].error == "ValueError: the agent has no plan for this"
     assert rows["quota"].error == "429: RESOURCE_EXHAUSTED: quota exceeded"
-    assert rows["thanks"].error == "politeness: ADK did not evaluate it: see its log"
+    assert rows["thanks"].error == "politeness: its `eval_status` is 3: no score, threshold 0.5"
     assert rows["cancel"].error == "tool_trajectory_avg_score: 0, threshold 1"
     assert {key.suite for key in brought.cases} == {"support"}
 
@@ -128,7 +128,7 @@ def test_read_adk__metric_that_passed_below_its_own_threshold__is_an_evaluation_
     metric = {"metric_name": "a", "threshold": 0.8, "score": score, "eval_status": 1}
     [[row]] = load(change_case(tmp_path, "refund", overall_eval_metric_results=[metric])).cases.values()
     assert row.status is status
-    said = "the tool reports that a passed with 0.1, below its threshold of 0.8"
+    said = "the tool reports that a passed, but also a score of 0.1, below the threshold of 0.8"
     assert row.error == (said if status is ERROR else None)
 
 
@@ -159,10 +159,6 @@ def test_read_adk__only_metrics_that_measure__need_a_rule(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("new", "said"),
     [
-        ({"final_eval_status": None}, "eval_case_results[0].final_eval_status: is missing"),
-        ({"final_eval_status": 9}, "is 9: it has to be a number from 1 to 4"),
-        ({"final_eval_status": True}, "is true: "),
-        ({"overall_eval_metric_results": [{"metric_name": "m", "eval_status": "PASSED"}]}, "eval_status of m"),
         ({"eval_id": ["a"]}, "has no eval_id"),
         ({"eval_id": "x" * 5000}, "has no eval_id"),
     ],
@@ -171,6 +167,23 @@ def test_read_adk__what_no_version_writes__is_refused_with_its_place(tmp_path, n
     error = refused(change_case(tmp_path, "refund", **new))
     assert error.code == "invalid-results"
     assert said in str(error.problems[0])
+
+
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        ({"final_eval_status": None}, "it has no `final_eval_status`"),
+        ({"final_eval_status": 9}, "its `final_eval_status` is 9, which is not a known status"),
+        ({"final_eval_status": True}, "its `final_eval_status` is true, which is not a known status"),
+        (
+            {"overall_eval_metric_results": [{"metric_name": "m", "eval_status": "PASSED"}]},
+            "m: its `eval_status` is PASSED, which is not a known status: no score",
+        ),
+    ],
+)
+def test_read_adk__status_that_no_version_writes__is_an_evaluation_error_that_names_it(tmp_path, new, said) -> None:
+    [row] = load(change_case(tmp_path, "refund", **new)).rows
+    assert (row.status, row.error_kind, row.error) == (ERROR, ErrorKind.EVALUATION_ERROR, said)
 
 
 @pytest.mark.parametrize(

@@ -351,6 +351,8 @@ def test_read_junit__several_ends_of_one_test__the_gravest_counts(tmp_path, inne
         ('status="notrun" result="suppressed"', Status.SKIPPED),
         ('status="run" result="completed"', Status.PASSED),
         ('status="passed"', Status.PASSED),
+        ('status="panicked"', Status.ERROR),
+        ('status="odd"', Status.ERROR),
     ],
 )
 def test_read_junit__attribute_says_how_a_test_ended__it_counts(tmp_path, attribute, status) -> None:
@@ -458,6 +460,25 @@ def test_read_junit__what_happened_to_a_class__is_a_case_of_its_name(tmp_path, c
         f'<testsuites><testsuite name="Env">{case}<testcase name="a" classname="com.Y"/></testsuite></testsuites>'
     )
     assert found_in(tmp_path, document) == {("Env", id_): status, ("com.Y", "a"): Status.PASSED}
+
+
+@pytest.mark.parametrize(
+    ("classname", "name"),
+    [
+        ("shop.AgentTest", "initializationError"),
+        ("", "TestMain"),
+        ("example.com/shop", "[build failed]"),
+        ("Agent Suite", "[BeforeSuite]"),
+        ("unittest.loader._FailedTest", "tests.test_bot"),
+        ("PHPUnit.Framework.ErrorTestCase", "Error"),
+        ("Shop", "UninstantiatedParameterizedTestSuite<Agent>"),
+    ],
+)
+def test_read_junit__failure_under_a_name_of_the_runners_own__is_an_evaluation_error(tmp_path, classname, name) -> None:
+    name = name.replace("<", "&lt;")
+    case = f'<testcase classname="{classname}" name="{name}"><failure message="no"/></testcase>'
+    [row] = load(tmp_path, case).rows
+    assert (row.status, row.error_kind, row.error) == (Status.ERROR, ErrorKind.EVALUATION_ERROR, "no")
 
 
 def test_read_junit__nodes_runner__tells_tests_by_their_suites_also_where_names_differ(tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from eval_gate.external_results.braintrust import STATUSES as BRAINTRUST
 from eval_gate.external_results.result_rows import ExecutionEnding, RowPlace, RowScore
 from eval_gate.external_results.scored_rows import PromptedCase, build_prompted_row, build_score, end_execution
 from eval_gate.model.execution import ErrorKind, Status
@@ -30,10 +31,20 @@ def test_end_execution__error_and_scores__decide_in_this_order(scores, error, en
 
 
 @pytest.mark.parametrize(
-    ("value", "score", "passed"), [(True, 1.0, True), (False, 0.0, False), (0.5, 0.5, None), ("good", None, None)]
+    ("value", "score"),
+    [
+        (True, RowScore("exact", 1.0, True)),
+        (False, RowScore("exact", 0.0, False)),
+        (0.5, RowScore("exact", 0.5)),
+        (None, RowScore("exact", None, decides=False)),
+        (
+            "good",
+            RowScore("exact", None, None, "its `scores` is good, which is not a known status", grader_failed=True),
+        ),
+    ],
 )
-def test_build_score__a_value__is_a_verdict_only_where_it_is_true_or_false(value, score, passed) -> None:
-    assert build_score("exact", value) == RowScore("exact", score, passed)
+def test_build_score__a_value__means_what_the_table_says_unless_it_is_a_number(value, score) -> None:
+    assert build_score(BRAINTRUST[0], "exact", value) == score
 
 
 @pytest.mark.parametrize("prompt", ["Refund order 4711", "Refund " * 100])

@@ -246,7 +246,7 @@ def test_pydantic_evals__assertions_decide__and_repeats_are_trials_by_their_sour
     brought = load("pydantic-evals-report.json")
     assert statuses(brought) == {("refund", "refund-1"): [FAILED, FAILED], ("refund", "boom"): [ERROR, ERROR]}
     row = brought.cases["refund", "refund-1"][0]
-    assert row.error == "EqualsExpected; grants: hands over"
+    assert row.error == "EqualsExpected: 0.0; grants: hands over"
     assert row.cost_usd == 0.002
 
 

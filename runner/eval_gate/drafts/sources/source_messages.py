@@ -29,7 +29,7 @@ _CONTAINERS: Final = ("messages", "contents", "generations", "choices", "prompt"
 """Keys of a request, a response or a state below which messages are."""
 _ENVELOPES: Final = ("message", "kwargs", "data", "content")
 """Keys of a mapping without a role that has a whole message below it: OpenInference, LangChain, OpenAI, Google."""
-_CONTENT: Final = ("parts", "contents", "content", "text", "message")
+_CONTENT: Final = ("parts", "contents", "content", "text", "message", "object")
 _CALLS: Final = ("tool_calls", "toolCalls")
 _PART_KINDS: Final[Mapping[str, Literal["text", "call", "result"]]] = {
     **dict.fromkeys(("text", "output_text", "input_text", "message_content", "content"), "text"),

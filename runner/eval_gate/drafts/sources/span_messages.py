@@ -168,21 +168,22 @@ def iter_tool_definitions(span: TraceSpan) -> Iterator[JsonValue]:
 
 
 def read_messages(span: TraceSpan, kind: SpanKind) -> SpanMessages:
-    """Read the messages of a span at the first place that has some."""
-    fields, unread = _merge_fields(span), ""
+    """Read the messages of a span at the first place that has an input, otherwise an output."""
+    fields, found = _merge_fields(span), SpanMessages()
     for place in _PLACES:
         if kind not in place.kinds:
             continue
         given = _find_field(fields, place.input)
         into = tuple(iter_messages(given, "user"))
-        if not place.output and into:
+        if into and not place.output:
             begin = find_last_prompt(into) + 1
             return SpanMessages(into[:begin], into[begin:], is_whole=True)
         out = tuple(iter_messages(_find_field(fields, place.output), "assistant"))
-        if into or out:
-            return SpanMessages(into, out[find_last_prompt(out) + 1 :], unread="" if into else dump_structure(given))
-        unread = unread or dump_structure(given)
-    return SpanMessages(unread=unread)
+        out = out[find_last_prompt(out) + 1 :]
+        if into:
+            return SpanMessages(into, out)
+        found = SpanMessages(output=found.output or out, unread=found.unread or dump_structure(given))
+    return found
 
 
 def _merge_fields(span: TraceSpan) -> Mapping[str, JsonValue]:

@@ -10,6 +10,10 @@ _VERSION: Final = "0123456789."
 """Characters of a version at the end of the name of a program, such as `python3.12`."""
 
 
+_MANAGERS: Final = ".tool-versions mise.toml .mise.toml"
+"""What managers of versions read to choose a program, and to set variables for it."""
+
+
 class ProgramKind(NamedTuple):
     """One kind of program: the names it has in a command, suffixes of its files, and globs of what it reads."""
 
@@ -24,7 +28,12 @@ def _define(name: str, programs: str, suffixes: str, files: str) -> ProgramKind:
 
 
 KINDS: Final = (
-    _define("Python", "python pypy", ".py .pyc .pyz", "__init__.py .env .python-version pyvenv.cfg"),
+    _define(
+        "Python",
+        "python pypy",
+        ".py .pyc .pyz",
+        f"__init__.py .env .python-version pyvenv.cfg {_MANAGERS}",
+    ),
     _define(
         "pytest",
         "pytest py.test tox nox",
@@ -45,7 +54,8 @@ KINDS: Final = (
         ".js .cjs .mjs .jsx .ts .cts .mts .tsx",
         "package.json package-lock.json npm-shrinkwrap.json pnpm-lock.yaml pnpm-workspace.yaml yarn.lock bun.lock"
         " bun.lockb bunfig.toml deno.json deno.jsonc deno.lock .npmrc .yarnrc.yml .pnp.* tsconfig*.json jsconfig.json"
-        " jest.config.* vitest.config.* vite.config.* .mocharc.* babel.config.* .babelrc* .swcrc .env .env.*",
+        " jest.config.* vitest.config.* vite.config.* .mocharc.* babel.config.* .babelrc* .swcrc .env .env.*"
+        f" .nvmrc .node-version {_MANAGERS}",
     ),
     _define("make", "make gmake", ".mk", "GNUmakefile Makefile makefile .env"),
     _define("just and task", "just task", "", "justfile Justfile .justfile Taskfile.* .env"),
@@ -58,7 +68,7 @@ KINDS: Final = (
     ),
     _define("Go", "go", ".go", "go.mod go.sum go.work go.work.sum"),
     _define("Rust", "cargo rustc", ".rs", "Cargo.toml Cargo.lock build.rs rust-toolchain rust-toolchain.toml"),
-    _define("Ruby", "ruby bundle rake rspec", ".rb", "Gemfile Gemfile.lock Rakefile .rspec .ruby-version"),
+    _define("Ruby", "ruby bundle rake rspec", ".rb", f"Gemfile Gemfile.lock Rakefile .rspec .ruby-version {_MANAGERS}"),
     _define("PHP", "php composer phpunit", ".php", "composer.json composer.lock phpunit.xml* php.ini .user.ini"),
     _define(
         "Java and Kotlin",

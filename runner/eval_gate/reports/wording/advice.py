@@ -205,6 +205,11 @@ ADVICE_BY_REASON: Final[Mapping[str, AdviceRow]] = {
     ReasonCode.NOT_IN_BASELINE: AdviceRow(
         Owner.UNKNOWN, "compare with a complete run of this gate, or restore the names of the cases"
     ),
+    ReasonCode.NOT_COMPARABLE: AdviceRow(
+        Owner.UNKNOWN,
+        "fix the failing cases. If a value is new in every run, leave it out of the prompt and variables. If this "
+        "change edited the cases, waive the failures: after the merge they are compared again",
+    ),
     ReasonCode.NO_PASSING_BASELINE: AdviceRow(
         Owner.UNKNOWN,
         "name a baseline by its run id, or make one: run without a baseline and with `--fail-on regressions`",

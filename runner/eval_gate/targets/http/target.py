@@ -219,7 +219,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             if not head.is_success:
                 body = await self._connection.read_body(answer, head)
                 raise self._connection.build_status_error(head, body, request)
-            kind = head.get_header("content-type")
+            kind = self._redact(head.get_header("content-type"))
             if find_format_hint(kind, self._settings.response_format) and "json" in kind:
                 raise self._reader.build_format_error(await self._connection.read_body(answer, head), kind)
             collector = StreamCollector(self._settings, self._reader, self._redact.mask_bytes)

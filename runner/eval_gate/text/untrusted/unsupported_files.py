@@ -24,7 +24,7 @@ _OWN_RESULTS: Final = (
 _CASE_LISTS: Final = ("eval_cases", "cases")
 """Lists whose members are looked at: ADK's, and that which JSON lines are read as."""
 _JSON_KEY: Final = re.compile(r'"((?:[^"\\]|\\.){1,60})"\s*:')
-_FIRST_WORD: Final = re.compile(r"(?:<\?[^>]*>\s*)?(<[\w-]+|TAP\b)")
+_FIRST_WORD: Final = re.compile(r"(?:<[?!][^>]*>\s*)*(<[\w-]+|TAP(?= version ))")
 _YAML_KEY: Final = re.compile(r"^([A-Za-z_][\w.-]{0,59}):(?:\s|$)", re.MULTILINE)
 _YAML_INNER: Final = re.compile(r"^[ ]{0,20}(?:[ ]|- )[ ]{0,4}([A-Za-z_][\w.-]{0,59}):(?:\s|$)", re.MULTILINE)
 
@@ -38,6 +38,8 @@ class UnsupportedFile(NamedTuple):
     """No eval file of a known format has such keys."""
     reason: str = "which is not supported"
     """Why it is not read, as the rest of a sentence."""
+    is_result: bool = False
+    """`eval-gate check` reads files of this kind, and if it does not read this one, its form is another."""
 
     def describe_alternative(self, file: str) -> str:
         """Describe the file and its alternative as the end of a sentence.
@@ -73,9 +75,8 @@ _OWN_RESULT: Final = UnsupportedFile(
 
 def _describe_result(description: str) -> UnsupportedFile:
     """Describe a results file that `eval-gate check` reads, and that is no eval file."""
-    return UnsupportedFile(
-        description, "compare it with `eval-gate check FILE`", is_certain=True, reason="which is not an eval file"
-    )
+    way = "compare it with `eval-gate check FILE`"
+    return UnsupportedFile(description, way, is_certain=True, reason="which is not an eval file", is_result=True)
 
 
 def _describe_convertible(description: str, heading: str) -> UnsupportedFile:
@@ -153,8 +154,9 @@ def identify_text(text: str) -> UnsupportedFile | None:
 
     Return None if it is not known.
     """
-    if word := _FIRST_WORD.match(text):
-        return _match_keys({word[1]}, {word[1]})
+    word = _FIRST_WORD.match(text)
+    if word or text.startswith("<"):
+        return _match_keys({word[1]}, {word[1]}) if word else None
     value = _parse_document(text)
     if value is not None:
         return identify_document(value)

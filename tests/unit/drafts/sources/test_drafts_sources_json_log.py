@@ -97,6 +97,25 @@ def test_read_log__lines_of_another_kind__are_left_out_and_counted(tmp_path) -> 
     ]
 
 
+def test_read_log__questions_as_messages_or_json__only_what_a_person_wrote_counts(tmp_path) -> None:
+    langchain = [{"lc": 1, "id": ["langchain", "HumanMessage"], "kwargs": {"content": [{"type": "text", "text": "b"}]}}]
+    image = [{"role": "user", "content": "c"}, {"role": "user", "content": [{"type": "image", "data": "aGk="}]}]
+    found = read(
+        tmp_path,
+        entry('[{"role": "system", "content": "x"}, {"role": "user", "content": "a"}]'),
+        entry(langchain),
+        entry({"messages": [{"sender": "bot", "text": "x"}, {"sender": "human", "message": "d"}]}),
+        entry('{"city": "Paris"}'),
+        entry(image),
+    )
+    assert [one.question for one in found.observations] == ["a", "b", "d"]
+    [note] = found.notes
+    assert note.replace(str(tmp_path), "").startswith(
+        "Left out 2 lines (the first at /agent.log:4): the question is JSON"
+    )
+    assert note.endswith("not a text that a person wrote (a mapping with the keys city).")
+
+
 def test_read_log__question_without_a_response__is_an_execution_that_failed(tmp_path) -> None:
     found = read(tmp_path, entry("a"), {"message": "a", "error": "quota"}, {"message": "a", "response": {}})
     [one] = found.observations

@@ -308,6 +308,47 @@ OLDER = {
 }
 
 
+OTHERS = {
+    "OpenInference: an agent": {"openinference.span.kind": "AGENT", "input.value": "a", "output.value": "b"},
+    "OpenInference: a model with the responses of OpenAI": {
+        "openinference.span.kind": "LLM",
+        "input.value": '{"model": "m", "input": "a"}',
+        "output.value": '{"object": "response", "output": [{"role": "assistant", "content": [{"text": "b"}]}]}',
+    },
+    "OpenInference: messages in attributes count before the request": {
+        "openinference.span.kind": "LLM",
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.contents.0.message_content.text": "a",
+        "llm.output_messages.0.message.content": "b",
+        "input.value": "x",
+    },
+    "Vercel AI SDK: an object": {
+        "ai.operationId": "ai.generateObject",
+        "ai.prompt": '{"prompt": "a"}',
+        "ai.response.object": "b",
+    },
+    "LangSmith: the client of OpenAI": {
+        "langsmith.span.kind": "llm",
+        "gen_ai.prompt": '{"messages": [{"role": "user", "content": "a"}], "model": "m"}',
+        "gen_ai.completion": '{"choices": [{"message": {"role": "assistant", "content": "b"}}], "object": "x"}',
+    },
+    "Strands Agents: parts without a type": {
+        "events": [
+            {"name": "gen_ai.user.message", "attributes": attributes({"content": '[{"text": "a"}]'})},
+            {"name": "gen_ai.choice", "attributes": attributes({"message": '[{"text": "b"}]'})},
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("form", OTHERS)
+def test_read_traces__forms_of_other_instrumentations__are_read(tmp_path, form) -> None:
+    made = Traces()
+    made.add(None if len(OTHERS[form]) > 1 else "chat", **OTHERS[form])
+    [one] = made.read(tmp_path).observations
+    assert (one.question, one.responses[0].text, one.earlier_messages) == ("a", "b", ())
+
+
 @pytest.mark.parametrize("form", OLDER)
 def test_read_traces__older_forms_of_messages__are_read(tmp_path, form) -> None:
     made = Traces()

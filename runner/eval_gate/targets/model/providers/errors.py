@@ -61,7 +61,7 @@ class ErrorExplainer:
         """
         unreadable = _find_unreadable_cause(error)
         if unreadable is not None:
-            begins = format_excerpt(self._redact(unreadable.begins.decode("utf-8", "replace")).encode())
+            begins = format_excerpt(self._redact.mask_bytes(unreadable.begins, cut_after=True))
             return self._build_malformed_error(f"it {unreadable}; it begins {begins}")
         match error:
             case ModelHTTPError():
@@ -106,9 +106,7 @@ class ErrorExplainer:
                     status=status,
                     retryable=status in self._retryable,
                 )
-        return self._build_malformed_error(
-            f"it begins {format_excerpt(self._redact(body.decode('utf-8', 'replace')).encode())}"
-        )
+        return self._build_malformed_error(f"it begins {format_excerpt(self._redact.mask_bytes(body))}")
 
     def explain_timeout(self, timeout_s: float) -> TargetError:
         """No complete answer within the caller's time."""
