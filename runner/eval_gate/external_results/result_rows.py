@@ -189,7 +189,7 @@ def build_ending(
     broke = [one for one in scores if one.grader_failed]
     failed = own is not Status.PASSED and any(one.passed is False and not one.grader_failed for one in scores)
     if broke and not failed:
-        said = "; ".join(f"{one.name}: {one.reason or 'gave no score'}" for one in broke)
+        said = "; ".join(f"{one.name}: {one.reason}" if one.reason else f"{one.name} gave no score" for one in broke)
         return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, said)
     if own is None and failed:
         return ExecutionEnding(Status.FAILED, error=error)

@@ -24,12 +24,17 @@ class ScoreRules(Struct):
         Rules for scorers override the tool's own verdict. For a scorer without a rule, its own verdict counts. Raises
         GateError `missing-score-rule` if nothing says from which score on the row passes.
         """
-        if row.status is Status.ERROR or row.status is Status.SKIPPED:
+        if row.status is Status.SKIPPED:
             return row
         ruled = {rule.name: rule for rule in self.scores}
-        if row.status and not ruled:
+        if row.status and row.status is not Status.ERROR and not ruled:
             return self._mark_graded(row)
         scores = tuple(self._apply_rule(one, ruled.get(one.name)) for one in row.scores)
+        if row.status is Status.ERROR:
+            # another scorer may have broken: one that says no says enough
+            fails = any(one.name in ruled and one.passed is False for one in scores)
+            is_of_scorer = row.error_kind is ErrorKind.EVALUATION_ERROR
+            return row._replace(status=Status.FAILED, error=None, scores=scores) if fails and is_of_scorer else row
         touched = any(one.name in ruled for one in row.scores)
         if row.status is not None and not touched:
             return self._mark_graded(row)
