@@ -317,10 +317,7 @@ def iter_leaf_texts(value: JsonValue) -> Iterator[str]:
 
 
 def list_alternatives(question: str) -> frozenset[str]:
-    """List the words that a question offers for a choice: `Lisbon` and `Porto` of `Lisbon or Porto?`.
-
-    These are the words next to an "or", and those before the commas of the same list, that do not stand on both sides.
-    """
+    """List words that a question offers next to an "or" or before its commas: `Lisbon` of `Lisbon or Porto?`."""
     found: set[str] = set()
     for joint in _OR.finditer(question):
         before = re.split(r"[.;:?!\n]", question[: joint.start()])[-1].split(",")

@@ -122,10 +122,7 @@ class Redactor:
         return mask_ranges(text, self._find_in_text(text, _RESPONSE_PART))
 
     def mask_message(self, text: str) -> str:
-        """Mask the secrets in a message about untrusted text, also small parts and those that are split into pieces.
-
-        Pieces are masked if together they make up a whole secret.
-        """
+        """Mask the secrets in a message, also small parts, and those in pieces that together are a whole secret."""
         pieces = iter_secret_pieces(text, self._bare, in_message=True)
         return mask_ranges(text, [*self._find_in_text(text, _MESSAGE_PART), *pieces])
 

@@ -29,10 +29,7 @@ def mask_ranges(text: str, found: Iterable[tuple[int, int]]) -> str:
 
 
 class Secret(Generic[T_co]):
-    """A secret text, or JSON with secret texts, that prints and serializes as `***`.
-
-    It equals its content. As the type of a setting, `Secret[dict[str, str]]` accepts a mapping of texts.
-    """
+    """A secret text, or JSON with secret texts, that prints and serializes as `***`, and equals its content."""
 
     __slots__ = ("_value",)
 

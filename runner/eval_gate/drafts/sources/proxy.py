@@ -187,11 +187,7 @@ class RecordingProxy:
 
     @asynccontextmanager
     async def listen(self, port: int) -> AsyncIterator[None]:
-        """Accept requests at this port of the loopback interface within the block.
-
-        Exchanges that are under way at the end have 5 seconds to complete. Raises GateError `invalid-proxy` if the
-        port cannot be used.
-        """
+        """Accept requests within the block; those under way at its end have 5 s. Raises GateError `invalid-proxy`."""
         application = web.Application()
         application.router.add_route("*", "/{path:.*}", self._handle)
         application.on_response_prepare.append(_remove_added_headers)

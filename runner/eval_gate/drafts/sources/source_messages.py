@@ -112,10 +112,7 @@ def unwrap_result(value: JsonValue) -> JsonValue:
 def _iter_entries(
     value: JsonValue, role: Role | None, *, listed: bool = False
 ) -> Iterator[tuple[Mapping[str, JsonValue], Role]]:
-    """Yield every mapping that is a message, wherever it is in a request, a response or a state, with its role.
-
-    A plain text is one, too, unless it is `listed`.
-    """
+    """Yield every mapping that is a message, with its role, and a plain text as one unless it is `listed`."""
     match value:
         case str() if role and value.strip() and not listed:
             yield {"content": value}, role

@@ -58,10 +58,7 @@ _MODEL_ATTRIBUTES: Final = ("gen_ai.prompt", "gen_ai.completion", "gen_ai.reques
 
 
 class _Place(NamedTuple):
-    """Where messages are: attributes, or attributes below these, such as `gen_ai.prompt.0.content`.
-
-    Without `output`, the input is a whole conversation.
-    """
+    """Attributes with messages, or the beginning of their names; without `output`, of a whole conversation."""
 
     input: str
     output: str = ""

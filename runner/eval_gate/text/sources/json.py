@@ -74,11 +74,7 @@ def skip_blanks(text: str, at: int) -> int:
 
 
 class JsonPositions:
-    """Line numbers of the values in a valid JSON document, computed on demand.
-
-    Each requested value is scanned once, member by member, and its content is not kept: a tree of all values would take
-    ten times the memory of the text.
-    """
+    """Lines of the values in valid JSON, scanned on demand: a tree of all takes ten times the memory."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -209,10 +205,7 @@ def _raise_invalid(file: str, line: int | None, message: str) -> NoReturn:
 
 
 def explain_json_error(text: str, error: json.JSONDecodeError) -> tuple[int, str]:
-    """Explain an error in JSON: its line, and a sentence with the column.
-
-    `error` is the error that Python's parser raised for this text.
-    """
+    """Explain an error that Python's parser raised for this text: its line, and a sentence with the column."""
     if not text.strip():
         return 1, "the file is empty"
     yaml = _find_yaml(text, error.pos)
