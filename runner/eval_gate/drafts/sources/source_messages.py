@@ -211,8 +211,5 @@ def _get_id(value: _Entry) -> str:
 
 def _get_first(value: _Entry, keys: Iterable[str]) -> JsonValue:
     """Return the value at the first key that has one; None if this is no mapping, or none has."""
-    return (
-        next((found for key in keys if (found := value.get(key)) is not None), None)
-        if isinstance(value, dict)
-        else None
-    )
+    found = map(value.get, keys) if isinstance(value, dict) else ()
+    return next((one for one in found if one is not None), None)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from eval_gate.drafts.sources.otlp import SpanEvent, TraceSpan
+from eval_gate.drafts.sources.otlp import SpanEvent, TraceSpan, measure_ms
 from eval_gate.drafts.sources.source_messages import (
     SourceMessage,
     decode_json,
@@ -20,6 +20,7 @@ from eval_gate.drafts.sources.source_messages import (
     unwrap_result,
 )
 from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import ToolCall
 
 
 class SpanKind(Enum):
@@ -104,15 +105,6 @@ _MAX_LEVELS: Final = 8
 """Levels of attributes below an attribute: `llm.input_messages.0.message.tool_calls.0.tool_call.function.name`."""
 
 
-class SpanTool(NamedTuple):
-    """Tool call that a span is. What the span does not have is empty or None."""
-
-    name: str
-    id: str
-    arguments: JsonValue
-    result: JsonValue
-
-
 class SpanMessages(NamedTuple):
     """Messages that went into a model or an agent, and those that came out."""
 
@@ -140,15 +132,17 @@ def find_kind(span: TraceSpan) -> SpanKind | None:
     return SpanKind.MODEL if any(name.startswith(_MODEL_ATTRIBUTES) for name in span.attributes) else None
 
 
-def read_tool(span: TraceSpan) -> SpanTool:
-    """Read the tool call that a span is."""
-    result = _get_first(span, _RESULT)
+def read_tool(span: TraceSpan) -> ToolCall:
+    """Read the tool call that a span is; its name is empty if the span does not have it."""
+    arguments, result = _get_first(span, _ARGUMENTS), _get_first(span, _RESULT)
     messages = [one for one in iter_messages(result) if one.role == "tool"]
-    return SpanTool(
-        next(filter(None, map(span.get_text, _TOOL_NAME)), ""),
-        next(filter(None, map(span.get_text, _CALL_ID)), ""),
-        _get_first(span, _ARGUMENTS),
-        messages[0].results[0][1] if messages else unwrap_result(result),
+    return ToolCall(
+        name=next(filter(None, map(span.get_text, _TOOL_NAME)), ""),
+        params=arguments if isinstance(arguments, dict) else {},
+        success=span.error is None,
+        duration_ms=measure_ms(span.start_ns, span.end_ns),
+        result=messages[0].results[0][1] if messages else unwrap_result(result),
+        id=next(filter(None, map(span.get_text, _CALL_ID)), None),
     )
 
 
