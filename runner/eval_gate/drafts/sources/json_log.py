@@ -13,6 +13,7 @@ from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, parse_
 from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
+from eval_gate.model.conversation import Response
 from eval_gate.model.limits import DOCUMENT_VALUES
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError
@@ -137,16 +138,15 @@ class _LogReader:
         )
 
     def _read_response(self, line: SourceLine, entry: JsonValue, prompt: UserPrompt) -> None:
-        location = Location(file=self._source.shown, line=line.number)
+        found: Response | str
         try:
-            response = self._responses.read_document(entry, 0.0, escaped=True)
+            found = self._responses.read_document(entry, 0.0, escaped=True)
+            self._has_response = True
         except (ResponseShapeError, TargetError) as error:
-            own = entry.get("error") if isinstance(entry, dict) else None
             self._add_problem(line, str(error))
-            self._collector.add_error(prompt, own if isinstance(own, str) and own.strip() else str(error), location)
-            return
-        self._has_response = True
-        self._collector.add_response(prompt, response, location)
+            own = entry.get("error") if isinstance(entry, dict) else None
+            found = own if isinstance(own, str) and own.strip() else str(error)
+        self._collector.add_execution(prompt, found, Location(file=self._source.shown, line=line.number))
 
     def _leave_out(self, line: SourceLine, reason: str, detail: str = "") -> None:
         self._collector.leave_out(reason, f"{self._source.shown}:{line.number}", detail)

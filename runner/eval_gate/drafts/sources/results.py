@@ -91,4 +91,4 @@ def _read_row(row: ResultRow, collector: ObservationCollector) -> None:
         duration_ms=row.duration_ms or 0.0,
     )
     line = row.place.line
-    collector.add_response(prompt, response, Location(file=row.place.file, line=line or 1))
+    collector.add_execution(prompt, response, Location(file=row.place.file, line=line or 1))

@@ -199,7 +199,6 @@ def _collect_turn(
 ) -> None:
     """Collect one turn, and remember it for the later ones of its conversation."""
     first = turn.spans[0]
-    location = Location(file=shown_as, line=first.line)
     place = f"{shown_as}:{first.line} span {first.key[1][:40]}"
     own = read_messages(turn.agent, SpanKind.AGENT) if turn.agent else SpanMessages()
     try:
@@ -214,14 +213,11 @@ def _collect_turn(
     failed = turn.agent.error if turn.agent else None
     if failed is None and not response.text.strip() and not response.tool_calls:
         failed = next((span.error for span, _ in turn.models if span.error), "the trace has no response")
-    if failed is not None:
-        collector.add_error(prompt, failed, location)
-        return
-    collector.add_response(prompt, response, location)
-    if turn.conversation:
-        known = prompt.earlier_messages or ()
+    collector.add_execution(prompt, response if failed is None else failed, Location(file=shown_as, line=first.line))
+    if failed is None and turn.conversation:
         replies = (Message(role="assistant", content=response.text),) if response.text.strip() else ()
-        conversations[turn.conversation] = [*known, Message(role="user", content=prompt.text), *replies]
+        question = Message(role="user", content=prompt.text)
+        conversations[turn.conversation] = [*prompt.earlier_messages, question, *replies]
 
 
 def _find_turn_prompt(turn: _Turn, own: SpanMessages) -> UserPrompt:
