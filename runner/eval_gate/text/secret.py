@@ -21,8 +21,8 @@ T_co = TypeVar("T_co", covariant=True)
 def mask_ranges(text: str, found: Iterable[tuple[int, int]]) -> str:
     """Replace each range of the text with a mask; ranges that overlap share one mask."""
     parts, done = [], 0
-    for begin, end in sorted(found):
-        if begin >= done and end > begin:
+    for begin, end in sorted(one for one in found if one[0] < one[1]):
+        if begin >= done:
             parts += [text[done:begin], MASK]
         done = max(done, end)
     return "".join((*parts, text[done:])) if parts else text
