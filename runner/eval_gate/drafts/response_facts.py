@@ -280,15 +280,13 @@ def is_safe_text(text: str) -> bool:
 
 
 class Clock(FrozenStruct):
-    """Moment of the responses, by which values of this moment are told from lasting ones.
-
-    `is_relative`: the answer to the question depends on the day. `has_one_response`: whether an id or a time stamp
-    differs each time is not known, so that it counts as volatile.
-    """
+    """Moment of the responses, by which values of this moment are told from lasting ones."""
 
     now: datetime
     is_relative: bool = False
+    """The answer to the question depends on the day."""
     has_one_response: bool = False
+    """Whether an id or a time stamp differs each time is not known, so that it counts as volatile."""
 
     @classmethod
     def from_prompt(cls, question: str, response_count: int, moment: datetime | None = None) -> Clock:

@@ -40,7 +40,6 @@ _PART_KINDS: Final[Mapping[str, Literal["text", "call", "result"]]] = {
     **dict.fromkeys(("tool_result", "toolResult", "tool-result"), "result"),
 }
 """Parts of a message by their `type`, or by the key of a mapping without one. Thoughts and files are left out."""
-_NAMES: Final = ("name", "toolName")
 _IDS: Final = ("tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "call_id", "id")
 _ARGUMENTS: Final = ("arguments", "args", "input", "server_tool_call")
 _RESULTS: Final = ("response", "result", "output", "content")
@@ -199,7 +198,7 @@ def _iter_calls(entries: Iterable[JsonValue]) -> Iterator[SourceCall]:
     for entry in entries:
         outer = _get_first(entry, ("tool_call",)) or entry
         inner = _get_first(outer, ("function",)) or outer
-        name = _get_first(inner, _NAMES)
+        name = _get_first(inner, ("name", "toolName"))
         if isinstance(name, str) and 0 < len(name) <= CALL_NAME:
             yield SourceCall(to_well_formed(name), _get_id(outer), decode_json(_get_first(inner, _ARGUMENTS)))
 

@@ -115,11 +115,6 @@ class SpanMessages(NamedTuple):
     unread: str = ""
     """What is where the messages should be, if it is something else."""
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the span has no messages."""
-        return not self.input and not self.output
-
 
 def find_kind(span: TraceSpan) -> SpanKind | None:
     """Find the kind of a span; None for one that is no part of an agent's run."""

@@ -42,13 +42,10 @@ _NO_SPANS: Final = (
 
 
 def read_traces(path: Path) -> ObservationSet:
-    """Read a file of OTLP JSON.
+    """Read a file of OTLP JSON, in which the last message of a user is the question. Raises GateError.
 
-    The last message of a user is the question, and the messages before it are the conversation so far. Where a trace
-    has the last message only, the earlier ones are those of traces with the same `gen_ai.conversation.id`. What has no
-    question is left out and counted in the notes.
-
-    Raises GateError `invalid-draft-source`.
+    Where a trace has that message only, the earlier ones are those of traces with the same `gen_ai.conversation.id`.
+    What has no question is left out, and a note counts it.
     """
     source = read_source(path)
     spans, notes = read_spans(source)
@@ -158,7 +155,7 @@ def _divide_members(agent: TraceSpan | None, members: Sequence[_Member]) -> Iter
     calls_models = any(one.own and one.kind is SpanKind.MODEL for one in members)
     kept = sorted(members, key=lambda one: (one.span.start_ns, not one.own))
     read = [(one.span, one.kind, read_messages(one.span, one.kind)) for one in kept if one.own or not calls_models]
-    outer = {span.parent for span, kind, messages in read if kind is SpanKind.MODEL and not messages.is_empty}
+    outer = {span.parent for span, kind, told in read if kind is SpanKind.MODEL and (told.input or told.output)}
     turn = _Turn(agent)
     for span, kind, messages in read:
         if kind is SpanKind.TOOL:

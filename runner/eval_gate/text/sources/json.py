@@ -244,17 +244,13 @@ def _find_trailing_comma(text: str, at: int) -> int | None:
     end = _skip_whitespace(text, at + 1 if text[at : at + 1] == "," else at)
     if text[end : end + 1] not in ("}", "]"):
         return None
-    before = end - 1
-    while before >= 0 and text[before].isspace():
-        before -= 1
-    return before if before >= 0 and text[before] == "," else None
+    before = text[:end].rstrip()
+    return len(before) - 1 if before.endswith(",") else None
 
 
 def _skip_whitespace(text: str, at: int) -> int:
     """Find the next position that is not white space."""
-    while at < len(text) and text[at].isspace():
-        at += 1
-    return at
+    return len(text) - len(text[at:].lstrip())
 
 
 def _to_line_and_column(text: str, at: int) -> tuple[int, int]:
