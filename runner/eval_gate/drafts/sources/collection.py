@@ -43,9 +43,11 @@ class ObservationCollector:
     def add_execution(self, prompt: UserPrompt, response: Response | str, location: Location) -> None:
         """Add one execution of a question: the response, or why there is none."""
         found = self._get_executions(prompt, location)
-        if found is not None and isinstance(response, str):
+        if found is None:
+            return
+        if isinstance(response, str):
             found.errors.append(response)
-        elif found is not None:
+        else:
             found.responses.append(response)
 
     def leave_out(self, reason: str, place: str, found: str = "") -> None:
