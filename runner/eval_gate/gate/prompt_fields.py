@@ -40,7 +40,7 @@ def align_fingerprints(run: RunResult, baseline: RunResult) -> RunResult:
     new = _index_unique({key: case for key, case in here.items() if key not in there})
     pairs = {key: there[key] for key in here if key in there}
     pairs |= {key: there[gone[sign]] for sign, key in new.items() if sign in gone}
-    other = [key for key in pairs if _get_question(here[key]) != _get_question(pairs[key])]
+    other = [key for key in pairs if _get_prompt_fingerprints(here[key]) != _get_prompt_fingerprints(pairs[key])]
     if not other:
         return run
     known, found = baseline.varying_fields, _find_varying((here[key], pairs[key]) for key in pairs)
@@ -148,7 +148,7 @@ def _pair_fields(case: CaseResult, baseline: CaseResult) -> list[_FieldPair]:
     return list(zip(one.fields, two.fields, strict=True)) if same else []
 
 
-def _get_question(case: CaseResult) -> tuple[str | None, ...]:
+def _get_prompt_fingerprints(case: CaseResult) -> tuple[str | None, ...]:
     parts = case.fingerprints or CaseFingerprints()
     return case.fingerprint, parts.prompt, parts.expectation
 

@@ -323,9 +323,9 @@ class _UnescapedText:
         parts.append(text[done:])
         self.meant = "".join(parts)
 
-    def map_ranges(self, found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    def map_ranges(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """Where in the text these parts of what is meant stand."""
-        return (self.map_range(begin, end) for begin, end in found)
+        return (self.map_range(begin, end) for begin, end in ranges)
 
     def map_range(self, begin: int, end: int) -> tuple[int, int]:
         """Where in the text this part of what is meant stands."""

@@ -240,7 +240,7 @@ def _has_changed(result: RunResult) -> bool:
 
 
 def keep_one_comment(
-    step: Step, written: WrittenComment, known: int | None, superseded: CommentDraft | None, context: ReportContext
+    step: Step, written: WrittenComment, comment_id: int | None, superseded: CommentDraft | None, context: ReportContext
 ) -> StickyComment:
     """Leave one comment of this gate, whatever others write at the same time: the known one, else the oldest.
 
@@ -249,8 +249,8 @@ def keep_one_comment(
     """
     client, number, ours = step.client, step.plan.pull_number, written.comment
     assert number is not None  # there is a comment
-    there = read_thread(client, number, _get_marker(step), known).own_comments
-    kept = min(there, key=lambda one: (one.id != known, one.id), default=ours)
+    there = read_thread(client, number, _get_marker(step), comment_id).own_comments
+    kept = min(there, key=lambda one: (one.id != comment_id, one.id), default=ours)
     if superseded is not None:
         if kept.id != ours.id:
             delete_comment(client, number, ours)

@@ -351,7 +351,7 @@ def publish_comment_and_check(
         written = write_comment_in(thread, step, draft, told, log)
         if written is not None:
             newer = find_newer_result(step, place, log)
-            kept = _settle_comment(step, written, known, _draft_superseded(newer, draft), context, log)
+            kept = _leave_one_comment(step, written, known, _draft_superseded(newer, draft), context, log)
             url = kept.url or None
             if check.check is not None and newer is None and kept.id != there:
                 remember_comment(step, check.check, kept.id, log)
@@ -362,17 +362,17 @@ def publish_comment_and_check(
     return PublishedLinks(url, check.url, newer)
 
 
-def _settle_comment(
+def _leave_one_comment(
     step: Step,
     written: WrittenComment,
-    known: int | None,
+    comment_id: int | None,
     superseded: CommentDraft | None,
     context: ReportContext,
     log: StepLog,
 ) -> StickyComment:
     """Leave one comment, or say what cannot be done about it."""
     try:
-        return keep_one_comment(step, written, known, superseded, context)
+        return keep_one_comment(step, written, comment_id, superseded, context)
     except GitHubError as error:
         log.record_loss("A comment of another run may remain", error)
         return written.comment
