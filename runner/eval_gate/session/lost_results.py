@@ -33,7 +33,7 @@ _SKIPPED: Final = frozenset({".git", "node_modules", ".venv", "venv", "__pycache
 
 
 def add_unlinked_results(
-    found: Baseline | NoBaseline,
+    baseline: Baseline | NoBaseline,
     config: RunConfig,
     context: RunContext,
     chosen: Sequence[CaseSelection] = (),
@@ -45,19 +45,20 @@ def add_unlinked_results(
     `targets` are all that are evaluated, the one of this run first: those of the others are theirs. Nothing is looked
     for if the policy needs no baseline.
     """
-    absent = isinstance(found, NoBaseline) and found.code in {ReasonCode.NO_RUN_YET, ReasonCode.BASELINE_NOT_REQUESTED}
-    if isinstance(found, Baseline) or not absent or not config.policy.needs_baseline:
-        return found
+    absent = isinstance(baseline, NoBaseline) and baseline.code in {
+        ReasonCode.NO_RUN_YET,
+        ReasonCode.BASELINE_NOT_REQUESTED,
+    }
+    if isinstance(baseline, Baseline) or not absent or not config.policy.needs_baseline:
+        return baseline
     unlinked: list[UnlinkedResult] = []
     for stored in _iter_newest(_list_folders(config, context), targets):
         with suppress(GateError):
-            one = (
-                None if stored.head.run_id == context.resume else _describe_link(stored, found, config, chosen, targets)
-            )
-            unlinked += [one] if one is not None else []
+            one = _describe_link(stored, baseline, config, chosen, targets)
+            unlinked += [one] if one is not None and one.result.run_id != context.resume else []
         if len(unlinked) == MAX_RESULTS:
             break
-    return replace(found, unlinked=tuple(unlinked)) if unlinked else found
+    return replace(baseline, unlinked=tuple(unlinked)) if unlinked else baseline
 
 
 def _describe_link(
