@@ -18,7 +18,7 @@ from eval_gate.action.relay import build_relayed_base_error, set_result_base
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import BackgroundWork, StepLog
 from eval_gate.action.step_plan import BaselineChoice, BaselineKind
-from eval_gate.action.workflow_gates import find_concurrent_gates
+from eval_gate.action.workflow_gates import find_parallel_gates
 from eval_gate.config.settings import RecordingMode, RunConfig
 from eval_gate.gate.case_matching import has_no_shared_case
 from eval_gate.github.artifacts.artifact_search import BaselineSearch, find_distrust_reason, list_run_artifacts
@@ -207,16 +207,16 @@ def discard_unrelated_baseline(step: Step, origin: BaselineOrigin, run: RunResul
     )
 
 
-def _link_other_gates(step: Step, absent: NoBaseline, others: Sequence[IneligibleResult], log: StepLog) -> NoBaseline:
+def _link_other_gates(step: Step, absent: NoBaseline, results: Sequence[IneligibleResult], log: StepLog) -> NoBaseline:
     """Add the results of other gates to an absent baseline, and name those gates that run beside this one."""
-    if event := next((one.event for one in others if one.event and one.gate == step.key), None):
+    if event := next((one.event for one in results if one.event and one.gate == step.key), None):
         why = f"a result with these cases is not used: it is from a run of {event}"
         words = f"the results of the branch are not used: they are from a run of {event}"
         log.record(f"no baseline: {why}")
         reason = f"{why}; {absent.reason}"
         return replace(absent, code=ReasonCode.BASELINE_UNAVAILABLE, reason=reason, unavailable=True, heading=words)
-    others = [one for one in others if not one.event]
-    beside = find_concurrent_gates(step, [(one.gate, one.workflow) for one in others], log) if others else ()
+    others = [one for one in results if not one.event]
+    beside = find_parallel_gates(step, [(one.gate, one.workflow) for one in others], log) if others else ()
     unlinked = [_describe_other_gate(step, one) for one in others if one.gate not in beside]
     if beside and not unlinked:
         reason = f"{absent.reason}; this is a further gate beside {', '.join(sorted(beside))}"

@@ -28,7 +28,7 @@ MAX_LEGS: Final = 256
 _MATRIX_VALUE: Final = re.compile(r"\$\{\{\s*matrix\.([\w-]+)\s*\}\}")
 
 
-def find_concurrent_gates(step: Step, gates: Iterable[tuple[str, str]], log: StepLog) -> frozenset[str]:
+def find_parallel_gates(step: Step, gates: Iterable[tuple[str, str]], log: StepLog) -> frozenset[str]:
     """Find those of the gates, each with its workflow file, that run beside this one."""
     own = step.environment.workflow_path
     try:

@@ -45,21 +45,14 @@ def add_unlinked_results(
     `targets` are all that are evaluated, the one of this run first: those of the others are theirs. Nothing is looked
     for if the policy needs no baseline.
     """
-    absent = isinstance(baseline, NoBaseline) and baseline.code in {
-        ReasonCode.NO_RUN_YET,
-        ReasonCode.BASELINE_NOT_REQUESTED,
-    }
-    if isinstance(baseline, Baseline) or not absent or not config.policy.needs_baseline:
+    absent = {ReasonCode.NO_RUN_YET, ReasonCode.BASELINE_NOT_REQUESTED}
+    if isinstance(baseline, Baseline) or baseline.code not in absent or not config.policy.needs_baseline:
         return baseline
     unlinked: list[UnlinkedResult] = []
     for stored in _iter_newest(_list_folders(config, context), targets):
         with suppress(GateError):
-            one = (
-                None
-                if stored.head.run_id == context.resume
-                else _describe_link(stored, baseline, config, chosen, targets)
-            )
-            unlinked += [one] if one is not None else []
+            one = _describe_link(stored, baseline, config, chosen, targets)
+            unlinked += [one] if one is not None and one.result.run_id != context.resume else []
         if len(unlinked) == MAX_RESULTS:
             break
     return replace(baseline, unlinked=tuple(unlinked)) if unlinked else baseline
