@@ -104,10 +104,7 @@ class CaseFile(FrozenStruct):
         return self.data.decode()[begin:end]
 
     def replace_case_text(self, case: EvalCase, text: str) -> CaseFile:
-        """Replace the text of a case by another one, and return the file with it.
-
-        Nothing is written. Raises GateError for a text that is not valid, or changes more than the case.
-        """
+        """Return the file with another text of a case, unwritten. Raises GateError if it changes more than the case."""
         begin, end = self._find_case_span(case)
         whole = self.data.decode()
         trail = whole[begin:end][len(whole[begin:end].rstrip()) :]  # editors end a file with a line break

@@ -52,10 +52,7 @@ class DraftFile(FrozenStruct):
 
 
 def find_format(name: str, file: Path) -> DraftFormat:
-    """Find the format of this name, which a new file of this path may have.
-
-    Raises GateError `unknown-value` for another name, and `invalid-output-path` for another suffix or an existing file.
-    """
+    """Find the format of this name for a new file. Raises GateError, also for another suffix or an existing file."""
     found = FORMATS.get(name)
     if found is None:
         raise GateError(

@@ -123,10 +123,7 @@ class DraftExpectation(FrozenStruct):
 def derive_expectation(
     observation: Observation, moment: datetime | None = None, wording: Wording | None = None
 ) -> DraftExpectation:
-    """Derive what all responses of the observation have in common.
-
-    `moment` is when the target responded, `wording` are the words of its other answers.
-    """
+    """Derive what all responses have in common, at this `moment`; `wording` are the words of other answers."""
     responses = observation.responses
     if not responses:
         return DraftExpectation()

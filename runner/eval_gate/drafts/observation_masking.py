@@ -18,23 +18,16 @@ from eval_gate.text.secret import MASK
 
 
 def mask_observations(original: ObservationSet, redact: Redactor, patterns: Sequence[str] = ()) -> ObservationSet:
-    """Mask every text of the observations, except for names of tools, in which only known secrets are masked.
+    """Mask every text of the observations but names of tools; of defined ones only known secrets are masked.
 
-    An observation whose texts cannot be searched for the patterns is left out, because it may hold anything. A note
-    says so.
+    An observation that cannot be searched for the patterns may hold anything: it is left out, and a note says so.
     """
-    before = original.observations
-    observations: list[Observation | None] = [
-        map_observation(one, lambda text: mask_keys(redact(text))) for one in before
-    ]
-    if patterns:
-        observations = _mask_matches([one for one in observations if one is not None], patterns)
-    kept = [one for one in observations if one is not None]
+    kept = [map_observation(one, lambda text: mask_keys(redact(text))) for one in original.observations]
+    kept = _mask_matches(kept, patterns) if patterns else kept
     notes = [mask_keys(redact(note)) for note in original.notes]
-    if len(kept) < len(before):
-        notes.append(
-            f"Left out {_count(len(before) - len(kept))} that could not be searched for the `redact` patterns."
-        )
+    if left_out := len(original.observations) - len(kept):
+        several = "" if left_out == 1 else "s"
+        notes.append(f"Left out {left_out:,} question{several} that could not be searched for the `redact` patterns.")
     tools = tuple(redact.mask_struct(tool) for tool in original.tools)
     return ObservationSet(tuple(kept), tools, tuple(notes))
 
@@ -50,23 +43,16 @@ def map_observation(observation: Observation, change: TextChange) -> Observation
     )
 
 
-def _mask_matches(observations: Sequence[Observation], patterns: Sequence[str]) -> list[Observation | None]:
-    """Mask the matches of the patterns; None stands for an observation that could not be searched."""
-    together = _mask_group(observations, patterns)
-    if together is not None:
-        return list(together)
-    return [None if (one := _mask_group([observation], patterns)) is None else one[0] for observation in observations]
-
-
-def _mask_group(observations: Sequence[Observation], patterns: Sequence[str]) -> list[Observation] | None:
-    """Mask the matches of the patterns in all texts with one search; None if it fails."""
+def _mask_matches(observations: Sequence[Observation], patterns: Sequence[str]) -> list[Observation]:
+    """Mask the matches with one search; if it fails, with one each, and leave out what cannot be searched."""
     masked = TextMasking()
     for observation in observations:
         map_observation(observation, masked.collect_text)
     try:
         masked.set_masked(replace_matches_sync(patterns, masked.texts, MASK))
     except PatternError:
-        return None
+        alone = ([one] for one in observations if len(observations) > 1)
+        return [found for one in alone for found in _mask_matches(one, patterns)]
     return [map_observation(observation, masked.mask_text) for observation in observations]
 
 
@@ -90,7 +76,3 @@ def _map_response(response: Response, change: TextChange) -> Response:
 def _map_call(call: ToolCall, change: TextChange) -> ToolCall:
     params = {change(name): map_value(value, change) for name, value in call.params.items()}
     return replace(call, params=params, result=map_value(call.result, change))
-
-
-def _count(number: int) -> str:
-    return f"{number:,} question{'' if number == 1 else 's'}"

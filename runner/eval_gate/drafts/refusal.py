@@ -49,14 +49,9 @@ def build_refusal_evaluator(question: str) -> Rubric:
 def find_refusal_problem(observation: Observation) -> str | None:
     """Find why no case can be written because of a refusal; None if there is none, or a judge can expect it."""
     judged = observation.refusals
-    if judged:
-        count = sum(judged)
-        return (
-            None
-            if count in {0, len(judged)}
-            else f"{count} of {len(judged)} executions refused, and the others did not"
-        )
-    if any(map(reads_like_refusal, observation.responses)):
+    if 0 < sum(judged) < len(judged):
+        return f"{sum(judged)} of {len(judged)} executions refused, and the others did not"
+    if not judged and any(map(reads_like_refusal, observation.responses)):
         return "it reads like a refusal: draft the question with --judge, or write the case with a rubric"
     return None
 

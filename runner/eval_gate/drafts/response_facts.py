@@ -280,15 +280,13 @@ def is_safe_text(text: str) -> bool:
 
 
 class Clock(FrozenStruct):
-    """Moment of the responses, by which values of this moment are told from lasting ones.
-
-    `is_relative`: the answer to the question depends on the day. `has_one_response`: whether an id or a time stamp
-    differs each time is not known, so that it counts as volatile.
-    """
+    """Moment of the responses, by which values of this moment are told from lasting ones."""
 
     now: datetime
     is_relative: bool = False
+    """The answer to the question depends on the day."""
     has_one_response: bool = False
+    """Whether an id or a time stamp differs each time is not known, so that it counts as volatile."""
 
     @classmethod
     def from_prompt(cls, question: str, response_count: int, moment: datetime | None = None) -> Clock:
@@ -317,10 +315,7 @@ def iter_leaf_texts(value: JsonValue) -> Iterator[str]:
 
 
 def list_alternatives(question: str) -> frozenset[str]:
-    """List the words that a question offers for a choice: `Lisbon` and `Porto` of `Lisbon or Porto?`.
-
-    These are the words next to an "or", and those before the commas of the same list, that do not stand on both sides.
-    """
+    """List words that a question offers next to an "or" or before its commas: `Lisbon` of `Lisbon or Porto?`."""
     found: set[str] = set()
     for joint in _OR.finditer(question):
         before = re.split(r"[.;:?!\n]", question[: joint.start()])[-1].split(",")

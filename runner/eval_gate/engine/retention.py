@@ -7,6 +7,7 @@ whole. The execution that decides its case keeps more than the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -67,14 +68,14 @@ def describe_keys(trial_record: TrialRecord) -> tuple[str, ...]:
     """Describe what looks like a key in the texts of a trial, by place and form."""
     details, results = trial_record.details, trial_record.evaluator_results
     texts = {"the response holds": details.response or "", "the error holds": trial_record.error or ""}
-    if details.conversation:
-        of_conversation = CaseDetails(conversation=details.conversation)
-        texts["the conversation holds"] = _join_texts(lambda change: map_details(of_conversation, change))
-    if details.tool_calls:
-        of_calls = CaseDetails(tool_calls=details.tool_calls)
-        texts["the tool calls hold"] = _join_texts(lambda change: map_details(of_calls, change))
+    parts = {
+        "the conversation holds": CaseDetails(conversation=details.conversation),
+        "the tool calls hold": CaseDetails(tool_calls=details.tool_calls),
+    }
+    for place, part in parts.items():
+        texts[place] = _join_texts(partial(map_details, part))
     if any(one.reasoning or one.misses or one.hits or one.evaluator_results for one in results):
-        texts["the scores hold"] = _join_texts(lambda change: map_results(results, change))
+        texts["the scores hold"] = _join_texts(partial(map_results, results))
     found = {place: sorted({key.form for key in find_known_forms(text)}) for place, text in texts.items() if text}
     return tuple(
         f"{place} what looks like a key ({', '.join(forms)}), and is stored as it is: name it as a secret or in redact"

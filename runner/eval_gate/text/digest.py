@@ -38,18 +38,12 @@ def compute_fingerprint(value: JsonValue) -> str:
 
 
 def fingerprint_json(text: str) -> str:
-    """Compute the SHA-256, in hexadecimal, of a text that `dump_sorted_json` returned.
-
-    The text may also be a list of such texts.
-    """
+    """Compute the SHA-256, in hexadecimal, of what `dump_sorted_json` returned, or of several joined in a list."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def dump_sorted_json(value: JsonValue) -> str:
-    """Serialize a value as JSON in ASCII without blanks, with sorted keys, and whole numbers as digits.
-
-    `5000`, `5000.0` and `5e3`, which JSON does not distinguish, therefore give the same text.
-    """
+    """Dump a value as ASCII JSON with sorted keys; 5000, 5000.0 and 5e3, which are the same, as the same text."""
     text = _encode_json(value)
     return _encode_json(map_leaves(value, _normalize_number)) if _FRACTION.search(text) else text
 

@@ -37,10 +37,7 @@ def looks_like_jsonpath(path: str) -> bool:
 
 
 def get_by_path(value: JsonValue, path: str) -> JsonValue:
-    """Return the value at `path`.
-
-    Raises PathError if a key or index does not exist, or if a step leads into a value that is not a container.
-    """
+    """Return the value at `path`. Raises PathError if a step of it leads nowhere."""
     return follow_segments(value, _split_path(path), _INDEX)
 
 

@@ -107,10 +107,7 @@ def _escape_sign(match: re.Match[str]) -> str:
 
 
 def format_code_block(text: str, limit: int = MAX_BLOCK, language: str = "text") -> str:
-    """Format a text as a fenced code block; the fence is longer than any run of tildes in the text.
-
-    `language` is a trusted word, such as `diff`, by which GitHub colors the text.
-    """
+    """Format a text as a code block, with a fence longer than any run of tildes; `language` is a trusted word."""
     text = truncate_text(_CONTROLS_BUT_NEWLINE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")), limit)
     longest = max((len(run) for run in re.findall(r"~+", text)), default=0)
     fence = "~" * max(3, longest + 1)

@@ -91,10 +91,7 @@ def matches_case(pattern: str, case_id: str, tags: Collection[str]) -> bool:
 def check_unmatched_patterns(
     patterns: Iterable[str], cases: Sequence[tuple[str, Collection[str]]], *, strict: bool = False
 ) -> tuple[str, ...]:
-    """Describe every pattern that matches none of these cases, which are given by id and tags.
-
-    With `strict`, such patterns are an error: raises GateError `unmatched-must-pass`.
-    """
+    """Describe patterns that match no case, given by id and tags; with `strict`, raises GateError instead."""
     idle = [one for one in dict.fromkeys(patterns) if not any(matches_case(one, *case) for case in cases)]
     if not idle:
         return ()

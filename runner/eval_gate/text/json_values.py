@@ -12,10 +12,7 @@ ValuePath: TypeAlias = tuple[str | int, ...]
 
 
 def iter_leaves(value: JsonValue) -> Iterator[tuple[ValuePath, JsonValue]]:
-    """Yield what is neither a list nor a mapping, in the order of the value, each with its path.
-
-    It works without recursion: a value of any depth can be walked.
-    """
+    """Yield what is neither a list nor a mapping, in order, with its path; without recursion, for any depth."""
     waiting: list[tuple[ValuePath, JsonValue]] = [((), value)]
     while waiting:
         path, one = waiting.pop()

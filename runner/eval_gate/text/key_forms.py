@@ -50,10 +50,6 @@ class _Rule(FrozenStruct):
     """Patterns of examples and placeholders."""
 
 
-class _RuleFile(FrozenStruct):
-    rules: tuple[_Rule, ...]
-
-
 def find_known_forms(text: str) -> Iterator[FoundKey]:
     """Find keys of well-known forms."""
     lowered = text.lower()
@@ -87,4 +83,4 @@ def compute_entropy(text: str) -> float:
 
 @cache
 def _read_rules() -> tuple[_Rule, ...]:
-    return msgspec.json.decode(_RULES.read_bytes(), type=_RuleFile).rules
+    return msgspec.convert(msgspec.json.decode(_RULES.read_bytes())["rules"], tuple[_Rule, ...])

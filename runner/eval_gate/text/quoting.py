@@ -25,10 +25,7 @@ _WORD: Final = re.compile(r"[a-z]+(?:[-'’][a-z]+)*[.,:;]?")
 
 
 def quote_value(text: str, *, before: str = "") -> str:
-    """Quote a value for a message, or describe it if it is long or looks like a key.
-
-    Examples: `"onn"`, with the word `before` in front of it, or `a text of 60 characters`.
-    """
+    """Quote a value, with the word `before` it: `"onn"`; or describe a long one or a key: `a text of 60 characters`."""
     return f'{before}"{text}"' if _is_quotable(text, MAX_QUOTED) else _describe_text(text)
 
 

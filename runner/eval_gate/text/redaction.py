@@ -104,7 +104,7 @@ class Redactor:
         self._raw = tuple(form for form in self._forms if not _NUMBER.fullmatch(form))
         self._broken = tuple(sorted({form for one in self._secrets for form in _iter_broken_forms(one)}))
         self._bare = build_bare_secrets(self._secrets)
-        meant = {form for one in self._secrets for form in (one.replace("\\", ""), _unescape_text(one))}
+        meant = {form for one in self._secrets for form in (one.replace("\\", ""), _UnescapedText(one).meant)}
         self._meant = tuple(sorted(form for form in meant if len(form) >= _MIN_PART))
         self._keys = tuple(sorted({key for one in self._secrets for key in _iter_keys(one)}))
 
@@ -122,10 +122,7 @@ class Redactor:
         return mask_ranges(text, self._find_in_text(text, _RESPONSE_PART))
 
     def mask_message(self, text: str) -> str:
-        """Mask the secrets in a message about untrusted text, also small parts and those that are split into pieces.
-
-        Pieces are masked if together they make up a whole secret.
-        """
+        """Mask the secrets in a message, also small parts, and those in pieces that together are a whole secret."""
         pieces = iter_secret_pieces(text, self._bare, in_message=True)
         return mask_ranges(text, [*self._find_in_text(text, _MESSAGE_PART), *pieces])
 
@@ -141,10 +138,7 @@ class Redactor:
         found = list(self._find_encoded(text, self._raw, _RESPONSE_PART))
         # a backslash that stays would escape the mask
         found = [(_skip_backslashes(text, begin), end) for begin, end in found]
-        if cut_before:
-            found += [(0, _count_at_start(text, form)) for form in self._raw]
-        if cut_after:
-            found += [(len(text) - _count_at_end(text, form), len(text)) for form in self._raw]
+        found += _iter_cut_forms(text, self._raw, cut_before=cut_before, cut_after=cut_after)
         shown = mask_ranges(text, [*found, *self._find_broken(text, cut_before=cut_before, cut_after=cut_after)])
         return data if shown is text else shown.encode("utf-8", "surrogateescape")
 
@@ -197,11 +191,8 @@ class Redactor:
             return
         joined = _UnescapedText(text, _BREAK, lambda found: [("", found.start())])
         yield from joined.map_ranges(_iter_occurrences(joined.meant, self._broken))
-        if cut_before:
-            yield from (joined.map_range(0, _count_at_start(joined.meant, form)) for form in self._broken)
-        if cut_after:
-            end = len(joined.meant)
-            yield from (joined.map_range(end - _count_at_end(joined.meant, form), end) for form in self._broken)
+        at_cut = _iter_cut_forms(joined.meant, self._broken, cut_before=cut_before, cut_after=cut_after)
+        yield from joined.map_ranges(at_cut)
 
     def mask_json(self, value: JsonValue) -> JsonValue:
         """Mask the secrets in every text of a JSON value, including keys."""
@@ -324,12 +315,8 @@ class _UnescapedText:
         self.meant = "".join(parts)
 
     def map_ranges(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """Where in the text these parts of what is meant stand."""
-        return (self.map_range(begin, end) for begin, end in ranges)
-
-    def map_range(self, begin: int, end: int) -> tuple[int, int]:
-        """Where in the text this part of what is meant stands."""
-        return (self._map_index(begin), self._map_index(end - 1, after=True)) if end > begin else (0, 0)
+        """Where in the text these parts of what is meant, none of them empty, stand."""
+        return ((self._map_index(begin), self._map_index(end - 1, after=True)) for begin, end in ranges)
 
     def _map_index(self, at: int, *, after: bool = False) -> int:
         """Where a sign begins in the text, or what comes after it."""
@@ -339,10 +326,6 @@ class _UnescapedText:
             return where
         last = index + 1 < len(self._meant) and self._meant[index + 1] == at + 1
         return self._said[index + 1] if last else where + 1
-
-
-def _unescape_text(secret: str) -> str:
-    return _UnescapedText(secret).meant if _ESCAPED.search(secret) else secret
 
 
 def _decode_escape(match: re.Match[str]) -> list[tuple[str, int]]:
@@ -412,15 +395,11 @@ def _iter_occurrences(text: str, forms: Iterable[str]) -> Iterator[tuple[int, in
             at = text.find(form, at + 1)
 
 
-def _count_at_start(text: str, form: str) -> int:
-    """How much of the end of a form stands at the beginning of the text."""
-    return max((length for length in _possible_lengths(text, form) if text.startswith(form[-length:])), default=0)
-
-
-def _count_at_end(text: str, form: str) -> int:
-    """How much of the beginning of a form stands at the end of the text."""
-    return max((length for length in _possible_lengths(text, form) if text.endswith(form[:length])), default=0)
-
-
-def _possible_lengths(text: str, form: str) -> range:
-    return range(_MIN_PART, min(len(form), len(text) + 1))
+def _iter_cut_forms(text: str, forms: Iterable[str], *, cut_before: bool, cut_after: bool) -> Iterator[tuple[int, int]]:
+    """Find the ends of forms at the beginning of a text that was cut before it, and their beginnings at its end."""
+    for form in forms if cut_before or cut_after else ():
+        for length in range(_MIN_PART, min(len(form), len(text) + 1)):
+            if cut_before and text.startswith(form[-length:]):
+                yield 0, length
+            if cut_after and text.endswith(form[:length]):
+                yield len(text) - length, len(text)

@@ -11,10 +11,7 @@ _MAX_DATE_SECONDS: Final = 86_400
 
 
 def parse_retry_after(value: str) -> float | None:
-    """Parse a number of seconds or a date to seconds from now; None if it is neither (RFC 9110, 10.2.3).
-
-    A date that is more than a day ahead comes from a wrong clock, and counts as none.
-    """
+    """Parse seconds or a date (RFC 9110, 10.2.3) to seconds from now; None if neither, or over a day ahead."""
     try:
         seconds = float(value)
     except ValueError:

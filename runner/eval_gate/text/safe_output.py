@@ -47,10 +47,7 @@ def neutralize_markup(text: str) -> str:
 
 
 def reveal_all_invisible(text: str) -> str:
-    """Replace controls, and characters that turn or hide text, with visible marks.
-
-    NUL becomes its picture, and a character that turns a line becomes a mark such as `[U+202E]`.
-    """
+    """Replace controls with pictures, and characters that turn or hide text with marks such as `[U+202E]`."""
     return _INVISIBLE_PATTERN.sub(_format_mark, text)
 
 

@@ -21,18 +21,15 @@ T_co = TypeVar("T_co", covariant=True)
 def mask_ranges(text: str, ranges: Iterable[tuple[int, int]]) -> str:
     """Replace each range of the text with a mask; ranges that overlap share one mask."""
     parts, done = [], 0
-    for begin, end in sorted(ranges):
-        if begin >= done and end > begin:
+    for begin, end in sorted(one for one in ranges if one[0] < one[1]):
+        if begin >= done:
             parts += [text[done:begin], MASK]
         done = max(done, end)
     return "".join((*parts, text[done:])) if parts else text
 
 
 class Secret(Generic[T_co]):
-    """A secret text, or JSON with secret texts, that prints and serializes as `***`.
-
-    It equals its content. As the type of a setting, `Secret[dict[str, str]]` accepts a mapping of texts.
-    """
+    """A secret text, or JSON with secret texts, that prints and serializes as `***`, and equals its content."""
 
     __slots__ = ("_value",)
 

@@ -15,10 +15,7 @@ _LOG_COMMAND: Final = "##["
 
 
 def format_shell_line(words: Iterable[str]) -> str:
-    """Format the words as one line that bash and zsh split into the same words again.
-
-    A character that a POSIX shell can only write as itself is written with `$'…'`.
-    """
+    """Format words as one line that bash and zsh split into them again; `$'…'` escapes what is invisible."""
     return " ".join(map(_quote_word, words))
 
 

@@ -68,10 +68,7 @@ def resolve_tokens(text: str, data: TokenData) -> ResolvedText:
 
 
 def resolve_members(text: str, data: TokenData) -> tuple[str, ...] | None:
-    """Resolve a text that is one token for a list to the texts of its members, for `oneOf`.
-
-    Return None for any other text.
-    """
+    """Resolve a text that is one token for a list to the texts of its members, for `oneOf`; otherwise None."""
     match = _TOKEN.fullmatch(text)
     found = _find_value(data.get_source(match[1]), match[2]) if match else None
     return tuple(format_token_value(member) for member in found) if isinstance(found, list) else None

@@ -34,10 +34,7 @@ def find_url_problem(url: str) -> str | None:
 
 
 def to_public_url(url: str) -> str:
-    """Return the URL without credentials, query and fragment.
-
-    Raises GateError `invalid-url` if it is not an http(s) URL with a host.
-    """
+    """Return the URL without credentials, query and fragment. Raises GateError `invalid-url`."""
     problem = find_url_problem(url)
     if problem is not None:
         raise GateError("invalid-url", problem, "write a URL such as http://localhost:8000/chat")
@@ -74,10 +71,7 @@ def iter_url_secrets(url: str) -> Iterator[str]:
 
 
 def mask_address(address: str) -> str:
-    """Replace the user part, query and fragment of an address with `***`.
-
-    The address may be relative or invalid.
-    """
+    """Mask the user part, query and fragment of an address, which may be relative or invalid."""
     begin, slashes, rest = address.partition("://") if "://" in address else ("", "", address)
     place, mark = re.split("[?#]", rest, maxsplit=1)[0], re.search("[?#].", rest)
     host, slash, path = place.partition("/")

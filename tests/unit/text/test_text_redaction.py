@@ -79,6 +79,13 @@ def test_finding_2__text_that_was_cut__keeps_no_part_of_a_secret(cut) -> None:
     assert tail == (f"{MASK} key" if len(secret) - cut >= 4 else f"{secret[cut:]} key")
 
 
+def test_mask_bytes__cut_where_no_secret_stands__keeps_what_is_behind_a_mask() -> None:
+    redact = Redactor(["abcdefghijklmnopqrst"])
+    for cut_before, cut_after in ((False, True), (True, False), (True, True)):
+        shown = redact.mask_bytes(b"key abcdefghijklmnopqrst is wrong", cut_before=cut_before, cut_after=cut_after)
+        assert shown.decode() == f"key {MASK} is wrong"
+
+
 def test_redact__short_values__are_no_secrets() -> None:
     redact = Redactor(["a" * (MIN_LENGTH - 1), "", "  "])
     assert redact("aaaaa bbb") == "aaaaa bbb"

@@ -15,7 +15,7 @@ from eval_gate.struct import Struct, field
 class _Executions(Struct):
     """Executions of one question."""
 
-    location: Location | None
+    location: Location
     responses: list[Response] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
@@ -40,19 +40,15 @@ class ObservationCollector:
         """Every reason for which something was left out and what the first one is, with its place."""
         return tuple((self._describe_reason(reason), self._first[reason][0]) for reason in self._left_out)
 
-    def add_response(self, prompt: UserPrompt, response: Response, location: Location | None = None) -> None:
-        """Add one execution of a question."""
+    def add_execution(self, prompt: UserPrompt, response: Response | str, location: Location) -> None:
+        """Add one execution of a question: the response, or why there is none."""
         found = self._get_executions(prompt, location)
-        if found is not None:
+        if found is not None and isinstance(response, str):
+            found.errors.append(response)
+        elif found is not None:
             found.responses.append(response)
 
-    def add_error(self, prompt: UserPrompt, error: str, location: Location | None = None) -> None:
-        """Add one execution of a question that gave no response, and why."""
-        found = self._get_executions(prompt, location)
-        if found is not None:
-            found.errors.append(error)
-
-    def leave_out(self, reason: str, place: str = "", found: str = "") -> None:
+    def leave_out(self, reason: str, place: str, found: str = "") -> None:
         """Count something that is left out. `reason` is a phrase, such as `not JSON`; `found` is what there is."""
         self._left_out[reason] += 1
         self._first.setdefault(reason, (place, found))
@@ -81,14 +77,13 @@ class ObservationCollector:
 
     def _describe_omission(self, reason: str) -> str:
         count, (place, _) = self._left_out[reason], self._first[reason]
-        several = "" if count == 1 else "s"
-        where = f" ({'' if count == 1 else 'the first at '}{place})" if place else ""
-        return f"Left out {count:,} {self._unit}{several}{where}: {self._describe_reason(reason)}."
+        several, first = ("", "") if count == 1 else ("s", "the first at ")
+        return f"Left out {count:,} {self._unit}{several} ({first}{place}): {self._describe_reason(reason)}."
 
-    def _get_executions(self, prompt: UserPrompt, location: Location | None) -> _Executions | None:
+    def _get_executions(self, prompt: UserPrompt, location: Location) -> _Executions | None:
         """Return the executions of a question, or None if one more would exceed a limit."""
         key = prompt.text, tuple((one.role, str(one.content)) for one in prompt.earlier_messages)
-        place = f"{location.file}:{location.line}" if location else ""
+        place = f"{location.file}:{location.line}"
         if key not in self._found:
             if len(self._found) >= DRAFT_QUESTIONS:
                 self.leave_out(f"the source has more than {DRAFT_QUESTIONS:,} different questions", place)

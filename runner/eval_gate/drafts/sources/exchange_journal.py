@@ -40,10 +40,7 @@ class ExchangeMasking:
         self._matcher = PatternMatcher()
 
     async def mask_entry(self, exchange: RecordedExchange, redact: TextChange) -> dict[str, JsonValue] | None:
-        """Build the masked line of an exchange; None if its texts could not be searched for the patterns.
-
-        `redact` masks the secrets of this exchange.
-        """
+        """Build the masked line of an exchange; None if its texts could not be searched for the patterns."""
 
         def mask_text(text: str) -> str:
             return mask_keys(redact(text))
@@ -116,10 +113,7 @@ class ExchangeJournal:
         os.close(self._descriptor)
 
     def append(self, entry: dict[str, JsonValue]) -> bool:
-        """Write one line, and return whether the journal could still be read with it: otherwise nothing is written.
-
-        Raises GateError if it cannot be written.
-        """
+        """Write a line if the journal can still be read with it, and return whether. Raises GateError."""
         line = json.dumps(entry, allow_nan=False).encode() + b"\n"
         if len(line) > DRAFT_LINE_BYTES or self._size + len(line) > DRAFT_SOURCE_BYTES:
             return False

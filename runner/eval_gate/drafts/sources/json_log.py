@@ -49,11 +49,9 @@ class LogMapping(FrozenStruct):
 
 
 def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
-    """Build the mapping of a log from paths by the name of their part.
+    """Build the mapping of a log from paths by their part, such as `question` or `response`, or `responsePath`.
 
-    The parts are `question` and those of `PATH_SETTINGS`. A name may be spelled as the setting of a target, such as
-    `responsePath`. The other paths are the defaults of a target. Raises GateError `unknown-value` with all
-    problems.
+    The other paths are the defaults of a target. Raises GateError `unknown-value` with all problems.
     """
     question, changes, problems = FieldPath.parse(DEFAULT_QUESTION_PATH), dict[str, object](), list[Problem]()
     for given, text in fields.items():
@@ -82,29 +80,17 @@ def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
 
 
 def read_log(path: Path, fields: Mapping[str, str] | None = None) -> ObservationSet:
-    """Read a log of JSON lines.
+    """Read a log of JSON lines, each with a question (a text or messages) and a response, at the paths in `fields`.
 
-    Each line has a question (a text, or a list of messages) and a response, at the paths of `build_log_mapping`. Lines
-    with the same question are executions of it. Lines without a question are left out and counted in the notes.
-
-    Raises GateError: `unknown-value` for wrong paths, and `invalid-draft-source` for a file that cannot be read or has
-    no line with both a question and a response.
+    Lines without a question are left out, and a note counts them. Raises GateError `unknown-value` for wrong paths, and
+    `invalid-draft-source` for a file that cannot be read or has no line with both.
     """
-    mapping = build_log_mapping(fields or {})
-    source = read_source(path)
-    reader = _LogReader(source, mapping)
-    for line in source.iter_lines():
-        reader.read_line(line)
-    return reader.build_or_refuse()
+    return _LogReader(read_source(path), build_log_mapping(fields or {})).build_or_refuse()
 
 
 def read_journal(path: Path) -> ObservationSet:
     """Read the journal of a recording, which may be empty or hold errors only. Raises GateError."""
-    source = read_source(path)
-    reader = _LogReader(source, build_log_mapping({}))
-    for line in source.iter_lines():
-        reader.read_line(line)
-    return reader.build()
+    return _LogReader(read_source(path), build_log_mapping({})).build()
 
 
 class _LogReader:
@@ -117,8 +103,10 @@ class _LogReader:
         self._collector = ObservationCollector("line")
         self._has_response = False
         self._problems: list[Problem] = []
+        for line in source.iter_lines():
+            self._read_line(line)
 
-    def read_line(self, line: SourceLine) -> None:
+    def _read_line(self, line: SourceLine) -> None:
         """Read one line, or count it as left out."""
         try:
             entry = parse_untrusted_json(line.data, values=DOCUMENT_VALUES)
@@ -150,20 +138,15 @@ class _LogReader:
         )
 
     def _read_response(self, line: SourceLine, entry: JsonValue, prompt: UserPrompt) -> None:
-        location = Location(file=self._source.shown, line=line.number)
+        found: Response | str
         try:
-            response = self._parse_response(entry)
+            found = self._responses.read_document(entry, 0.0, escaped=True)
+            self._has_response = True
         except (ResponseShapeError, TargetError) as error:
-            own = entry.get("error") if isinstance(entry, dict) else None
             self._add_problem(line, str(error))
-            self._collector.add_error(prompt, own if isinstance(own, str) and own.strip() else str(error), location)
-            return
-        self._has_response = True
-        self._collector.add_response(prompt, response, location)
-
-    def _parse_response(self, entry: JsonValue) -> Response:
-        """Parse the response in an entry. Raises ResponseShapeError and TargetError."""
-        return self._responses.read_document(entry, 0.0, escaped=True)
+            own = entry.get("error") if isinstance(entry, dict) else None
+            found = own if isinstance(own, str) and own.strip() else str(error)
+        self._collector.add_execution(prompt, found, Location(file=self._source.shown, line=line.number))
 
     def _leave_out(self, line: SourceLine, reason: str, detail: str = "") -> None:
         self._collector.leave_out(reason, f"{self._source.shown}:{line.number}", detail)

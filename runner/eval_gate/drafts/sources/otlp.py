@@ -6,19 +6,23 @@ A file is one JSON document, or one document a line, with `resourceSpans` and `r
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from contextlib import suppress
+from typing import Final, NamedTuple, TypeAlias
 
 from eval_gate.drafts.sources.source_file import SourceFile, build_source_error
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.base import JsonValue
-from eval_gate.model.limits import DOCUMENT_VALUES, TRACE_SPANS
+from eval_gate.model.limits import DOCUMENT_VALUES, MAX_DURATION_MS, TRACE_SPANS
 from eval_gate.struct import Struct, field
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 
-SpanKey = tuple[str, str]
+SpanKey: TypeAlias = tuple[str, str]
 """Trace id and span id."""
+_Entry: TypeAlias = Mapping[str, JsonValue]
+"""Span or log record as it is written."""
 _SIGNALS: Final = (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords"))
 _SPAN_ID: Final = re.compile(rb'"spanId"\s{0,10}:\s{0,10}"([0-9A-Za-z+/=]{1,64})"')
 _ERROR_CODES: Final = (2, "2", "STATUS_CODE_ERROR")
@@ -39,7 +43,6 @@ class TraceSpan(Struct):
 
     key: SpanKey
     parent: SpanKey | None
-    name: str
     start_ns: int
     end_ns: int
     error: str | None
@@ -53,48 +56,33 @@ class TraceSpan(Struct):
         return value if isinstance(value, str) else ""
 
 
-class TraceContent(NamedTuple):
-    """All spans of a file by their ids, in file order, and sentences for people."""
-
-    spans: Mapping[SpanKey, TraceSpan]
-    notes: tuple[str, ...]
-
-
-class _Entry(NamedTuple):
-    """Span or log record as it is written, with its place."""
-
-    value: Mapping[str, JsonValue]
-    line: int
-    place: str
-
-
-def read_spans(source: SourceFile) -> TraceContent:
-    """Read all spans and give each the events and log records of it. Raises GateError `invalid-draft-source`."""
+def read_spans(source: SourceFile) -> tuple[Mapping[SpanKey, TraceSpan], list[str]]:
+    """Read all spans, with the events and log records of each, and sentences for people. Raises GateError."""
     spans: dict[SpanKey, TraceSpan] = {}
     events: list[tuple[SpanKey, SpanEvent]] = []
     notes: list[str] = []
-    count = 0
-    lines: Mapping[str, int] = {}
+    count, lines = 0, dict[str, int]()
     for document, line in _iter_documents(source, notes):
         if line is None:
             lines = _find_span_lines(source)
-        for entry, is_span in _iter_entries(document, line or 1, source.shown):
+        for value, place, is_span in _iter_entries(document, source.shown, line or 1):
             count += 1
             if count > TRACE_SPANS:
                 what = f"has more than {TRACE_SPANS:,} spans and log records"
-                raise build_source_error([Problem(what, source.shown, entry.line)], _TOO_MUCH_HINT)
-            if is_span:
-                span = _parse_span(entry, source.shown)
-                span.line = lines.get(span.key[1], span.line)
-                spans.setdefault(span.key, span)
-            else:
-                events.append(_parse_log_record(entry))
+                raise build_source_error([Problem(what, source.shown, line or 1)], _TOO_MUCH_HINT)
+            if not is_span:
+                events.append(_parse_log_record(value))
+                continue
+            trace, own = value.get("traceId"), value.get("spanId")
+            if not isinstance(trace, str) or not isinstance(own, str) or not own:
+                raise build_source_error([Problem("has no traceId and spanId", source.shown, line or 1, place)])
+            spans.setdefault((trace, own), _parse_span(value, (trace, own), lines.get(own, line or 1)))
     for key, event in events:
         if key in spans:
             spans[key].events.append(event)
     for span in spans.values():
         span.events.sort(key=lambda event: event.time_ns)
-    return TraceContent(spans, tuple(notes))
+    return spans, notes
 
 
 def _iter_documents(source: SourceFile, notes: list[str]) -> Iterator[tuple[JsonValue, int | None]]:
@@ -102,24 +90,21 @@ def _iter_documents(source: SourceFile, notes: list[str]) -> Iterator[tuple[Json
     lines = list(source.iter_lines())
     if not lines:
         raise build_source_error([Problem("is empty", source.shown)])
-    try:
-        first = parse_untrusted_json(lines[0].data, values=DOCUMENT_VALUES)
-    except UntrustedJsonError as error:
-        if len(lines) == 1 or not error.cut_off:
-            raise _build_json_error(source, error, lines[0].number) from None
-        try:  # a document with line breaks
-            yield parse_untrusted_json(source.data, values=DOCUMENT_VALUES), None
-        except UntrustedJsonError as whole:
-            raise _build_json_error(source, whole, None) from None
-        return
-    yield first, lines[0].number
-    for line in lines[1:]:
+    for line in lines:
         try:
             yield parse_untrusted_json(line.data, values=DOCUMENT_VALUES), line.number
         except UntrustedJsonError as error:
-            if not error.cut_off or line is not lines[-1]:
+            if error.cut_off and line is not lines[-1] and line is lines[0]:
+                break  # a document with line breaks
+            if not error.cut_off or line is not lines[-1] or line is lines[0]:
                 raise _build_json_error(source, error, line.number) from None
             notes.append(f"Left out the last line ({source.shown}:{line.number}): it ends in the middle.")
+    else:
+        return
+    try:
+        yield parse_untrusted_json(source.data, values=DOCUMENT_VALUES), None
+    except UntrustedJsonError as error:
+        raise _build_json_error(source, error, None) from None
 
 
 def _find_span_lines(source: SourceFile) -> dict[str, int]:
@@ -139,51 +124,39 @@ def _build_json_error(source: SourceFile, error: UntrustedJsonError, line: int |
     return build_source_error([Problem(f"{error}{detail}", source.shown, line)], hint)
 
 
-def _iter_entries(document: JsonValue, line: int, shown_as: str) -> Iterator[tuple[_Entry, bool]]:
-    """Yield every span and log record of a document, and whether it is a span."""
-    documents = document if isinstance(document, list) else [document]
-    for one in documents:
-        if not isinstance(one, dict) or not any(isinstance(one.get(names[0]), list) for names in _SIGNALS):
-            if isinstance(one, dict) and any(key.startswith("resource") for key in one):
-                continue  # metrics, or a document without entries
+def _iter_entries(document: JsonValue, shown_as: str, line: int) -> Iterator[tuple[_Entry, str, bool]]:
+    """Yield every span and log record of a document with its place, and whether it is a span."""
+    for one in document if isinstance(document, list) else [document]:
+        # a document may have metrics, or no entries
+        if not isinstance(one, dict) or not any(key.startswith("resource") for key in one):
             what = "has neither resourceSpans nor resourceLogs, so it is not OTLP JSON"
             raise build_source_error([Problem(what, shown_as, line)])
         for names in _SIGNALS:
-            for entry in _iter_nested(one, names, line, ""):
-                yield entry, names[-1] == "spans"
+            yield from ((entry, place, names[-1] == "spans") for entry, place in _iter_nested(one, names, ""))
 
 
-def _iter_nested(value: Mapping[str, JsonValue], names: Sequence[str], line: int, place: str) -> Iterator[_Entry]:
+def _iter_nested(value: _Entry, names: Sequence[str], place: str) -> Iterator[tuple[_Entry, str]]:
     """Yield the members of the innermost of three nested lists, with their places."""
     members = value.get(names[0])
     for at, member in enumerate(members if isinstance(members, list) else ()):
-        if not isinstance(member, dict):
-            continue
         where = f"{place}{names[0]}[{at}]"
-        if len(names) == 1:
-            yield _Entry(member, line, where)
-        else:
-            yield from _iter_nested(member, names[1:], line, f"{where}.")
+        if isinstance(member, dict) and len(names) == 1:
+            yield member, where
+        elif isinstance(member, dict):
+            yield from _iter_nested(member, names[1:], f"{where}.")
 
 
-def _parse_span(entry: _Entry, shown_as: str) -> TraceSpan:
-    """Parse one span. Raises GateError if it has no ids."""
-    value = entry.value
-    trace, own = value.get("traceId"), value.get("spanId")
-    if not isinstance(trace, str) or not isinstance(own, str) or not own:
-        raise build_source_error([Problem("has no traceId and spanId", shown_as, entry.line, entry.place)])
-    parent = value.get("parentSpanId")
+def _parse_span(value: _Entry, key: SpanKey, line: int) -> TraceSpan:
+    parent, events = value.get("parentSpanId"), value.get("events")
     attributes = decode_attributes(value.get("attributes"))
-    events = value.get("events")
     return TraceSpan(
-        key=(trace, own),
-        parent=(trace, parent) if isinstance(parent, str) and parent.strip("0") else None,
-        name=str(value.get("name") or ""),
+        key=key,
+        parent=(key[0], parent) if isinstance(parent, str) and parent.strip("0") else None,
         start_ns=_parse_time(value.get("startTimeUnixNano")),
         end_ns=_parse_time(value.get("endTimeUnixNano")),
         error=_find_error(value.get("status"), attributes),
         attributes=attributes,
-        line=entry.line,
+        line=line,
         events=[_parse_event(event) for event in events if isinstance(event, dict)] if isinstance(events, list) else [],
     )
 
@@ -196,13 +169,12 @@ def _find_error(status: JsonValue, attributes: Mapping[str, JsonValue]) -> str |
     return str(kind) if kind else None
 
 
-def _parse_event(value: Mapping[str, JsonValue]) -> SpanEvent:
+def _parse_event(value: _Entry) -> SpanEvent:
     attributes = decode_attributes(value.get("attributes"))
     return SpanEvent(str(value.get("name") or ""), _parse_time(value.get("timeUnixNano")), attributes)
 
 
-def _parse_log_record(entry: _Entry) -> tuple[SpanKey, SpanEvent]:
-    value = entry.value
+def _parse_log_record(value: _Entry) -> tuple[SpanKey, SpanEvent]:
     attributes = decode_attributes(value.get("attributes"))
     name = value.get("eventName") or attributes.get("event.name") or ""
     time_ns = _parse_time(value.get("timeUnixNano")) or _parse_time(value.get("observedTimeUnixNano"))
@@ -244,21 +216,19 @@ def decode_value(value: JsonValue) -> JsonValue:
 
 def _parse_number(value: JsonValue) -> int | float | None:
     """Parse a number, which is a text if it has 64 bits."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    if not isinstance(value, str) or len(value) > 40:
-        return None
-    try:
-        return int(value)
-    except ValueError:
-        pass
-    try:
-        found = float(value)
-    except ValueError:
-        return None
-    return found if found - found == 0 else None
+    if not isinstance(value, str):
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    for parse in (int, float) if len(value) <= 40 else ():
+        with suppress(ValueError):
+            return found if math.isfinite(found := parse(value)) else None
+    return None
 
 
 def _parse_time(value: JsonValue) -> int:
     found = _parse_number(value)
     return int(found) if found is not None and found > 0 else 0
+
+
+def measure_ms(start_ns: int, end_ns: int) -> float:
+    """Measure a duration within the limits of a result."""
+    return min(max(end_ns - start_ns, 0) / 1e6, MAX_DURATION_MS)

@@ -82,12 +82,9 @@ class ProxyRecording(FrozenStruct):
 async def record_proxy(port: int, settings: HttpSettings, recording: ProxyRecording) -> ObservationSet:
     """Forward requests from a port of this machine to the agent until SIGINT or SIGTERM, and record its exchanges.
 
-    Requests with the target's method and path are recorded, all others are only forwarded. Each exchange is in the
-    journal before the next one is recorded. The result is what the journal holds, including what an earlier recording
-    left there; the caller removes the journal when the result is stored.
-
-    Raises GateError if the port cannot be used, if the target's settings do not fit a proxy, or if the journal cannot
-    be written.
+    Requests without the target's method and path are only forwarded. The result is what the journal holds, including
+    what an earlier recording left there; the caller removes the journal when the result is stored. Raises GateError for
+    a port that cannot be used, settings that do not fit a proxy, and a journal that cannot be written.
     """
     check_proxy_settings(port, settings)
     with ExchangeJournal(recording.journal) as journal, _catch_signals() as stopped:
@@ -187,11 +184,7 @@ class RecordingProxy:
 
     @asynccontextmanager
     async def listen(self, port: int) -> AsyncIterator[None]:
-        """Accept requests at this port of the loopback interface within the block.
-
-        Exchanges that are under way at the end have 5 seconds to complete. Raises GateError `invalid-proxy` if the
-        port cannot be used.
-        """
+        """Accept requests within the block; those under way at its end have 5 s. Raises GateError `invalid-proxy`."""
         application = web.Application()
         application.router.add_route("*", "/{path:.*}", self._handle)
         application.on_response_prepare.append(_remove_added_headers)

@@ -31,12 +31,10 @@ _NO_RESPONSE: Final = "the results do not have its response"
 def read_results(
     paths: Sequence[Path | str], wanted: ResultsFormat = ResultsFormat.AUTO, encoding: str | None = None
 ) -> ObservationSet:
-    """Read results files and folders.
+    """Read executions in files and folders that passed, or are undecided, and have a prompt and a response.
 
-    Executions that passed, or that the tool did not decide, and have a prompt and a response become observations.
-    Others are left out and counted in the notes, because a response that failed is no example of what is expected.
-
-    Raises GateError: those of `check` for files that cannot be read, and `invalid-draft-source` if nothing is left.
+    Notes count the others: a response that failed is no example of what is expected. Raises GateError: those of `check`
+    for files that cannot be read, and `invalid-draft-source` if nothing is left.
     """
     collector, rows = ObservationCollector("execution"), 0
     given = [str(path) for path in paths]
@@ -91,4 +89,4 @@ def _read_row(row: ResultRow, collector: ObservationCollector) -> None:
         duration_ms=row.duration_ms or 0.0,
     )
     line = row.place.line
-    collector.add_response(prompt, response, Location(file=row.place.file, line=line or 1))
+    collector.add_execution(prompt, response, Location(file=row.place.file, line=line or 1))

@@ -45,11 +45,7 @@ class SourceFile(NamedTuple):
 
 
 def read_source(path: Path) -> SourceFile:
-    """Read a whole file that observations come from, as UTF-8 without a byte order mark.
-
-    Bytes that are not UTF-8 stay as they are. Raises GateError `invalid-draft-source` if the file cannot be read or is
-    too large.
-    """
+    """Read a whole file without its byte order mark. Raises GateError if it cannot be read or is too large."""
     shown = format_path(path)
     try:
         data = read_limited(path, DRAFT_SOURCE_BYTES)

@@ -40,7 +40,6 @@ _PART_KINDS: Final[Mapping[str, Literal["text", "call", "result"]]] = {
     **dict.fromkeys(("tool_result", "toolResult", "tool-result"), "result"),
 }
 """Parts of a message by their `type`, or by the key of a mapping without one. Thoughts and files are left out."""
-_NAMES: Final = ("name", "toolName")
 _IDS: Final = ("tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "call_id", "id")
 _ARGUMENTS: Final = ("arguments", "args", "input", "server_tool_call")
 _RESULTS: Final = ("response", "result", "output", "content")
@@ -112,10 +111,7 @@ def unwrap_result(value: JsonValue) -> JsonValue:
 def _iter_entries(
     value: JsonValue, role: Role | None, *, listed: bool = False
 ) -> Iterator[tuple[Mapping[str, JsonValue], Role]]:
-    """Yield every mapping that is a message, wherever it is in a request, a response or a state, with its role.
-
-    A plain text is one, too, unless it is `listed`.
-    """
+    """Yield every mapping that is a message, with its role, and a plain text as one unless it is `listed`."""
     match value:
         case str() if role and value.strip() and not listed:
             yield {"content": value}, role
@@ -202,7 +198,7 @@ def _iter_calls(entries: Iterable[JsonValue]) -> Iterator[SourceCall]:
     for entry in entries:
         outer = _get_first(entry, ("tool_call",)) or entry
         inner = _get_first(outer, ("function",)) or outer
-        name = _get_first(inner, _NAMES)
+        name = _get_first(inner, ("name", "toolName"))
         if isinstance(name, str) and 0 < len(name) <= CALL_NAME:
             yield SourceCall(to_well_formed(name), _get_id(outer), decode_json(_get_first(inner, _ARGUMENTS)))
 
@@ -214,8 +210,5 @@ def _get_id(value: _Entry) -> str:
 
 def _get_first(value: _Entry, keys: Iterable[str]) -> JsonValue:
     """Return the value at the first key that has one; None if this is no mapping, or none has."""
-    return (
-        next((found for key in keys if (found := value.get(key)) is not None), None)
-        if isinstance(value, dict)
-        else None
-    )
+    found = map(value.get, keys) if isinstance(value, dict) else ()
+    return next((one for one in found if one is not None), None)

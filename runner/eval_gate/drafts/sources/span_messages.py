@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from eval_gate.drafts.sources.otlp import SpanEvent, TraceSpan
+from eval_gate.drafts.sources.otlp import SpanEvent, TraceSpan, measure_ms
 from eval_gate.drafts.sources.source_messages import (
     SourceMessage,
     decode_json,
@@ -20,6 +20,7 @@ from eval_gate.drafts.sources.source_messages import (
     unwrap_result,
 )
 from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import ToolCall
 
 
 class SpanKind(Enum):
@@ -58,10 +59,7 @@ _MODEL_ATTRIBUTES: Final = ("gen_ai.prompt", "gen_ai.completion", "gen_ai.reques
 
 
 class _Place(NamedTuple):
-    """Where messages are: attributes, or attributes below these, such as `gen_ai.prompt.0.content`.
-
-    Without `output`, the input is a whole conversation.
-    """
+    """Attributes with messages, or the beginning of their names; without `output`, of a whole conversation."""
 
     input: str
     output: str = ""
@@ -107,15 +105,6 @@ _MAX_LEVELS: Final = 8
 """Levels of attributes below an attribute: `llm.input_messages.0.message.tool_calls.0.tool_call.function.name`."""
 
 
-class SpanTool(NamedTuple):
-    """Tool call that a span is. What the span does not have is empty or None."""
-
-    name: str
-    id: str
-    arguments: JsonValue
-    result: JsonValue
-
-
 class SpanMessages(NamedTuple):
     """Messages that went into a model or an agent, and those that came out."""
 
@@ -125,11 +114,6 @@ class SpanMessages(NamedTuple):
     """They are a whole conversation, divided behind its last message of a user."""
     unread: str = ""
     """What is where the messages should be, if it is something else."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the span has no messages."""
-        return not self.input and not self.output
 
 
 def find_kind(span: TraceSpan) -> SpanKind | None:
@@ -143,15 +127,17 @@ def find_kind(span: TraceSpan) -> SpanKind | None:
     return SpanKind.MODEL if any(name.startswith(_MODEL_ATTRIBUTES) for name in span.attributes) else None
 
 
-def read_tool(span: TraceSpan) -> SpanTool:
-    """Read the tool call that a span is."""
-    result = _get_first(span, _RESULT)
+def read_tool(span: TraceSpan) -> ToolCall:
+    """Read the tool call that a span is; its name is empty if the span does not have it."""
+    arguments, result = _get_first(span, _ARGUMENTS), _get_first(span, _RESULT)
     messages = [one for one in iter_messages(result) if one.role == "tool"]
-    return SpanTool(
-        next(filter(None, map(span.get_text, _TOOL_NAME)), ""),
-        next(filter(None, map(span.get_text, _CALL_ID)), ""),
-        _get_first(span, _ARGUMENTS),
-        messages[0].results[0][1] if messages else unwrap_result(result),
+    return ToolCall(
+        name=next(filter(None, map(span.get_text, _TOOL_NAME)), ""),
+        params=arguments if isinstance(arguments, dict) else {},
+        success=span.error is None,
+        duration_ms=measure_ms(span.start_ns, span.end_ns),
+        result=messages[0].results[0][1] if messages else unwrap_result(result),
+        id=next(filter(None, map(span.get_text, _CALL_ID)), None),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.sources.collection import ObservationCollector
-from eval_gate.drafts.sources.otlp import SpanKey, TraceSpan, read_spans
+from eval_gate.drafts.sources.otlp import SpanKey, TraceSpan, measure_ms, read_spans
 from eval_gate.drafts.sources.source_file import build_source_error, read_source
 from eval_gate.drafts.sources.source_messages import SourceCall, SourceMessage, decode_json, find_last_prompt
 from eval_gate.drafts.sources.span_messages import (
@@ -29,7 +29,7 @@ from eval_gate.errors import Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
-from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME, MAX_DURATION_MS, MCP_TOOLS
+from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME, MCP_TOOLS
 from eval_gate.struct import Struct, field, replace
 
 _CONVERSATIONS: Final = ("gen_ai.conversation.id", "session.id")
@@ -42,20 +42,17 @@ _NO_SPANS: Final = (
 
 
 def read_traces(path: Path) -> ObservationSet:
-    """Read a file of OTLP JSON.
+    """Read a file of OTLP JSON, in which the last message of a user is the question. Raises GateError.
 
-    The last message of a user is the question, and the messages before it are the conversation so far. Where a trace
-    has the last message only, the earlier ones are those of traces with the same `gen_ai.conversation.id`. What has no
-    question is left out and counted in the notes.
-
-    Raises GateError `invalid-draft-source`.
+    Where a trace has that message only, the earlier ones are those of traces with the same `gen_ai.conversation.id`.
+    What has no question is left out, and a note counts it.
     """
     source = read_source(path)
-    content = read_spans(source)
+    spans, notes = read_spans(source)
     collector = ObservationCollector("agent run")
-    for note in content.notes:
+    for note in notes:
         collector.add_note(note)
-    turns = sorted(_iter_turns(content.spans), key=lambda turn: turn.start_ns)
+    turns = sorted(_iter_turns(spans), key=lambda turn: turn.start_ns)
     if not turns:
         raise build_source_error([Problem(_NO_SPANS, source.shown)])
     conversations: dict[str, list[Message]] = {}
@@ -63,7 +60,7 @@ def read_traces(path: Path) -> ObservationSet:
         _collect_turn(turn, collector, conversations, source.shown)
     if collector.is_empty:
         raise build_source_error([Problem(reason, place) for reason, place in collector.reasons])
-    return collector.build(_read_tools(content.spans.values()))
+    return collector.build(_read_tools(spans.values()))
 
 
 class _Turn(Struct):
@@ -112,36 +109,29 @@ class _Above(NamedTuple):
         return self._replace(in_tool=True) if kind is SpanKind.TOOL else self
 
 
-class _SpanGroup(Struct):
-    """Spans of one topmost agent, or of a trace without agents."""
+class _Member(NamedTuple):
+    """Model call or tool of an agent, which is its `own` if no other agent is in between, or of none."""
 
-    agent: TraceSpan | None = None
-    own: list[TraceSpan] = field(default_factory=list)
-    """Model calls and tools with no other agent in between."""
-    nested: list[TraceSpan] = field(default_factory=list)
-    """Model calls and tools of agents below."""
-
-    @property
-    def members(self) -> list[TraceSpan]:
-        """The spans of the agent itself; of one that only starts other agents, those of the other agents."""
-        calls_models = any(find_kind(span) is SpanKind.MODEL for span in self.own)
-        found = self.own if calls_models else [*self.own, *self.nested]
-        return sorted(found, key=lambda span: span.start_ns)
+    span: TraceSpan
+    kind: SpanKind
+    own: bool
 
 
 def _iter_turns(spans: Mapping[SpanKey, TraceSpan]) -> Iterator[_Turn]:
-    groups: dict[SpanKey, _SpanGroup] = {}
+    agents: dict[SpanKey, TraceSpan] = {}
+    groups: dict[SpanKey, list[_Member]] = {}
     known: dict[SpanKey, _Above] = {}
     for span in spans.values():
-        above = _find_agents(span, spans, known)
+        above, kind = _find_agents(span, spans, known), find_kind(span)
         if above.enter(span).depth > above.depth:
             if above.topmost is None:
-                groups.setdefault(span.key, _SpanGroup()).agent = span
-        elif find_kind(span) in (SpanKind.MODEL, SpanKind.TOOL):
-            group = groups.setdefault(above.topmost or (span.key[0], ""), _SpanGroup())
-            (group.own if above.depth <= 1 else group.nested).append(span)
-    for group in groups.values():
-        yield from _divide_group(group)
+                agents[span.key] = span
+                groups.setdefault(span.key, [])
+        elif kind in (SpanKind.MODEL, SpanKind.TOOL):
+            members = groups.setdefault(above.topmost or (span.key[0], ""), [])
+            members.append(_Member(span, kind, own=above.depth <= 1))
+    for key, members in groups.items():
+        yield from _divide_members(agents.get(key), members)
 
 
 def _find_agents(span: TraceSpan, spans: Mapping[SpanKey, TraceSpan], known: dict[SpanKey, _Above]) -> _Above:
@@ -159,16 +149,19 @@ def _find_agents(span: TraceSpan, spans: Mapping[SpanKey, TraceSpan], known: dic
     return found
 
 
-def _divide_group(group: _SpanGroup) -> Iterator[_Turn]:
+def _divide_members(agent: TraceSpan | None, members: Sequence[_Member]) -> Iterator[_Turn]:
     """Divide spans at each message of a user, but no agent's span: the agent may write to the model as a user."""
-    members = [(span, kind, read_messages(span, kind)) for span in group.members if (kind := find_kind(span))]
-    outer = {span.parent for span, kind, messages in members if kind is SpanKind.MODEL and not messages.is_empty}
-    turn = _Turn(group.agent)
-    for span, kind, messages in members:
+    # of an agent that only starts other agents, the members of the other agents count
+    calls_models = any(one.own and one.kind is SpanKind.MODEL for one in members)
+    kept = sorted(members, key=lambda one: (one.span.start_ns, not one.own))
+    read = [(one.span, one.kind, read_messages(one.span, one.kind)) for one in kept if one.own or not calls_models]
+    outer = {span.parent for span, kind, told in read if kind is SpanKind.MODEL and (told.input or told.output)}
+    turn = _Turn(agent)
+    for span, kind, messages in read:
         if kind is SpanKind.TOOL:
             turn.tools.append(span)
         elif span.key not in outer:  # a model call around another one is the same call
-            if turn.models and group.agent is None and _begins_turn(messages):
+            if turn.models and agent is None and _begins_turn(messages):
                 yield turn
                 turn = _Turn(None)
             turn.models.append((span, messages))
@@ -203,7 +196,6 @@ def _collect_turn(
 ) -> None:
     """Collect one turn, and remember it for the later ones of its conversation."""
     first = turn.spans[0]
-    location = Location(file=shown_as, line=first.line)
     place = f"{shown_as}:{first.line} span {first.key[1][:40]}"
     own = read_messages(turn.agent, SpanKind.AGENT) if turn.agent else SpanMessages()
     try:
@@ -218,14 +210,11 @@ def _collect_turn(
     failed = turn.agent.error if turn.agent else None
     if failed is None and not response.text.strip() and not response.tool_calls:
         failed = next((span.error for span, _ in turn.models if span.error), "the trace has no response")
-    if failed is not None:
-        collector.add_error(prompt, failed, location)
-        return
-    collector.add_response(prompt, response, location)
-    if turn.conversation:
-        known = prompt.earlier_messages or ()
+    collector.add_execution(prompt, response if failed is None else failed, Location(file=shown_as, line=first.line))
+    if failed is None and turn.conversation:
         replies = (Message(role="assistant", content=response.text),) if response.text.strip() else ()
-        conversations[turn.conversation] = [*known, Message(role="user", content=prompt.text), *replies]
+        question = Message(role="user", content=prompt.text)
+        conversations[turn.conversation] = [*prompt.earlier_messages, question, *replies]
 
 
 def _find_turn_prompt(turn: _Turn, own: SpanMessages) -> UserPrompt:
@@ -250,14 +239,14 @@ def _build_response(turn: _Turn, own: SpanMessages) -> Response:
     said = (_find_last_text(one) for one in (own.output, *reversed(outputs)))
     text = next(filter(None, said), "") or (turn.agent.get_text(_FINAL_RESULT) if turn.agent else "")
     listed = [call for messages in outputs or [own.output] for one in messages for call in one.calls]
-    results = _collect_results([*(one for _, one in turn.models), own])
-    first, last = turn.start_ns, max(span.end_ns for span in turn.spans)
+    messages = (one for found in (*(one for _, one in turn.models), own) for one in (*found.input, *found.output))
+    results = {key: value for one in messages for key, value in one.results if key}
     models = (span.get_text(key) for span, _ in reversed(turn.models) for key in _RESPONSE_MODELS)
     return Response(
         text=text,
-        tool_calls=tuple(_merge_calls(listed, results, turn.tools))[:ANSWER_CALLS],
+        tool_calls=tuple(_merge_calls(listed, results, [*map(read_tool, turn.tools)]))[:ANSWER_CALLS],
         tool_calls_known=True,
-        duration_ms=_measure_ms(first, last),
+        duration_ms=measure_ms(turn.start_ns, max(span.end_ns for span in turn.spans)),
         model=next(filter(None, models), None),
     )
 
@@ -266,60 +255,29 @@ def _find_last_text(messages: Sequence[SourceMessage]) -> str:
     return next((one.text for one in reversed(messages) if one.role == "assistant" and one.text.strip()), "")
 
 
-def _collect_results(found: Iterable[SpanMessages]) -> dict[str, JsonValue]:
-    """Collect the results of tools by the id of their call."""
-    return {
-        key: value
-        for messages in found
-        for one in (*messages.input, *messages.output)
-        for key, value in one.results
-        if key
-    }
-
-
 def _merge_calls(
-    listed: Sequence[SourceCall], results: Mapping[str, JsonValue], tools: Sequence[TraceSpan]
+    listed: Sequence[SourceCall], results: Mapping[str, JsonValue], tools: Sequence[ToolCall]
 ) -> Iterator[ToolCall]:
-    """Merge the calls in messages, each once, with the spans of tools, by id, otherwise by name and order."""
-    read = [(span, read_tool(span)) for span in tools]
-    ids = {call.id for call in listed}.intersection(tool.id for _, tool in read if tool.id)
-    waiting: dict[str, deque[TraceSpan]] = defaultdict(deque)
-    for span, tool in read:
-        waiting[tool.id if tool.id in ids else tool.name].append(span)
-    seen = set[str]()
+    """Merge the calls in messages, each once, with those of spans, by id, otherwise by name and order."""
+    ids = {call.id for call in listed}.intersection(tool.id for tool in tools if tool.id)
+    waiting: dict[str, deque[int]] = defaultdict(deque)
+    for at, tool in enumerate(tools):
+        waiting[tool.id if tool.id in ids else tool.name].append(at)
+    seen, merged = set[str](), set[int]()
     for call in listed:
         if call.id and call.id in seen:
             continue
         seen.add(call.id)
-        spans = waiting[call.id if call.id in ids else call.name]
-        made = ToolCall(
-            name=call.name, params=_to_params(call.arguments), result=results.get(call.id), id=call.id or None
-        )
-        yield _add_span(made, spans.popleft()) if spans else made
-    left = {span.key for spans in waiting.values() for span in spans}
-    for span, tool in read:
-        if span.key in left and tool.name and len(tool.name) <= CALL_NAME:
-            yield _add_span(ToolCall(name=tool.name, id=tool.id or None), span)
-
-
-def _add_span(call: ToolCall, span: TraceSpan) -> ToolCall:
-    """Add what the span of a tool says: arguments, result, success and duration."""
-    tool = read_tool(span)
-    return replace(
-        call,
-        params=call.params or _to_params(tool.arguments),
-        result=call.result if tool.result is None else tool.result,
-        success=span.error is None,
-        duration_ms=_measure_ms(span.start_ns, span.end_ns),
-    )
-
-
-def _to_params(arguments: JsonValue) -> dict[str, JsonValue]:
-    return arguments if isinstance(arguments, dict) else {}
-
-
-def _measure_ms(start_ns: int, end_ns: int) -> float:
-    return min(max(end_ns - start_ns, 0) / 1e6, MAX_DURATION_MS)
+        params = call.arguments if isinstance(call.arguments, dict) else {}
+        made = ToolCall(name=call.name, params=params, result=results.get(call.id), id=call.id or None)
+        places = waiting[call.id if call.id in ids else call.name]
+        if places:
+            merged.add(at := places.popleft())
+            tool = tools[at]
+            result = made.result if tool.result is None else tool.result
+            made = replace(tool, name=made.name, params=params or tool.params, result=result, id=made.id)
+        yield made
+    yield from (tool for at, tool in enumerate(tools) if at not in merged and tool.name and len(tool.name) <= CALL_NAME)
 
 
 def _read_tools(spans: Iterable[TraceSpan]) -> tuple[ToolSpec, ...]:

@@ -16,10 +16,7 @@ from eval_gate.text.untrusted.surrogates import to_well_formed
 
 
 class PromptError(ValueError):
-    """A conversation without a usable prompt. The message names what is wrong, such as `blank question`.
-
-    `found` is what was found instead, in words.
-    """
+    """A conversation without a usable prompt, such as a `blank question`; `found` is what is there instead."""
 
     def __init__(self, message: str, found: str = "") -> None:
         super().__init__(message)
@@ -34,10 +31,7 @@ class UserPrompt(FrozenStruct):
 
 
 def build_prompt(text: str, earlier_messages: tuple[Message, ...] = ()) -> UserPrompt:
-    """Build a prompt within the limits.
-
-    Raises PromptError if it is blank or not what a person wrote, or if the conversation is too large.
-    """
+    """Build a prompt. Raises PromptError if it is blank, too large or not what a person wrote."""
     if not text.strip():
         raise PromptError("blank question")
     structure = _describe_structure(text)

@@ -202,10 +202,7 @@ def _iter_replies(data: bytes) -> Iterator[dict[str, Any]]:
 
 
 def iter_portions(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the texts in order, in portions of as many texts as one frame takes.
-
-    A text that is too long for any portion stands alone.
-    """
+    """Yield portions of as many texts as one frame takes; a text that is too long for any stands alone."""
     portion: list[str] = []
     room = _MAX_PORTION
     for text in texts:

@@ -74,11 +74,7 @@ def skip_blanks(text: str, at: int) -> int:
 
 
 class JsonPositions:
-    """Line numbers of the values in a valid JSON document, computed on demand.
-
-    Each requested value is scanned once, member by member, and its content is not kept: a tree of all values would take
-    ten times the memory of the text.
-    """
+    """Lines of the values in valid JSON, scanned on demand: a tree of all takes ten times the memory."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -209,10 +205,7 @@ def _raise_invalid(file: str, line: int | None, message: str) -> NoReturn:
 
 
 def explain_json_error(text: str, error: json.JSONDecodeError) -> tuple[int, str]:
-    """Explain an error in JSON: its line, and a sentence with the column.
-
-    `error` is the error that Python's parser raised for this text.
-    """
+    """Explain an error that Python's parser raised for this text: its line, and a sentence with the column."""
     if not text.strip():
         return 1, "the file is empty"
     yaml = _find_yaml(text, error.pos)
@@ -251,17 +244,13 @@ def _find_trailing_comma(text: str, at: int) -> int | None:
     end = _skip_whitespace(text, at + 1 if text[at : at + 1] == "," else at)
     if text[end : end + 1] not in ("}", "]"):
         return None
-    before = end - 1
-    while before >= 0 and text[before].isspace():
-        before -= 1
-    return before if before >= 0 and text[before] == "," else None
+    before = text[:end].rstrip()
+    return len(before) - 1 if before.endswith(",") else None
 
 
 def _skip_whitespace(text: str, at: int) -> int:
     """Find the next position that is not white space."""
-    while at < len(text) and text[at].isspace():
-        at += 1
-    return at
+    return len(text) - len(text[at:].lstrip())
 
 
 def _to_line_and_column(text: str, at: int) -> tuple[int, int]:

@@ -158,10 +158,7 @@ def describe_mismatch(error: MsgspecError) -> tuple[tuple[str | int, ...], str]:
 
 
 def format_field_path(steps: Sequence[str | int]) -> str:
-    """Format a path as people write it, such as `cases[2].expect.toolsCalled`.
-
-    Return an empty string for the document itself. A step that looks like a key becomes `***`.
-    """
+    """Format a path as `cases[2].expect.toolsCalled`, with `***` for a step that looks like a key."""
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{_mask_step(step)}" for step in steps)
     return path.removeprefix(".")
 

@@ -37,10 +37,7 @@ class NewMember(NamedTuple):
 
 
 class Layout(Protocol[Node]):
-    """Text of one notation: where its values stand, and how a member is written into it.
-
-    Every method raises ValueError for what it cannot edit.
-    """
+    """Places of values in a text, and how members are written into it. Methods raise ValueError."""
 
     @property
     def root(self) -> Node:

@@ -26,10 +26,7 @@ _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 def format_scalar(text: str, *, quoted: bool = False) -> str:
-    """Format a text as a YAML value on one line: bare if nothing can misread it, else in double quotes.
-
-    With `quoted` it always has quotes.
-    """
+    """Format a text as YAML on one line: bare if nothing can misread it and it need not be `quoted`."""
     if not quoted and (_DAY.fullmatch(text) or (_WORD.fullmatch(text) and text.lower() not in _NON_TEXT_WORDS)):
         return text
     written = json.dumps(text, ensure_ascii=False)
@@ -39,10 +36,7 @@ def format_scalar(text: str, *, quoted: bool = False) -> str:
 
 
 def append_entry(text: str, name: str, entry: Mapping[str, str]) -> str:
-    """Append a mapping to the list `name`, create the list if it is missing, and return the text.
-
-    Raises ValueError for a layout that cannot be edited.
-    """
+    """Append a mapping to the list `name`, or to a new one. Raises ValueError for an unusual layout."""
     root = _compose_root(text)
     if root is None:
         return _insert_lines(text, len(text), [f"{name}:", *_format_block_entry(entry, 2)])

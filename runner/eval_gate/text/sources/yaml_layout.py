@@ -22,10 +22,7 @@ _QUOTES: Final = frozenset({'"', "'"})
 
 
 def rewrite_yaml(text: str, old: JsonValue, new: JsonValue) -> str:
-    """Return the text of valid YAML, which holds the `old` value, with the `new` value in it.
-
-    Raises ValueError for a layout that cannot be edited.
-    """
+    """Return the text of YAML that holds `old` with `new` in it. Raises ValueError for an unusual layout."""
     return rewrite_text(text, YamlLayout(text), old, new)
 
 

@@ -94,10 +94,7 @@ def is_truncated_json(text: str, at: int, problem: str) -> bool:
 
 
 def check_json_size(data: bytes | Iterable[bytes], values: int = ANSWER_VALUES, depth: int = DEPTH) -> None:
-    """Raise UntrustedJsonError if bytes of JSON, or of several lines of it, contain too many values.
-
-    They may come in pieces, none of which ends within a text.
-    """
+    """Raise UntrustedJsonError for too many values, in bytes or pieces none of which ends within a text."""
     if isinstance(data, bytes):
         opened = data.count(b"[") + data.count(b"{")
         if opened <= depth and opened + data.count(b",") <= values:
@@ -191,10 +188,7 @@ def refuse_constant(name: str) -> NoReturn:
 
 
 def require_single_score(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    """Build an object of a grader, and refuse two scores, since it is unclear which one is meant.
-
-    Raises UntrustedJsonError.
-    """
+    """Build an object of a grader. Raises UntrustedJsonError for two scores: it is unclear which is meant."""
     found = dict(pairs)
     if len(found) < len(pairs) and sum(name == "score" for name, _ in pairs) > 1:
         raise UntrustedJsonError("has `score` twice in one object", too_much=False)
@@ -202,10 +196,7 @@ def require_single_score(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonVa
 
 
 def require_unique_keys(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    """Build an object of results, and refuse two members of one name.
-
-    It is unclear which of the two is meant. Raises UntrustedJsonError.
-    """
+    """Build an object of results. Raises UntrustedJsonError for two members of one name."""
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(name for name, often in Counter(name for name, _ in pairs).items() if often > 1)

@@ -24,10 +24,7 @@ class Decompressor:
     """Decompressor for the `content-encoding` of a response; without one, bytes pass unchanged."""
 
     def __init__(self, encodings: Iterable[str]) -> None:
-        """Prepare to decompress a body with these encodings.
-
-        `encodings` are the values of all `content-encoding` headers. Raises DecompressionError.
-        """
+        """Take the values of all `content-encoding` headers. Raises DecompressionError."""
         named = [one.strip() for value in encodings for one in value.split(",")]
         layers = [one for one in named if one.lower() not in {"", "identity"}]
         if len(layers) > 1:

@@ -31,10 +31,7 @@ _KEY: Final = re.compile(r"[A-Za-z_$@][\w$@.-]{0,39}")
 
 
 def format_excerpt(body: bytes) -> str:
-    """Format the beginning of untrusted bytes on one line, or only the event shapes of a stream.
-
-    The result is bounded.
-    """
+    """Format the bounded beginning of untrusted bytes on one line, or only the event shapes of a stream."""
     shapes = describe_stream_shapes(body[:_MAX_BYTES])
     if shapes is not None:
         return f"«events {shapes}»"
@@ -59,10 +56,7 @@ def format_keys(value: Mapping[str, JsonValue]) -> str:
 
 
 def describe_stream_shapes(body: bytes) -> str | None:
-    """Describe the event shapes of a body that consists of server-sent events or of JSON lines.
-
-    Return None for any other body.
-    """
+    """Describe the event shapes of server-sent events or JSON lines; None for any other body."""
     lines = [line for line in body.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
     data = [line.removeprefix(_DATA) for line in lines if line.startswith(_DATA)]
     if data and _FIELD.match(lines[0]):

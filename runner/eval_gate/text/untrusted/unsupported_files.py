@@ -42,10 +42,7 @@ class UnsupportedFile(NamedTuple):
     """`eval-gate check` reads files of this kind, and if it does not read this one, its form is another."""
 
     def describe_alternative(self, file: str) -> str:
-        """Describe the file and its alternative as the end of a sentence.
-
-        `file` is its name as people see it.
-        """
+        """Describe the file and its alternative as the end of a sentence; `file` is the name as people see it."""
         return f"is {self.description}, {self.reason}: {self.remedy.replace(_FILE_MARK, shlex.quote(file))}"
 
 
@@ -150,10 +147,7 @@ def identify_document(document: JsonValue) -> UnsupportedFile | None:
 
 
 def identify_text(text: str) -> UnsupportedFile | None:
-    """Identify an unsupported file by the beginning of its text, whatever its format is.
-
-    Return None if it is not known.
-    """
+    """Identify an unsupported file by the beginning of its text, of whatever format; None if unknown."""
     word = _FIRST_WORD.match(text)
     if word or text.startswith("<"):
         return _match_keys({word[1]}, {word[1]}) if word else None
@@ -169,10 +163,7 @@ def identify_text(text: str) -> UnsupportedFile | None:
 
 
 def describe_content(text: str) -> str:
-    """Describe what the beginning of an unknown file looks like.
-
-    The description names its keys or columns, or says that it has none.
-    """
+    """Describe what the beginning of an unknown file looks like, with its keys or columns."""
     if text.startswith("<"):
         return "XML"
     value = _parse_document(text)
