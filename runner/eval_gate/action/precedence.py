@@ -35,6 +35,8 @@ class Publication(FrozenStruct):
     sha: str
     source_run: tuple[int, int] | None = None
     """Run and attempt that made the result, where another run publishes it (docs/action.md#forks)."""
+    comment_id: int | None = None
+    """The comment that shows it, if a check run names one."""
 
     @property
     def order(self) -> tuple[int, int, int, int]:

@@ -146,10 +146,7 @@ class PlanFacts(FrozenStruct):
 def make_step_plan(
     environment: WorkflowEnvironment, event: WorkflowEvent, settings: StepSettings, facts: PlanFacts
 ) -> StepPlan:
-    """Make the plan for this event.
-
-    Raises GateError for events that must not run a pull request's code.
-    """
+    """Make the plan for this event. Raises GateError for events that must not run a pull request's code."""
     match event.name:
         case "pull_request_target":
             raise GateError(
