@@ -206,6 +206,18 @@ class GitHubClient:
 
         return self.call_with_retries(once)
 
+    def query_repository(
+        self, doing: str, query: str, model: type[Model], variables: Mapping[str, JsonValue], *, permission: str
+    ) -> Model | None:
+        """Run a GraphQL query about the repository with this `owner` and `name`; None if GitHub knows none."""
+        owner, _, name = self.repository.partition("/")
+        data = self.run_graphql(doing, query, {"owner": owner, "name": name, **variables}, permission=permission)
+        if isinstance(data, dict) and "repository" in data:
+            data = data["repository"]
+            if data is None:
+                return None
+        return parse_response(model, data, doing)
+
     def call_with_retries(self, once: Callable[[], T], made: Callable[[], T | None] | None = None) -> T:
         """Call `once` until it works, it is hopeless, or the time is up; waits as long as GitHub asks.
 
