@@ -64,10 +64,7 @@ class NewerResult(FrozenStruct):
         return passed is not self.passed
 
     def build_error(self, *, passed: bool) -> GateError:
-        """Build the error to report in place of a result that this newer one supersedes.
-
-        `passed` is whether the superseded result passed.
-        """
+        """Build the error to report in place of a result, which `passed` or not, that this newer one supersedes."""
         return GateError(
             "superseded-by-newer-run",
             f"this gate {'passed' if passed else 'did not pass'}, but {self.explanation}",
@@ -81,10 +78,7 @@ class NameTakenError(GateError):
 
 
 def build_name_taken_error(what: str, remedy: str) -> NameTakenError:
-    """Build the error for a name that another job or step of this run already uses.
-
-    `what` is the name in the way, and `remedy` the input that sets another name.
-    """
+    """Build the error for `what` another job or step of this run is called too; `remedy` is the input with the name."""
     message = f"{what} already exists, from another job or step of this run; it was not changed"
     hint = f"give each job or step its own `{remedy}`, in a matrix for example `{remedy}: ${{{{ matrix.NAME }}}}`"
     return NameTakenError("duplicate-gate-name", message, hint)

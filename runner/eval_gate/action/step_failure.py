@@ -62,10 +62,7 @@ def publish_error(step: Step | None, error: GateError, around: StepContext, *, s
 
 
 def publish_interruption(environment: WorkflowEnvironment, commands: WorkflowCommands, code: ExitCode) -> None:
-    """Publish that the step was canceled early: only log, job summary and outputs.
-
-    These need no network. The runner kills a canceled step within seconds.
-    """
+    """Publish without network that the step was canceled: the runner kills a canceled step within seconds."""
     error = GateError(
         "run-incomplete",
         "the job was cancelled before everything was published",

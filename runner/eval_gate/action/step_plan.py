@@ -213,10 +213,7 @@ def _list_trusted_branches(settings: StepSettings, facts: PlanFacts) -> tuple[st
 
 
 def parse_pull_number(event: WorkflowEvent) -> int | None:
-    """Parse the pull request number of a manual start, or return None without one.
-
-    Raises GateError for a value that is not a number.
-    """
+    """Parse the pull request number of a manual start; None without one. Raises GateError for what is no number."""
     value = (event.inputs or {}).get(PULL_INPUT)
     if event.name != "workflow_dispatch" or value is None or value == "":
         return None

@@ -44,7 +44,7 @@ PER_PAGE: Final = 100
 API_VERSION: Final = "2022-11-28"
 
 _REPEATING: Final = ContextVar("a call to GitHub is being repeated", default=False)
-"""Of a call and of what is asked on its way, in other threads too (`deadline.within`); never of calls beside it."""
+"""Of a call and of what is asked on its way, in other threads too (`call_with_timeout`); never of calls beside it."""
 _UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, AssertionError, RuntimeError)
 Query = Mapping[str, str | int]
 T = TypeVar("T")
@@ -70,10 +70,7 @@ class ApiResponse(BaseModel):
 
 
 class GitHubClient:
-    """Thread-safe API client for one repository. Every method raises GitHubError and nothing else.
-
-    The constructor raises GateError `missing-extra` if PyGithub is missing.
-    """
+    """Thread-safe client for one repository. All methods raise GitHubError alone; `missing-extra`: without PyGithub."""
 
     def __init__(
         self,

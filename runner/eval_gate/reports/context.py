@@ -54,7 +54,7 @@ class ReportContext(FrozenStruct):
     no_baseline_heading: str = "no baseline yet"
     """Why there is no baseline, in the few words of a heading."""
     previous_regressions: frozenset[str] | None = None
-    """The regressions of the result before this one of the same pull request, each by its digest (`links.digest_of`).
+    """The regressions of the result before this one of the same pull request, each by its digest (`compute_case_digest`).
 
     None where that is not known. It decides nothing.
     """

@@ -104,10 +104,7 @@ def publish_check(step: Step, draft: CheckDraft, log: StepLog) -> WrittenCheck:
 
 
 def find_check_place(step: Step, log: StepLog) -> CheckPlace:
-    """Under which name it is to be written; under none where none is wanted, or the log says what is lost.
-
-    Raises NameTakenError where another leg of this run has written it, and nothing else.
-    """
+    """Find its name; none where none is wanted, or the log says what is lost. Raises NameTakenError for other legs'."""
     if step.settings.check_run is None or not step.plan.head_sha:
         return CheckPlace()
     try:

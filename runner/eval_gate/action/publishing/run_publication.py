@@ -107,7 +107,7 @@ def publish_run(step: Step, finished: FinishedRun, context: ReportContext, log: 
     """Artifacts, then comment and check run or annotations, then the summary: each can name those before it.
 
     How the step ends: by the verdict, and never by a pass where a newer result of this commit counts and does not pass.
-    Raises TakenError where another leg of this run has published under the same name; there is a summary all the same.
+    Raises NameTakenError where another leg of this run has published under this name; there is a summary all the same.
     Raises GateError `base-branch-changed` where the verdict is about another branch than the pull request goes into by
     now.
     """
@@ -238,10 +238,7 @@ def _build_run_outputs(finished: FinishedRun) -> dict[str, str]:
 
 
 def write_job_summary(environment: WorkflowEnvironment, text: str, commands: WorkflowCommands) -> None:
-    """Append to the job summary, if the environment has one.
-
-    A summary that is too long or cannot be written causes a warning.
-    """
+    """Append to the job summary, if there is one. A summary that is too long or cannot be written causes a warning."""
     if environment.summary_file is None:
         return
     try:
@@ -256,10 +253,7 @@ def write_job_summary(environment: WorkflowEnvironment, text: str, commands: Wor
 def write_step_outputs(
     environment: WorkflowEnvironment, outputs: Mapping[str, str], commands: WorkflowCommands
 ) -> None:
-    """Write the step's outputs, if the environment has a file for them.
-
-    A file that cannot be written causes a warning.
-    """
+    """Write the step's outputs, if there is a file for them. A file that cannot be written causes a warning."""
     if environment.output_file is None:
         return
     try:
@@ -269,10 +263,7 @@ def write_step_outputs(
 
 
 def build_outputs(result: RunResult | None, outcome: Outcome, exit_code: ExitCode) -> dict[str, str]:
-    """Build the step outputs that come from the run as the gate counts it.
-
-    Numbers are text, and unknown values are empty.
-    """
+    """Build the step outputs from the run as the gate counts it. Numbers are text, and unknown values are empty."""
     outputs = dict.fromkeys((one.name for one in OUTPUTS), "")
     outputs |= {"verdict": outcome.value, "exit-code": str(int(exit_code))}
     if result is None:

@@ -183,10 +183,7 @@ class ArtifactStore:
         """The evaluated commit has a result that did not pass: what it was compared with was there."""
 
     def find_nearest(self, now: datetime) -> FoundBaseline | NoBaseline:
-        """Find the nearest trusted and complete run, or the reason why none qualifies.
-
-        Raises UnknownBaseError, and GitHubError.
-        """
+        """Find the nearest trusted and complete run, or why there is none. Raises UnknownBaseError and GitHubError."""
         trail, lists = SearchTrail(), start_listing(self._client, self._wanted)
         line = self._get_branch_commits(self._wanted.branch)
         self._tip = lambda: line.tip
@@ -265,10 +262,7 @@ class ArtifactStore:
                 yield artifact, run
 
     def iter_base_commits(self, limit: int) -> Iterator[str]:
-        """Yield the base, once `find_nearest` has found it, and its first parents: at most `limit` commits.
-
-        Raises GitHubError.
-        """
+        """Yield the base, once `find_nearest` has found it, and first parents, at most `limit`. Raises GitHubError."""
         if near := self._wanted.near_commit:
             listed = islice(iter_commits(self._client, near), FIRST_LISTED_COMMITS)
             yield from islice(iter_first_parents(near, {one.sha: one.first_parent for one in listed}), limit)
