@@ -47,10 +47,7 @@ def find_parallel_gates(step: Step, gates: Iterable[tuple[str, str]], log: StepL
 
 
 def _list_written_gates(step: Step) -> frozenset[str]:
-    """List the keys of the other gates in the workflow of this run, as it is at the evaluated commit.
-
-    An expression other than `matrix.name` makes no key. Raises GitHubError.
-    """
+    """List the keys of the other gates in this run's workflow at the evaluated commit. Raises GitHubError."""
     path = step.environment.workflow_path
     data = fetch_file(step.client, path, step.plan.head_sha) if path and step.plan.relayed_run is None else None
     gates = [*_iter_gates(step, data)] if data is not None else []

@@ -15,7 +15,7 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import GateError
 from eval_gate.files.file_paths import format_relative_path
-from eval_gate.model.comparison import Outcome, ReasonCode
+from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.result import Shard
 from eval_gate.model.selection import CaseSelection
 from eval_gate.results.baseline import Baseline, NoBaseline, UnlinkedResult, is_measured
@@ -80,10 +80,7 @@ def _describe_link(
 
 
 def _iter_newest(folders: Sequence[Path], targets: Collection[str]) -> Iterator[StoredRun]:
-    """Yield the newest complete run of each folder, target and selection, one that passed its gate if there is one.
-
-    Where a folder has runs of the first of `targets`, they alone are meant; those of the others are not.
-    """
+    """Yield the newest complete run of each folder, target and selection, if there is one, one that passed its gate."""
     own, *others = targets or (None,)
     for folder in folders:
         newest: dict[object, StoredRun] = {}
@@ -93,14 +90,11 @@ def _iter_newest(folders: Sequence[Path], targets: Collection[str]) -> Iterator[
                 key = run.target.name, run.selections, run.shard
                 if not run.complete or is_in_future(run.timestamp) or run.target.name in others:
                     continue
-                if key not in newest or (_has_passed(one) and not _has_passed(newest[key])):
+                if key not in newest or (run.has_passed and not newest[key].head.has_passed):
                     newest[key] = one
+        # where a folder has runs of this run's target, they alone are meant
         mine = [one for one in newest.values() if one.head.target.name == own]
         yield from mine or newest.values()
-
-
-def _has_passed(stored: StoredRun) -> bool:
-    return stored.head.verdict is not None and stored.head.verdict.outcome is Outcome.PASSED
 
 
 def _list_folders(config: RunConfig, context: RunContext) -> list[Path]:
