@@ -31,12 +31,13 @@ def update_permitted_regressions(
     found = {key: replace(one, suite=key.suite, case_id=key.case_id) for key, one in zip(keys, before, strict=True)}
     changes = {change.key: change for change in (run.comparison.changes if run.comparison else ())}
     permitted = dict(_iter_permitted(run, changes, found))
+    lasting = run.waivers.lasting_keys if run.waivers else frozenset()
     for key, case in run.iter_cases():
         if changes[key].change in _PASSING if key in changes else case.passed:
             found.pop(key, None)
         elif key in permitted:
             found[key] = permitted[key]
-        elif key in found and case.status not in _NOT_RUN:
+        elif key in found and key not in lasting and case.status not in _NOT_RUN:
             found[key] = _take_back(found[key], run)
     return tuple(found.values())
 
