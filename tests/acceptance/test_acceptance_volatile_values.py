@@ -296,3 +296,22 @@ def test_edited_case_whose_name_has_a_new_value_in_every_run__fails__is_not_anot
     assert "REMOVED" not in words
     code, words = check(tmp_path, write("ok.jsonl", 3, edit), before, "--fail-on", "changed")
     assert (code, "1 case that passes in the baseline has a changed" in words) == (1, True), words
+
+
+@pytest.mark.parametrize("way", ["waiver", "allowed"])
+def test_failing_case_that_cannot_be_compared_was_let_pass__counts_on_the_branch_afterwards(tmp_path, way) -> None:
+    for _ in range(2):
+        done = gate(tmp_path, "check", results(tmp_path, "main.jsonl", {"seq": 17}), "--baseline", "latest")
+        assert done.returncode == 0, done.stdout
+    broken = results(tmp_path, "broken.jsonl", {"seq": 18}, broken=True)
+    options = ("--allowed-regressions", "1")
+    if way == "waiver":
+        until = datetime.now(UTC).date() + timedelta(3)
+        waiver = f"waivers:\n  - {{case: refund, reason: edited, owner: anna, until: {until}}}\n"
+        (tmp_path / "waivers.yaml").write_text(waiver)
+        options = ("--waivers", "waivers.yaml")
+    assert check(tmp_path, broken, "latest", *options)[0] == 0
+    assert check(tmp_path, broken, "latest", *options)[0] == 0, "as long as it is permitted"
+    code, words = check(tmp_path, broken)
+    assert (code, "REGRESSIONS (1): refund" in words) == (1, True), words
+    assert check(tmp_path, results(tmp_path, "fixed.jsonl", {"seq": 18}))[0] == 0

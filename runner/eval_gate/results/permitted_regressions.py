@@ -68,17 +68,29 @@ def _iter_permitted(
     rule = run.verdict.find_rule(RuleCode.REGRESSIONS) if run.verdict else None
     if rule is not None and rule.ok:
         for change in changes.values():
-            if change.change is not CaseClass.REGRESSION or change.key in run.waived_keys:
-                continue
-            yield change.key, PermittedRegression(suite=change.suite, case_id=change.case_id)
+            broke = change.change is CaseClass.REGRESSION or _is_incomparable_failure(change, run)
+            if broke and change.key not in run.waived_keys:
+                yield change.key, PermittedRegression(suite=change.suite, case_id=change.case_id)
     applied = run.waivers or AppliedWaivers()
     for case in applied.waived:
         waiver, compared = applied.get_entry(case).waiver, changes.get(case.key)
-        if case.key in known or (compared is not None and _is_broken(compared, waiver.kind)):
+        broke = compared is not None and (_is_broken(compared, waiver.kind) or _is_incomparable_failure(compared, run))
+        if case.key in known or broke:
             yield (
                 case.key,
                 PermittedRegression(suite=case.suite, case_id=case.case_id, waiver=waiver.kind, until=waiver.until),
             )
+
+
+def _is_incomparable_failure(change: CaseChange, run: RunResult) -> bool:
+    """Whether a case of another tool passed and now fails with another prompt: it passes the gate by permission only.
+
+    Of our own evals, the eval files tell that the change edited the case.
+    """
+    before, now = change.baseline, change.current
+    if not run.is_external or change.change is not CaseClass.INCOMPARABLE or before is None or now is None:
+        return False
+    return before.passed and not now.passed
 
 
 def _is_broken(change: CaseChange, kind: WaiverKind) -> bool:
