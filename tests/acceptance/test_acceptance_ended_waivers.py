@@ -118,6 +118,9 @@ def test_push_to_main__after_a_waiver_in_the_file_has_ended__is_red(action) -> N
     today = datetime.now(UTC).date()
     file.write_text(f'waivers:\n- case: gs-000\n  reason: "known"\n  until: "{today + timedelta(days=3)}"\n')
     action.main(f"{BROKEN}*2")
+    fork = action.pull(head_repo="mallory/bot", user="mallory")
+    seen = action.here(BROKEN, fork)
+    assert (seen.code, seen.classes["gs-000"]) == (0, "still_failing"), "whose waivers do not count, nor take one back"
     assert action.ended.outputs["verdict"] == "passed", action.ended.log
     file.unlink()
     action.main(BROKEN)
