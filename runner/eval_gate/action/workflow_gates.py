@@ -1,7 +1,8 @@
 """Gates that run beside this one: a result of one of these is not this gate's under an earlier name.
 
 Two things tell. The other gate has judged this commit: its check run is there. Or the workflow of this run has a step
-of the same action that is this gate, in a job and a step without a condition, which may run at the same time.
+of the same action that is this gate, in a job and a step without a condition, which may run at the same time. A job
+that needs one with a condition has it too.
 """
 
 from __future__ import annotations
@@ -57,11 +58,30 @@ def _list_written_gates(step: Step) -> frozenset[str]:
 
 def _iter_gates(step: Step, data: bytes) -> Iterator[tuple[str, str, bool]]:
     """Yield the action of each step, the key that it would have as a gate, and whether it runs without a condition."""
-    for name, job, one in iter_steps(parse_workflow(data)):
+    workflow = parse_workflow(data)
+    for name, job, one in iter_steps(workflow):
+        is_certain = "if" not in one and _is_certain(get_mapping(workflow, "jobs"), name)
         for values in _iter_legs(get_mapping(get_mapping(job, "strategy"), "matrix")):
             inputs = {key: _fill_in(str(text), values) for key, text in get_mapping(one, "with").items()}
             action = str(one.get("uses")).partition("@")[0]
-            yield action, _build_key(step, name, inputs), "if" not in job and "if" not in one
+            yield action, _build_key(step, name, inputs), is_certain
+
+
+def _is_certain(jobs: Mapping[str, Any], name: str) -> bool:
+    """Whether a job runs all its steps unless a job fails: it and those that it needs have no condition."""
+    found, waiting = set[str](), [name]
+    while waiting:
+        job = get_mapping(jobs, one := waiting.pop())
+        if "if" in job or "continue-on-error" in job:
+            return False
+        found.add(one)
+        needs = job.get("needs")
+        waiting += [
+            need
+            for need in (needs if isinstance(needs, list) else [needs])
+            if isinstance(need, str) and need not in found
+        ]
+    return True
 
 
 def _iter_legs(matrix: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

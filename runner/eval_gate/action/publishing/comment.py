@@ -251,7 +251,9 @@ def keep_one_comment(
         return written.comment
 
 
-def _remove_others(step: Step, written: WrittenComment, comment_id: int | None, superseded: str | None) -> StickyComment:
+def _remove_others(
+    step: Step, written: WrittenComment, comment_id: int | None, superseded: str | None
+) -> StickyComment:
     client, number, ours = step.client, step.plan.pull_number, written.comment
     assert number is not None  # there is a comment
     there = read_thread(client, number, _get_marker(step), comment_id).own_comments
