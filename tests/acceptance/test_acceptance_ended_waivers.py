@@ -118,8 +118,36 @@ def test_push_to_main__after_a_waiver_in_the_file_has_ended__is_red(action) -> N
     today = datetime.now(UTC).date()
     file.write_text(f'waivers:\n- case: gs-000\n  reason: "known"\n  until: "{today + timedelta(days=3)}"\n')
     action.main(f"{BROKEN}*2")
+    fork = action.pull(head_repo="mallory/bot", user="mallory")
+    seen = action.here(BROKEN, fork)
+    assert (seen.code, seen.classes["gs-000"]) == (0, "still_failing"), "whose waivers do not count, nor take one back"
     assert action.ended.outputs["verdict"] == "passed", action.ended.log
     file.unlink()
     action.main(BROKEN)
     assert (action.ended.outputs["verdict"], action.ended.outputs["regressions"]) == ("failed", "1"), action.ended.log
     expect(action.here(BROKEN), 0, "no regressions", still_failing=[0])
+
+
+@pytest.mark.parametrize("kind", ["waivers", "quarantine"])
+def test_permission_lasts__case_has_no_score_in_a_run__is_not_taken_back(world, kind) -> None:
+    made = world(f"{GOOD}*4")
+    made.accept(0, kind=kind)
+    assert run_main(made, BROKEN).code == 0
+    expect(made.here("CPPPPPPP"), 0, "no regressions", still_failing=[0])
+    assert run_main(made, "CPPPPPPP").code == 0
+    assert run_main(made, BROKEN).code == 0
+    end_waivers(made)
+    expect(run_main(made, BROKEN), 1, "1 regression", regression=[0])
+
+
+def test_agent_error_is_waived__permission_ends__counts_until_the_case_passes(world) -> None:
+    made = world(f"{GOOD}*4")
+    made.accept(0)
+    assert run_main(made, "CPPPPPPP").code == 0
+    assert run_main(made, "CPPPPPPP").code == 0
+    day = end_waivers(made)
+    expect(made.here("CPPPPPPP"), 0, "no regressions", still_errored=[0])
+    seen = run_main(made, "CPPPPPPP")
+    expect(seen, 1, "1 regression", first="regressions", regression=[0])
+    assert f"waived until {day}, still failing" in " ".join(seen.text.split())
+    assert run_main(made, GOOD).code == 0

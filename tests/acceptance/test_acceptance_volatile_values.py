@@ -277,3 +277,41 @@ def test_promptfoo__thread_id_in_the_variables_that_name_the_case__is_found_agai
     code, words = check(tmp_path, write("now.json", 2, broken=True), write("base.json", 1))
     assert (code, "1 regression" in words) == (1, True), words
     assert "left out of the comparison: vars.threadId (4 cases)" in words
+
+
+@pytest.mark.parametrize("edit", [{"expected": "other"}, {"input": {"q": "refund", "more": "please"}}])
+def test_edited_case_whose_name_has_a_new_value_in_every_run__fails__is_not_another_case(tmp_path, edit) -> None:
+    def write(name: str, run: int, edit: dict[str, Any], status: str = "passed") -> str:
+        lines = [
+            {"id": f"{case} {uuid(run)(at)}", "status": "passed", "input": {"q": case}, "expected": "e"}
+            | ({"status": status, **edit} if case == "refund" else {})
+            for at, case in enumerate(CASES)
+        ]
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return name
+
+    before = write("base.jsonl", 1, {})
+    code, words = check(tmp_path, write("now.jsonl", 2, edit, "failed"), before)
+    assert (code, "1 failing case passed in the baseline and cannot be compared" in words) == (3, True), words
+    assert "REMOVED" not in words
+    code, words = check(tmp_path, write("ok.jsonl", 3, edit), before, "--fail-on", "changed")
+    assert (code, "1 case that passes in the baseline has a changed" in words) == (1, True), words
+
+
+@pytest.mark.parametrize("way", ["waiver", "allowed"])
+def test_failing_case_that_cannot_be_compared_was_let_pass__counts_on_the_branch_afterwards(tmp_path, way) -> None:
+    for _ in range(2):
+        done = gate(tmp_path, "check", results(tmp_path, "main.jsonl", {"seq": 17}), "--baseline", "latest")
+        assert done.returncode == 0, done.stdout
+    broken = results(tmp_path, "broken.jsonl", {"seq": 18}, broken=True)
+    options = ("--allowed-regressions", "1")
+    if way == "waiver":
+        until = datetime.now(UTC).date() + timedelta(3)
+        waiver = f"waivers:\n  - {{case: refund, reason: edited, owner: anna, until: {until}}}\n"
+        (tmp_path / "waivers.yaml").write_text(waiver)
+        options = ("--waivers", "waivers.yaml")
+    assert check(tmp_path, broken, "latest", *options)[0] == 0
+    assert check(tmp_path, broken, "latest", *options)[0] == 0, "as long as it is permitted"
+    code, words = check(tmp_path, broken)
+    assert (code, "REGRESSIONS (1): refund" in words) == (1, True), words
+    assert check(tmp_path, results(tmp_path, "fixed.jsonl", {"seq": 18}))[0] == 0

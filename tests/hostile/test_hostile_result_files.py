@@ -92,7 +92,7 @@ REFUSED = {
         "encoding.xml:1: is in an unsupported encoding",
     ),
     "multi-byte.xml": (
-        b'<?xml version="1.0" encoding="big5"?><testsuites/>',
+        b'<?xml version="1.0" encoding="cp65001-x"?><testsuites/>',
         "multi-byte.xml:1: is in an unsupported encoding",
     ),
     "columns.csv": (b"id,status" + b",a" * 400_000 + b"\na,passed" * 20_000, f"more than {EXTERNAL_COLUMNS:,} columns"),

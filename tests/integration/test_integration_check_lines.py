@@ -80,3 +80,13 @@ def test_judge__very_many_wrong_files__are_not_named_for_ever(tmp_path) -> None:
     done = gate(tmp_path, "check", "out")
     assert (done.returncode, len(done.stderr.splitlines()) < 600) == (2, True)
     assert "out/000.jsonl:1: status" in done.stderr
+
+
+def test_check__long_names_of_suites__are_shortened_in_file_names_and_kept_apart(tmp_path) -> None:
+    suites = [f"{'é' * 300}{number}" for number in range(2)]
+    lines = (json.dumps({"suite": suite, "id": "a", "status": "passed"}) for suite in suites)
+    (tmp_path / "long.jsonl").write_text("\n".join(lines))
+    done = gate(tmp_path, "check", "long.jsonl")
+    assert done.returncode == 0, done.stderr
+    folder = next(one for one in (tmp_path / "evals/results").iterdir() if one.is_dir())
+    assert len([*folder.glob("é*.json")]) == 2

@@ -170,6 +170,25 @@ def test_failure_is_waived__passes(project) -> None:
     assert (done.returncode, "results folder `evals/results` → `other`" in text(done)) == (0, True), done.stdout
 
 
+def test_case_is_waived_there_and_not_here__is_inconclusive_until_it_passes(project) -> None:
+    configure(project)
+    for _ in range(3):
+        assert run(project).returncode == 0
+    (project / ".eval-gate").mkdir()
+    until = (datetime.now(UTC) + timedelta(days=5)).date().isoformat()
+    waivers = project / ".eval-gate/waivers.yaml"
+    waivers.write_text(f'waivers:\n- case: c1\n  reason: "known"\n  until: "{until}"\n')
+    for _ in range(2):
+        assert run(project, bad="q1").returncode == 0
+    configure(project, outputDir="other")
+    assert run(project, bad="q1").returncode == 0
+    configure(project, outputDir="third")
+    waivers.unlink()
+    done = run(project, bad="q1")
+    assert (done.returncode, "1 case that is waived there fails here: c1" in text(done)) == (3, True), text(done)
+    assert run(project).returncode == 0
+
+
 def test_nothing_would_be_compared_anyway__says_nothing(project) -> None:
     configure(project, failOn=["failures"])
     assert run(project).returncode == 0

@@ -143,6 +143,8 @@ def test_check__a_part_that_could_not_look__is_an_evaluation_error_and_never_gre
     done = check(tmp_path, base, now)
     words = " ".join(done.stdout.split())
     assert (done.returncode, said in words, "EVALUATION ERRORS (1)" in words) == (3, True, True), words + done.stderr
+    assert "look up in the log of the tool" in words, words
+    assert "check the LLM judge" not in words, "only the tool knows what broke"
 
 
 @pytest.mark.parametrize(

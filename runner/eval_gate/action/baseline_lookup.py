@@ -18,7 +18,7 @@ from eval_gate.action.relay import build_relayed_base_error, set_result_base
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import BackgroundWork, StepLog
 from eval_gate.action.step_plan import BaselineChoice, BaselineKind
-from eval_gate.action.workflow_gates import find_gates_beside
+from eval_gate.action.workflow_gates import find_parallel_gates
 from eval_gate.config.settings import RecordingMode, RunConfig
 from eval_gate.gate.case_matching import has_no_shared_case
 from eval_gate.github.artifacts.artifact_search import BaselineSearch, find_distrust_reason, list_run_artifacts
@@ -101,11 +101,7 @@ def get_baseline(
 
 
 def _add_usual_baseline(step: Step, absent: NoBaseline, changed: tuple[str, str, str], log: StepLog) -> NoBaseline:
-    """Add the default branch's newest result, as `baseline: auto` finds it, to a baseline that is absent.
-
-    `changed` is the input that keeps it from being the baseline, with its usual and its present value. Where the
-    branch's own runs have no baseline, nothing is lost.
-    """
+    """Add what `baseline: auto` finds to an absent baseline. `changed`: the input, its usual value and the one here."""
     branch = step.plan.default_branch
     if absent.unavailable or not branch or step.plan.is_on_baseline_branch:
         return absent
@@ -117,7 +113,7 @@ def _add_usual_baseline(step: Step, absent: NoBaseline, changed: tuple[str, str,
         log.record(f"cannot check whether `{changed[0]}: {changed[1]}` has a baseline: {error}")
         return absent
     if isinstance(usual, NoBaseline) or not usual.baseline.result.baseline_run_id:
-        return absent
+        return absent  # where the branch's own runs have no baseline, nothing is lost
     hint = f"set `{changed[0]}` back to `{changed[1]}`"
     return replace(absent, unlinked=(UnlinkedResult(usual.baseline.result, *changed, hint),))
 
@@ -207,16 +203,16 @@ def discard_unrelated_baseline(step: Step, origin: BaselineOrigin, run: RunResul
     )
 
 
-def _link_other_gates(step: Step, absent: NoBaseline, others: Sequence[IneligibleResult], log: StepLog) -> NoBaseline:
+def _link_other_gates(step: Step, absent: NoBaseline, results: Sequence[IneligibleResult], log: StepLog) -> NoBaseline:
     """Add the results of other gates to an absent baseline, and name those gates that run beside this one."""
-    if event := next((one.event for one in others if one.event and one.gate == step.key), None):
+    if event := next((one.event for one in results if one.event and one.gate == step.key), None):
         why = f"a result with these cases is not used: it is from a run of {event}"
         words = f"the results of the branch are not used: they are from a run of {event}"
         log.record(f"no baseline: {why}")
         reason = f"{why}; {absent.reason}"
         return replace(absent, code=ReasonCode.BASELINE_UNAVAILABLE, reason=reason, unavailable=True, heading=words)
-    others = [one for one in others if not one.event]
-    beside = find_gates_beside(step, [(one.gate, one.workflow) for one in others], log) if others else ()
+    others = [one for one in results if not one.event]
+    beside = find_parallel_gates(step, [(one.gate, one.workflow) for one in others], log) if others else ()
     unlinked = [_describe_other_gate(step, one) for one in others if one.gate not in beside]
     if beside and not unlinked:
         reason = f"{absent.reason}; this is a further gate beside {', '.join(sorted(beside))}"
@@ -252,47 +248,37 @@ def confirm_absence(
     Nothing passes without a baseline that existed. Returns `absent` unchanged if no lost result is found. If the
     check runs cannot be read, only the reason mentions it, because a gate that never ran has no check runs either.
     """
-    settings, environment = step.settings, step.environment
-    nothing_stored = settings.upload and not environment.is_github_cloud  # a server without artifacts keeps no result
-    if (
-        absent.unavailable
-        or absent.code != ReasonCode.BASELINE_ARTIFACT_NOT_FOUND
-        or settings.check_run is None
-        or nothing_stored
-    ):
+    # a server without artifacts keeps no result
+    nothing_stored = step.settings.upload and not step.environment.is_github_cloud
+    if absent.unavailable or absent.code != ReasonCode.BASELINE_ARTIFACT_NOT_FOUND or nothing_stored:
+        return absent
+    if step.settings.check_run is None:
         return absent
     try:
         lost = next((found for sha in commits if (found := _find_lost_run(step, search, sha)) is not None), None)
     except GitHubError as error:
         log.record(f"cannot check whether a result was deleted: {error}")
-        return replace(
-            absent, reason=f"{absent.reason} (cannot check whether one was deleted: the check runs cannot be read)"
-        )
+        why = f"{absent.reason} (cannot check whether one was deleted: the check runs cannot be read)"
+        return replace(absent, reason=why)
     if lost is None:
         return absent
-    run_id, sha = lost
-    why = (
-        f"the gate ran on {sha[:7]} of {search.branch} (run {run_id}), but its result is missing: deleted or not stored"
-    )
+    ran = f"the gate ran on {lost[1][:7]} of {search.branch} (run {lost[0]})"
     hint = describe_branch_rerun(search.branch)
-    return replace(absent, reason=f"{why}; {hint}", hint=hint, unavailable=True)
+    reason = f"{ran}, but its result is missing: deleted or not stored; {hint}"
+    return replace(absent, reason=reason, hint=hint, unavailable=True)
 
 
 def _find_lost_run(step: Step, search: BaselineSearch, sha: str) -> tuple[int, str] | None:
     """Find the run that wrote this gate's check run on the commit and whose artifact is gone, with the commit."""
     for check in list_commit_checks(step.client, sha):
         shown = parse_publication(check)
-        if (
-            shown is None
-            or shown.maker.run_id == search.own_run_id
-            or not _is_this_gate(step, search, shown.maker.gate)
-        ):
+        run_id = shown.maker.run_id if shown else search.own_run_id
+        if shown is None or run_id == search.own_run_id or not _is_this_gate(step, search, shown.maker.gate):
             continue
-        run_id = shown.maker.run_id
         run = find_or_none(partial(get_workflow_run, step.client, run_id))
-        if run is None:  # the whole run was deleted
-            return run_id, sha
-        if not find_distrust_reason(run, search) and not list_run_artifacts(step.client, run_id, *search.names):
+        trusted = run is not None and not find_distrust_reason(run, search)
+        # or the whole run was deleted
+        if run is None or (trusted and not list_run_artifacts(step.client, run_id, *search.names)):
             return run_id, sha
     return None
 

@@ -96,10 +96,7 @@ def find_dispatch_problem(step: Step, workflow: str) -> str | None:
 
 
 def dispatch_baseline_workflow(step: Step, workflow: str) -> None:
-    """Start the workflow on the baseline's branch, with no input. Raises GitHubError.
-
-    The branch is named in full: a tag of the same name would be taken instead.
-    """
+    """Start the workflow on the branch, named in full: a tag of its name would be taken instead. Raises GitHubError."""
     branch = step.plan.baseline.branch
     path = f"/actions/workflows/{quote(workflow, safe='')}/dispatches"
     step.client.post_once(

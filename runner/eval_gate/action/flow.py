@@ -193,7 +193,7 @@ def _carry_out_plan(known: _StepState, step: Step, config: RunConfig, log: StepL
 
 
 def _run_one(known: _StepState, step: Step, config: RunConfig, log: StepLog) -> StepEnd:
-    """How it ends for one commit or pull request, whatever becomes of others. Raises OtherBaseError alone."""
+    """How it ends for one commit or pull request, whatever becomes of others. Raises RelayedBaseError alone."""
     known.step = step
     try:
         return _evaluate_and_publish(step, config, known.around.variables, log)

@@ -267,10 +267,7 @@ class StepSettings(FrozenStruct):
 
 
 def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> StepSettings:
-    """Read the settings of this step from its inputs.
-
-    Raises GateError `invalid-input` with the problems of all inputs at once.
-    """
+    """Read the settings of this step. Raises GateError `invalid-input` with the problems of all inputs at once."""
     reader = _InputReader(variables, on_host=on_host)
     settings = _build_settings(reader, variables, on_host=on_host)
     if reader.problems:
@@ -284,10 +281,7 @@ def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> StepS
 
 
 def guess_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> StepSettings:
-    """Read the settings of a step despite invalid inputs, with defaults in their place.
-
-    The result is good enough to publish that the inputs are invalid.
-    """
+    """Read the settings with defaults in place of invalid inputs: good enough to publish that these are invalid."""
     return _build_settings(_InputReader(variables, on_host=on_host), variables, on_host=on_host)
 
 
@@ -402,10 +396,7 @@ class _InputReader:
         return found
 
     def read_text(self, name: str, *, keep_empty: bool = False) -> str:
-        """Return the stripped value of an input, or its default if the value is empty.
-
-        With `keep_empty`, only a missing value takes the default.
-        """
+        """Return the stripped value of an input; its default if it is empty, or with `keep_empty` if it is missing."""
         given = self._given.get(name)
         default = self._defaults[name]
         if default.startswith("${{"):  # an expression: the runner puts its value in
@@ -415,10 +406,7 @@ class _InputReader:
         return given.strip()
 
     def read_path_lines(self, name: str) -> str:
-        """Return the value of an input whose lines are paths or references.
-
-        A line that is not a valid path is recorded as a problem.
-        """
+        """Return the value of an input whose lines are paths; a line that is no valid path is recorded as a problem."""
         text = self.read_text(name)
         for line in text.splitlines():
             if why := find_path_problem(line.strip()):
@@ -430,20 +418,14 @@ class _InputReader:
         return tuple(part.strip() for part in self.read_text(name).replace("\n", ",").split(",") if part.strip())
 
     def read_flag(self, name: str) -> bool:
-        """Return the value of a boolean input: `true` or `false` in the spellings of YAML.
-
-        Any other value is recorded as a problem.
-        """
+        """Read `true` or `false`, in the spellings of YAML; any other value is recorded as a problem."""
         text = self.read_text(name)
         if text not in {"true", "True", "TRUE", "false", "False", "FALSE"}:
             self.problems.append(Problem(f"{quote_value(text)} is neither true nor false", field=name))
         return text.lower() == "true"
 
     def read_number(self, name: str) -> float:
-        """Return the value of a number input, from 0 to `LARGEST`.
-
-        Any other value is recorded as a problem and read as 0.
-        """
+        """Read a number from 0 to `LARGEST`; any other value is recorded as a problem, and read as 0."""
         try:
             number = float(self.read_text(name))
         except ValueError:

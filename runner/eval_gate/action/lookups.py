@@ -77,10 +77,7 @@ class Lookups:
             return BaselineOrigin(BASELINE_TOO_LATE)
 
     def add_comment_waivers(self, waivers: KnownWaivers) -> KnownWaivers:
-        """Return the waivers together with those from comments.
-
-        Returns `waivers` unchanged if the step ends before the comments are read.
-        """
+        """Return the waivers with those from comments; `waivers` alone if the step ends before comments are read."""
         begun = self._log.start_work(lambda own: add_comment_waivers(self._step, waivers, own), "waivers in comments")
         try:
             return begun.get_result(self._ended)
@@ -88,10 +85,7 @@ class Lookups:
             return waivers
 
     def peek(self) -> BaselineOrigin:
-        """Wait for the baseline from other background work, without replaying the log of its lookup.
-
-        The log stays with the work until `get_origin` requests the baseline in order.
-        """
+        """Wait for the baseline from other background work; its log stays until `get_origin` asks in order."""
         self._due.set()
         try:
             return self._origin.peek(self._ended)
@@ -99,10 +93,7 @@ class Lookups:
             return BaselineOrigin(BASELINE_TOO_LATE)
 
     def stop_waiting(self) -> None:
-        """Stop waiting for lookups, because the step is ended from outside.
-
-        Lookups that do not finish within moments are given up.
-        """
+        """Give up lookups that do not finish within moments, because the step is ended from outside."""
         if not self._ended.done():
             self._ended.set_result(time.monotonic())
 

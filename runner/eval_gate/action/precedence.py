@@ -35,6 +35,8 @@ class Publication(FrozenStruct):
     sha: str
     source_run: tuple[int, int] | None = None
     """Run and attempt that made the result, where another run publishes it (docs/action.md#forks)."""
+    comment_id: int | None = None
+    """The comment that shows it, if a check run names one."""
 
     @property
     def order(self) -> tuple[int, int, int, int]:
@@ -62,10 +64,7 @@ class NewerResult(FrozenStruct):
         return passed is not self.passed
 
     def build_error(self, *, passed: bool) -> GateError:
-        """Build the error to report in place of a result that this newer one supersedes.
-
-        `passed` is whether the superseded result passed.
-        """
+        """Build the error to report in place of a result, which `passed` or not, that this newer one supersedes."""
         return GateError(
             "superseded-by-newer-run",
             f"this gate {'passed' if passed else 'did not pass'}, but {self.explanation}",
@@ -79,10 +78,7 @@ class NameTakenError(GateError):
 
 
 def build_name_taken_error(what: str, remedy: str) -> NameTakenError:
-    """Build the error for a name that another job or step of this run already uses.
-
-    `what` is the name in the way, and `remedy` the input that sets another name.
-    """
+    """Build the error for `what` another job or step of this run is called too; `remedy` is the input with the name."""
     message = f"{what} already exists, from another job or step of this run; it was not changed"
     hint = f"give each job or step its own `{remedy}`, in a matrix for example `{remedy}: ${{{{ matrix.NAME }}}}`"
     return NameTakenError("duplicate-gate-name", message, hint)

@@ -78,10 +78,7 @@ def _build_pull_step(step: Step, run: WorkflowRun, pull: PullRequest) -> Step:
 
 
 def lower_precedence(step: Step) -> Step:
-    """Lower the precedence of a step whose pull request has another branch than the run evaluated.
-
-    Any other known result of that pull request takes precedence.
-    """
+    """Have any other known result of a pull request take precedence: the run evaluated a merge into another branch."""
     return replace(step, plan=replace(step.plan, relayed_run=0, relayed_attempt=0))
 
 
@@ -174,10 +171,7 @@ def _refuse_earlier_attempt(step: Step, artifact: Artifact, result: RunResult) -
 
 
 def check_selection(result: RunResult, selection: Selection) -> RunResult:
-    """Mark the result as incomplete if it has other cases than this step asks for.
-
-    Only the run's own workflow chose those cases, and it is not trusted.
-    """
+    """Mark a result of other cases than this step asks for as incomplete: an untrusted workflow chose them."""
     wanted = {_normalize_selection(one) for one in selection.chosen_cases}
     if not result.partial or {_normalize_selection(one) for one in result.selections} == wanted:
         return result
@@ -197,10 +191,7 @@ def _normalize_selection(one: CaseSelection) -> tuple[frozenset[object], ...]:
 
 
 def recompute_result(result: RunResult, git: GitFacts) -> RunResult:
-    """Return the result with its claimed cases, and everything derived from them recomputed.
-
-    The comparison, the gate verdict and the baseline run id are removed.
-    """
+    """Recompute all that derives from the claimed cases, without comparison, gate verdict and baseline run id."""
     suites = tuple(_recount_suite(suite) for suite in result.suites)
     cases = [case for suite in suites for case in suite.cases]
     return replace(

@@ -115,10 +115,7 @@ def get_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> Exe
 
 
 def preload_engine(step: Step) -> None:
-    """Import the engine if this step runs cases.
-
-    The import takes 100 ms while the step waits for GitHub, instead of after that.
-    """
+    """Import the engine, if this step runs cases, during the wait for GitHub: it takes 100 ms."""
     if _should_run_cases(step):
         import_module("eval_gate.engine.preparation.plan_builder")
 
@@ -263,10 +260,7 @@ class JobRun(FrozenStruct):
 
 
 def build_job_facts(step: Step) -> JobFacts:
-    """Collect the facts by which this job's own results are recognized.
-
-    No commit can contain its own id, so no committed result can match these facts.
-    """
+    """Collect the facts that tell this job's own results: no commit holds its own id, so no committed result fits."""
     environment = step.environment
     told = {step.plan.head_sha, environment.sha, find_head_commit(environment.workspace)}
     commits = frozenset(one for one in told if one)

@@ -212,10 +212,7 @@ def _find_safe_folder(temporary: Path | None) -> Path | None:
 
 
 def open_step(environment: WorkflowEnvironment, settings: StepSettings) -> Step:
-    """Open the step with its plan.
-
-    Raises GateError if planning is impossible.
-    """
+    """Open the step with its plan. Raises GateError if planning is impossible."""
     if not settings.token:
         raise GateError(
             "missing-token",

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from eval_gate import __version__
 from eval_gate.action.precedence import NameTakenError
 from eval_gate.action.publishing.check_run import CheckDraft
-from eval_gate.action.publishing.comment import CommentDraft
+from eval_gate.action.publishing.comment import draft_problem
 from eval_gate.action.publishing.run_publication import (
+    INCONCLUSIVE_HEADING,
     StepEnd,
     build_outputs,
     publish_comment_and_check,
@@ -61,10 +62,7 @@ def publish_error(step: Step | None, error: GateError, around: StepContext, *, s
 
 
 def publish_interruption(environment: WorkflowEnvironment, commands: WorkflowCommands, code: ExitCode) -> None:
-    """Publish that the step was canceled early: only log, job summary and outputs.
-
-    These need no network. The runner kills a canceled step within seconds.
-    """
+    """Publish without network that the step was canceled: the runner kills a canceled step within seconds."""
     error = GateError(
         "run-incomplete",
         "the job was cancelled before everything was published",
@@ -92,19 +90,10 @@ def build_internal_error(error: Exception) -> GateError:
 def _publish_step_error(step: Step, error: GateError, variables: Mapping[str, str], log: StepLog) -> StepEnd:
     """Publish the error everywhere; the check is a failure, because a neutral one would satisfy."""
     heading, context = _format_heading(error), build_workflow_context(step, variables)
-
-    def render(shown: ReportContext, _start: int) -> str:
-        return render_problem(error, shown, heading, as_comment=True)
-
     text = render_problem(error, context, heading)
     title = format_problem_title(error.message, usage=error.exit_code is ExitCode.USAGE)
-    published = publish_comment_and_check(
-        step,
-        CommentDraft(Outcome.INCONCLUSIVE, noteworthy=True, render=render),
-        CheckDraft(CheckConclusion.FAILURE, title, text, ""),
-        context,
-        log,
-    )
+    check = CheckDraft(CheckConclusion.FAILURE, title, text, "")
+    published = publish_comment_and_check(step, draft_problem(error, heading), check, context, log)
     lost = replace(context, losses=tuple(log.losses))
     write_job_summary(step.environment, render_problem(error, lost, heading), log.commands)
     outputs = build_outputs(None, Outcome.INCONCLUSIVE, error.exit_code)
@@ -113,7 +102,7 @@ def _publish_step_error(step: Step, error: GateError, variables: Mapping[str, st
 
 
 def _format_heading(error: GateError) -> str:
-    return "nothing ran" if error.exit_code is ExitCode.USAGE else "inconclusive"
+    return "nothing ran" if error.exit_code is ExitCode.USAGE else INCONCLUSIVE_HEADING
 
 
 def _log_error(error: GateError, commands: WorkflowCommands, *, said: bool) -> None:

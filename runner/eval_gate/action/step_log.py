@@ -104,10 +104,7 @@ class BackgroundWork(Generic[T]):
         return self._outcome.result()
 
     def get_result(self, ended: Future[float] | None = None) -> T:
-        """Wait for the result like `peek`, and replay the work's log first.
-
-        Raises what the work raises.
-        """
+        """Wait for the result like `peek`, and replay the work's log first. Raises what the work raises."""
         try:
             return self.peek(ended)
         finally:

@@ -146,10 +146,7 @@ class PlanFacts(FrozenStruct):
 def make_step_plan(
     environment: WorkflowEnvironment, event: WorkflowEvent, settings: StepSettings, facts: PlanFacts
 ) -> StepPlan:
-    """Make the plan for this event.
-
-    Raises GateError for events that must not run a pull request's code.
-    """
+    """Make the plan for this event. Raises GateError for events that must not run a pull request's code."""
     match event.name:
         case "pull_request_target":
             raise GateError(
@@ -216,10 +213,7 @@ def _list_trusted_branches(settings: StepSettings, facts: PlanFacts) -> tuple[st
 
 
 def parse_pull_number(event: WorkflowEvent) -> int | None:
-    """Parse the pull request number of a manual start, or return None without one.
-
-    Raises GateError for a value that is not a number.
-    """
+    """Parse the pull request number of a manual start; None without one. Raises GateError for what is no number."""
     value = (event.inputs or {}).get(PULL_INPUT)
     if event.name != "workflow_dispatch" or value is None or value == "":
         return None
@@ -355,12 +349,9 @@ def _plan_branch(
     reason = f"event {event_name} on {where}, commit {sha[:7]}: no pull request to comment on"
     if environment.ref == f"refs/heads/{branch}":
         choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch, commit=sha)
-        becomes = ", its result is the next baseline" if event_name in TRUSTED_EVENTS else ""
-        on_branch = event_name in TRUSTED_EVENTS
-        reasons = (f"{reason}{becomes}",)
-        return StepPlan(
-            StepMode.GATE, sha, choice, reasons, is_on_baseline_branch=on_branch, workspace_sha=facts.checkout
-        )
+        counts = event_name in TRUSTED_EVENTS
+        reasons = (f"{reason}{', its result is the next baseline' if counts else ''}",)
+        return StepPlan(StepMode.GATE, sha, choice, reasons, is_on_baseline_branch=counts, workspace_sha=facts.checkout)
     # the run of a tag is listed under the tag's short name, which may be the branch's
     stores = environment.ref.startswith("refs/heads/")
     reason += "" if stores else "; its result is not stored, because the ref is not a branch"
@@ -382,14 +373,15 @@ def _plan_comment(
     branch = choose_baseline_branch(settings.baseline_branch, facts.default_branch, None)
     choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch)
     what = f"event issue_comment on #{issue.number}, comment {comment.id}"
+    why_not = None
     if not any(one.verb is CommandVerb.REFRESH for one in parse_commands(_get_comment_body(event))):
-        reasons = (f"{what}: only the command `{REFRESH_COMMAND}` starts anything",)
-        return StepPlan(StepMode.NOTHING, environment.sha, choice, reasons)
-    if issue.pull_request is None:
-        reasons = (f"{what}: commands count on pull requests only",)
-        return StepPlan(StepMode.NOTHING, environment.sha, choice, reasons)
-    if event.action == "deleted":
-        return StepPlan(StepMode.NOTHING, environment.sha, choice, (f"{what}: it was deleted",))
+        why_not = f"only the command `{REFRESH_COMMAND}` starts anything"
+    elif issue.pull_request is None:
+        why_not = "commands count on pull requests only"
+    elif event.action == "deleted":
+        why_not = "it was deleted"
+    if why_not:
+        return StepPlan(StepMode.NOTHING, environment.sha, choice, (f"{what}: {why_not}",))
     return StepPlan(
         StepMode.REFRESH,
         environment.sha,
@@ -416,22 +408,19 @@ def _plan_relay(
         workflow=run.path.partition("@")[0],
     )
     what = f"event workflow_run for run {run.id}, head {run.head_sha[:7]}"
+    why_not = None
     if run.event != "pull_request":
         _refuse_to_run(settings)
-        return StepPlan(
-            StepMode.NOTHING, run.head_sha, choice, (f"{what}: it was a run of {run.event}, not of pull_request",)
-        )
-    if run.conclusion in {"cancelled", "skipped", "stale", "action_required"}:
-        return StepPlan(
-            StepMode.NOTHING, run.head_sha, choice, (f"{what}: it ended as {run.conclusion}, without a result",)
-        )
-    if event.action in {"requested", "in_progress"}:
-        return StepPlan(StepMode.NOTHING, run.head_sha, choice, (f"{what}: it has not ended yet",))
-    if not (from_fork or by_dependabot):
+        why_not = f"it was a run of {run.event}, not of pull_request"
+    elif run.conclusion in {"cancelled", "skipped", "stale", "action_required"}:
+        why_not = f"it ended as {run.conclusion}, without a result"
+    elif event.action in {"requested", "in_progress"}:
+        why_not = "it has not ended yet"
+    elif not (from_fork or by_dependabot):
         _refuse_to_run(settings)
-        return StepPlan(
-            StepMode.NOTHING, run.head_sha, choice, (f"{what}: it published its own result with its own token",)
-        )
+        why_not = "it published its own result with its own token"
+    if why_not:
+        return StepPlan(StepMode.NOTHING, run.head_sha, choice, (f"{what}: {why_not}",))
     reason = f"{what}: it had no token to publish, so this workflow publishes"
     return StepPlan(
         StepMode.RELAY,
@@ -446,9 +435,8 @@ def _plan_relay(
 
 def _refuse_to_run(settings: StepSettings) -> None:
     """Refuse inputs that ask for an evaluation: an event that evaluates nothing must not look like one."""
-    named = [one for key, one in _RUN_INPUTS.items() if key in settings.flags] + (
-        ["results"] if settings.results else []
-    )
+    named = [one for key, one in _RUN_INPUTS.items() if key in settings.flags]
+    named += ["results"] if settings.results else []
     if named:
         raise GateError(
             "unsupported-event",

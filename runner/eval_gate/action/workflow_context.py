@@ -38,10 +38,7 @@ REPRODUCED_SETTINGS = (
 def build_workflow_context(
     step: Step, variables: Mapping[str, str], origin: BaselineOrigin | None = None, run: RunResult | None = None
 ) -> ReportContext:
-    """Build the report context of this step.
-
-    `origin` is None as long as no baseline was looked up.
-    """
+    """Build the report context of this step. `origin` is None as long as no baseline was looked up."""
     environment, plan = step.environment, step.plan
     base = f"{environment.server_url}/{environment.repository}"
     workflow = find_baseline_workflow(step)

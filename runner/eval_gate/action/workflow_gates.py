@@ -1,7 +1,8 @@
 """Gates that run beside this one: a result of one of these is not this gate's under an earlier name.
 
 Two things tell. The other gate has judged this commit: its check run is there. Or the workflow of this run has a step
-of the same action that is this gate, in a job and a step without a condition, which may run at the same time.
+of the same action that is this gate, in a job and a step without a condition, which may run at the same time. A job
+that needs one with a condition has it too.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MAX_LEGS: Final = 256
 _MATRIX_VALUE: Final = re.compile(r"\$\{\{\s*matrix\.([\w-]+)\s*\}\}")
 
 
-def find_gates_beside(step: Step, gates: Iterable[tuple[str, str]], log: StepLog) -> frozenset[str]:
+def find_parallel_gates(step: Step, gates: Iterable[tuple[str, str]], log: StepLog) -> frozenset[str]:
     """Find those of the gates, each with its workflow file, that run beside this one."""
     own = step.environment.workflow_path
     try:
@@ -47,10 +48,7 @@ def find_gates_beside(step: Step, gates: Iterable[tuple[str, str]], log: StepLog
 
 
 def _list_written_gates(step: Step) -> frozenset[str]:
-    """List the keys of the other gates in the workflow of this run, as it is at the evaluated commit.
-
-    An expression other than `matrix.name` makes no key. Raises GitHubError.
-    """
+    """List the keys of the other gates in this run's workflow at the evaluated commit. Raises GitHubError."""
     path = step.environment.workflow_path
     data = fetch_file(step.client, path, step.plan.head_sha) if path and step.plan.relayed_run is None else None
     gates = [*_iter_gates(step, data)] if data is not None else []
@@ -60,11 +58,30 @@ def _list_written_gates(step: Step) -> frozenset[str]:
 
 def _iter_gates(step: Step, data: bytes) -> Iterator[tuple[str, str, bool]]:
     """Yield the action of each step, the key that it would have as a gate, and whether it runs without a condition."""
-    for name, job, one in iter_steps(parse_workflow(data)):
+    workflow = parse_workflow(data)
+    for name, job, one in iter_steps(workflow):
+        is_certain = "if" not in one and _is_certain(get_mapping(workflow, "jobs"), name)
         for values in _iter_legs(get_mapping(get_mapping(job, "strategy"), "matrix")):
             inputs = {key: _fill_in(str(text), values) for key, text in get_mapping(one, "with").items()}
             action = str(one.get("uses")).partition("@")[0]
-            yield action, _build_key(step, name, inputs), "if" not in job and "if" not in one
+            yield action, _build_key(step, name, inputs), is_certain
+
+
+def _is_certain(jobs: Mapping[str, Any], name: str) -> bool:
+    """Whether a job runs all its steps unless a job fails: it and those that it needs have no condition."""
+    found, waiting = set[str](), [name]
+    while waiting:
+        job = get_mapping(jobs, one := waiting.pop())
+        if "if" in job or "continue-on-error" in job:
+            return False
+        found.add(one)
+        needs = job.get("needs")
+        waiting += [
+            need
+            for need in (needs if isinstance(needs, list) else [needs])
+            if isinstance(need, str) and need not in found
+        ]
+    return True
 
 
 def _iter_legs(matrix: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

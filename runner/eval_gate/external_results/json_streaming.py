@@ -6,13 +6,10 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final
-
-from msgspec import MsgspecError
-from msgspec.json import Decoder, decode
+from typing import IO, Final
 
 from eval_gate.errors import GateError
 from eval_gate.external_results.result_rows import (
@@ -35,13 +32,7 @@ from eval_gate.text.untrusted.surrogates import replace_surrogates
 _BYTE_ORDER_MARK: Final = "\ufeff"
 """May stand at a file's beginning. Python's codec that knows of it takes twice as long for all of the file."""
 _CHUNK: Final = 1 << 20
-_MAX_CUTS: Final = 4
-"""Places where a text may be cut: mappings within a member may begin as it does itself."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
-_BETWEEN_MEMBERS: Final = re.compile(r',\s{0,40}\{\s{0,40}"[^"\\]{1,40}"')
-"""From the end of one mapping of a list to its next one's first key."""
-_VERDICT_KEYS: Final = ('"success"', '"failureReason"', '"gradingResult"')
-"""Keys of promptfoo's results that say what became of one."""
 CUT_OFF: Final = "ends in the middle: the tool was stopped while writing"
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -84,17 +75,6 @@ def is_cut_off(text: str | bytes) -> bool:
     except UntrustedJsonError as error:
         return error.cut_off
     return False
-
-
-def parse_raw(data: bytes) -> JsonValue:
-    """Parse bytes that a `shape` left undecoded and that are therefore known to be JSON."""
-    try:
-        value: JsonValue = decode(data)
-    except MsgspecError:  # such as a number that is out of range
-        text = data.decode()
-        value = json.loads(text, parse_constant=lambda _: None, parse_float=_parse_finite)
-        return replace_surrogates(value) if _SURROGATE.search(text) else value
-    return value
 
 
 def _parse_finite(text: str) -> float | None:
@@ -141,7 +121,6 @@ class JsonReader:
         self._place = RowPlace(shown)
         self._text = stream.read(1).removeprefix(_BYTE_ORDER_MARK)
         self._at = 0
-        self._reads = 0
         # Python's tools write NaN
         self._decode = json.JSONDecoder(
             parse_constant=lambda _: None, parse_float=_parse_finite, object_pairs_hook=require_unique_keys
@@ -166,37 +145,16 @@ class JsonReader:
                 return
             self._expect_sign(",")
 
-    def iter_members(self, shape: type[Mapping[str, Any]] | None = None) -> Iterator[JsonValue]:
-        """Yield the values of the list that begins at the current position.
-
-        With a `shape` (a TypedDict), keys that the shape lacks may be missing from members that are mappings: skipping
-        them takes a third of the time. Raises GateError if no list begins there.
-        """
+    def iter_members(self) -> Iterator[JsonValue]:
+        """Yield the values of the list that begins at the current position. Raises GateError if none begins there."""
         self._expect_sign("[")
         if self._skip_sign("]"):
             return
-        many = _BatchReader(shape) if shape is not None else None
         while True:
-            if many is not None:
-                yield from self._iter_batch(many)
             yield self.read_value()
             if self._skip_sign("]"):
                 return
-            if many is not None:
-                many.learn_separator(self._text, self._at)
             self._expect_sign(",")
-
-    def _iter_batch(self, many: _BatchReader) -> Iterator[JsonValue]:
-        """All members that the text at hand has but its last, where they are as they usually are."""
-        while many.reads < self._reads:  # a text that could not be read so is not tried again
-            many.reads = self._reads
-            self._peek_sign()
-            found, end = many.read_batch(self._text, self._at)
-            if found:
-                self._at = end
-                self._expect_sign(",")
-                yield from found
-                self._peek_sign()
 
     def read_value(self) -> JsonValue:
         """Read the whole value that begins at the current position.
@@ -266,48 +224,7 @@ class JsonReader:
         rest = self._text[self._at :]
         read = self._stream.read(max(_CHUNK, len(rest)))
         self._text, self._at = rest + read, 0
-        self._reads += 1
         return bool(read)
-
-
-class _BatchReader:
-    """Reader of many mappings of a list at once. It leaves anything unusual to the reader of single ones."""
-
-    def __init__(self, shape: type[Mapping[str, Any]]) -> None:
-        # which shape it is, is known only here
-        self._decoder: Decoder[list[JsonValue]] = Decoder(list[shape])  # type: ignore[valid-type]
-        self._between = ""
-        self.reads = -1
-        """How often the text had been read on when it was tried last."""
-
-    def learn_separator(self, text: str, at: int) -> None:
-        """Remember the text between two members, which begins at position `at`.
-
-        One sample is enough, because every tool writes the same text between all members.
-        """
-        if not self._between and (found := _BETWEEN_MEMBERS.match(text, at)):
-            self._between = found.group()
-            self.reads = -1
-
-    def read_batch(self, text: str, at: int) -> tuple[list[JsonValue], int]:
-        """Read as many members as possible from `at` on, and return them with their end position.
-
-        Returns an empty list and `at` if the text cannot be read this way. The text is tried up to several possible
-        ends of a member: if such an end lies within a member, the text before it is not valid JSON.
-        """
-        end = len(text)
-        for _ in range(_MAX_CUTS if self._between else 0):
-            end = text.rfind(f"}}{self._between}", at, end) + 1
-            if not end:
-                break
-            try:
-                found = self._decoder.decode(f"[{text[at:end]}]")
-            except (MsgspecError, RecursionError, ValueError):
-                continue
-            # which of two verdicts of one member counts, only who reads one by one finds out
-            once = all(text.count(key, at, end) <= len(found) for key in _VERDICT_KEYS)
-            return (found, end) if once else ([], at)
-        return [], at
 
 
 @contextmanager

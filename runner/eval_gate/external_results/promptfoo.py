@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypedDict, TypeVar
+from typing import Final, NamedTuple
 
-from msgspec import Raw
-
-from eval_gate.external_results.json_streaming import JsonReader, iter_json_lines, open_document, parse_raw
+from eval_gate.external_results.json_streaming import JsonReader, iter_json_lines, open_document
 from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
@@ -77,8 +75,6 @@ _BLOCKED: Final = "Content failed guardrail safety checks"
 _NO_NAME_HINT = "it has neither a description nor variables: give it `description`, or `metadata: {testCaseId: …}`"
 _JOINED_RUNS_HINT: Final = "the file has two runs of promptfoo, which are not two executions: use the results of one"
 _SHOWN_VARS = 200
-_MAX_CACHED_BYTES: Final = 4_000
-"""Bytes of what is looked for among what other results said."""
 _LATER_PROMPT = re.compile(rb'"promptIdx": ?[1-9]')
 
 _MODEL_ASSERTIONS: Final = frozenset(
@@ -130,54 +126,6 @@ _SCRIPT_BROKE: Final = re.compile(
 )
 """What no answer can bring about. Any other exception may be due to an answer that they did not expect: a failure."""
 
-_Read = TypeVar("_Read")
-
-
-class _TestMetadata(TypedDict, total=False):
-    testCaseId: Any
-
-
-_Metadata = _TestMetadata | None
-_Case = TypedDict(
-    "_Case",
-    {"description": Any, "assert": Raw, "assertScoringFunction": Any, "metadata": _Metadata, "threshold": Any},
-    total=False,
-)
-
-
-class _Response(TypedDict, total=False):
-    output: Any
-
-
-_Grading = TypedDict("_Grading", {"pass": Any, "reason": Any, "componentResults": Raw}, total=False)
-
-
-class _Tokens(TypedDict, total=False):
-    total: Any
-    prompt: Any
-    completion: Any
-
-
-class _Result(TypedDict, total=False):
-    """Parts of a result that are read; those that most results share stay JSON text, parsed once by `_parse_cached`."""
-
-    cost: Any
-    error: Any
-    failureReason: Any
-    gradingResult: _Grading | None
-    latencyMs: Any
-    metadata: _TestMetadata | None
-    prompt: Raw
-    promptIdx: Any
-    provider: Any
-    response: _Response | None
-    score: Any
-    success: Any
-    testCase: _Case | None
-    testIdx: Any
-    tokenUsage: _Tokens | None
-    vars: Any
-
 
 def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every result of `-o FILE.json`."""
@@ -215,7 +163,7 @@ def _iter_results(walked: JsonReader, shown: str, facts: FileFacts, *, marks: bo
     numbers, runs = dict[int, int](), _JoinedRuns()
     for key in walked.iter_keys():
         if key == "results":
-            for at, value in enumerate(walked.iter_members(_Result)):
+            for at, value in enumerate(walked.iter_members()):
                 row = _build_row(value, RowPlace(shown, field=f"results.results[{at}]"), numbers, marks=marks)
                 yield runs.mark_joined_row(_add_sent_prompt(row, value, facts), value)
         else:
@@ -291,18 +239,16 @@ def _build_row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *,
     result = require_mapping(value, place)
     case, variables = result.get("testCase"), result.get("vars") or {}
     broke = _REASON.find_meaning(result.get("failureReason")) is Meaning.AGENT_ERROR
-    described, asserts = (case.get("description"), case.get("assert")) if isinstance(case, dict) else (None, None)
-    description = to_text(described)
+    description = to_text(get_nested(case, "description"))
+    asserts = get_nested(case, "assert")
+    asserted = dump_sorted_json(asserts)
     name = _choose_name(result, case, description, variables)
-    answered, grading = result.get("response"), result.get("gradingResult")
-    response = answered.get("output") if isinstance(answered, dict) else None
-    parts = grading.get("componentResults") if isinstance(grading, dict) else None
-    tokens, cost = result.get("tokenUsage"), result.get("cost")
-    scores = _parse_cached(parts, partial(_parse_scores, marks=marks), partial(_parse_raw_scores, marks=marks))
+    response, tokens, cost = get_nested(result, "response", "output"), result.get("tokenUsage"), result.get("cost")
+    parts = get_members(get_nested(result, "gradingResult", "componentResults"))
+    scores = _share_equal(tuple([_build_score(one, marks=marks) for one in parts]))
     why = _find_reason(result, broke=broke)
     ended = _classify_error(why or "") if broke else _build_ending(result, scores, why)
-    wanted = _parse_cached(asserts, _parse_assertions, _parse_raw_assertions)
-    content = fingerprint_json(f"[{dump_sorted_json(variables)},{wanted.json}]")
+    content = fingerprint_json(f"[{dump_sorted_json(variables)},{asserted}]")
     return ResultRow(
         suite=_format_suite(result, numbers),
         id=name.name,
@@ -311,7 +257,7 @@ def _build_row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *,
         scores=scores,
         score=parse_number(result.get("score")),
         prompt=_format_prompt(variables),
-        expectation=wanted.descriptions,
+        expectation=tuple(map(_describe_assertion, get_members(asserts)[:50])),
         response=None if response is None else to_text(response),
         error=ended.error,
         error_kind=ended.error_kind,
@@ -322,7 +268,7 @@ def _build_row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *,
         else None,
         description=description[:500],
         content=content,
-        digests=digest_prompt("vars", variables, wanted.json),
+        digests=digest_prompt("vars", variables, asserted),
         repeat=content,
         rerun_name=description.strip() if name.named_by != "metadata.testCaseId" else None,
         longer_name=name.longer_name,
@@ -410,82 +356,38 @@ def _format_prompt(variables: JsonValue) -> str:
 
 
 def _add_sent_prompt(row: ResultRow, result: JsonValue, facts: FileFacts) -> ResultRow:
-    prompt: Any = get_nested(result, "prompt") if facts.needs_sent_prompts else None
-    sent = get_nested(parse_raw(bytes(prompt)) if isinstance(prompt, Raw) else prompt, "raw")
+    sent = get_nested(result, "prompt", "raw") if facts.needs_sent_prompts else None
     return row._replace(prompt=sent) if isinstance(sent, str) else row
 
 
-def _parse_cached(value: Any, read: Callable[[JsonValue], _Read], known: Callable[[bytes], _Read]) -> _Read:
-    """Parse a value with `read`, or bytes with the cached `known` unless they are too large to be kept."""
-    if not isinstance(value, Raw):
-        return read(value)
-    data = bytes(value)
-    return known(data) if len(data) <= _MAX_CACHED_BYTES else read(parse_raw(data))
-
-
-class _Assertions(NamedTuple):
-    """Assertions of a result: as JSON for the fingerprint, and as text."""
-
-    json: str
-    descriptions: tuple[str, ...]
-
-
-def _parse_assertions(asserts: JsonValue) -> _Assertions:
-    return _Assertions(
-        dump_sorted_json(asserts), tuple([_describe_assertion(one) for one in get_members(asserts)[:50]])
-    )
-
-
 @lru_cache(1_000)
-def _parse_raw_assertions(data: bytes) -> _Assertions:
-    return _parse_assertions(parse_raw(data))
-
-
-def _parse_scores(parts: JsonValue, *, marks: bool) -> tuple[RowScore, ...]:
-    """Parse the scores of a result. `marks` is whether its version of promptfoo marks graders that failed."""
-    return tuple([_build_score(one, marks=marks) for one in get_members(parts)])
-
-
-@lru_cache(1_000)
-def _parse_raw_scores(data: bytes, *, marks: bool) -> tuple[RowScore, ...]:
-    return _parse_scores(parse_raw(data), marks=marks)
+def _share_equal(scores: tuple[RowScore, ...]) -> tuple[RowScore, ...]:
+    """Return the first scores that are equal to these: most results have the same."""
+    return scores
 
 
 def _describe_assertion(one: JsonValue) -> str:
     """Describe an assertion in a few words, such as `contains "4711"`."""
-    kind, value = (one.get("type"), one.get("value")) if isinstance(one, dict) else (None, None)
-    if isinstance(kind, str) and (value is None or isinstance(value, str)):
-        return _describe_cached(kind, value)  # most tests ask for the same
-    return _format_assertion(to_text(kind), value)
-
-
-@lru_cache(1_000)
-def _describe_cached(kind: str, value: str | None) -> str:
-    return _format_assertion(to_text(kind), value)
-
-
-def _format_assertion(kind: str, value: JsonValue) -> str:
-    kind = kind or "assertion"
+    kind, value = to_text(get_nested(one, "type")) or "assertion", get_nested(one, "value")
     return to_text(f"{kind} {dump_compact_json(value)[:300]}") if value is not None else kind
 
 
 def _build_score(one: JsonValue, *, marks: bool) -> RowScore:
     if not isinstance(one, dict):
         return _PASS.apply_verdict(RowScore("assertion", None), None)
-    assertion = one.get("assertion")
-    named = assertion.get("metric") or assertion.get("type") if isinstance(assertion, dict) else None
-    passed, reason = one.get("pass") is True, one.get("reason")
-    if _has_failed_grader(one, marks=marks, passed=passed, reason=reason):
-        return RowScore(to_text(named or "assertion")[:200], None, None, to_text(reason), grader_failed=True)
-    threshold = parse_number(get_nested(assertion, "threshold"))
-    minimum = threshold if get_nested(assertion, "type") in _MINIMUMS else None
-    name, number = to_text(named or "assertion")[:200], parse_number(one.get("score"))
-    score = RowScore(name, number, None, to_text(reason), threshold=minimum, is_minimum=True)
+    assertion, reason = one.get("assertion"), to_text(one.get("reason"))
+    name = to_text(get_nested(assertion, "metric") or get_nested(assertion, "type") or "assertion")[:200]
+    if _has_failed_grader(one, reason, marks=marks):
+        return RowScore(name, None, None, reason, grader_failed=True)
+    has_minimum = to_text(get_nested(assertion, "type")) in _MINIMUMS
+    minimum = parse_number(get_nested(assertion, "threshold")) if has_minimum else None
+    score = RowScore(name, parse_number(one.get("score")), None, reason, threshold=minimum, is_minimum=True)
     return _PASS.apply_verdict(score, one.get("pass"))
 
 
-def _has_failed_grader(one: dict[str, JsonValue], *, marks: bool, passed: bool, reason: JsonValue) -> bool:
+def _has_failed_grader(one: dict[str, JsonValue], reason: str, *, marks: bool) -> bool:
     """Return whether the grader failed: by its mark, else by its words; for a set, by its members."""
+    kind, passed = get_nested(one, "assertion", "type"), one.get("pass") is True
     if get_nested(one, "assertion", "weight") == 0:  # decides nothing
         return False
     if get_nested(one, "metadata", "graderError") is True:
@@ -494,12 +396,11 @@ def _has_failed_grader(one: dict[str, JsonValue], *, marks: bool, passed: bool, 
     if inner:
         scores = [_build_score(each, marks=marks) for each in inner]
         return any(each.grader_failed for each in scores) and all(each.grader_failed or each.passed for each in scores)
-    kind = get_nested(one, "assertion", "type")
     plain = kind.removeprefix("not-") if isinstance(kind, str) else ""
     if plain in _SCRIPT_ASSERTIONS:
-        return not passed and bool(_SCRIPT_BROKE.match(to_text(reason)))
+        return not passed and bool(_SCRIPT_BROKE.match(reason))
     graded = plain in _MODEL_ASSERTIONS and not (marks and plain in _MARKED_ASSERTIONS)
-    return graded and not (passed and not str(kind).startswith("not-")) and bool(_NO_GRADE.match(to_text(reason)))
+    return graded and not (passed and plain == kind) and bool(_NO_GRADE.match(reason))
 
 
 def _find_reason(result: dict[str, JsonValue], *, broke: bool) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -60,6 +61,7 @@ _LISTED_SUFFIXES: Final = ", ".join(sorted(SUFFIXES))
 _EXPLAINED_FILES: Final = 5
 _HEAD_BYTES: Final = 1 << 16
 _RUN_ID: Final = re.compile(rb'"runId": ?"([\w.-]+)"')
+_POINTER_KEYS: Final = {"runId", "timestamp", "path"}
 _STARS: Final = re.compile(r"\*+")
 
 
@@ -326,6 +328,8 @@ def read_eval_document(file: EvalFile, root: Path) -> EvalDocument | LeftOut:
     its cases in what can be read. `unknown-format` means only that a named file is something else.
     """
     shown = format_path(file.path, root)  # by which results identify the suite
+    if not file.explicit and _is_latest_pointer(file.path):
+        return LeftOut(shown)
     data = read_bytes(file.path, shown)
     suffix = file.path.suffix.lower()
     if suffix in UNREAD_NOTATIONS and not file.explicit:
@@ -357,6 +361,14 @@ def read_eval_document(file: EvalFile, root: Path) -> EvalDocument | LeftOut:
     # who put it among evals may think that it is run
     note = f"{shown} {other.describe_alternative(shown)}" if other and (other is ADK or other is AGENTV_5) else ""
     return LeftOut(shown, note)
+
+
+def _is_latest_pointer(file: Path) -> bool:
+    """Whether a file points to the newest run. Whoever wrote it, even a step before in this job, it has no cases."""
+    try:
+        return file.name == RESULT_FILES[1] and json.loads(read_limited_raw(file, _HEAD_BYTES)).keys() == _POINTER_KEYS
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return False
 
 
 def find_notation(path: Path) -> Notation:

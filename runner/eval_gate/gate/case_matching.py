@@ -17,6 +17,7 @@ new: what is gone, or was not run because of them, may be what failed.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
@@ -27,10 +28,12 @@ from eval_gate.model.comparison import CaseClass, Comparison
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import CaseResult, RunResult, Shard, SuiteResult
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.volatile_words import replace_volatile_words
 
 _Cases = Mapping[CaseKey, CaseResult]
 _MatchKey = Callable[[CaseKey, CaseResult], Hashable]
 _WITHOUT_HISTORY = frozenset({CaseClass.ADDED, CaseClass.INCOMPARABLE})
+_NAME_DIGEST = re.compile(r"… [0-9a-f]{8}$")
 _FAILING_STATUSES = frozenset({Status.FAILED, Status.ERROR})
 
 
@@ -43,10 +46,11 @@ def find_earlier_keys(baseline: RunResult, current: RunResult) -> Mapping[CaseKe
        file, or anywhere
     2. comes from another tool that reports neither, and had the same name apart from the part that tells files
        apart
-    3. has the same id in its moved file, whatever its prompt is now
+    3. has the same name in results of other tools, apart from what is new in every run
+    4. has the same id in its moved file, whatever its prompt is now
 
     No earlier case is matched twice, and none that is still here by its own key. A case that a part of a plan does
-    not have may be in another part, so it is not gone. Rule 3 and moved files therefore do not apply to a part.
+    not have may be in another part, so it is not gone. Rule 4 and moved files therefore do not apply to a part.
     """
     there, here = baseline.index_cases(), current.index_cases()
     if there.keys() == here.keys():
@@ -56,7 +60,8 @@ def find_earlier_keys(baseline: RunResult, current: RunResult) -> Mapping[CaseKe
     gone = {key: case for key, case in there.items() if key not in here}
     new = {key: case for key, case in here.items() if key not in there}
     found: dict[CaseKey, CaseKey] = {}
-    for sign in _build_match_keys(moved)[: -1 if part else None]:
+    both_external = baseline.is_external and current.is_external
+    for sign in _build_match_keys(moved, both_external=both_external)[: -1 if part else None]:
         for now, then in _match_unique_cases(gone, new, sign):
             found[now] = then
             del new[now], gone[then]
@@ -170,7 +175,7 @@ def _group_by_kind(suites: Iterable[SuiteResult]) -> Mapping[Hashable, list[str]
     return kinds
 
 
-def _build_match_keys(moved: Mapping[str, str]) -> tuple[_MatchKey, ...]:
+def _build_match_keys(moved: Mapping[str, str], *, both_external: bool) -> tuple[_MatchKey, ...]:
     """Build the keys that match cases, the most reliable first; None matches nothing. Moved files keep the old name."""
 
     def file(key: CaseKey) -> str:
@@ -183,6 +188,7 @@ def _build_match_keys(moved: Mapping[str, str]) -> tuple[_MatchKey, ...]:
         lambda _, case: case.fingerprint,
         _get_short_name_in_file,
         _get_short_name,
+        *([_get_lasting_name] if both_external else []),
         lambda key, _: (file(key), key.case_id),
     )
 
@@ -198,6 +204,12 @@ def _get_short_name_in_file(key: CaseKey, case: CaseResult) -> Hashable:
 def _get_short_name(key: CaseKey, case: CaseResult) -> Hashable:
     """Return the suite without its prefix (up to the last `: `) and the case id; None for a case with a fingerprint."""
     return None if case.fingerprint is not None else (key.suite.rpartition(": ")[2], key.case_id)
+
+
+def _get_lasting_name(key: CaseKey, case: CaseResult) -> Hashable:
+    """Return the suite and the name without what is new in every run; None for a name without such a value."""
+    name = _NAME_DIGEST.sub("…", replace_volatile_words(key.case_id))
+    return None if case.fingerprint is None or name == key.case_id else (key.suite, name)
 
 
 def _match_unique_cases(gone: _Cases, new: _Cases, sign: _MatchKey) -> list[tuple[CaseKey, CaseKey]]:

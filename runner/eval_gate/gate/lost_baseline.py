@@ -7,6 +7,8 @@ nobody says that they belong together, but as far as to never pass what they say
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.case_matching import find_earlier_keys
 from eval_gate.gate.pass_score import apply_pass_score
@@ -27,7 +29,9 @@ class LostBaseline(FrozenStruct):
     change: SetupChange
     hint: str
     worse_cases: tuple[CaseKey, ...] = ()
-    """Cases that fail here and pass there, or whose score is lower by more than the policy allows."""
+    """Cases that fail here and pass there or are waived there, or whose score is lower than the policy allows."""
+    waived_cases: Set[CaseKey] = frozenset()
+    """Those that fail there too, where a waiver lets them pass."""
     altered_cases: int = 0
     """Cases that pass there and are removed or changed here, and loosened rules, if the policy blocks them."""
 
@@ -38,9 +42,13 @@ class LostBaseline(FrozenStruct):
 
     def describe_loss(self) -> str:
         """Describe which cases are worse here, and why they are not regressions, as half a sentence."""
-        cases = [key.case_id for key in self.worse_cases]
-        worse = format_count(len(cases), "case that passes there fails", "cases that pass there fail")
-        if not cases:
+        lost = [key.case_id for key in self.worse_cases if key not in self.waived_cases]
+        cases = lost or [key.case_id for key in self.worse_cases]
+        if lost:
+            worse = format_count(len(cases), "case that passes there fails", "cases that pass there fail")
+        elif cases:
+            worse = format_count(len(cases), "case that is waived there fails", "cases that are waived there fail")
+        else:
             worse = format_count(self.altered_cases, "setup change", "setup changes") + " would fail the gate"
         named = f": {format_first_few(cases, 3)}" if cases else ""
         return f"{self.describe_name()}, but {worse} here{named}"
@@ -64,13 +72,13 @@ def _compare_with(unlinked: UnlinkedResult, run: RunResult, policy: Policy) -> L
     shared = [(key, case, before) for key, case, before in pairs if before is not None]
     if not shared:
         return None
-    most = policy.max_score_drop
+    most, waived = policy.max_score_drop, then.waived_keys
     worse = [
         key
         for key, case, before in shared
         if case.status.is_scored
         and (
-            (policy.uses_baseline and not case.passed and before.passed)
+            (policy.uses_baseline and not case.passed and (before.passed or earlier.get(key, key) in waived))
             or (most is not None and case.graded and exceeds_limit(before.score - case.score, most))
         )
     ]
@@ -84,4 +92,5 @@ def _compare_with(unlinked: UnlinkedResult, run: RunResult, policy: Policy) -> L
         current=unlinked.current,
         count=len(shared),
     )
-    return LostBaseline(change, unlinked.hint, tuple(worse), altered)
+    waived_there = {key for key in worse if earlier.get(key, key) in waived}
+    return LostBaseline(change, unlinked.hint, tuple(worse), waived_there, altered)

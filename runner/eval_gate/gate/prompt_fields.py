@@ -10,37 +10,31 @@ Nothing here looks at the result of a case, and expectations have to be equal.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from eval_gate.gate.case_matching import find_earlier_keys
-from eval_gate.model.case import CaseKey
 from eval_gate.model.result import CaseFingerprints, CaseResult, FieldDigests, RunResult
 from eval_gate.struct import replace
 from eval_gate.text.escape import format_count, format_first_few
-from eval_gate.text.volatile_words import replace_volatile_words
 
 _MAX_NAMED: Final = 5
 _UNKNOWN_DIFFERENCE: Final = "the prompt or the expectation differs"
-_NAME_DIGEST: Final = re.compile(r"… [0-9a-f]{8}$")
 _FieldPair = tuple[FieldDigests, FieldDigests]
 
 
 def align_fingerprints(run: RunResult, baseline: RunResult) -> RunResult:
     """Give the cases that ask the same as in the baseline, but for values that are new in every run, its fingerprints.
 
-    A case whose name has such a value is that of the baseline whose name and prompt are the same without it.
+    A case with another name may be one of them.
     """
     if not (run.is_external and baseline.is_external):
         return run
     there, here = baseline.index_cases(), run.index_cases()
-    gone = _index_unique({key: case for key, case in there.items() if key not in here})
-    new = _index_unique({key: case for key, case in here.items() if key not in there})
     pairs = {key: there[key] for key in here if key in there}
-    pairs |= {key: there[gone[sign]] for sign, key in new.items() if sign in gone}
-    other = [key for key in pairs if _get_question(here[key]) != _get_question(pairs[key])]
+    pairs |= {key: there[before] for key, before in find_earlier_keys(baseline, run).items()}
+    other = [key for key in pairs if _get_prompt_fingerprints(here[key]) != _get_prompt_fingerprints(pairs[key])]
     if not other:
         return run
     known, found = baseline.varying_fields, _find_varying((here[key], pairs[key]) for key in pairs)
@@ -148,7 +142,7 @@ def _pair_fields(case: CaseResult, baseline: CaseResult) -> list[_FieldPair]:
     return list(zip(one.fields, two.fields, strict=True)) if same else []
 
 
-def _get_question(case: CaseResult) -> tuple[str | None, ...]:
+def _get_prompt_fingerprints(case: CaseResult) -> tuple[str | None, ...]:
     parts = case.fingerprints or CaseFingerprints()
     return case.fingerprint, parts.prompt, parts.expectation
 
@@ -175,13 +169,3 @@ def _adopt_fingerprints(case: CaseResult, baseline: CaseResult) -> CaseResult:
     own, other = case.fingerprints or CaseFingerprints(), baseline.fingerprints or CaseFingerprints()
     parts = replace(own, prompt=other.prompt, expectation=other.expectation)
     return replace(case, fingerprint=baseline.fingerprint, fingerprints=parts)
-
-
-def _index_unique(cases: Mapping[CaseKey, CaseResult]) -> Mapping[Hashable, CaseKey]:
-    """Index the cases whose name has values that look random by the rest of it, unless several have the same."""
-    found = defaultdict[Hashable, list[CaseKey]](list)
-    for key in cases:
-        name = _NAME_DIGEST.sub("…", replace_volatile_words(key.case_id))
-        if name != key.case_id:
-            found[key.suite, name].append(key)
-    return {sign: keys[0] for sign, keys in found.items() if len(keys) == 1}

@@ -112,7 +112,7 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
         comparison,
         known.evidence.permitted_regressions,
         held,
-        waiving.keys if waiving else (),
+        waiving.lasting_keys if waiving else (),
         find_earlier_keys(then, held),
     )
     judged = RuleInput(held, comparison, then, waiving or AppliedWaivers())

@@ -17,7 +17,7 @@ def start_in_background(work: Callable[[], T], name: str) -> Future[T]:
     """Do it in a thread of its own. What comes of it, an exception too, comes out where the result is asked for.
 
     Nothing can interrupt it, and nothing waits for it: a thread that is left alone ends with the process. What is
-    repeated as a part of something greater (`Client.repeated`) is so in there too.
+    repeated as a part of something greater (`call_with_retries`) is so in there too.
     """
     outcome: Future[T] = Future()
     around = copy_context()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from itertools import islice
 from typing import Final
@@ -144,10 +145,7 @@ def list_commit_checks(client: GitHubClient, head_sha: str) -> tuple[CheckRun, .
 
 
 def copy_check_result(client: GitHubClient, check: CheckRun, counts: CheckRun) -> CheckRun:
-    """Have a check run say what another one of its name says, which counts. Raises GitHubError.
-
-    GitHub shows whichever was completed last.
-    """
+    """Have a check run say what the one that counts says: GitHub shows the last completed one. Raises GitHubError."""
     said = counts.output or CheckOutput()
     output = {
         "title": (said.title or "Overtaken")[:MAX_TITLE],
@@ -155,21 +153,22 @@ def copy_check_result(client: GitHubClient, check: CheckRun, counts: CheckRun) -
     }
     body = {"status": "completed", "conclusion": counts.conclusion, "output": output}
     body |= {"details_url": counts.details_url} if counts.details_url else {}
-    doing = f"correcting the check {check.id}"
-    return client.patch(doing, f"/check-runs/{check.id}", body, CheckRun, permission=PERMISSION)
+    return _change_check(client, check, "correcting", body)
 
 
 def sign_check(client: GitHubClient, check: CheckRun, external_id: str) -> CheckRun:
     """Give a check run another external id. Raises GitHubError."""
-    doing = f"signing the check {check.id}"
-    path = f"/check-runs/{check.id}"
-    return client.patch(doing, path, {"external_id": external_id}, CheckRun, permission=PERMISSION)
+    return _change_check(client, check, "signing", {"external_id": external_id})
 
 
 def rename_check(client: GitHubClient, check: CheckRun, name: str) -> CheckRun:
     """Give a check run another name. Raises GitHubError."""
-    doing = f"renaming the check {check.id}"
-    return client.patch(doing, f"/check-runs/{check.id}", {"name": name}, CheckRun, permission=PERMISSION)
+    return _change_check(client, check, "renaming", {"name": name})
+
+
+def _change_check(client: GitHubClient, check: CheckRun, doing: str, body: Mapping[str, object]) -> CheckRun:
+    path = f"/check-runs/{check.id}"
+    return client.patch(f"{doing} the check {check.id}", path, body, CheckRun, permission=PERMISSION)
 
 
 def _build_output(check: CheckContent) -> dict[str, object]:

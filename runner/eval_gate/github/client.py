@@ -44,7 +44,7 @@ PER_PAGE: Final = 100
 API_VERSION: Final = "2022-11-28"
 
 _REPEATING: Final = ContextVar("a call to GitHub is being repeated", default=False)
-"""Of a call and of what is asked on its way, in other threads too (`deadline.within`); never of calls beside it."""
+"""Of a call and of what is asked on its way, in other threads too (`call_with_timeout`); never of calls beside it."""
 _UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, AssertionError, RuntimeError)
 Query = Mapping[str, str | int]
 T = TypeVar("T")
@@ -70,10 +70,7 @@ class ApiResponse(BaseModel):
 
 
 class GitHubClient:
-    """Thread-safe API client for one repository. Every method raises GitHubError and nothing else.
-
-    The constructor raises GateError `missing-extra` if PyGithub is missing.
-    """
+    """Thread-safe client for one repository. All methods raise GitHubError alone; `missing-extra`: without PyGithub."""
 
     def __init__(
         self,
@@ -205,6 +202,18 @@ class GitHubClient:
             )
 
         return self.call_with_retries(once)
+
+    def query_repository(
+        self, doing: str, query: str, model: type[Model], variables: Mapping[str, JsonValue], *, permission: str
+    ) -> Model | None:
+        """Run a GraphQL query about the repository with this `owner` and `name`; None if GitHub knows none."""
+        owner, _, name = self.repository.partition("/")
+        data = self.run_graphql(doing, query, {"owner": owner, "name": name, **variables}, permission=permission)
+        if isinstance(data, dict) and "repository" in data:
+            data = data["repository"]
+            if data is None:
+                return None
+        return parse_response(model, data, doing)
 
     def call_with_retries(self, once: Callable[[], T], made: Callable[[], T | None] | None = None) -> T:
         """Call `once` until it works, it is hopeless, or the time is up; waits as long as GitHub asks.

@@ -10,15 +10,14 @@ A comment counts when all of this holds, and each of it is asked of GitHub:
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, date
 from typing import Final
 from urllib.parse import quote
 
-from pydantic import AwareDatetime, Field, JsonValue
+from pydantic import AwareDatetime, Field
 
-from eval_gate.github.client import ApiResponse, GitHubClient, parse_response
-from eval_gate.github.comments import CommentPage
+from eval_gate.github.client import ApiResponse, GitHubClient
+from eval_gate.github.comments import CommentPage, parse_comment_id
 from eval_gate.github.commits import PULLS
 from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
 from eval_gate.model import limits
@@ -51,7 +50,6 @@ MAX_PEOPLE: Final = 10
 METADATA: Final = "metadata: read"
 """The permission that the question takes; every token of a workflow has it."""
 _WRITE: Final = frozenset({"admin", "maintain", "write"})
-_ADDRESS: Final = re.compile(r"#issuecomment-(\d{1,18})\Z", re.ASCII)
 
 
 class CommentActor(ApiResponse):
@@ -91,9 +89,8 @@ class PullRequestComment(ApiResponse):
 
     @property
     def number(self) -> int | None:
-        """Its id, from the address: GraphQL's number has 32 bits, and comments have outgrown them."""
-        match = _ADDRESS.search(self.url)
-        return int(match[1]) if match else None
+        """Its id."""
+        return parse_comment_id(self.url)
 
     @property
     def is_by_person(self) -> bool:
@@ -135,18 +132,11 @@ class _Repository(_NamedRepository):
     pull: CommentedPull | None = Field(alias="pullRequest")
 
 
-class _QueryResponse(ApiResponse):
-    repository: _Repository | None
-
-
 def read_comment_page(client: GitHubClient, number: int, cursor: str | None) -> tuple[str, CommentedPull]:
     """Fetch the repository's name and one page of comments of the pull request. Raises GitHubError."""
-    owner, _, name = client.repository.partition("/")
     doing = f"reading the comments on #{number}"
-    variables: dict[str, JsonValue] = {"owner": owner, "name": name, "number": number, "before": cursor}
-    repository = parse_response(
-        _QueryResponse, client.run_graphql(doing, _QUERY, variables, permission=PULLS), doing
-    ).repository
+    asked = {"number": number, "before": cursor}
+    repository = client.query_repository(doing, _QUERY, _Repository, asked, permission=PULLS)
     if repository is None or repository.pull is None:
         raise GitHubError(FailureKind.NOT_FOUND, doing, "there is no such pull request")
     return repository.name, repository.pull

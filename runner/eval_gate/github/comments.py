@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
-from eval_gate.github.client import ApiResponse, GitHubClient, parse_response
+from eval_gate.github.client import ApiResponse, GitHubClient
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.marked_texts import MarkedText
 from eval_gate.model import limits
@@ -20,7 +20,7 @@ from eval_gate.struct import FrozenStruct
 PERMISSION: Final = "pull-requests: write"
 MAX_PAGES: Final = limits.COMMENT_PAGES
 """Pages of a hundred comments that are looked through, newest first."""
-_ADDRESS: Final = re.compile(r"#issuecomment-(\d{1,18})\Z")
+_ADDRESS: Final = re.compile(r"#issuecomment-(\d{1,18})\Z", re.ASCII)
 _QUERY: Final = """
 query($owner: String!, $name: String!, $number: Int!, $before: String) {
   repository(owner: $owner, name: $name) {
@@ -79,9 +79,8 @@ class _CommentNode(MarkedText):
 
     @property
     def number(self) -> int:
-        """From the address: GraphQL's number has 32 bits, and comments have outgrown them."""
-        match = _ADDRESS.search(self.url)
-        return int(match[1]) if match else self.database_id or 0
+        """Its id."""
+        return parse_comment_id(self.url) or self.database_id or 0
 
     def is_known(self, comment_id: int | None) -> bool:
         """Whether it is the comment with this id, and not somebody else's."""
@@ -111,14 +110,16 @@ class _Repository(ApiResponse):
     pull: _Pull | None = Field(alias="pullRequest")
 
 
-class _QueryResponse(ApiResponse):
-    repository: _Repository | None
-
-
 class _WrittenComment(ApiResponse):
     id: int
     html_url: str = ""
     updated_at: str = ""
+
+
+def parse_comment_id(url: str) -> int | None:
+    """Parse the id of a comment from its address: GraphQL's number has 32 bits, and comments have outgrown them."""
+    match = _ADDRESS.search(url)
+    return int(match[1]) if match else None
 
 
 def format_marker(key: str) -> str:
@@ -184,13 +185,11 @@ def show_comment(client: GitHubClient, number: int, comment: StickyComment) -> N
 
 def _iter_pages(client: GitHubClient, number: int) -> Iterator[_Pull]:
     """Yield the pull request with each page of comments, newest page first, up to `MAX_PAGES` pages."""
-    owner, _, name = client.repository.partition("/")
     doing = f"looking for the comment on #{number}"
     before: str | None = None
     for _ in range(MAX_PAGES):
-        variables: dict[str, JsonValue] = {"owner": owner, "name": name, "number": number, "before": before}
-        data = client.run_graphql(doing, _QUERY, variables, permission=PERMISSION)
-        repository = parse_response(_QueryResponse, data, doing).repository
+        asked = {"number": number, "before": before}
+        repository = client.query_repository(doing, _QUERY, _Repository, asked, permission=PERMISSION)
         if repository is None or repository.pull is None:
             raise GitHubError(FailureKind.NOT_FOUND, doing, "pull request not found")
         yield repository.pull

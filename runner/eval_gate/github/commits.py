@@ -158,10 +158,7 @@ def find_parents(client: GitHubClient, sha: str) -> tuple[str, ...] | None:
 
 
 def find_branch_tip(client: GitHubClient, branch: str) -> str | None:
-    """Fetch the commit that a branch points at, or return None if the branch does not exist.
-
-    A tag of the same name does not count. Raises GitHubError.
-    """
+    """Fetch the commit that a branch, not a tag of its name, points at; None without it. Raises GitHubError."""
     path = f"/git/ref/{quote(f'heads/{branch}')}"
     doing = f"reading the branch {branch}"[:120]
     found = find_or_none(lambda: client.get(doing, path, _Reference, permission=CONTENTS))

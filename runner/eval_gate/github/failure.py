@@ -181,10 +181,7 @@ def _format_proxy() -> str:
 
 
 def parse_error_response(response: httpx.Response, key: str) -> ErrorResponse:
-    """Parse the error of an httpx response, with the message at `key` of its JSON.
-
-    Without JSON, as with the XML of a blob store, the message is the HTTP reason phrase.
-    """
+    """Parse an httpx error: the message at `key` of its JSON; without JSON, as of a blob store, the reason phrase."""
     try:
         message = str(response.json().get(key, ""))
     except (ValueError, AttributeError):

@@ -8,9 +8,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from pydantic import AwareDatetime, Field, JsonValue
+from pydantic import AwareDatetime, Field
 
-from eval_gate.github.client import ApiResponse, GitHubClient, parse_response
+from eval_gate.github.client import ApiResponse, GitHubClient
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.marked_texts import MarkedText
 from eval_gate.model import limits
@@ -64,10 +64,6 @@ class _Repository(ApiResponse):
     issues: _Issues
 
 
-class _QueryResponse(ApiResponse):
-    repository: _Repository | None
-
-
 class _WrittenIssue(ApiResponse):
     number: int
     html_url: str = ""
@@ -84,19 +80,12 @@ def format_issue_marker(key: str) -> str:
 
 
 def find_issue(client: GitHubClient, key: str) -> Issue | None:
-    """Our issue: the open one, else the one that was closed last; never what somebody else wrote.
-
-    Raises GitHubError.
-    """
-    owner, _, name = client.repository.partition("/")
+    """Find our issue: the open one, else the last closed one; never what somebody else wrote. Raises GitHubError."""
     doing = "looking for the drift issue"
     after: str | None = None
     closed: Issue | None = None
     for _ in range(MAX_PAGES):
-        variables: dict[str, JsonValue] = {"owner": owner, "name": name, "after": after}
-        repository = parse_response(
-            _QueryResponse, client.run_graphql(doing, _QUERY, variables, permission=PERMISSION), doing
-        ).repository
+        repository = client.query_repository(doing, _QUERY, _Repository, {"after": after}, permission=PERMISSION)
         if repository is None:
             raise GitHubError(FailureKind.NOT_FOUND, doing, "repository not found")
         for node in repository.issues.nodes:
@@ -116,9 +105,9 @@ def open_issue(client: GitHubClient, key: str, title: str, body: str, before: Is
 
     def find_own() -> _WrittenIssue | None:
         found = find_issue(client, key)
-        if found is None or not found.is_open or (before is not None and found.number == before.number):
-            return None
-        return _WrittenIssue(number=found.number, html_url=found.url, created_at=found.created_at)
+        if found is not None and found.is_open and (before is None or found.number != before.number):
+            return _WrittenIssue(number=found.number, html_url=found.url, created_at=found.created_at)
+        return None
 
     text = {"title": title, "body": _format_body(key, body)}
     written = client.post(
@@ -136,18 +125,12 @@ def update_issue(client: GitHubClient, key: str, title: str, body: str, issue: I
 
 def close_issue(client: GitHubClient, words: str, issue: Issue) -> None:
     """Say why, and close it. Raises GitHubError."""
-    doing = f"closing the issue #{issue.number}"
+    doing, path = f"closing the issue #{issue.number}", f"/issues/{issue.number}"
     closed = {"state": "closed", "state_reason": "completed"}
-    client.patch(doing, f"/issues/{issue.number}", closed, _WrittenIssue, permission=PERMISSION)
+    client.patch(doing, path, closed, _WrittenIssue, permission=PERMISSION)
     # a second comment does less harm than an issue that stays open
-    client.post(
-        doing,
-        f"/issues/{issue.number}/comments",
-        {"body": words},
-        _PostedComment,
-        permission=PERMISSION,
-        made=lambda: None,
-    )
+    said = {"body": words}
+    client.post(doing, f"{path}/comments", said, _PostedComment, permission=PERMISSION, made=lambda: None)
 
 
 def _format_body(key: str, body: str) -> str:

@@ -78,10 +78,7 @@ class WorkflowEnvironment(FrozenStruct):
 
 
 def read_workflow_environment(variables: Mapping[str, str]) -> WorkflowEnvironment:
-    """Read the workflow environment from the variables of the runner.
-
-    Raises GateError `not-in-a-workflow` if required variables are missing.
-    """
+    """Read it from the runner's variables. Raises GateError `not-in-a-workflow` if required ones are missing."""
     missing = [name for name in _NEEDED if not variables.get(name)]
     if missing:
         raise GateError(

@@ -9,7 +9,7 @@ from msgspec import Meta, field
 from eval_gate.model.base import Record
 from eval_gate.model.calibration import RunJudges
 from eval_gate.model.case import CaseKey, EvalMistake, Location, Tier
-from eval_gate.model.comparison import Comparison, Verdict
+from eval_gate.model.comparison import Comparison, Outcome, Verdict
 from eval_gate.model.execution import NO_DETAILS, CaseDetails, ErrorCause, ErrorKind, EvaluatorResult, Status, Trial
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
 from eval_gate.model.selection import CaseSelection
@@ -414,6 +414,11 @@ class RunResult(Record, kw_only=True):
     def iter_cases(self) -> Iterator[tuple[CaseKey, CaseResult]]:
         """Every case with its key, in file order."""
         return ((CaseKey(suite.eval_file, case.id), case) for suite in self.suites for case in suite.cases)
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether its gate passed, by the verdict that is stored with it."""
+        return self.verdict is not None and self.verdict.outcome is Outcome.PASSED
 
     def index_cases(self) -> Mapping[CaseKey, CaseResult]:
         """Return the case results by eval file and id."""

@@ -172,6 +172,12 @@ class AppliedWaivers(Record, kw_only=True):
             for case in (*entry.failing, *entry.passing)
         )
 
+    @property
+    def lasting_keys(self) -> frozenset[CaseKey]:
+        """Every case that a waiver or quarantine names that has not ended, whatever the result of the case."""
+        lasting = (entry for entry in self.entries if entry.state is not WaiverState.EXPIRED)
+        return frozenset(case.key for one in lasting for case in (*one.failing, *one.passing, *one.without_result))
+
     def select_entries(self, *states: WaiverState) -> tuple[WaiverEntry, ...]:
         """Return the entries that are in one of these states."""
         return tuple(entry for entry in self.entries if entry.state in states)

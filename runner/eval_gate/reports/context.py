@@ -54,10 +54,7 @@ class ReportContext(FrozenStruct):
     no_baseline_heading: str = "no baseline yet"
     """Why there is no baseline, in the few words of a heading."""
     previous_regressions: frozenset[str] | None = None
-    """The regressions of the result before this one of the same pull request, each by its digest (`links.digest_of`).
-
-    None where that is not known. It decides nothing.
-    """
+    """Digests (`compute_case_digest`) of the regressions before the last push; None where unknown. Decides nothing."""
     previous_regressions_sha: str | None = None
     """The commit of that result, where it is not the last push before this one."""
     can_waive_by_comment: bool = False

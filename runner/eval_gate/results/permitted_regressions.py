@@ -23,20 +23,21 @@ _NOT_RUN: Final = frozenset({Status.SKIPPED, Status.NOT_RUN})
 
 
 def update_permitted_regressions(
-    before: Sequence[PermittedRegression], run: RunResult, earlier: Mapping[CaseKey, CaseKey]
+    permitted: Sequence[PermittedRegression], run: RunResult, earlier: Mapping[CaseKey, CaseKey]
 ) -> tuple[PermittedRegression, ...]:
     """Update the permitted regressions of the run before by `run`; `earlier` has the earlier keys of renamed cases."""
     renamed = {old: new for new, old in earlier.items()}
-    keys = [renamed.get(one.key, one.key) for one in before]
-    found = {key: replace(one, suite=key.suite, case_id=key.case_id) for key, one in zip(keys, before, strict=True)}
+    keys = [renamed.get(one.key, one.key) for one in permitted]
+    found = {key: replace(one, suite=key.suite, case_id=key.case_id) for key, one in zip(keys, permitted, strict=True)}
     changes = {change.key: change for change in (run.comparison.changes if run.comparison else ())}
-    permitted = dict(_iter_permitted(run, changes, found))
+    allowed = dict(_iter_permitted(run, changes, found))
+    lasting = run.waivers.lasting_keys if run.waivers else frozenset()
     for key, case in run.iter_cases():
         if changes[key].change in _PASSING if key in changes else case.passed:
             found.pop(key, None)
-        elif key in permitted:
-            found[key] = permitted[key]
-        elif key in found and case.status not in _NOT_RUN:
+        elif key in allowed:
+            found[key] = allowed[key]
+        elif key in found and key not in lasting and case.status not in _NOT_RUN:
             found[key] = _take_back(found[key], run)
     return tuple(found.values())
 
@@ -61,23 +62,35 @@ def _find_day(run: RunResult) -> date | None:
 
 
 def _iter_permitted(
-    run: RunResult, changes: Mapping[CaseKey, CaseChange], known: Container[CaseKey]
+    run: RunResult, changes: Mapping[CaseKey, CaseChange], permitted: Container[CaseKey]
 ) -> Iterator[tuple[CaseKey, PermittedRegression]]:
     """Yield the regressions that a waiver covers, and those that `allowedRegressions` covers."""
     rule = run.verdict.find_rule(RuleCode.REGRESSIONS) if run.verdict else None
     if rule is not None and rule.ok:
         for change in changes.values():
-            if change.change is not CaseClass.REGRESSION or change.key in run.waived_keys:
-                continue
-            yield change.key, PermittedRegression(suite=change.suite, case_id=change.case_id)
+            broke = change.change is CaseClass.REGRESSION or _is_incomparable_failure(change, run)
+            if broke and change.key not in run.waived_keys:
+                yield change.key, PermittedRegression(suite=change.suite, case_id=change.case_id)
     applied = run.waivers or AppliedWaivers()
     for case in applied.waived:
         waiver, compared = applied.get_entry(case).waiver, changes.get(case.key)
-        if case.key in known or (compared is not None and _is_broken(compared, waiver.kind)):
+        broke = compared is not None and (_is_broken(compared, waiver.kind) or _is_incomparable_failure(compared, run))
+        if case.key in permitted or broke:
             yield (
                 case.key,
                 PermittedRegression(suite=case.suite, case_id=case.case_id, waiver=waiver.kind, until=waiver.until),
             )
+
+
+def _is_incomparable_failure(change: CaseChange, run: RunResult) -> bool:
+    """Whether a case of another tool passed and now fails with another prompt: it passes the gate by permission only.
+
+    Of our own evals, the eval files tell that the change edited the case.
+    """
+    before, now = change.baseline, change.current
+    if not run.is_external or change.change is not CaseClass.INCOMPARABLE or before is None or now is None:
+        return False
+    return before.passed and not now.passed
 
 
 def _is_broken(change: CaseChange, kind: WaiverKind) -> bool:

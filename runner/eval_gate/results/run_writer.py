@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from eval_gate.errors import GateError
 from eval_gate.files.writing import make_folder, open_replacement, write_atomically
@@ -24,6 +24,9 @@ from eval_gate.results.run_result.json_pieces import JsonPiece, iter_compact_pie
 from eval_gate.struct import replace
 from eval_gate.text.quoting import quote_name
 from eval_gate.text.untrusted.bounded_json import JsonSizeCounter, UntrustedJsonError
+
+_MAX_STEM_BYTES: Final = 150
+"""Bytes of a suite's file name: file systems allow 255, and a temporary name is longer."""
 
 
 def make_run_folder(output_dir: Path, run_id: str) -> Path:
@@ -151,8 +154,9 @@ def _write_latest_pointer(output_dir: Path, run: RunResult) -> None:
 
 
 def _name_suite_file(suite: SuiteResult, taken: set[str]) -> str:
-    """`<eval file's stem>.json`, made safe and unique within the run."""
+    """`<eval file's stem>.json`, made safe, short and unique within the run."""
     stem = re.sub(r"[^\w.-]+", "-", Path(suite.eval_file).stem).strip(".-") or "suite"
+    stem = stem.encode()[:_MAX_STEM_BYTES].decode(errors="ignore")
     name, number = f"{stem}.json", 1
     while name.casefold() in taken or name in {RUN_NAME, HISTORY_NAME}:
         number += 1

@@ -15,7 +15,7 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import GateError
 from eval_gate.files.file_paths import format_relative_path
-from eval_gate.model.comparison import Outcome, ReasonCode
+from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.result import Shard
 from eval_gate.model.selection import CaseSelection
 from eval_gate.results.baseline import Baseline, NoBaseline, UnlinkedResult, is_measured
@@ -33,7 +33,7 @@ _SKIPPED: Final = frozenset({".git", "node_modules", ".venv", "venv", "__pycache
 
 
 def add_unlinked_results(
-    found: Baseline | NoBaseline,
+    baseline: Baseline | NoBaseline,
     config: RunConfig,
     context: RunContext,
     chosen: Sequence[CaseSelection] = (),
@@ -45,19 +45,17 @@ def add_unlinked_results(
     `targets` are all that are evaluated, the one of this run first: those of the others are theirs. Nothing is looked
     for if the policy needs no baseline.
     """
-    absent = isinstance(found, NoBaseline) and found.code in {ReasonCode.NO_RUN_YET, ReasonCode.BASELINE_NOT_REQUESTED}
-    if isinstance(found, Baseline) or not absent or not config.policy.needs_baseline:
-        return found
+    absent = {ReasonCode.NO_RUN_YET, ReasonCode.BASELINE_NOT_REQUESTED}
+    if isinstance(baseline, Baseline) or baseline.code not in absent or not config.policy.needs_baseline:
+        return baseline
     unlinked: list[UnlinkedResult] = []
     for stored in _iter_newest(_list_folders(config, context), targets):
         with suppress(GateError):
-            one = (
-                None if stored.head.run_id == context.resume else _describe_link(stored, found, config, chosen, targets)
-            )
-            unlinked += [one] if one is not None else []
+            one = _describe_link(stored, baseline, config, chosen, targets)
+            unlinked += [one] if one is not None and one.result.run_id != context.resume else []
         if len(unlinked) == MAX_RESULTS:
             break
-    return replace(found, unlinked=tuple(unlinked)) if unlinked else found
+    return replace(baseline, unlinked=tuple(unlinked)) if unlinked else baseline
 
 
 def _describe_link(
@@ -82,10 +80,7 @@ def _describe_link(
 
 
 def _iter_newest(folders: Sequence[Path], targets: Collection[str]) -> Iterator[StoredRun]:
-    """Yield the newest complete run of each folder, target and selection, one that passed its gate if there is one.
-
-    Where a folder has runs of the first of `targets`, they alone are meant; those of the others are not.
-    """
+    """Yield the newest complete run of each folder, target and selection, if there is one, one that passed its gate."""
     own, *others = targets or (None,)
     for folder in folders:
         newest: dict[object, StoredRun] = {}
@@ -95,14 +90,11 @@ def _iter_newest(folders: Sequence[Path], targets: Collection[str]) -> Iterator[
                 key = run.target.name, run.selections, run.shard
                 if not run.complete or is_in_future(run.timestamp) or run.target.name in others:
                     continue
-                if key not in newest or (_has_passed(one) and not _has_passed(newest[key])):
+                if key not in newest or (run.has_passed and not newest[key].head.has_passed):
                     newest[key] = one
+        # where a folder has runs of this run's target, they alone are meant
         mine = [one for one in newest.values() if one.head.target.name == own]
         yield from mine or newest.values()
-
-
-def _has_passed(stored: StoredRun) -> bool:
-    return stored.head.verdict is not None and stored.head.verdict.outcome is Outcome.PASSED
 
 
 def _list_folders(config: RunConfig, context: RunContext) -> list[Path]:

@@ -314,9 +314,9 @@ class _UnescapedText:
         parts.append(text[done:])
         self.meant = "".join(parts)
 
-    def map_ranges(self, found: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    def map_ranges(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """Where in the text these parts of what is meant, none of them empty, stand."""
-        return ((self._map_index(begin), self._map_index(end - 1, after=True)) for begin, end in found)
+        return ((self._map_index(begin), self._map_index(end - 1, after=True)) for begin, end in ranges)
 
     def _map_index(self, at: int, *, after: bool = False) -> int:
         """Where a sign begins in the text, or what comes after it."""

@@ -18,10 +18,10 @@ MASK: Final = "***"
 T_co = TypeVar("T_co", covariant=True)
 
 
-def mask_ranges(text: str, found: Iterable[tuple[int, int]]) -> str:
+def mask_ranges(text: str, ranges: Iterable[tuple[int, int]]) -> str:
     """Replace each range of the text with a mask; ranges that overlap share one mask."""
     parts, done = [], 0
-    for begin, end in sorted(one for one in found if one[0] < one[1]):
+    for begin, end in sorted(one for one in ranges if one[0] < one[1]):
         if begin >= done:
             parts += [text[done:begin], MASK]
         done = max(done, end)

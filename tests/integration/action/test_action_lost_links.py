@@ -158,8 +158,11 @@ STEP = 'uses: eval-gate/eval-gate@main\n        with: {comment-key: "$'
         ("[old, older]", "[older]", 3),
         ("  other:\n", "  other:\n    if: false\n", 3),
         (STEP, STEP.replace("eval-gate/eval-gate@main", "actions/cache@v4"), 3),
+        ("  other:\n", "  build: {}\n  other:\n    needs: build\n", 0),
+        ("  other:\n", "  build: {if: false}\n  third: {needs: build}\n  other:\n    needs: [third]\n", 3),
+        ("  other:\n", "  other:\n    continue-on-error: true\n", 3),
     ],
-    ids=["beside it", "renamed", "switched off", "another action"],
+    ids=["beside it", "renamed", "switched off", "another action", "after", "after nothing", "optional"],
 )
 def test_further_gate_beside_one_that_the_workflow_still_has__is_new(world, github, old, new, code) -> None:
     """Both run at the same time, so the other gate has not judged the commit yet."""

@@ -64,7 +64,7 @@ def upload_first_free(
     sending: OutgoingArtifact,
     log: StepLog,
 ) -> StoredArtifact:
-    """Store the file under the first of these names that is not another gate's. Raises GitHubError and TakenError."""
+    """Store the file under the first of these names that is not another gate's. Raises GitHubError, NameTakenError."""
     for name in names:
         try:
             number = _upload_named(step, service, kind, name, sending)
@@ -98,7 +98,7 @@ def find_maker(
 
 
 def is_own_artifact(step: Step, name: str, maker: ResultProducer) -> bool:
-    """Whether an artifact of this name is this gate's own; raises TakenError where the name cannot be shared."""
+    """Whether an artifact of this name is this gate's own; raises NameTakenError where it cannot be shared."""
     found = classify_publisher(step.maker, maker)
     chosen = len(step.artifact_names) == 1
     if found is Publisher.ANOTHER_LEG or (found is Publisher.ANOTHER_GATE and chosen):

@@ -104,10 +104,7 @@ def publish_check(step: Step, draft: CheckDraft, log: StepLog) -> WrittenCheck:
 
 
 def find_check_place(step: Step, log: StepLog) -> CheckPlace:
-    """Under which name it is to be written; under none where none is wanted, or the log says what is lost.
-
-    Raises NameTakenError where another leg of this run has written it, and nothing else.
-    """
+    """Find its name; none where none is wanted, or the log says what is lost. Raises NameTakenError for other legs'."""
     if step.settings.check_run is None or not step.plan.head_sha:
         return CheckPlace()
     try:
@@ -124,12 +121,11 @@ def find_previous_result(step: Step, log: StepLog) -> PreviousResult | None:
         return None
     try:
         for name in step.check_names:
-            check = _find_latest(ours, list_checks_named(step.client, name, sha))
-            if check is not None:
-                written = parse_publication(check)
+            if found := _find_latest(ours, list_checks_named(step.client, name, sha)):
+                shown, check = found
                 # what another leg said was broken is not fixed here
-                same = written is not None and is_same_leg(ours, written.maker.leg)
-                return PreviousResult(sha, check.state if same else None, parse_comment_id(check))
+                same = is_same_leg(ours, shown.maker.leg)
+                return PreviousResult(sha, check.state if same else None, shown.comment_id)
     except GitHubError as error:
         log.record(f"the result of {sha[:7]} before this push is not known: {error}")
     return None
@@ -144,23 +140,18 @@ def write_check_at(
     that goes with it, if there is one. Raises NameTakenError where another leg of this run wrote one at the same time.
     """
     remarks = draft.remarks if step.settings.annotations else NO_REMARKS
-    name = place.name
-    if name is None or place.newer_result is not None:
-        write_annotations(log.commands, remarks)
-        return WrittenCheck(newer_result=place.newer_result)
     if place.doubt is not None and draft.conclusion is CheckConclusion.SUCCESS:
         log.record_loss("No check run", place.doubt)
-        write_annotations(log.commands, remarks)
-        return WrittenCheck()
-    wanted = _build_content(step, name, draft, remarks, comment_id)
-    try:
-        written = _write_content(step, wanted, remarks, log)
-    except GitHubError as error:
-        log.record_loss("No check run", error)
-        write_annotations(log.commands, remarks)
-        return WrittenCheck()
-    log.record(f"check run {wanted.name} written on {wanted.head_sha[:7]}: {wanted.conclusion.value}")
-    return WrittenCheck(written, _resolve_conflict(step, name, written, log))
+    elif place.name is not None and place.newer_result is None:
+        wanted = _build_content(step, place.name, draft, remarks, comment_id)
+        try:
+            written = _write_content(step, wanted, remarks, log)
+            log.record(f"check run {wanted.name} written on {wanted.head_sha[:7]}: {wanted.conclusion.value}")
+            return WrittenCheck(written, _resolve_conflict(step, wanted.name, written, log))
+        except GitHubError as error:
+            log.record_loss("No check run", error)
+    write_annotations(log.commands, remarks)
+    return WrittenCheck(newer_result=place.newer_result)
 
 
 def find_newer_result(step: Step, place: CheckPlace, log: StepLog) -> NewerResult | None:
@@ -168,11 +159,12 @@ def find_newer_result(step: Step, place: CheckPlace, log: StepLog) -> NewerResul
     if place.name is None:
         return None
     try:
-        counts = _find_newest(step.publication, list_checks_named(step.client, place.name, step.plan.head_sha))
+        return _build_newer_result(
+            _find_newest(step.publication, list_checks_named(step.client, place.name, step.plan.head_sha))
+        )
     except GitHubError as error:
         log.record(f"cannot check whether another run wrote the check {place.name} meanwhile: {error}")
         return None
-    return _build_newer_result(counts) if counts else None
 
 
 def remember_comment(step: Step, check: CheckRun, comment_id: int, log: StepLog) -> None:
@@ -203,14 +195,14 @@ def _resolve_conflict(step: Step, name: str, written: CheckRun, log: StepLog) ->
         checks = list_checks_named(step.client, name, ours.sha)
         counts = _find_newest(ours, checks)
         if counts is not None:
-            copy_check_result(step.client, written, counts)
+            copy_check_result(step.client, written, counts[1])
             return _build_newer_result(counts)
-        first = next((one for one in reversed(checks) if one.id < written.id and _is_of_another_leg(ours, one)), None)
-        if first is not None:
-            copy_check_result(step.client, written, first)
-            raise build_name_taken_error(f"the check `{name}`", "comment-key")
-        before = next((found for one in checks if one.id < written.id and (found := parse_publication(one))), None)
-        if before is not None and before.maker.gate != ours.maker.gate:
+        before = [(shown, one) for one in checks if one.id < written.id and (shown := parse_publication(one))]
+        for shown, one in reversed(before):
+            if classify_publisher(ours.maker, shown.maker) is Publisher.ANOTHER_LEG:
+                copy_check_result(step.client, written, one)
+                raise build_name_taken_error(f"the check `{name}`", "comment-key")
+        if before and before[0][0].maker.gate != ours.maker.gate:
             rename_check(step.client, written, step.check_names[-1])
             log.record(f"another gate also wrote the check {name}: this one is {step.check_names[-1]}")
     except GitHubError as error:
@@ -250,45 +242,31 @@ def _find_free_place(step: Step, ours: Publication) -> CheckPlace:
         if step.provisional and ours.maker.gate not in {one.gate for one in writers}:
             continue
         if not writers or writers[0].gate == ours.maker.gate:
-            counts, own = _find_newest(ours, checks), _find_latest(ours.maker, checks)
-            known = parse_comment_id(own) if own else None
-            return CheckPlace(name, known, newer_result=_build_newer_result(counts) if counts else None)
+            own = _find_latest(ours.maker, checks)
+            newer = _build_newer_result(_find_newest(ours, checks))
+            return CheckPlace(name, own[0].comment_id if own else None, newer_result=newer)
     return CheckPlace() if step.provisional else CheckPlace(step.check_names[-1])
 
 
-def _find_newest(ours: Publication, checks: Iterable[CheckRun]) -> CheckRun | None:
-    """Find the check run of the newest result that takes precedence over this one; cancelled ones do not count."""
-    counting = [
-        (theirs.order, one)
-        for one in checks
-        if (theirs := parse_publication(one))
-        and is_superseding(theirs, ours, ours.sha)
-        and one.conclusion != CheckConclusion.CANCELLED
-    ]
-    return max(counting, key=lambda pair: pair[0])[1] if counting else None
+def _find_newest(ours: Publication, checks: Iterable[CheckRun]) -> tuple[Publication, CheckRun] | None:
+    """Find the newest result that takes precedence over this one, with its check run."""
+    return next((one for one in _list_results(checks) if is_superseding(one[0], ours, ours.sha)), None)
 
 
-def _find_latest(ours: ResultProducer, checks: Iterable[CheckRun]) -> CheckRun | None:
-    """Find the check run of the newest result of this gate; cancelled ones do not count."""
-    own = [
-        (found.order, one)
-        for one in checks
-        if (found := parse_publication(one))
-        and found.maker.gate == ours.gate
-        and one.conclusion != CheckConclusion.CANCELLED
-    ]
-    return max(own, key=lambda pair: pair[0])[1] if own else None
+def _find_latest(ours: ResultProducer, checks: Iterable[CheckRun]) -> tuple[Publication, CheckRun] | None:
+    """Find the newest result of this gate, with its check run."""
+    return next((one for one in _list_results(checks) if one[0].maker.gate == ours.gate), None)
 
 
-def _build_newer_result(counts: CheckRun) -> NewerResult:
-    theirs = parse_publication(counts)
-    assert theirs is not None  # it counts
-    return NewerResult(theirs.order[0], counts.conclusion == CheckConclusion.SUCCESS)
+def _list_results(checks: Iterable[CheckRun]) -> list[tuple[Publication, CheckRun]]:
+    """List the results that check runs of Eval Gate show, the newest first; cancelled ones do not count."""
+    counting = (one for one in checks if one.conclusion != CheckConclusion.CANCELLED)
+    found = [(shown, one) for one in counting if (shown := parse_publication(one))]
+    return sorted(found, key=lambda pair: pair[0].order, reverse=True)
 
 
-def _is_of_another_leg(ours: Publication, check: CheckRun) -> bool:
-    theirs = parse_publication(check)
-    return theirs is not None and classify_publisher(ours.maker, theirs.maker) is Publisher.ANOTHER_LEG
+def _build_newer_result(found: tuple[Publication, CheckRun] | None) -> NewerResult | None:
+    return NewerResult(found[0].order[0], found[1].conclusion == CheckConclusion.SUCCESS) if found else None
 
 
 def _format_signature(ours: Publication, comment_id: int | None) -> str:
@@ -300,22 +278,14 @@ def _format_signature(ours: Publication, comment_id: int | None) -> str:
 
 
 def parse_publication(check: CheckRun) -> Publication | None:
-    """Parse the result that a check run of Eval Gate shows.
-
-    Returns None for any other check run of that name.
-    """
+    """Parse the result that a check run of Eval Gate shows. Returns None for any other check run of that name."""
     match = _EXTERNAL_ID.fullmatch(check.external_id or "")
     if match is None:
         return None
-    gate, run_id, attempt, leg, judged, judged_attempt, _ = match.groups()
+    gate, run_id, attempt, leg, judged, judged_attempt, comment = match.groups()
     maker = ResultProducer(gate=gate, run_id=int(run_id), attempt=int(attempt), leg=leg)
-    return Publication(maker, check.head_sha, (int(judged), int(judged_attempt)) if judged else None)
-
-
-def parse_comment_id(check: CheckRun) -> int | None:
-    """Parse the id of the comment that shows the result of a check run of Eval Gate."""
-    match = _EXTERNAL_ID.fullmatch(check.external_id or "")
-    return int(match[7]) if match and match[7] else None
+    source = (int(judged), int(judged_attempt)) if judged else None
+    return Publication(maker, check.head_sha, source, int(comment) if comment else None)
 
 
 def write_annotations(commands: WorkflowCommands, remarks: CaseAnnotations) -> None:

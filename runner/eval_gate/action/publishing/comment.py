@@ -28,7 +28,7 @@ from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.detail_levels import DETAIL_LEVELS
 from eval_gate.reports.links import compute_case_digest
-from eval_gate.reports.markdown import render_comment
+from eval_gate.reports.markdown import render_comment, render_problem
 from eval_gate.reports.run_statistics import select_counted_changes
 from eval_gate.reports.view.report_view import build_view
 from eval_gate.struct import FrozenStruct, replace
@@ -58,13 +58,20 @@ def draft_comment(result: RunResult) -> CommentDraft:
     def render(context: ReportContext, start: int) -> str:
         return render_comment(build_view(result, context), start=start)
 
-    noteworthy = outcome is not Outcome.PASSED or _has_changed(result)
-    return CommentDraft(
-        outcome,
-        noteworthy,
-        render,
-        _digest_regressions(result) if outcome is not Outcome.INCONCLUSIVE else None,
-    )
+    digests = None
+    if result.comparison is not None and outcome is not Outcome.INCONCLUSIVE:
+        counted = select_counted_changes(result, CaseClass.REGRESSION)
+        digests = frozenset(compute_case_digest(one.key) for one in counted)
+    return CommentDraft(outcome, outcome is not Outcome.PASSED or _has_changed(result), render, digests)
+
+
+def draft_problem(error: GateError, heading: str) -> CommentDraft:
+    """Build the comment draft for an error that takes the place of a result."""
+
+    def render(context: ReportContext, _start: int) -> str:
+        return render_problem(error, context, heading, as_comment=True)
+
+    return CommentDraft(Outcome.INCONCLUSIVE, noteworthy=True, render=render)
 
 
 class WrittenComment(FrozenStruct):
@@ -76,13 +83,6 @@ class WrittenComment(FrozenStruct):
 
 def _get_marker(step: Step) -> str:
     return format_marker(step.publication.maker.gate)
-
-
-def _digest_regressions(result: RunResult) -> frozenset[str] | None:
-    """Return the digests of the regressions that are not waived, or None without a comparison."""
-    if result.comparison is None:
-        return None
-    return frozenset(compute_case_digest(one.key) for one in select_counted_changes(result, CaseClass.REGRESSION))
 
 
 def find_comment_place(
@@ -108,8 +108,7 @@ def find_comment_place(
         return None
     head = step.plan.head_sha
     if thread.head_sha != head:
-        moved = f"the pull request is now at {thread.head_sha[:7]}, but this result is for {head[:7]}"
-        log.record(f"no comment: {moved}")
+        log.record(f"no comment: the pull request is now at {thread.head_sha[:7]}, but this result is for {head[:7]}")
         return None
     if draft.outcome is not Outcome.INCONCLUSIVE:
         _refuse_old_base(step, thread)
@@ -134,8 +133,12 @@ def write_comment_in(
         log.record_loss("No comment", error)
         return None
     log.record(f"comment {'updated' if thread.sticky else 'written'} on #{number}")
-    if draft.outcome is not Outcome.PASSED:
-        _unhide_comment(step, number, thread.sticky, log)
+    if draft.outcome is not Outcome.PASSED and thread.sticky is not None and thread.sticky.is_hidden:
+        try:
+            show_comment(step.client, number, thread.sticky)
+            log.record("the comment was hidden, and is shown again")
+        except GitHubError as error:
+            log.record_loss("The comment stays hidden", error)
     return written
 
 
@@ -153,17 +156,6 @@ def _render_and_write(
             log.record(f"the comment was too long for GitHub ({len(body):,} characters): trying a shorter one")
             last = error
     raise last
-
-
-def _unhide_comment(step: Step, number: int, comment: StickyComment | None, log: StepLog) -> None:
-    """Have a comment that does not pass shown, where somebody has hidden an earlier result."""
-    if comment is None or not comment.is_hidden:
-        return
-    try:
-        show_comment(step.client, number, comment)
-        log.record("the comment was hidden, and is shown again")
-    except GitHubError as error:
-        log.record_loss("The comment stays hidden", error)
 
 
 def add_previous_regressions(context: ReportContext, previous: PreviousResult | None) -> ReportContext:
@@ -240,22 +232,37 @@ def _has_changed(result: RunResult) -> bool:
 
 
 def keep_one_comment(
-    step: Step, written: WrittenComment, known: int | None, superseded: CommentDraft | None, context: ReportContext
+    step: Step,
+    written: WrittenComment,
+    comment_id: int | None,
+    superseded: CommentDraft | None,
+    context: ReportContext,
+    log: StepLog,
 ) -> StickyComment:
     """Leave one comment of this gate, whatever others write at the same time: the known one, else the oldest.
 
     GitHub has no lock: who has written looks again. Of a comment it is known who wrote it last only by its time.
-    `superseded` is what to say where a newer result counts by now. Raises GitHubError.
+    `superseded` is what to say where a newer result counts by now. GitHub failures are logged, not raised.
     """
+    try:
+        return _remove_others(step, written, comment_id, superseded.render(context, 0) if superseded else None)
+    except GitHubError as error:
+        log.record_loss("A comment of another run may remain", error)
+        return written.comment
+
+
+def _remove_others(
+    step: Step, written: WrittenComment, comment_id: int | None, superseded: str | None
+) -> StickyComment:
     client, number, ours = step.client, step.plan.pull_number, written.comment
     assert number is not None  # there is a comment
-    there = read_thread(client, number, _get_marker(step), known).own_comments
-    kept = min(there, key=lambda one: (one.id != known, one.id), default=ours)
+    there = read_thread(client, number, _get_marker(step), comment_id).own_comments
+    kept = min(there, key=lambda one: (one.id != comment_id, one.id), default=ours)
     if superseded is not None:
         if kept.id != ours.id:
             delete_comment(client, number, ours)
         elif kept.updated_at == ours.updated_at:  # nobody has written over it
-            write_comment(client, number, _get_marker(step), superseded.render(context, 0), kept)
+            write_comment(client, number, _get_marker(step), superseded, kept)
         return kept
     if kept.id != ours.id:
         write_comment(client, number, _get_marker(step), written.body, kept)

@@ -47,15 +47,6 @@ class DriftReport(FrozenStruct):
     issue_url: str = ""
 
 
-class _IssueText(FrozenStruct):
-    """Title and text of the issue."""
-
-    title: str
-    body: str
-    closing_comment: str
-    """The comment with which it is closed."""
-
-
 def compute_branch_drift(step: Step, record: Path, pass_score: float) -> BranchDrift | None:
     """Compute how the branch degraded over its runs, from the history stored next to the run result.
 
@@ -89,38 +80,37 @@ def _publish_issue(step: Step, found: BranchDrift, branch: str, context: ReportC
     if has_newer_run(client, step.environment.workflow_path, branch, step.environment.run_id):
         log.record("the drift issue is left to a newer run")
         return there.url if there and there.is_open else None
-    text = _IssueText(
-        format_issue_title(branch, step.name),
-        render_issue(drift, branch, context),
-        render_recovery_comment(drift, branch, context),
-    )
     if there is not None and there.is_open:
-        return _update_open_issue(step, found, text, there, log)
+        return _update_open_issue(step, found, context, there, log)
     if not drift.has_degraded:
         return None
     # whoever closed the issue has accepted what had degraded then
     if there is not None and there.closed_at and _list_names(drift) <= found.list_names_at(there.closed_at):
         log.record(f"no issue: #{there.number} is about the same, and was closed by hand")
         return None
-    made = open_issue(client, key, text.title, text.body, there)
+    title, body = format_issue_title(branch, step.name), render_issue(drift, branch, context)
+    made = open_issue(client, key, title, body, there)
     log.record(f"opened issue #{made.number}")
     return made.url
 
 
-def _update_open_issue(step: Step, found: BranchDrift, text: _IssueText, issue: Issue, log: StepLog) -> str | None:
+def _update_open_issue(
+    step: Step, found: BranchDrift, context: ReportContext, issue: Issue, log: StepLog
+) -> str | None:
     """Update the open issue, and close it where it is over; its address where it stays open."""
     drift, branch, key = found.drift, step.plan.baseline.branch, step.publication.maker.gate
     # without the runs before it, what the issue is about cannot be seen, so neither that it is over
     is_lost = not drift.can_detect or not found.list_names_at(issue.created_at)
-    body = f"{render_lost_notice(branch)}\n\n{text.body}" if is_lost and not drift.has_degraded else text.body
-    update_issue(step.client, key, text.title, body, issue)
+    body = render_issue(drift, branch, context)
+    body = f"{render_lost_notice(branch)}\n\n{body}" if is_lost and not drift.has_degraded else body
+    update_issue(step.client, key, format_issue_title(branch, step.name), body, issue)
     if drift.has_degraded:
         log.record(f"updated issue #{issue.number}")
         return issue.url
     if is_lost:
         log.record(f"issue #{issue.number} stays open: the history no longer has the runs before it")
         return issue.url
-    close_issue(step.client, text.closing_comment, issue)
+    close_issue(step.client, render_recovery_comment(drift, branch, context), issue)
     log.record(f"closed issue #{issue.number}: {branch} has recovered")
     return None
 

@@ -55,10 +55,7 @@ class ResultUpload:
         self._stored = log.start_work(lambda own: self._store_result(step, record, own), "storing the result")
 
     def get_name(self) -> str | None:
-        """Wait for the artifact's name, without replaying the log of the upload.
-
-        Returns None if no artifact is stored. Other background work uses this method.
-        """
+        """Wait in other background work for the artifact's name, without its log; None if no artifact is stored."""
         return self._name.result()
 
     def peek_artifact(self) -> StoredArtifact | None:
@@ -87,7 +84,7 @@ def store_result(
 
     `named` is told what it will be called, as soon as that is certain.
 
-    Raises TakenError where another leg of this run has stored its result under this name, and nothing else.
+    Raises NameTakenError where another leg of this run has stored its result under this name, and nothing else.
     """
     if not step.settings.upload or not step.plan.can_store:
         return None
@@ -160,10 +157,7 @@ def _iter_files(record: Path) -> Iterator[tuple[Path, str]]:
 
 
 def format_page_name(artifact_name: str) -> str:
-    """Format the artifact name of the report page from the name of the result artifact.
-
-    The separator is not a dot: a relay treats `<name>.…` as the result of another gate.
-    """
+    """Format the page's artifact name, without a dot behind the result's: relays take `<name>.…` for another gate's."""
     return f"{artifact_name}-report.html"
 
 

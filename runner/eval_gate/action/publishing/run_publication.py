@@ -28,10 +28,10 @@ from eval_gate.action.publishing.check_run import (
 )
 from eval_gate.action.publishing.comment import (
     CommentDraft,
-    WrittenComment,
     add_previous_regressions,
     build_check_state,
     draft_comment,
+    draft_problem,
     find_comment_place,
     keep_one_comment,
     write_comment_in,
@@ -43,8 +43,6 @@ from eval_gate.action.step_log import StepLog
 from eval_gate.errors import ExitCode
 from eval_gate.gate.pass_score import apply_recorded_pass_score
 from eval_gate.github.check_runs import CheckConclusion
-from eval_gate.github.comments import StickyComment
-from eval_gate.github.failure import GitHubError
 from eval_gate.github.runner_files import append_summary, write_outputs
 from eval_gate.github.workflow_commands import WorkflowCommands
 from eval_gate.github.workflow_environment import WorkflowEnvironment
@@ -109,7 +107,7 @@ def publish_run(step: Step, finished: FinishedRun, context: ReportContext, log: 
     """Artifacts, then comment and check run or annotations, then the summary: each can name those before it.
 
     How the step ends: by the verdict, and never by a pass where a newer result of this commit counts and does not pass.
-    Raises TakenError where another leg of this run has published under the same name; there is a summary all the same.
+    Raises NameTakenError where another leg of this run has published under this name; there is a summary all the same.
     Raises GateError `base-branch-changed` where the verdict is about another branch than the pull request goes into by
     now.
     """
@@ -240,10 +238,7 @@ def _build_run_outputs(finished: FinishedRun) -> dict[str, str]:
 
 
 def write_job_summary(environment: WorkflowEnvironment, text: str, commands: WorkflowCommands) -> None:
-    """Append to the job summary, if the environment has one.
-
-    A summary that is too long or cannot be written causes a warning.
-    """
+    """Append to the job summary, if there is one. A summary that is too long or cannot be written causes a warning."""
     if environment.summary_file is None:
         return
     try:
@@ -258,10 +253,7 @@ def write_job_summary(environment: WorkflowEnvironment, text: str, commands: Wor
 def write_step_outputs(
     environment: WorkflowEnvironment, outputs: Mapping[str, str], commands: WorkflowCommands
 ) -> None:
-    """Write the step's outputs, if the environment has a file for them.
-
-    A file that cannot be written causes a warning.
-    """
+    """Write the step's outputs, if there is a file for them. A file that cannot be written causes a warning."""
     if environment.output_file is None:
         return
     try:
@@ -271,10 +263,7 @@ def write_step_outputs(
 
 
 def build_outputs(result: RunResult | None, outcome: Outcome, exit_code: ExitCode) -> dict[str, str]:
-    """Build the step outputs that come from the run as the gate counts it.
-
-    Numbers are text, and unknown values are empty.
-    """
+    """Build the step outputs from the run as the gate counts it. Numbers are text, and unknown values are empty."""
     outputs = dict.fromkeys((one.name for one in OUTPUTS), "")
     outputs |= {"verdict": outcome.value, "exit-code": str(int(exit_code))}
     if result is None:
@@ -351,7 +340,9 @@ def publish_comment_and_check(
         written = write_comment_in(thread, step, draft, told, log)
         if written is not None:
             newer = find_newer_result(step, place, log)
-            kept = _settle_comment(step, written, known, _draft_superseded(newer, draft), context, log)
+            error = newer.build_error(passed=draft.outcome is Outcome.PASSED) if newer else None
+            superseded = draft_problem(error, INCONCLUSIVE_HEADING) if error else None
+            kept = keep_one_comment(step, written, known, superseded, context, log)
             url = kept.url or None
             if check.check is not None and newer is None and kept.id != there:
                 remember_comment(step, check.check, kept.id, log)
@@ -360,31 +351,3 @@ def publish_comment_and_check(
     if newer is not None:
         log.record_superseded(newer.explanation)
     return PublishedLinks(url, check.url, newer)
-
-
-def _settle_comment(
-    step: Step,
-    written: WrittenComment,
-    known: int | None,
-    superseded: CommentDraft | None,
-    context: ReportContext,
-    log: StepLog,
-) -> StickyComment:
-    """Leave one comment, or say what cannot be done about it."""
-    try:
-        return keep_one_comment(step, written, known, superseded, context)
-    except GitHubError as error:
-        log.record_loss("A comment of another run may remain", error)
-        return written.comment
-
-
-def _draft_superseded(newer: NewerResult | None, draft: CommentDraft) -> CommentDraft | None:
-    """Draft what replaces a comment that a newer result has overtaken; None without one."""
-    if newer is None:
-        return None
-    error = newer.build_error(passed=draft.outcome is Outcome.PASSED)
-
-    def render(context: ReportContext, _start: int) -> str:
-        return render_problem(error, context, INCONCLUSIVE_HEADING, as_comment=True)
-
-    return CommentDraft(Outcome.INCONCLUSIVE, noteworthy=True, render=render)

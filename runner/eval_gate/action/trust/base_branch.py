@@ -82,10 +82,7 @@ def load_base_config(step: Step, variables: Mapping[str, str], branch: str) -> t
 
 
 def resolve_repository_path(step: Step, name: str) -> str:
-    """Resolve a file of the workspace to its path in its repository.
-
-    A checkout can lie in a subfolder (`path:` of `actions/checkout`).
-    """
+    """Resolve a file to its path in its repository: checkouts can lie in a subfolder (`path:` of actions/checkout)."""
     root = Path(os.path.realpath(step.environment.workspace))
     checkout = find_checkout(root, name)
     place = Path(os.path.normpath(root / name))

@@ -47,10 +47,7 @@ class EvaluatedCheckout(FrozenStruct):
     """None where it cannot be told, as in a workspace without any `.git`."""
 
     def locate_error(self, error: GateError) -> GateError:
-        """Add the location of the checkout and a remedy to an error about the wrong commit.
-
-        Other errors, and those of a checkout in the workspace root, are returned unchanged.
-        """
+        """Add the checkout's place and a remedy to an error about the wrong commit, unless it is the workspace root."""
         if error.code != "checkout-mismatch" or not self.folder:
             return error
         hint = (

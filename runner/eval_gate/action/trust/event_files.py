@@ -47,10 +47,7 @@ class FileProof(StrEnum):
 
 
 def choose_proof(event: str) -> FileProof:
-    """Choose the proof that files need at this event.
-
-    An unknown event needs the strongest proof, because anybody might cause it.
-    """
+    """Choose the proof that files need at this event; the strongest for an unknown one, which anybody might cause."""
     if event in OWN_CODE_EVENTS:
         return FileProof.NONE
     return FileProof.NO_DOUBT if event in _DELIBERATE_EVENTS else FileProof.CONTENT

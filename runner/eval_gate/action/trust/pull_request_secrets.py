@@ -64,10 +64,7 @@ def build_secret_policy(
 
 
 class BaseBranchTargets:
-    """Targets as the base branch (or a commit) describes them, read from GitHub on demand.
-
-    The base branch is the trusted one (`find_trusted_branch`).
-    """
+    """Targets as the trusted base branch (`find_trusted_branch`), or a commit, describes them, read on demand."""
 
     def __init__(self, step: Step, variables: Mapping[str, str], log: StepLog, commit: str | None = None) -> None:
         self._step = step
@@ -85,10 +82,7 @@ class BaseBranchTargets:
             self._log.commands.write_warning(warning)
 
     def __call__(self, secret_request: SecretRequest) -> None:
-        """Allow the secrets of a target that the base branch describes with the same access.
-
-        Raises GateError if the base branch does not describe it so, or cannot be read.
-        """
+        """Allow the secrets of a target that the base branch describes with the same access; else raise GateError."""
         names = " and ".join(secret_request.variables)
         if any(has_same_access(secret_request.entry.open(), entry) for entry in self.get_entries(secret_request.file)):
             self._log.record(

@@ -59,10 +59,7 @@ def choose_base_agent(step: Step, config: RunConfig, variables: Mapping[str, str
 
 
 def drop_untrusted_base_agent(run: RunResult, choice: BaseAgentChoice) -> RunResult:
-    """Return a stored run result without base agent results of an agent that this step does not name.
-
-    A warning in the result says that they do not count.
-    """
+    """Drop the results of a base agent that this step does not name, with a warning in the run result."""
     if run.base_agent is None:
         return run
     by_name = choice.target is not None and run.base_agent.target.name == choice.target

@@ -32,10 +32,7 @@ from eval_gate.text.escape import format_count
 
 
 def load_file_waivers(step: Step, config: RunConfig, log: StepLog) -> KnownWaivers:
-    """Load the waivers of the file that count for this step.
-
-    Raises GateError if the file in the workspace is invalid.
-    """
+    """Load the waivers of the file that count. Raises GateError if the file in the workspace is invalid."""
     plan, path, today = step.plan, config.policy.waivers or DEFAULT_PATH, datetime.now(UTC).date()
     known = KnownWaivers(today, trusted=False)
     if plan.mode is not StepMode.RELAY:
@@ -60,10 +57,7 @@ def load_file_waivers(step: Step, config: RunConfig, log: StepLog) -> KnownWaive
 
 
 def add_comment_waivers(step: Step, waivers: KnownWaivers, log: StepLog) -> KnownWaivers:
-    """Return the waivers together with those from comments of the pull request.
-
-    If GitHub does not answer, comments waive nothing.
-    """
+    """Return the waivers with those from comments of the pull request; none of these if GitHub does not answer."""
     plan = step.plan
     if plan.pull_number is None:
         return waivers
@@ -96,10 +90,7 @@ def mark_new_waivers(client: GitHubClient, own: KnownWaivers, path: str, branch:
 
 
 def read_base_waivers(client: GitHubClient, path: str, branch: str, today: date) -> KnownWaivers:
-    """Read the waivers of the file at `path` on `branch`, for a step without the pull request's files.
-
-    If the file is unavailable or invalid, nothing in it counts, and a sentence says so.
-    """
+    """Read the waivers of `path` on `branch` alone; a file that is unavailable or invalid gives a sentence instead."""
     try:
         data = fetch_file(client, path, branch)
         waivers = parse_waivers(data or b"", today, shown_as=path)

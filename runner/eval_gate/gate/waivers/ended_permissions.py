@@ -17,19 +17,20 @@ from eval_gate.results.permitted_regressions import is_permission_ended
 from eval_gate.results.result_names import LATEST
 from eval_gate.struct import replace
 
-_MAY_COUNT: Final = frozenset({CaseClass.STILL_FAILING, CaseClass.INCOMPARABLE})
+_MAY_COUNT: Final = frozenset({CaseClass.STILL_FAILING, CaseClass.STILL_ERRORED, CaseClass.INCOMPARABLE})
 
 
 def count_ended_permissions(
     comparison: Comparison,
     permitted: Sequence[PermittedRegression],
     run: RunResult,
-    waived: Container[CaseKey],
+    lasting: Container[CaseKey],
     earlier: Mapping[CaseKey, CaseKey],
 ) -> Comparison:
     """Mark the cases that fail as the branch was permitted to let them, and make those that count regressions.
 
-    `permitted` has the keys of the baseline, and `earlier` these keys of cases that have another one now.
+    `permitted` has the keys of the baseline, and `earlier` these keys of cases that have another one now. `lasting` are
+    the cases that a waiver still names.
     """
     known = {one.key: one for one in permitted}
     if not known:
@@ -39,7 +40,7 @@ def count_ended_permissions(
 
     def count(change: CaseChange) -> CaseChange:
         one = known.get(earlier.get(change.key, change.key))
-        if one is None or change.key in waived or change.key not in failing or change.change not in _MAY_COUNT:
+        if one is None or change.key in lasting or change.key not in failing or change.change not in _MAY_COUNT:
             return change
         one = replace(one, taken_back=not is_permission_ended(one, run))
         if is_branch or one.taken_back:

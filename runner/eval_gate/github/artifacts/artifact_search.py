@@ -168,18 +168,14 @@ def list_usable(search: BaselineSearch, lists: PendingLists) -> list[Artifact]:
 def iter_candidates(
     client: GitHubClient, search: BaselineSearch, trail: SearchTrail, lists: PendingLists
 ) -> Iterator[Artifact]:
-    """Artifacts that may be trusted as far as the list tells, nearest to `wanted.near` first.
+    """Yield what the list does not rule out: the commit's own, those before it, nearest first, the rest, newest first.
 
-    The commit's own, then those of the commits before it, nearest first, then the rest, newest first. Where others
-    fill a list by name, the commit's own runs are asked too, and then the newest runs of the branch.
+    Where others fill a list by name, the commit's own runs are asked too, and then the newest runs of the branch.
     """
-    listed, is_full = [], False
-    for coming in lists:
-        found = coming.result()
-        is_full = is_full or len(found) == MAX_LISTED_ARTIFACTS
-        listed += found
-    usable = [one for one in sorted(listed, key=_get_creation_time, reverse=True) if _is_usable(one, search, trail)]
-    if not is_full:
+    found = [coming.result() for coming in lists]
+    listed = sorted((one for named in found for one in named), key=_get_creation_time, reverse=True)
+    usable = [one for one in listed if _is_usable(one, search, trail)]
+    if all(len(named) < MAX_LISTED_ARTIFACTS for named in found):
         yield from _iter_nearest(client, usable, search)
         return
     trail.has_searched_runs = True
@@ -194,10 +190,7 @@ def iter_candidates(
 
 
 def iter_newest_run_artifacts(client: GitHubClient, search: BaselineSearch, trail: SearchTrail) -> Iterator[Artifact]:
-    """Yield candidate artifacts from the newest runs of the wanted workflows on the branch.
-
-    This search is for a listing by name that other artifacts crowd.
-    """
+    """Yield candidates from the newest runs of the wanted workflows on the branch: others crowd the list by name."""
     trail.has_searched_runs = True
     runs = _BaselineRuns(client, search, trail)
     if search.exact_commit_branch:
@@ -233,19 +226,16 @@ class _BaselineRuns:
     def iter_commit_runs(self, sha: str) -> Iterator[WorkflowRun]:
         """Those of one commit, newest first."""
         for branch in sorted(self._wanted.branches):
-            query = {"head_sha": sha, "branch": branch, "exclude_pull_requests": "true"}
-            yield from self._iter_trusted(self._iter_workflow_runs("", query))
+            yield from self._iter_trusted(self._iter_workflow_runs("", branch, head_sha=sha))
 
     def iter_newest_runs(self) -> Iterator[WorkflowRun]:
         """Yield the trusted ones among the newest hundred runs of the branch, of whatever workflow."""
-        query = {"branch": self._wanted.branch, "exclude_pull_requests": "true"}
-        yield from self._iter_trusted(islice(self._iter_workflow_runs("", query), PER_PAGE))
+        yield from self._iter_trusted(islice(self._iter_workflow_runs("", self._wanted.branch), PER_PAGE))
 
     def iter_branch_runs(self) -> Iterator[WorkflowRun]:
         """Yield the newest trusted runs of the branch, newest first."""
-        query = {"branch": self._wanted.branch, "exclude_pull_requests": "true"}
         for workflow in self._wanted.workflows or ("",):
-            runs = list(islice(self._iter_workflow_runs(workflow, query), MAX_RUNS_LISTED))
+            runs = list(islice(self._iter_workflow_runs(workflow, self._wanted.branch), MAX_RUNS_LISTED))
             self._trail.has_more = self._trail.has_more or len(runs) == MAX_RUNS_LISTED
             yield from self._iter_trusted(runs)
 
@@ -267,8 +257,9 @@ class _BaselineRuns:
             run for run in runs if not find_distrust_reason(run, self._wanted) and run.id != self._wanted.own_run_id
         )
 
-    def _iter_workflow_runs(self, workflow: str, query: dict[str, str]) -> Iterator[WorkflowRun]:
-        """Yield the runs of one workflow, or of all workflows if `workflow` is empty."""
+    def _iter_workflow_runs(self, workflow: str, branch: str, **further: str) -> Iterator[WorkflowRun]:
+        """Yield the runs of one workflow on the branch, or of all workflows if `workflow` is empty."""
+        query = {**further, "branch": branch, "exclude_pull_requests": "true"}
         below = f"/workflows/{quote(PurePosixPath(workflow).name)}" if workflow else ""
         doing = f"listing the runs of {workflow or self._wanted.branch}"[:120]
         path = f"/actions{below}/runs"

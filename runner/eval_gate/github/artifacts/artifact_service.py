@@ -198,10 +198,7 @@ def _parse_json(response: httpx.Response) -> JsonValue:
 
 
 def parse_backend_ids(token: Secret[str]) -> tuple[str, str]:
-    """Parse the run and job ids from the token's scope `Actions.Results:<run>:<job>`.
-
-    The token is only read: GitHub verifies it. Raises GitHubError if it has another form.
-    """
+    """Parse run and job from the token's scope `Actions.Results:<run>:<job>`. Raises GitHubError for another form."""
     try:
         payload = token.open().split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

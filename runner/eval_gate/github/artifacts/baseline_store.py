@@ -42,7 +42,7 @@ from eval_gate.github.commits import (
     iter_commits,
 )
 from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
-from eval_gate.model.comparison import Outcome, ReasonCode, UnscoredRun
+from eval_gate.model.comparison import ReasonCode, UnscoredRun
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.archive import extract_top_entry, find_entry_in_same_folder
 from eval_gate.results.baseline import Baseline, NoBaseline, build_unmeasured, describe_branch_rerun, is_measured
@@ -126,10 +126,6 @@ class _UsableRun(NamedTuple):
     """Why there is no ledger, where it cannot be read."""
 
 
-def _do_not_wait() -> None:
-    """Return at once, so that a fetched baseline is read as soon as it arrives."""
-
-
 @contextmanager
 def open_result_archive(client: GitHubClient, artifact: Artifact, temporary: Path | None) -> Iterator[Path]:
     """Download the archive of a run result, and delete it afterwards.
@@ -154,7 +150,7 @@ class ArtifactStore:
         *,
         temporary: Path | None = None,
         companion: CompanionFile | None = None,
-        due: Callable[[], object] = _do_not_wait,
+        due: Callable[[], object] = lambda: None,
     ) -> None:
         """`due` is waited for before a fetched archive is read: a large one takes the processor for seconds."""
         self._due = due
@@ -187,10 +183,7 @@ class ArtifactStore:
         """The evaluated commit has a result that did not pass: what it was compared with was there."""
 
     def find_nearest(self, now: datetime) -> FoundBaseline | NoBaseline:
-        """Find the nearest trusted and complete run, or the reason why none qualifies.
-
-        Raises UnknownBaseError, and GitHubError.
-        """
+        """Find the nearest trusted and complete run, or why there is none. Raises UnknownBaseError and GitHubError."""
         trail, lists = SearchTrail(), start_listing(self._client, self._wanted)
         line = self._get_branch_commits(self._wanted.branch)
         self._tip = lambda: line.tip
@@ -218,16 +211,10 @@ class ArtifactStore:
             reason += f" for commit {(wanted.near_commit or 'unknown')[:7]}, the base of {wanted.exact_commit_branch}"
         seen = f"; {trail}" if trail.rejection_reasons else ""
         # what passed in the base is known to nobody: it was run, or is what everything is held against
-        unknown = (
-            self._is_hidden_by_outage
-            or self._unread
-            or trail.has_more
-            or self._has_later_results
-            or self._only_red
-            or self._only_parts
-        )
+        unknown = self._is_hidden_by_outage or self._unread or trail.has_more or self._has_later_results
+        unknown = unknown or self._only_red or self._only_parts or self._may_be_the_branch_s
         # one that has expired may have passed
-        unknown = unknown or self._may_be_the_branch_s or trail.has_expired or wanted.exact_commit_branch is not None
+        unknown = unknown or trail.has_expired or wanted.exact_commit_branch is not None
         hint = self._describe_remedy(trail)
         return NoBaseline(
             ReasonCode.BASELINE_ARTIFACT_NOT_FOUND,
@@ -275,10 +262,7 @@ class ArtifactStore:
                 yield artifact, run
 
     def iter_base_commits(self, limit: int) -> Iterator[str]:
-        """Yield the base, once `find_nearest` has found it, and its first parents: at most `limit` commits.
-
-        Raises GitHubError.
-        """
+        """Yield the base, once `find_nearest` has found it, and first parents, at most `limit`. Raises GitHubError."""
         if near := self._wanted.near_commit:
             listed = islice(iter_commits(self._client, near), FIRST_LISTED_COMMITS)
             yield from islice(iter_first_parents(near, {one.sha: one.first_parent for one in listed}), limit)
@@ -327,10 +311,10 @@ class ArtifactStore:
         if trail.has_expired:
             return describe_branch_rerun(self._wanted.branch)
         if any(run.event in OTHER_EVENTS for _, run in self._elsewhere):
-            by_itself = f"run the workflow on pushes to {self._wanted.branch}, or by schedule"
+            own = f"run the workflow on pushes to {self._wanted.branch}, or by schedule"
         else:
-            by_itself = f"the next run on {self._wanted.branch} stores one"
-        return by_itself
+            own = f"the next run on {self._wanted.branch} stores one"
+        return own
 
     def _can_refresh(self, trail: SearchTrail) -> bool:
         """Whether the next run of the branch makes a baseline, and nothing else has to change for it."""
@@ -402,11 +386,9 @@ class ArtifactStore:
                 ledger = joined
         except GitHubError as error:  # less of the past says less, and nothing wrong
             self.notes.append(f"the histories of runs parallel to the baseline could not be read: {error}")
-        return (
-            found_baseline
-            if ledger is own
-            else replace(found_baseline, baseline=replace(found_baseline.baseline, history=ledger))
-        )
+        if ledger is own:
+            return found_baseline
+        return replace(found_baseline, baseline=replace(found_baseline.baseline, history=ledger))
 
     def _iter_unknown_artifacts(
         self, history: History, found_baseline: FoundBaseline, listed: list[Artifact], trail: SearchTrail
@@ -472,12 +454,10 @@ class ArtifactStore:
                 usable = self._load_usable_run(artifact, run, trail)
                 if usable is not None:
                     return self._build_found_baseline(artifact, run, usable, now, "", behind)
-        why = str(trail) or (
-            "the artifact no longer exists" if run.is_from_own_repository else "the run is from a fork"
-        )
+        gone = "the artifact no longer exists" if run.is_from_own_repository else "the run is from a fork"
         raise GateError(
             "baseline-not-found",
-            f"run {run_id} has no usable artifact {self._wanted.name}: {why}",
+            f"run {run_id} has no usable artifact {self._wanted.name}: {str(trail) or gone}",
             "name another run, or use baseline: auto",
         )
 
@@ -497,26 +477,22 @@ class ArtifactStore:
                     result = read_archived_run(archive, shown, compared=False)
                     refused = self._find_objection(result, run) or self._check_measured(result, run)
                 if not refused:
-                    if self._beside is not None:
-                        self._put = extract_top_entry(
-                            archive, self._beside.name, self._beside.target_path, self._beside.max_bytes
-                        )
+                    if (beside := self._beside) is not None:
+                        self._put = extract_top_entry(archive, beside.name, beside.target_path, beside.max_bytes)
                     ledger = _read_history(archive, f"the history of {_format_source(artifact, run)}", result)
                     self._usable[artifact.id] = _UsableRun(result, *ledger)
         except BadArchiveError as error:
             self._unread, refused = True, f"not usable ({error})"
         except GateError as error:
-            self._unread, refused = (
-                True,
-                "written by a newer version" if error.code == "unsupported-run-result-version" else "corrupt",
-            )
+            is_newer = error.code == "unsupported-run-result-version"
+            self._unread, refused = True, "written by a newer version" if is_newer else "corrupt"
         except GitHubError as error:
             if error.kind not in {FailureKind.GONE, FailureKind.NOT_FOUND}:
                 raise
             # it may be the nearest: no older one, nor none at all, stands for it
-            detail = f"GitHub lists it as not expired, but {error.detail}"
+            said = f"GitHub lists it as not expired, but {error.detail}"
             remedy = "run the job again, or the workflow on the branch"
-            raise GitHubError(error.kind, error.doing, detail, remedy=remedy) from error
+            raise GitHubError(error.kind, error.doing, said, remedy=remedy) from error
         if refused:
             trail.reject_artifact(artifact, refused)
         return self._usable.get(artifact.id)
@@ -534,7 +510,7 @@ class ArtifactStore:
         if not covers or result.shard != self._wanted.shard:
             self._only_parts = True
             return "of another part of the cases" if covers else "of some cases only"
-        if run.head_sha == self._wanted.evaluated_commit and not _has_passed(result):
+        if run.head_sha == self._wanted.evaluated_commit and not result.has_passed:
             # what this commit broke is not broken before it, however often it is run
             self._only_red = True
             return "of this commit, where the gate did not pass"
@@ -558,10 +534,11 @@ class ArtifactStore:
     ) -> FoundBaseline:
         # what the artifact says of its commit is a claim; GitHub knows
         git = GitFacts(sha=run.head_sha, ref=f"refs/heads/{self._wanted.branch}", repository=run.repository.full_name)
+        made = artifact.created_at
         baseline = Baseline(
             result=replace(usable.run, git=git),
             source=_format_source(artifact, run),
-            age_days=_compute_age_days(artifact.created_at, now),
+            age_days=max((now - made.astimezone(UTC)).total_seconds() / 86_400, 0.0) if made else None,
             commits_behind=self._count_commits_behind(behind),
             base_sha=self._wanted.near_commit,
             commits_since=self._since.get(run.head_sha, 0) if self._wanted.near_commit else None,
@@ -633,20 +610,11 @@ class ArtifactStore:
         return between.ahead_by if between else None
 
 
-def _has_passed(result: RunResult) -> bool:
-    """Whether the gate passed there, by the verdict that is stored with it; a result without one does not tell."""
-    return result.verdict is not None and result.verdict.outcome is Outcome.PASSED
-
-
 def build_unknown_base(why: str) -> NoBaseline:
     """Build the reason for an unknown base commit: the baseline is unavailable, not absent."""
     hint = "update the change with its base branch, or name a run with `baseline`"
     said = f"the commit to compare with is unknown: {why}; {hint}"
     return NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, said, unavailable=True, hint=hint)
-
-
-def _compute_age_days(made: datetime | None, now: datetime) -> float | None:
-    return max((now - made.astimezone(UTC)).total_seconds() / 86_400, 0.0) if made else None
 
 
 def _is_in_history(artifact: Artifact, history: History) -> bool:

@@ -36,10 +36,7 @@ class BadArchiveError(Exception):
 def open_artifact_file(
     client: GitHubClient, artifact_id: int, digest: str | None, temporary: Path | None
 ) -> Iterator[Path]:
-    """Download the artifact's archive, and delete it afterwards.
-
-    Raises like `fetch_artifact`, and OSError if no disk space is available.
-    """
+    """Download the archive, and delete it afterwards. Raises like `fetch_artifact`, and OSError without disk space."""
     with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
         file = Path(folder) / "artifact.zip"
         fetch_artifact(client, artifact_id, digest, file)
@@ -71,10 +68,7 @@ def _request_address(http: httpx.Client, client: GitHubClient, artifact_id: int,
 
 
 def download_once(client: GitHubClient, address: Callable[[httpx.Client], str], to: Path, doing: str) -> str:
-    """One try: ask where the archive is, and write it to `to`; its sha256 in hexadecimal. Raises GitHubError.
-
-    It ends after `Patience.transfer_s`, however slowly the address or the archive comes.
-    """
+    """Ask once where the archive is, and write it to `to`; its sha256 in hexadecimal. Raises GitHubError."""
     import httpx
 
     until = time.monotonic() + client.patience.transfer_s

@@ -153,7 +153,9 @@ ADVICE_BY_KIND: Final = {
         "check that the agent starts with this change, then its machine and its model provider",
         may_pass=True,
     ),
-    ErrorKind.EVALUATION_ERROR: ADVICE_BY_CAUSE[ErrorCause.EVALUATOR_FAILED],
+    ErrorKind.EVALUATION_ERROR: AdviceRow(
+        Owner.UNKNOWN, "look up in the log of the tool what kept it from evaluating these cases", may_pass=True
+    ),
 }
 """Advice for errors of other tools and older versions, of which only the kind is known."""
 _MIXED_ERRORS: Final = AdviceRow(Owner.UNKNOWN, "fix the most frequent error first", may_pass=True)

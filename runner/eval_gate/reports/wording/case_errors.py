@@ -25,6 +25,8 @@ EXPLANATIONS: Final = {
     ErrorKind.EVALUATION_ERROR: "an LLM judge, a grader or Eval Gate itself broke, so the response has no score",
     None: "the result does not say whether the agent or the evaluation failed",
 }
+_TOOL_BROKE: Final = "the tool could not evaluate these cases, so that nothing is known of the agent"
+"""Explanation of evaluation errors in results of other tools, which do not say what broke."""
 _COUNT_PHRASES: Final = {
     ErrorKind.AGENT_ERROR: ("agent error", "agent errors"),
     ErrorKind.AGENT_UNREACHABLE: ("case with the agent unreachable", "cases with the agent unreachable"),
@@ -86,8 +88,11 @@ def _describe_mistake(mistake: EvalMistake, cases: str) -> str:
 
 def explain_errors(error_kind: ErrorKind | None, cases: Iterable[CaseResult | None]) -> str:
     """Explain why these cases have no score, as a text to follow a colon."""
-    found = {has_unknown_calls(case) for case in cases}
+    known = [*cases]
+    found = {has_unknown_calls(case) for case in known}
     words = [CALLS_UNKNOWN_EXPLANATION] if True in found else []
+    if error_kind is ErrorKind.EVALUATION_ERROR and all(case is None or case.error_cause is None for case in known):
+        return _TOOL_BROKE
     return ". Others: ".join([*words, EXPLANATIONS[error_kind]] if False in found else words)
 
 
