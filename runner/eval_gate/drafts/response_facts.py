@@ -23,6 +23,7 @@ from eval_gate.text.number_search import NumberToken, iter_numbers
 from eval_gate.text.safe_output import INVISIBLE
 from eval_gate.text.secret import MASK
 from eval_gate.text.untrusted.surrogates import to_well_formed
+from eval_gate.text.volatile_words import UUID
 
 _LIST_NUMBER: Final = re.compile(r"^[ \t]*(\d{1,3})[.)][ \t]", re.MULTILINE)
 """The number of an entry of a list, which is form and not content."""
@@ -73,7 +74,7 @@ _MAX_FACT: Final = 80
 """Characters of one fact."""
 _UNSAFE: Final = re.compile(rf"[\x00-\x1f{INVISIBLE}]|{re.escape(MASK)}|\{{\{{|\$\{{")
 """What must not be in an expectation: signs that nobody sees, masked text, and what a format may take for a token."""
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_UUID: Final = re.compile(UUID)
 _HEX_ID: Final = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{12,}", re.IGNORECASE)
 _LONG_NUMBER: Final = re.compile(r"\d{9,}")
 _ISO_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d(?!\d)")

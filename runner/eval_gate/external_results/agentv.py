@@ -131,11 +131,7 @@ class _RowFiles:
         return _get_row_folder(row) not in self._shared
 
     def read_text(self, named: JsonValue, place: RowPlace) -> str | None:
-        """Return the text of the file that a row names.
-
-        Returns None if the row names no file, or the file does not exist or cannot be read. Raises GateError for a file
-        outside the folder of the index.
-        """
+        """Return the text of the file that a row names, if there is one. Raises GateError for one elsewhere."""
         if not isinstance(named, str) or not named:
             return None
         try:
@@ -147,43 +143,36 @@ class _RowFiles:
         except (OSError, ValueError):
             return None
 
-    def read_json(self, named: JsonValue, place: RowPlace) -> JsonValue:
-        """Return the JSON in the file that a row names, or None without it. Raises GateError if it is not valid."""
-        text = self.read_text(named, place)
-        return parse_value(text, place) if text else None
-
 
 def _build_row(row: dict[str, JsonValue], companion: _RowFiles, place: RowPlace) -> ResultRow:
     scores = tuple(_build_score(one) for one in get_members(row.get("scores")))
     ended = _build_ending(row, scores)
     own = companion.has_own_files(row)
-    timing = companion.read_json(row.get("timing_path"), place) if own else None
+    timed = companion.read_text(row.get("timing_path"), place) if own else None
+    timing = parse_value(timed, place) if timed else None
     asked = companion.read_text(row.get("input_path"), place) or ""
     content = asked or companion.read_text(row.get("eval_path"), place)
     usage = get_nested(timing, "token_usage") or row.get("token_usage")
     suite, target = to_text(row.get("suite")) or "agentv", to_text(row.get("target"))[:200]
-    variant = to_text(get_nested(row, "projection_identity", "dimensions", "variant"))
-    attempt = get_nested(row, "projection_identity", "dimensions", "attempt")
+    dimensions = get_nested(row, "projection_identity", "dimensions")
+    variant, run = (to_text(get_nested(dimensions, key)) for key in ("variant", "run_id"))
+    is_trial = isinstance(get_nested(dimensions, "attempt"), int) and "result_dir" not in row
     return ResultRow(
         suite=", ".join(filter(None, (suite[:300], target, variant[:100]))),
         id=require_name(row.get("test_id"), place, "test_id"),
-        status=ended.status,
         place=place,
+        **ended._asdict(),
         scores=scores,
         score=parse_number(row.get("score")),
         prompt=asked,
         response=companion.read_text(row.get("answer_path") or row.get("output_path"), place) if own else None,
-        error=ended.error,
-        error_kind=ended.error_kind,
         duration_ms=parse_milliseconds(get_nested(timing, "duration_ms") or row.get("duration_ms")),
         usage=build_usage(get_nested(usage, "input"), get_nested(usage, "output")),
         target=target or None,
         content=compute_fingerprint([content]) if content else None,
         # of version 5 two rows of one test are two prompts, which it does not tell apart: no executions of one case
-        repeat=to_text(get_nested(row, "projection_identity", "dimensions", "run_id"))
-        if isinstance(attempt, int) and "result_dir" not in row
-        else None,
-        run=to_text(get_nested(row, "projection_identity", "dimensions", "run_id")) or None,
+        repeat=run if is_trial else None,
+        run=run or None,
         named_by="suite, target and test_id",
     )
 
@@ -212,7 +201,5 @@ def _build_score(one: JsonValue) -> RowScore:
 
 def _describe_failure(row: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> str:
     missed = [f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is False]
-    said = to_text(
-        get_nested(row, "error", "message") or row.get("error") or get_nested(row, "execution_error", "message")
-    )
-    return said or "; ".join(missed) or to_text(row.get("execution_status")) or "no verdict"
+    error = get_nested(row, "error", "message") or row.get("error") or get_nested(row, "execution_error", "message")
+    return to_text(error) or "; ".join(missed) or to_text(row.get("execution_status")) or "no verdict"

@@ -70,20 +70,20 @@ def read_braintrust(file: Path, shown_as: str, facts: FileFacts) -> Iterator[Res
     """Every execution in a list, or in the list of a document."""
     facts.tool = "Braintrust"
     with open_document(file, shown_as) as document:
-        yield from _iter_rows(iter_listed_mappings(document, shown_as, _LISTS), shown_as)
+        yield from _iter_rows(iter_listed_mappings(document, shown_as, _LISTS))
 
 
 def read_braintrust_lines(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every execution in JSON lines."""
     facts.tool = "Braintrust"
-    return _iter_rows(iter_json_lines(file, shown_as), shown_as)
+    return _iter_rows(iter_json_lines(file, shown_as))
 
 
 def read_braintrust_table(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every execution in a table whose cells hold JSON where they are no texts."""
     facts.tool = "Braintrust"
     cells = ((place, _parse_cells(row, place)) for place, row in iter_table_rows(file, shown_as))
-    return _iter_rows(cells, shown_as)
+    return _iter_rows(cells)
 
 
 def _parse_cells(row: dict[str, str], place: RowPlace) -> JsonValue:
@@ -95,7 +95,7 @@ def _parse_cells(row: dict[str, str], place: RowPlace) -> JsonValue:
     }
 
 
-def _iter_rows(members: Iterable[tuple[RowPlace, JsonValue]], shown_as: str) -> Iterator[ResultRow]:
+def _iter_rows(members: Iterable[tuple[RowPlace, JsonValue]]) -> Iterator[ResultRow]:
     traces = dict[str, _Trace]()
     for place, member in members:
         row = require_mapping(member, place)

@@ -22,6 +22,7 @@ from eval_gate.external_results.result_rows import (
     RowPlace,
     build_incomplete_error,
     build_unreadable_error,
+    name_errors,
 )
 from eval_gate.files.reading import read_limited_result
 from eval_gate.struct import FrozenStruct
@@ -41,10 +42,7 @@ class KnownFormat(FrozenStruct):
     function: str
 
     def load_reader(self) -> ResultsReader:
-        """Import the module of the format and return its reader function.
-
-        The import is deferred because most files need only one reader, and those of XML and CSV take time to load.
-        """
+        """Import the module of the format, which takes time and is needed for few files, and return its reader."""
         module, _, name = self.function.partition(":")
         return cast("ResultsReader", getattr(import_module(f"eval_gate.external_results.{module}"), name))
 
@@ -159,10 +157,8 @@ def detect_format(
     """
     if file.exists() and not file.is_file():
         raise build_unreadable_error(RowPlace(shown), "is not a regular file")
-    try:
+    with name_errors(RowPlace(shown)):
         head = read_limited_result(file, _HEAD)
-    except OSError as error:
-        raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
     text = decode_head(head, encoding)
     found = _detect_from_head(text, file)
     if found is None and not head.strip():

@@ -26,6 +26,7 @@ from eval_gate.external_results.result_rows import (
     RowScore,
     build_ending,
     build_incomplete_error,
+    build_tool_call,
     build_unreadable_error,
     build_usage,
     classify_error_kind,
@@ -46,6 +47,7 @@ from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.limits import ARCHIVE_ENTRIES, EXTERNAL_LINE_BYTES
 from eval_gate.model.usage import Usage
 from eval_gate.results.archive import ARCHIVE_ERRORS, has_more_entries
+from eval_gate.struct import replace
 from eval_gate.text.digest import compute_fingerprint
 
 STATUSES: Final = parse_tables("""
@@ -92,9 +94,8 @@ def read_inspect(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow
                 _check_finished(head, shown)
                 for at, sample in enumerate(walked.iter_members()):
                     place = RowPlace(shown, field=f"samples[{at}]")
-                    yield graded.add_sample(
-                        require_mapping(sample, place), _build_row(require_mapping(sample, place), head, place)
-                    )
+                    mapping = require_mapping(sample, place)
+                    yield graded.add_sample(mapping, _build_row(mapping, head, place))
             elif key in {"status", "eval", "error", "results"}:
                 head[key] = walked.read_value()
             else:
@@ -106,10 +107,7 @@ def read_inspect(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow
 
 
 def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Yield a row for every sample and epoch of an Inspect log in an `.eval` archive.
-
-    Raises GateError if the archive cannot be read or the log is incomplete.
-    """
+    """Every sample and epoch of a log in an `.eval` archive."""
     try:
         if has_more_entries(file, ARCHIVE_ENTRIES):
             raise build_unreadable_error(RowPlace(shown), f"has more than {ARCHIVE_ENTRIES:,} entries")
@@ -117,9 +115,8 @@ def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[R
             entries = {one.filename: one for one in archive.infolist()}
             if HEADER not in entries:
                 if any(name.startswith(_JOURNAL_PREFIX) for name in entries):
-                    raise build_incomplete_error(
-                        RowPlace(shown), f"has no {HEADER}: Inspect was stopped before it wrote one"
-                    )
+                    what = f"has no {HEADER}: Inspect was stopped before it wrote one"
+                    raise build_incomplete_error(RowPlace(shown), what)
                 raise build_unreadable_error(RowPlace(shown), f"has no {HEADER}, so it is not an Inspect log")
             head = require_mapping(_read_entry(archive, entries[HEADER], shown), RowPlace(f"{shown}!{HEADER}"))
             _check_finished(head, shown)
@@ -143,11 +140,7 @@ def _read_entry(archive: zipfile.ZipFile, one: zipfile.ZipInfo, shown: str) -> J
         try:
             with archive.open(one) as stream:
                 data = stream.read(_MAX_ENTRY_BYTES + 1)
-        except (
-            NotImplementedError,
-            RuntimeError,
-            *ARCHIVE_ERRORS,
-        ) as error:  # the first two: another method, and a password
+        except (NotImplementedError, RuntimeError, *ARCHIVE_ERRORS) as error:  # another method, and a password
             raise build_unreadable_error(place, f"cannot be unpacked: {error}") from None
     if len(data) > _MAX_ENTRY_BYTES:
         raise build_unreadable_error(place, f"is larger than {_MAX_ENTRY_BYTES:,} bytes")
@@ -184,7 +177,8 @@ def _check_finished(head: dict[str, JsonValue], shown: str) -> None:
 
 
 def _set_facts(head: dict[str, JsonValue], facts: FileFacts) -> None:
-    facts.tool = _format_tool(head)
+    version = to_text(get_nested(head, "eval", "packages", "inspect_ai"))[:40]
+    facts.tool = f"Inspect {version}".rstrip()
     facts.executions = parse_count(get_nested(head, "results", "total_samples"))
 
 
@@ -214,26 +208,19 @@ class _GradeCounter:
             place, scorer = RowPlace(shown, field=f"results.scores[{at}]"), to_text(get_nested(one, "scorer"))
             said, found = parse_count(get_nested(one, "scored_samples")), len(self._samples.get(scorer, ()))
             if found < said:
-                raise build_incomplete_error(
-                    place, f"counts {said:,} samples that {scorer[:100]} graded, but has {found:,}"
-                )
+                what = f"counts {said:,} samples that {scorer[:100]} graded, but has {found:,}"
+                raise build_incomplete_error(place, what)
             accuracy = parse_number(get_nested(one, "metrics", "accuracy", "value"))
             values = self._values.get(scorer, Counter())
             if accuracy is None or found != values.total() or found != self._count or not set(values) <= _PLAIN:
                 continue  # of epochs, and of values that a metric reads in its own way, it is another figure
             if accuracy < (made := values["C"] / found) - _ROUNDING:
-                raise build_incomplete_error(
-                    place, f"reports an accuracy of {accuracy:g}, but its samples make {made:g}"
-                )
-
-
-def _format_tool(head: dict[str, JsonValue]) -> str:
-    version = to_text(get_nested(head, "eval", "packages", "inspect_ai"))[:40]
-    return f"Inspect {version}".rstrip()
+                what = f"reports an accuracy of {accuracy:g}, but its samples make {made:g}"
+                raise build_incomplete_error(place, what)
 
 
 def _build_row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: RowPlace) -> ResultRow:
-    scores = _build_scores(sample.get("scores"))
+    scores = tuple(score for name, one in get_items(sample.get("scores")) for score in _iter_scores(name[:200], one))
     if not sample.get("error"):
         scores = (*scores, *_iter_missing_scores(sample.get("scores"), head))
     ended, limit = _build_ending(sample, scores), to_text(get_nested(sample, "limit", "type"))
@@ -275,9 +262,8 @@ def _format_suite(head: dict[str, JsonValue]) -> str:
 
 def _build_ending(sample: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> ExecutionEnding:
     """How the sample ended. An error is the agent's, but where the way that it came goes through a scorer."""
-    stopped = _LIMIT.build_ending(
-        get_nested(sample, "limit", "type"), to_text(get_nested(sample, "limit", "reason")) or None
-    )
+    limit, reason = (get_nested(sample, "limit", key) for key in ("type", "reason"))
+    stopped = _LIMIT.build_ending(limit, to_text(reason) or None)
     if invalid := sample.get("invalidation"):
         by = to_text(get_nested(invalid, "author"))[:100] or "somebody"
         why = ": ".join(filter(None, (f"{by} invalidated the sample", to_text(get_nested(invalid, "reason")))))
@@ -296,11 +282,6 @@ def _has_scorer_frame(traceback: str) -> bool:
     if _SCORER_FRAME.search(traceback):
         return True
     return _SOLVER_FRAME.search(traceback) is None and _SCORE_FUNCTION.search(traceback) is not None
-
-
-def _build_scores(given: JsonValue) -> tuple[RowScore, ...]:
-    found = get_items(given)
-    return tuple(score for name, one in found for score in _iter_scores(name[:200], one))
 
 
 def _iter_missing_scores(given: JsonValue, head: dict[str, JsonValue]) -> Iterator[RowScore]:
@@ -336,9 +317,7 @@ def _build_score(name: str, value: JsonValue, reason: str | None, *, broke: bool
         meaning, number = _VALUE.find_meaning(word), _parse_number_text(value)
         score = RowScore(name, number if meaning is None else _NUMBERS[meaning], None, reason)
         return score if number is not None or meaning is Meaning.NO_VERDICT else _VALUE.apply_verdict(score, word)
-    return RowScore(
-        name, parse_number(value), None, reason, grader_failed=value is None
-    )  # not-a-number: it was not scored
+    return RowScore(name, parse_number(value), None, reason, grader_failed=value is None)  # not-a-number: not scored
 
 
 def _parse_number_text(text: str) -> float | None:
@@ -355,35 +334,25 @@ def _describe_failure(scores: tuple[RowScore, ...]) -> str | None:
 
 def _format_message(one: JsonValue) -> str:
     content = get_nested(one, "content")
-    parts = (
-        [content]
-        if isinstance(content, str)
-        else [get_nested(piece, "text") or piece for piece in get_members(content)]
-    )
+    said = [get_nested(piece, "text") or piece for piece in get_members(content)]
+    parts = [content] if isinstance(content, str) else said
     return f"{to_text(get_nested(one, 'role'))}: {' '.join(to_text(piece) for piece in parts)}"
 
 
 def _iter_tool_calls(messages: JsonValue) -> Iterator[ToolCall]:
-    results = {
-        to_text(get_nested(one, "tool_call_id")): one
-        for one in get_members(messages)
-        if get_nested(one, "role") == "tool"
-    }
+    told = [one for one in get_members(messages) if get_nested(one, "role") == "tool"]
+    results = {to_text(get_nested(one, "tool_call_id")): one for one in told}
     for message in get_members(messages):
         for call in get_members(get_nested(message, "tool_calls")):
             answer, given = results.get(to_text(get_nested(call, "id"))), get_nested(call, "arguments")
-            yield ToolCall(
-                name=to_text(get_nested(call, "function"))[:1_000],
-                params=given if isinstance(given, dict) else {},
-                result=get_nested(answer, "content"),
-                success=None if answer is None else get_nested(answer, "error") is None,
-            )
+            success = None if answer is None else get_nested(answer, "error") is None
+            made = build_tool_call(get_nested(call, "function"), given, get_nested(answer, "content"))
+            yield replace(made, success=success)
 
 
 def _sum_usage(given: JsonValue) -> Usage | None:
-    sides = list(given.values()) if isinstance(given, dict) else []
+    sides = [one for _, one in get_items(given)]
     counted = [
-        sum(int(parse_number(get_nested(one, name)) or 0) for one in sides)
-        for name in ("input_tokens", "output_tokens")
+        sum(int(parse_number(get_nested(one, f"{side}_tokens")) or 0) for one in sides) for side in ("input", "output")
     ]
-    return build_usage(counted[0], counted[1]) if sides else None
+    return build_usage(*counted) if sides else None

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import IO, Final
 
@@ -16,6 +17,7 @@ from eval_gate.external_results.result_rows import (
     RowPlace,
     build_incomplete_error,
     build_unreadable_error,
+    name_errors,
     require_mapping,
 )
 from eval_gate.files.reading import read_limited_result
@@ -38,27 +40,17 @@ _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_document(file: Path, shown: str) -> JsonValue:
-    """Read a whole JSON document at once.
-
-    Raises GateError `invalid-results` if the file cannot be read or is too large, and GateError if it is not
-    valid JSON.
-    """
+    """Read a whole JSON document at once. Raises GateError if it cannot be read, is too large or is not JSON."""
     place = RowPlace(shown)
-    try:
+    with name_errors(place):
         data = read_limited_result(file, EXTERNAL_BYTES)
-    except OSError as error:
-        raise build_unreadable_error(place, f"cannot be read: {error.strerror}") from error
     if len(data) > EXTERNAL_BYTES:
         raise build_unreadable_error(place, f"is larger than {EXTERNAL_BYTES:,} bytes")
     return parse_value(data, place, DOCUMENT_VALUES)
 
 
 def parse_value(data: bytes | str, place: RowPlace, values: int = DOCUMENT_VALUES) -> JsonValue:
-    """Parse a text as a JSON value.
-
-    NaN and infinite numbers become null, because Python's tools write them. A key that occurs twice in one object
-    is an error. Raises GateError.
-    """
+    """Parse JSON, whose NaN and infinite numbers, as Python's tools write them, become null. Raises GateError."""
     try:
         return parse_untrusted_json(data, values=values, constant=lambda _: None, pairs=require_unique_keys)
     except UntrustedJsonError as error:
@@ -90,26 +82,19 @@ def iter_json_lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, JsonValu
 
 
 def iter_raw_lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, bytes]]:
-    """Yield every line that is not empty as bytes, not yet parsed as JSON, with its place.
-
-    Raises GateError if the file cannot be read, a line is too long, or the last line is cut off.
-    """
-    place = RowPlace(shown)
-    try:
-        with file.open("rb") as stream:
-            number = 0
-            while line := stream.readline(EXTERNAL_LINE_BYTES + 1):
-                number += 1
-                place = RowPlace(shown, number)
-                if len(line) > EXTERNAL_LINE_BYTES:
-                    raise build_unreadable_error(place, f"is longer than {EXTERNAL_LINE_BYTES:,} bytes")
-                text = line.strip().removeprefix(codecs.BOM_UTF8)
-                if text and not line.endswith(b"\n") and is_cut_off(text):  # the last one
-                    raise build_incomplete_error(place, CUT_OFF)
-                if text:
-                    yield place, text
-    except OSError as error:
-        raise build_unreadable_error(place, f"cannot be read: {error.strerror}") from error
+    """Yield the bytes of every line that is not empty, with its place. Raises GateError."""
+    with name_errors(RowPlace(shown)), file.open("rb") as stream:
+        for number in count(1):
+            line, place = stream.readline(EXTERNAL_LINE_BYTES + 1), RowPlace(shown, number)
+            if not line:
+                return
+            if len(line) > EXTERNAL_LINE_BYTES:
+                raise build_unreadable_error(place, f"is longer than {EXTERNAL_LINE_BYTES:,} bytes")
+            text = line.strip().removeprefix(codecs.BOM_UTF8)
+            if text and not line.endswith(b"\n") and is_cut_off(text):  # the last one
+                raise build_incomplete_error(place, CUT_OFF)
+            if text:
+                yield place, text
 
 
 class JsonReader:
@@ -157,10 +142,7 @@ class JsonReader:
             self._expect_sign(",")
 
     def read_value(self) -> JsonValue:
-        """Read the whole value that begins at the current position.
-
-        Raises GateError if it is not valid JSON, is cut off, is too long, or is nested too deeply.
-        """
+        """Read the whole value that begins at the current position. Raises GateError if it cannot be read."""
         self._peek_sign()
         while True:
             try:
@@ -179,9 +161,8 @@ class JsonReader:
                     return replace_surrogates(value) if halves else value
                 continue  # a number may go on
             if len(self._text) - self._at > EXTERNAL_LINE_BYTES:
-                raise build_unreadable_error(
-                    self._place, f"contains a value of more than {EXTERNAL_LINE_BYTES:,} characters"
-                )
+                what = f"contains a value of more than {EXTERNAL_LINE_BYTES:,} characters"
+                raise build_unreadable_error(self._place, what)
             if not self._read_more():
                 raise self._build_error(problem, where)
 
@@ -230,11 +211,8 @@ class JsonReader:
 @contextmanager
 def open_document(file: Path, shown: str) -> Iterator[JsonReader]:
     """Open a JSON document to read it step by step. Raises GateError if the file cannot be read."""
-    try:
-        with file.open(encoding="utf-8") as stream:
-            yield JsonReader(stream, shown)
-    except OSError as error:
-        raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
+    with name_errors(RowPlace(shown)), file.open(encoding="utf-8") as stream:
+        yield JsonReader(stream, shown)
 
 
 def iter_listed_mappings(

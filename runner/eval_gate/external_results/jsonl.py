@@ -29,8 +29,10 @@ from eval_gate.external_results.result_rows import (
     build_ending,
     build_problems_error,
     build_unreadable_error,
+    build_usage,
     describe_low_score,
     to_text,
+    to_text_or_none,
 )
 from eval_gate.external_results.result_tables import iter_table_rows
 from eval_gate.external_results.scored_rows import let_verdicts_decide
@@ -49,7 +51,6 @@ from eval_gate.model.limits import (
     MAX_DURATION_MS,
     MAX_TOKENS,
 )
-from eval_gate.model.usage import Usage
 from eval_gate.text.digest import compute_fingerprint
 from eval_gate.text.sources.validation_errors import describe_error, format_field_path, list_errors
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -69,7 +70,6 @@ STATUSES: Final = parse_tables("""
 Own results: status of a line, where any other is refused with its place
   passed: passed; failed: failed; skipped: skipped; agent error: error; no verdict: -
 """)
-_BLANK: Final = ("", None)
 _VERDICTS: Final = ("passed", "pass", "success")
 """Keys for the result in other tools. They are not a status here, but must not contradict it."""
 _NEGATIVE_WORDS: Final = frozenset({"false", "no", "0", "failed", "fail"})
@@ -172,9 +172,7 @@ def read_csv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
 
 
 def _build_table_row(cells: dict[str, str], place: RowPlace, near: MisspeltKeys) -> ResultRow:
-    return _build_row(
-        {name: _parse_cell(name, cell, place) for name, cell in cells.items() if cell not in _BLANK}, place, near
-    )
+    return _build_row({name: _parse_cell(name, cell, place) for name, cell in cells.items() if cell}, place, near)
 
 
 def _iter_rows(
@@ -217,9 +215,8 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
     for name in _LISTS:
         given = value.get(name)
         if isinstance(given, list) and len(given) > EXTERNAL_SCORES:  # a mistake in each of them would be kept
-            raise build_unreadable_error(
-                RowPlace(place.file, place.line, name), f"has more than {EXTERNAL_SCORES:,} members"
-            )
+            what = f"has more than {EXTERNAL_SCORES:,} members"
+            raise build_unreadable_error(RowPlace(place.file, place.line, name), what)
     try:
         line = ResultLine.model_validate(value)
     except ValidationError as error:
@@ -241,30 +238,19 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
     return ResultRow(
         suite=to_well_formed(line.suite),
         id=to_well_formed(line.id),
-        status=ended.status,
         place=place,
+        **ended._asdict(),
         scores=scores,
         score=line.score,
         threshold=line.threshold,
         contradiction=_find_contradiction(line) if line.status is None else None,
         prompt=to_text(line.input),
         expectation=(to_text(line.expected),) if line.expected is not None else (),
-        response=None if line.output is None else to_text(line.output),
-        error=ended.error,
-        error_kind=ended.error_kind,
+        response=to_text_or_none(line.output),
         duration_ms=line.duration_ms,
         cost_usd=line.cost_usd,
-        usage=_build_usage(line),
-        calls=tuple(
-            ToolCall(
-                name=one.name,
-                params=_get_params(one),
-                result=one.output,
-                success=one.success,
-                duration_ms=one.duration_ms,
-            )
-            for one in line.tool_calls
-        ),
+        usage=build_usage(line.input_tokens, line.output_tokens),
+        calls=tuple(map(_build_call, line.tool_calls)),
         location=Location(file=line.file, line=line.line or 1) if line.file else None,
         tags=line.tags,
         description=line.description,
@@ -307,17 +293,12 @@ def _find_contradiction(line: ResultLine) -> str | None:
     return f"the error {line.error}" if line.error and line.error.strip() else None
 
 
-def _get_params(call: LineCall) -> dict[str, JsonValue]:
-    """Return the arguments of a call by name; a truncated text or other value is stored under a single name."""
-    if call.params is None:
-        return {}
-    return call.params if isinstance(call.params, dict) else {"…": call.params}
-
-
-def _build_usage(line: ResultLine) -> Usage | None:
-    if line.input_tokens is None and line.output_tokens is None:
-        return None
-    return Usage(input_tokens=line.input_tokens, output_tokens=line.output_tokens)
+def _build_call(call: LineCall) -> ToolCall:
+    """Build a tool call. Arguments that are no mapping, such as a truncated text, get a single name."""
+    given: dict[str, JsonValue] = {} if call.params is None else {"…": call.params}
+    given = call.params if isinstance(call.params, dict) else given
+    success, took = call.success, call.duration_ms
+    return ToolCall(name=call.name, params=given, result=call.output, success=success, duration_ms=took)
 
 
 class KnownKeys:
@@ -359,11 +340,7 @@ class MisspeltKeys:
         self._compared = 0
 
     def iter_problems(self, part: type[BaseModel], keys: Iterable[str], place: RowPlace) -> Iterator[Problem]:
-        """Yield a problem for each unknown key that closely resembles a known one.
-
-        Any other unknown key belongs to the author of the file and is ignored. Raises GateError `invalid-results` if
-        more keys resemble known ones than can be compared.
-        """
+        """Yield a problem for each unknown key that resembles a known one. Raises GateError for too many of them."""
         for key in keys:
             if key not in part.model_fields and (meant := self._get_suggestion(part, key, place)):
                 yield RowPlace(place.file, place.line, key[:80]).build_problem(f"is not known{meant}")

@@ -20,6 +20,7 @@ from eval_gate.external_results.result_rows import (
     ResultRow,
     RowPlace,
     build_incomplete_error,
+    build_unloaded_error,
     build_unreadable_error,
     build_usage,
     parse_cost,
@@ -431,18 +432,12 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
         raise build_unreadable_error(place, f"is a testcase without a name of up to {MAX_NAME:,} characters")
     no_pass = case.has_failed
     if vitest and name == attributes.get("classname") and no_pass:
-        said = (case.error or "").partition("\n")[0][:_MAX_QUOTED]
-        raise build_incomplete_error(
-            place, f"reports that {name} could not be loaded, so none of its tests ran: {said}"
-        )
+        raise build_unloaded_error(place, name, case.error or "")
     of_block = vitest is not None and vitest.has_block(attributes.get("classname", ""), name)
     of_hook = (no_pass and (of_block or of_class)) or _is_trouble(case, classname, name)
     ended = _build_ending(case, of_hook=of_hook)
     if classname == _NOT_LOADED and no_pass:
-        said = (case.error or "").replace(f"● {_NOT_LOADED}", "").strip().partition("\n")[0][:_MAX_QUOTED]
-        raise build_incomplete_error(
-            place, f"reports that {name} could not be loaded, so none of its tests ran: {said}"
-        )
+        raise build_unloaded_error(place, name, (case.error or "").replace(f"● {_NOT_LOADED}", "").strip())
     file = attributes.get("file")
     of_unittest = no_pass and not of_hook and not case.is_pytest and (file or "").endswith(".py")
     if of_unittest and (part := _SUBTEST.fullmatch(name)):
@@ -458,12 +453,10 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
     row = ResultRow(
         suite=suite[:MAX_NAME],
         id=name,
-        status=ended.status,
         place=place,
+        **ended._asdict(),
         score=_parse_decimal(properties.get("score")),
         response=case.response,
-        error=ended.error,
-        error_kind=ended.error_kind,
         duration_ms=parse_seconds(_parse_decimal(attributes.get("time"))),
         cost_usd=parse_cost(_parse_decimal(properties.get("cost_usd"))),
         usage=build_usage(

@@ -34,6 +34,7 @@ from eval_gate.model.limits import CASES, EXTERNAL_SCORES, FINDINGS
 from eval_gate.struct import Struct, field
 from eval_gate.text.escape import format_first_few
 from eval_gate.text.redaction import EMPTY_REDACTOR, Redactor
+from eval_gate.text.volatile_words import UUID
 
 _MAX_NAMED: Final = 10
 _MAX_EMPTY: Final = 3
@@ -55,7 +56,7 @@ _MAX_SEARCHED: Final = 500
 """Characters of a name that are looked through for what changes from run to run."""
 _UNSTABLE_PART: Final = re.compile(
     r"(?P<address>\bat 0x[0-9a-fA-F]{6,16}\b)"
-    r"|(?P<uuid>\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b)"
+    rf"|(?P<uuid>\b{UUID}\b)"
     r"|(?P<time>\b20\d\d-[01]\d-[0-3]\d[T_ ][0-2]\d[:.-]?[0-5]\d)"
     r"|(?P<folder>(?:/tmp|/var/folders|\\Temp)[/\\][^/\\]|pytest-of-\w)"
 )
@@ -108,11 +109,7 @@ class ExternalResults(Struct):
         return (row for rows in self.cases.values() for row in rows)
 
     def describe_unstable_names(self, known: Container[CaseKey]) -> str | None:
-        """Describe the cases whose names may change in the next run, or return None if no name may change.
-
-        `known` holds the cases of the baseline. A name that is only guessed to be unstable is left out if the baseline
-        has it.
-        """
+        """Describe the cases whose names may change, but for guesses that the baseline's cases, `known`, disprove."""
         found = [(key, one.why) for key, one in self.unstable_names.items() if not (one.is_guess and key in known)]
         if not found:
             return None
@@ -235,10 +232,7 @@ class _ResultsCollector(Struct):
         return row._replace(repeat=repeat, rerun=True)
 
     def _check_repeats(self, option: str, stated: int, overlap: _FileOverlap) -> None:
-        """Let rows that ask the same be trials only where their number shows that the tool was told to repeat cases.
-
-        It is the number that the file states, else that of every case.
-        """
+        """Let rows that ask the same be trials only if each case has as many, or as the file states."""
         often = Counter((key, row.repeat) for key in overlap.keys for row in self.cases[key])
         usual = stated or max(often.values(), default=0)
         if all(number == usual for number in often.values()):
@@ -256,18 +250,16 @@ class _ResultsCollector(Struct):
             return
         first = self.trials.setdefault((row.key, row.trial), row.place)
         if first is not row.place:
-            self.duplicates.append(
-                row.place.build_problem(f'{row.trial} of "{row.id[:80]}" occurs twice, first at {first}')
-            )
+            what = f'{row.trial} of "{row.id[:80]}" occurs twice, first at {first}'
+            self.duplicates.append(row.place.build_problem(what))
 
     def _resolve_overlap(self, overlap: _FileOverlap, *, several: bool) -> None:
         """Count one run in two forms once, and add executions only in the gate's own JSON Lines (`several`)."""
         if not overlap.rows:
             return
         first = self.files[overlap.rows[0].key]
-        if len(overlap.rows) == overlap.count and all(
-            _is_same_execution(row, self.cases[row.key]) for row in overlap.rows
-        ):
+        same = all(_is_same_execution(row, self.cases[row.key]) for row in overlap.rows)
+        if same and len(overlap.rows) == overlap.count:
             self.notes[f"{overlap.file} has the same executions as {first}: they were read once"] = None
         elif several:
             for row in overlap.rows:
@@ -346,16 +338,8 @@ def load_external_results(
     unstable = {key: found for key, rows in cases.items() if (found := _find_unstable_name(rows[0]))}
     tools, given = ", ".join(sorted(gathering.tools)), tuple(map(parse_results_path, paths))
     legs = {key.suite: leg for key, rows in cases.items() if (leg := rows[0].leg)}
-    return ExternalResults(
-        next(iter(gathering.formats)),
-        tools,
-        cases,
-        given,
-        tuple(notes),
-        unstable,
-        legs,
-        frozenset(gathering.sources),
-    )
+    known, sources = next(iter(gathering.formats)), frozenset(gathering.sources)
+    return ExternalResults(known, tools, cases, given, tuple(notes), unstable, legs, sources)
 
 
 def _read_all(paths: Sequence[str | ResultsPath], gathering: _ResultsCollector) -> None:
@@ -393,11 +377,12 @@ def _separate_cases(cases: dict[CaseKey, list[ResultRow]], clashing: set[CaseKey
         ]
         if not still:
             return parted
+    first, other = still[0]
+    hint = other.duplicate_hint if first.place.file == other.place.file else None
     raise GateError(
         "duplicate-results",
         "two results have the same name but are not executions of one case",
-        _find_duplicate_hint(*still[0])
-        or f"give each case its own name, and mark executions of one case, for example with `trial` ({DOCS})",
+        hint or f"give each case its own name, and mark executions of one case, for example with `trial` ({DOCS})",
         problems=[
             row.place.build_problem(f'"{row.id[:80]}" occurs twice, first at {one.place}')
             for one, row in still[:_MAX_NAMED]
@@ -405,17 +390,11 @@ def _separate_cases(cases: dict[CaseKey, list[ResultRow]], clashing: set[CaseKey
     )
 
 
-def _find_duplicate_hint(first: ResultRow, other: ResultRow) -> str | None:
-    """Return how to fix two cases of the same name in one file, if the tool is known to write such cases."""
-    return other.duplicate_hint if first.place.file == other.place.file else None
-
-
 def _lengthen_name(row: ResultRow, level: int) -> ResultRow:
     """Lengthen a row's name: by its own or its file at `level` 0, by a longer suite name at each further level."""
     if level:
-        return (
-            row._replace(suite=row.longer_suites[min(level, len(row.longer_suites)) - 1]) if row.longer_suites else row
-        )
+        longer = row.longer_suites
+        return row._replace(suite=longer[min(level, len(longer)) - 1]) if longer else row
     if row.longer_name is not None:
         return row._replace(id=row.longer_name)
     return row._replace(suite=f"{row.location.file}: {row.suite}") if row.location else row
@@ -441,10 +420,8 @@ def _find_unstable_name(row: ResultRow) -> UnstableName | None:
     if match is None:
         return None
     what = next(what for group, what in _UNSTABLE_PART_NAMES.items() if match[group])
-    return UnstableName(
-        f"it contains {what}, which changes with every run: give the case a fixed name ({_ID_HINT})",
-        is_guess=True,
-    )
+    why = f"it contains {what}, which changes with every run: give the case a fixed name ({_ID_HINT})"
+    return UnstableName(why, is_guess=True)
 
 
 def redact_row(row: ResultRow, redact: Redactor) -> ResultRow:
@@ -455,23 +432,19 @@ def redact_row(row: ResultRow, redact: Redactor) -> ResultRow:
         id=name,
         place=row.place._replace(field=row.place.field and redact(row.place.field)),
         scores=tuple(
-            one._replace(name=redact(one.name), reason=_redact_optional(one.reason, redact)) for one in row.scores
+            one._replace(name=redact(one.name), reason=one.reason and redact(one.reason)) for one in row.scores
         ),
         prompt=redact(row.prompt),
         expectation=tuple(map(redact, row.expectation)),
-        response=_redact_optional(row.response, redact),
-        error=_redact_optional(row.error, redact),
+        response=row.response and redact(row.response),
+        error=row.error and redact(row.error),
         calls=tuple(redact.mask_struct(call) for call in row.calls),
         location=row.location and redact.mask_struct(row.location),
         tags=tuple(map(redact, row.tags)),
         description=redact(row.description),
-        target=_redact_optional(row.target, redact),
+        target=row.target and redact(row.target),
         rerun_name=row.rerun_name or (row.id if name != row.id else None),
-        longer_name=_redact_optional(row.longer_name, redact),
-        unstable_reason=_redact_optional(row.unstable_reason, redact),
-        leg=_redact_optional(row.leg, redact),
+        longer_name=row.longer_name and redact(row.longer_name),
+        unstable_reason=row.unstable_reason and redact(row.unstable_reason),
+        leg=row.leg and redact(row.leg),
     )
-
-
-def _redact_optional(text: str | None, redact: Redactor) -> str | None:
-    return text and redact(text)

@@ -98,23 +98,20 @@ class _EvalsRun(Struct):
 
     def check_complete(self) -> None:
         """Raise GateError where something is missing: the report often stands before the events that it is about."""
+        place = RowPlace(self.shown)
         if self.report is None:
-            raise build_incomplete_error(RowPlace(self.shown), "has no final_report")
+            raise build_incomplete_error(place, "has no final_report")
         if missing := max(self.events, default=-1) + 1 - len(self.events):
-            raise build_incomplete_error(
-                RowPlace(self.shown), f"is missing {missing:,} of the events that evals numbered"
-            )
+            raise build_incomplete_error(place, f"is missing {missing:,} of the events that evals numbered")
         said = _count_reported_samples(self.report)
         found = sum(sample.metric_events for sample in self.samples.values())
         if found < said:
-            raise build_incomplete_error(
-                RowPlace(self.shown), f"counts {said:,} samples in its report, but has {found:,}"
-            )
+            raise build_incomplete_error(place, f"counts {said:,} samples in its report, but has {found:,}")
         accuracy = parse_number(get_nested(self.report, "accuracy"))
         found_of = self._compute_accuracies()
         if accuracy is not None and not any(abs(one - accuracy) < _ROUNDING for one in found_of):
             of = f"its events make {found_of[0]:.4g}" if found_of else "it has no matches and no measurements"
-            raise build_incomplete_error(RowPlace(self.shown), f"reports an accuracy of {accuracy:.4g}, and {of}")
+            raise build_incomplete_error(place, f"reports an accuracy of {accuracy:.4g}, and {of}")
 
     def _compute_accuracies(self) -> list[float]:
         """Compute every value that an eval may report as its accuracy."""
@@ -158,28 +155,18 @@ def _add_to_sample(sample: _Sample, event: dict[str, JsonValue]) -> None:
                 sample.error = f"expected {to_text(get_nested(data, 'expected'))[:300]}"
         case "sampling":
             prompt, sampled = get_nested(data, "prompt"), get_nested(data, "sampled")
-            sample.prompt = (
-                prompt
-                if isinstance(prompt, str)
-                else "\n\n".join(
-                    f"{to_text(get_nested(one, 'role'))}: {to_text(get_nested(one, 'content'))}"
-                    for one in get_members(prompt)
-                )
-            )
+            roles = [[to_text(get_nested(one, key)) for key in ("role", "content")] for one in get_members(prompt)]
+            sample.prompt = prompt if isinstance(prompt, str) else "\n\n".join(map(": ".join, roles))
             sample.response = to_text(sampled[0] if isinstance(sampled, list) and len(sampled) == 1 else sampled)
         case "metrics" if isinstance(data, dict):
             sample.metric_events += 1
-            values = {
-                to_text(name)[:200]: _parse_metric(value) for name, value in islice(data.items(), EXTERNAL_SCORES)
-            }
-            sample.metrics |= {name: value for name, value in values.items() if name and value is not None}
+            for name, value in islice(data.items(), EXTERNAL_SCORES):
+                number = float(value) if isinstance(value, bool) else parse_number(value)
+                if name and number is not None:
+                    sample.metrics[to_text(name)[:200]] = number
         case "error":
             sample.has_error = True
             sample.error = to_text(get_nested(data, "message")) or to_text(get_nested(data, "type")) or "an error"
-
-
-def _parse_metric(value: JsonValue) -> float | None:
-    return float(value) if isinstance(value, bool) else parse_number(value)
 
 
 def _iter_rows(suite: str, name: str, sample: _Sample) -> Iterator[ResultRow]:

@@ -41,18 +41,13 @@ def digest_prompt(name: str, prompt: JsonValue, expectation: JsonValue) -> Promp
     if not leaves or len(leaves) > _MAX_FIELDS:
         leaves = [((), as_text(prompt))]
     expected = as_text(expectation)
-    fields = [
-        _digest_field(
-            format_field_path((name, *path))[:_MAX_NAME], leaf, expected, [key for key in path if isinstance(key, str)]
-        )
-        for path, leaf in leaves
-    ]
+    fields = [_digest_field((name, *path), leaf, expected) for path, leaf in leaves]
     return PromptDigests(compute_digest(expectation), tuple(sorted(fields, key=lambda one: (one.name, one.value))))
 
 
-def _digest_field(name: str, leaf: JsonValue, expected: str, keys: list[str]) -> FieldDigests:
-    text, value = as_text(leaf), compute_digest(leaf)
-    if not _DIGIT.search(text) or not _split_words(expected).isdisjoint(keys):
+def _digest_field(path: tuple[str | int, ...], leaf: JsonValue, expected: str) -> FieldDigests:
+    name, text, value = format_field_path(path)[:_MAX_NAME], as_text(leaf), compute_digest(leaf)
+    if not _DIGIT.search(text) or not _split_words(expected).isdisjoint(path[1:]):
         return FieldDigests(name=name, value=value)
     stable = text
     if all(word not in expected for word in iter_volatile_words(text)):

@@ -28,6 +28,7 @@ from eval_gate.external_results.result_rows import (
     describe_low_score,
     get_members,
     get_nested,
+    name_errors,
     parse_cost,
     parse_count,
     parse_milliseconds,
@@ -80,15 +81,8 @@ _LATER_PROMPT = re.compile(rb'"promptIdx": ?[1-9]')
 _MODEL_ASSERTIONS: Final = frozenset(
     {"answer-relevance", "classifier", "context-faithfulness", "context-recall", "context-relevance"}
     | {"conversation-relevance", "factuality", "g-eval", "llm-rubric", "model-graded-closedqa"}
-    | {
-        "model-graded-factuality",
-        "moderation",
-        "pi",
-        "search-rubric",
-        "select-best",
-        "similar",
-        "trajectory:goal-success",
-    }
+    | {"model-graded-factuality", "moderation", "pi", "search-rubric", "select-best", "similar"}
+    | {"trajectory:goal-success"}
 )
 """Assertions that ask a model."""
 _FIRST_MARKING_VERSION: Final = (0, 121, 20)
@@ -149,12 +143,9 @@ def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultR
 
 def _read_version(file: Path, shown: str) -> tuple[int, ...]:
     """Return the promptfoo version that wrote the file, read from its last bytes; empty if they give none."""
-    try:
-        with file.open("rb") as stream:
-            stream.seek(max(stream.seek(0, os.SEEK_END) - _VERSION_BYTES, 0))
-            end = stream.read(_VERSION_BYTES)
-    except OSError as error:
-        raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
+    with name_errors(RowPlace(shown)), file.open("rb") as stream:
+        stream.seek(max(stream.seek(0, os.SEEK_END) - _VERSION_BYTES, 0))
+        end = stream.read(_VERSION_BYTES)
     found = _VERSION.findall(end.decode("ascii", "replace"))
     return tuple(map(int, found[-1])) if found else ()
 
@@ -204,20 +195,15 @@ class _JoinedRuns:
             self._seen.clear()
             self._before += 1
         self._seen.add((test, prompt))
-        return (
-            row._replace(repeat=f"{row.repeat} {self._before}", duplicate_hint=_JOINED_RUNS_HINT)
-            if self._before
-            else row
-        )
+        if not self._before:
+            return row
+        return row._replace(repeat=f"{row.repeat} {self._before}", duplicate_hint=_JOINED_RUNS_HINT)
 
 
 def _has_several_prompts(file: Path, shown: str) -> bool:
     """Whether there is more than one pair of provider and prompt: most files have one, and are read once."""
-    try:
-        with file.open("rb") as stream:
-            return any(_LATER_PROMPT.search(line) for line in iter(lambda: stream.readline(EXTERNAL_LINE_BYTES), b""))
-    except OSError as error:
-        raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
+    with name_errors(RowPlace(shown)), file.open("rb") as stream:
+        return any(_LATER_PROMPT.search(line) for line in iter(lambda: stream.readline(EXTERNAL_LINE_BYTES), b""))
 
 
 def _iter_prompts(file: Path, shown: str) -> Iterator[tuple[int, str]]:
@@ -252,15 +238,13 @@ def _build_row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *,
     return ResultRow(
         suite=_format_suite(result, numbers),
         id=name.name,
-        status=ended.status,
         place=place,
+        **ended._asdict(),
         scores=scores,
         score=parse_number(result.get("score")),
         prompt=_format_prompt(variables),
         expectation=tuple(map(_describe_assertion, get_members(asserts)[:50])),
         response=None if response is None else to_text(response),
-        error=ended.error,
-        error_kind=ended.error_kind,
         duration_ms=parse_milliseconds(result.get("latencyMs")),
         cost_usd=parse_cost(cost) or None if cost else None,  # 0 where nobody knows
         usage=build_usage(get_nested(tokens, "prompt"), get_nested(tokens, "completion"))
@@ -341,11 +325,9 @@ def _choose_name(result: dict[str, JsonValue], case: JsonValue, description: str
         shown = f"{shown[:_SHOWN_VARS]}… {compute_digest(variables)[:8]}"
     if description:
         return _CaseName(description, "description and vars", f"{description} {shown}" if shown else None)
-    return (
-        _CaseName(shown, "vars")
-        if shown
-        else _CaseName(f"test {result.get('testIdx')}", "place", unstable_reason=_NO_NAME_HINT)
-    )
+    if shown:
+        return _CaseName(shown, "vars")
+    return _CaseName(f"test {result.get('testIdx')}", "place", unstable_reason=_NO_NAME_HINT)
 
 
 def _format_prompt(variables: JsonValue) -> str:

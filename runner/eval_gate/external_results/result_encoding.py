@@ -15,7 +15,12 @@ from typing import IO, Final
 
 from eval_gate.errors import GateError
 from eval_gate.external_results.json_streaming import CUT_OFF
-from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error
+from eval_gate.external_results.result_rows import (
+    RowPlace,
+    build_incomplete_error,
+    build_unreadable_error,
+    name_errors,
+)
 from eval_gate.text.untrusted.encoding_names import parse_encoding
 
 _UTF_8: Final = "utf-8"
@@ -51,11 +56,9 @@ def open_as_utf8(file: Path, shown: str, encoding: str | None = None) -> Iterato
 
     Raises GateError with the place of what cannot be decoded.
     """
-    try:
+    with name_errors(RowPlace(shown)):
         stated = _read_stated_encoding(file, shown)
         problem = _decode_file(file, shown, _UTF_8) if stated == _UTF_8 else None
-    except OSError as error:
-        raise build_unreadable_error(RowPlace(shown), f"cannot be read: {error.strerror}") from error
     if problem is None and stated == _UTF_8:
         yield file
         return

@@ -20,6 +20,7 @@ from eval_gate.external_results.result_rows import (
 )
 from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_FILES
 from eval_gate.results.result_names import PIPE_HINT, PIPE_PROBLEM
+from eval_gate.text.escape import format_first_few
 
 _NON_RESULT_FILES: Final = {
     "eval-set.json": "Inspect's",
@@ -142,9 +143,8 @@ def _expand_glob(given: ResultsPath) -> list[str]:
     """Return the paths that a glob matches, or the path itself if it is not a glob."""
     matched = given.list_matches()
     if not matched:
-        raise build_incomplete_error(
-            RowPlace(given.path), "matches no file: the tool did not write one, or wrote it elsewhere"
-        )
+        what = "matches no file: the tool did not write one, or wrote it elsewhere"
+        raise build_incomplete_error(RowPlace(given.path), what)
     return matched
 
 
@@ -156,9 +156,8 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
     if given == "-" or (path.exists() and not path.is_dir()):
         raise build_unreadable_error(RowPlace(given), PIPE_PROBLEM, PIPE_HINT)
     if not path.is_dir():
-        raise build_incomplete_error(
-            RowPlace(given), "does not exist: the tool did not write it, or wrote it elsewhere"
-        )
+        what = "does not exist: the tool did not write it, or wrote it elsewhere"
+        raise build_incomplete_error(RowPlace(given), what)
     if not any(path.iterdir()):
         raise build_incomplete_error(RowPlace(given), "is empty: the tool made the folder and wrote no results")
     inside, others = list[ResultsFile](), list[str]()
@@ -170,21 +169,15 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
         if len(inside) > EXTERNAL_FILES:  # what is wrong in each of them is not looked for
             raise build_unreadable_error(RowPlace(given), f"contains more than {EXTERNAL_FILES:,} files")
     if all(file.skip_reason for file in inside):
-        raise build_unreadable_error(
-            RowPlace(given), f"contains no {', '.join(SUFFIXES)}{_format_names(others, '; only ')}"
-        )
+        only = f"; only {format_first_few(others, _MAX_NAMED)}" if others else ""
+        raise build_unreadable_error(RowPlace(given), f"contains no {', '.join(SUFFIXES)}{only}")
     yield from inside
     if others:
         count = f"{len(others):,} files that were" if len(others) > 1 else "1 file that was"
         *kinds, last = SUFFIXES
-        said = f"contains {count} not read{_format_names(others, ': ')} (only {', '.join(kinds)} and {last} are read)"
+        named = format_first_few(others, _MAX_NAMED)
+        said = f"contains {count} not read: {named} (only {', '.join(kinds)} and {last} are read)"
         yield ResultsFile(path, given, said)
-
-
-def _format_names(names: Sequence[str], before: str) -> str:
-    """Format `before`, the first names of a list, and the number of names that follow."""
-    more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
-    return f"{before}{', '.join(names[:_MAX_NAMED])}{more}" if names else ""
 
 
 def _iter_folder_files(folder: Path, root: Path, depth: int) -> Iterator[ResultsFile]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, TypeAlias
 
 from eval_gate.errors import PAGES, ExitCode, GateError, Problem
 from eval_gate.external_results.prompt_digests import PromptDigests
@@ -183,9 +184,8 @@ def build_ending(
     if own is not Status.FAILED and (low := _find_low_score(scores)):
         return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, low)
     if own is Status.PASSED and (no := against or _find_failed_score(scores, weighed=weighed)):
-        return ExecutionEnding(
-            Status.ERROR, ErrorKind.EVALUATION_ERROR, f"the tool reports that it passed, but also {no}"
-        )
+        why = f"the tool reports that it passed, but also {no}"
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, why)
     broke = [one for one in scores if one.grader_failed]
     failed = own is not Status.PASSED and any(one.passed is False and not one.grader_failed for one in scores)
     if broke and not failed:
@@ -246,17 +246,22 @@ class FileFacts(Struct):
                 raise build_incomplete_error(RowPlace(shown), f"counts {said:,} {what}, but has {found:,}")
 
 
-class ResultsReader(Protocol):
-    """Reader of the files of one format."""
-
-    def __call__(self, file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
-        """Every execution in the file, in its order. `shown` is the file as it was given. Raises GateError."""
-        ...
+ResultsReader: TypeAlias = Callable[[Path, str, FileFacts], Iterator[ResultRow]]
+"""Reader of one format: yields every execution in a file, which is shown by the name that was given, in its order."""
 
 
 def build_unreadable_error(place: RowPlace, what: str, hint: str | None = None) -> GateError:
     """Build the GateError `invalid-results` for one problem. Nothing was evaluated, so it is a usage error."""
     return build_problems_error([place.build_problem(what)], hint)
+
+
+@contextmanager
+def name_errors(place: RowPlace) -> Iterator[None]:
+    """Raise an error of the system in this block as the GateError `invalid-results`."""
+    try:
+        yield
+    except OSError as error:
+        raise build_unreadable_error(place, f"cannot be read: {error.strerror}") from error
 
 
 def build_problems_error(problems: Sequence[Problem], hint: str | None = None) -> GateError:
@@ -277,10 +282,7 @@ def build_two_runs_error(which: str, problem: Problem) -> GateError:
 
 
 def build_incomplete_error(place: RowPlace, what: str) -> GateError:
-    """Build the error for results of a tool that did not finish.
-
-    The results are not evaluated, and the caller made no mistake: it is not a usage error.
-    """
+    """Build the error for results of a tool that did not finish, which is no mistake of the caller."""
     return GateError(
         "results-incomplete",
         "the tool that made the results did not finish",
@@ -288,6 +290,12 @@ def build_incomplete_error(place: RowPlace, what: str) -> GateError:
         problems=[place.build_problem(what)],
         exit_code=ExitCode.INCOMPLETE,
     )
+
+
+def build_unloaded_error(place: RowPlace, file: str, error: str) -> GateError:
+    """Build the error for a file of tests that its runner could not load."""
+    said = error.partition("\n")[0][:300]
+    return build_incomplete_error(place, f"reports that {file} could not be loaded, so none of its tests ran: {said}")
 
 
 def shorten_name(text: str) -> str:
@@ -315,10 +323,7 @@ def get_members(value: JsonValue) -> Sequence[JsonValue]:
 def iter_list_members(
     document: dict[str, JsonValue], kinds: Sequence[str], shown: str
 ) -> Iterator[tuple[str, dict[str, JsonValue], RowPlace]]:
-    """Yield the members of a document's lists, each with the name of its list and its place.
-
-    Raises GateError if the first list is missing, or a member is not a mapping.
-    """
+    """Yield the mappings in a document's lists, with list and place. Raises GateError if the first list is missing."""
     if not isinstance(document.get(kinds[0]), list):
         raise build_unreadable_error(RowPlace(shown, field=kinds[0]), "is missing")
     for kind in kinds:
@@ -413,7 +418,6 @@ def build_evaluator_results(scores: tuple[RowScore, ...]) -> tuple[EvaluatorResu
 
 
 def _build_evaluator_result(score: RowScore) -> EvaluatorResult:
-    """Its reason is among what was hit or missed, as it passed or not."""
     said = (score.reason or score.name,)
     value = score.value if score.value is not None else float(bool(score.passed))
     return EvaluatorResult(

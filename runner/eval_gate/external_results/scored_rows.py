@@ -83,12 +83,10 @@ def build_prompted_row(
     return ResultRow(
         suite=suite,
         id=named,
-        status=ending.status,
         place=place,
+        **ending._asdict(),
         prompt=prompt,
         expectation=() if wanted is None else (to_text(wanted),),
-        error=ending.error,
-        error_kind=ending.error_kind,
         content=content,
         digests=digest_prompt("input", prompt, wanted),
         rerun_name=prompt if name is None else None,

@@ -14,10 +14,12 @@ from typing import Final
 from eval_gate.external_results.result_rows import (
     MAX_NAME,
     MAX_ROWS,
+    ExecutionEnding,
     FileFacts,
     ResultRow,
     RowPlace,
     build_incomplete_error,
+    build_unloaded_error,
     build_unreadable_error,
     parse_seconds,
 )
@@ -128,9 +130,8 @@ class _Parser(XmlReader):
             if self._stack:
                 self._stack[-1].texts.setdefault(name, said)
             elif name == "Text" and _HOST_CRASH.search(said[:10_000]):
-                raise build_incomplete_error(
-                    RowPlace(self._shown, self.line), f"reports that the run broke off: {said.strip()[:_MAX_QUOTED]}"
-                )
+                what = f"reports that the run broke off: {said.strip()[:_MAX_QUOTED]}"
+                raise build_incomplete_error(RowPlace(self._shown, self.line), what)
         elif name in _RESULTS:
             result = self._stack.pop()
             if self._stack and (result.failed_inside or result.status in {Status.FAILED, Status.ERROR}):
@@ -155,9 +156,8 @@ def read_trx(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]
     _check_summary(parser, shown_as)
     for result in parser.results:
         if not result.container or (result.status in {Status.FAILED, Status.ERROR} and not result.failed_inside):
-            yield _build_row(
-                result, parser.definitions.get(result.attributes.get("testId", ""), _Definition()), shown_as
-            )
+            definition = parser.definitions.get(result.attributes.get("testId", ""), _Definition())
+            yield _build_row(result, definition, shown_as)
 
 
 def _check_summary(parser: _Parser, shown_as: str) -> None:
@@ -165,10 +165,9 @@ def _check_summary(parser: _Parser, shown_as: str) -> None:
     passed = all(one.status in {Status.PASSED, Status.SKIPPED} for one in parser.results)
     meaning = _RUN.find_meaning(parser.outcome)
     if meaning is not Meaning.NO_VERDICT and (meaning is not Meaning.FAILED or passed):
-        said = {Meaning.FAILED: ", but all of its tests passed", None: ", which is not a known outcome"}.get(
-            meaning, ""
-        )
-        raise build_incomplete_error(RowPlace(shown_as), f"reports that the run is {parser.outcome[:40]}{said}")
+        doubts = {Meaning.FAILED: ", but all of its tests passed", None: ", which is not a known outcome"}
+        what = f"reports that the run is {parser.outcome[:40]}{doubts.get(meaning, '')}"
+        raise build_incomplete_error(RowPlace(shown_as), what)
     found = {"total": len(parser.results), "failed": sum(one.outcome != "Passed" for one in parser.results)}
     failed = sum(parser.counters.get(name, 0) for name in _FAILED_COUNTERS)
     for name, counted in (("total", parser.counters.get("total", 0)), ("failed", failed)):
@@ -186,20 +185,15 @@ def _build_row(result: _Result, definition: _Definition, shown_as: str) -> Resul
         name = name.removeprefix(f"{class_name}.")
     if not name or len(name) > MAX_NAME:
         raise build_unreadable_error(place, f"is a result without a testName of up to {MAX_NAME:,} characters")
-    status, kind, error = _classify_result(result)
-    if class_name == name == definition.method and error:  # no method of .NET has its class's name; Jest's files have
-        said = error.partition("\n")[0][:_MAX_QUOTED]
-        raise build_incomplete_error(
-            place, f"reports that {name} could not be loaded, so none of its tests ran: {said}"
-        )
+    ended = _classify_result(result)
+    if class_name == name == definition.method and ended.error:  # no method of .NET has its class's name, Jest's do
+        raise build_unloaded_error(place, name, ended.error)
     return ResultRow(
         suite=class_name[:MAX_NAME] or "tests",
         id=name,
-        status=status,
         place=place,
+        **ended._asdict(),
         response=result.texts.get("StdOut"),
-        error=error,
-        error_kind=kind,
         duration_ms=_parse_duration(result.attributes.get("duration", "")),
         tags=tuple(definition.tags[:50]),
         rerun_name=f"{class_name}.{definition.method}" if class_name and definition.method else None,
@@ -208,20 +202,19 @@ def _build_row(result: _Result, definition: _Definition, shown_as: str) -> Resul
     )
 
 
-def _classify_result(result: _Result) -> tuple[Status, ErrorKind, str | None]:
-    """Return the status, whose fault an error is, and what the file says of it."""
+def _classify_result(result: _Result) -> ExecutionEnding:
     message = result.texts.get("Message", "").strip()
     said = "\n".join(filter(None, (message, result.texts.get("StackTrace", "").strip()))) or None
     ended = _OUTCOME.build_ending(result.outcome, said)
     if ended.error_kind is ErrorKind.EVALUATION_ERROR or ended.status in {Status.PASSED, Status.SKIPPED}:
-        return ended.status or Status.ERROR, ended.error_kind, ended.error
+        return ended
     if _CLEANUP.match(result.attributes.get("testName", "")):
-        return Status.ERROR, ErrorKind.EVALUATION_ERROR, said or "it failed outside of its tests"
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, said or "it failed outside of its tests")
     thrown = _THREW.sub("", message, count=1)
     kind = classify_thrown_error(thrown)
     if result.status is Status.FAILED and is_exception(thrown) and kind is ErrorKind.AGENT_UNREACHABLE:
-        return Status.ERROR, kind, said
-    return result.status, kind, said or _OUTCOME.describe(result.outcome)
+        return ExecutionEnding(Status.ERROR, kind, said)
+    return ExecutionEnding(result.status, kind, said or _OUTCOME.describe(result.outcome))
 
 
 def _parse_duration(duration: str) -> float | None:

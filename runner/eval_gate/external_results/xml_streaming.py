@@ -8,7 +8,12 @@ from typing import Final
 from xml.parsers import expat
 
 from eval_gate.external_results.json_streaming import CUT_OFF
-from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error
+from eval_gate.external_results.result_rows import (
+    RowPlace,
+    build_incomplete_error,
+    build_unreadable_error,
+    name_errors,
+)
 from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_TEXT
 
 _TRUNCATION_ERRORS: Final = frozenset(
@@ -51,15 +56,12 @@ class XmlReader:
 
     def iter_pieces(self) -> Iterator[None]:
         """Read the file, and yield after each piece of it. Raises GateError for what is not such a document."""
-        try:
-            with self._file.open("rb") as stream:
-                while data := stream.read(_CHUNK):
-                    self._feed_data(data, last=False)
-                    yield
-                self._feed_data(b"", last=True)
+        with name_errors(RowPlace(self._shown)), self._file.open("rb") as stream:
+            while data := stream.read(_CHUNK):
+                self._feed_data(data, last=False)
                 yield
-        except OSError as error:
-            raise build_unreadable_error(RowPlace(self._shown), f"cannot be read: {error.strerror}") from error
+            self._feed_data(b"", last=True)
+            yield
 
     def start_element(self, name: str, attributes: dict[str, str]) -> None:
         """Handle the start tag of an element, which is open already."""
@@ -98,9 +100,8 @@ class XmlReader:
             raise build_unreadable_error(place, f"is not XML: {what}") from None
 
     def _refuse_doctype(self, *_: object) -> None:
-        raise build_unreadable_error(
-            RowPlace(self._shown, self.line), f"has a document type, which {self.format_name} does not need"
-        )
+        what = f"has a document type, which {self.format_name} does not need"
+        raise build_unreadable_error(RowPlace(self._shown, self.line), what)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         name = name.rpartition(":")[2]

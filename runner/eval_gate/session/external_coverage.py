@@ -27,7 +27,7 @@ _MAX_NAMED: Final = 3
 
 def check_coverage(run: RunResult, session: Session) -> None:
     """Raise GateError `results-incomplete` for too few of as many cases as the baseline holds of this tool."""
-    before, least = _find_same_tool(run, session), _get_least_share(session)
+    before, least = find_same_tool(run, session), _get_least_share(session)
     if before is None:
         return
     then, now = before.summary.total_cases, run.summary.total_cases
@@ -42,11 +42,8 @@ def check_coverage(run: RunResult, session: Session) -> None:
 
 
 def mark_missing_cases(run: RunResult, session: Session) -> RunResult:
-    """Mark a run as incomplete if too few of the baseline's cases ran in a leg of a matrix, or in all of it.
-
-    A skipped case did not run. So the run is no baseline either, and only a regression outweighs what is missing.
-    """
-    before = _find_same_tool(run, session)
+    """Mark a run as incomplete if too few of the baseline's cases ran, and were not skipped, in a leg or in all."""
+    before = find_same_tool(run, session)
     missing = [] if before is None else list(_iter_missing_parts(run, before, _get_least_share(session)))
     if not missing:
         return run
@@ -54,7 +51,7 @@ def mark_missing_cases(run: RunResult, session: Session) -> RunResult:
     return replace(run, complete=False, stop_reason="; ".join([*missing[:_MAX_NAMED], *more]))
 
 
-def _find_same_tool(run: RunResult, session: Session) -> RunResult | None:
+def find_same_tool(run: RunResult, session: Session) -> RunResult | None:
     """Return the baseline's run; None where there is none of the same tool."""
     baseline = session.gate_inputs.baseline
     if not isinstance(baseline, Baseline):

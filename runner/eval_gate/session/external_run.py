@@ -25,7 +25,7 @@ from eval_gate.model.run_totals import summarize_cases
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.external_cases import build_case_result, build_score_rules, redact_rows
-from eval_gate.session.external_coverage import check_coverage, mark_missing_cases
+from eval_gate.session.external_coverage import check_coverage, find_same_tool, mark_missing_cases
 from eval_gate.session.run import build_reruns
 from eval_gate.session.session import Session
 from eval_gate.session.tool_reruns import RerunSpending, ToolBaseAgent, ToolReruns, build_redactor
@@ -109,9 +109,8 @@ async def make_external_run(session: Session, results: ExternalResults) -> Exter
     while base is not None and await base.clear_suspects(made, reruns) and again is not None:
         await again.rerun_suspects()  # what was spared because of what is cleared now
         made = await build_run()
-    return ExternalRun(
-        base.attach_final_results(made) if base else made, tuple(_iter_matching_notes(made, named_by, session))
-    )
+    whole = base.attach_final_results(made) if base else made
+    return ExternalRun(whole, tuple(_iter_matching_notes(made, named_by, session)))
 
 
 def _find_baseline_keys(session: Session) -> Set[CaseKey]:
@@ -137,21 +136,21 @@ def _describe_unused_base_agent(config: RunConfig) -> tuple[str, ...]:
     named = config.base_agent.display_name
     if named is None or config.base_agent.command is not None:
         return ()
-    return (
-        (
-            "ignoring baseAgentEndpoint and baseAgentTarget: they do not work with results of another tool. "
-            "Set baseAgentCommand, because only that tool can run its cases"
-        ),
-    )
+    said = "ignoring baseAgentEndpoint and baseAgentTarget: they do not work with results of another tool. "
+    return (f"{said}Set baseAgentCommand, because only that tool can run its cases",)
 
 
 def _check_overlap(run: RunResult, session: Session, unstable: str | None) -> RunResult:
     """Warn first if the baseline knows few cases, and refuse failing ones that may have passed under another name."""
-    known = _KnownCases.from_run(run, session)
-    if known is None or known.count * 2 >= known.possible:
+    before = find_same_tool(run, session)
+    if before is None:
         return run
-    said = f"only {known.count} of {format_count(run.summary.total_cases, 'case')} are in the baseline"
-    failing = [key for key, case in run.iter_cases() if key not in known.keys and case.status in _FAILING_STATUSES]
+    there = before.index_cases()
+    known = {key for key, _ in run.iter_cases() if key in there} | {*find_earlier_keys(before, run)}
+    if len(known) * 2 >= min(len(there), run.summary.total_cases):
+        return run
+    said = f"only {len(known)} of {format_count(run.summary.total_cases, 'case')} are in the baseline"
+    failing = [key for key, case in run.iter_cases() if key not in known and case.status in _FAILING_STATUSES]
     if failing and session.config.policy.min_coverage != 0:
         raise GateError(
             "unmatched-results",
@@ -163,41 +162,10 @@ def _check_overlap(run: RunResult, session: Session, unstable: str | None) -> Ru
     return replace(run, warnings=(what, *run.warnings))
 
 
-class _KnownCases(FrozenStruct):
-    """Cases of a run that are in its baseline, by name or by prompt and expectation."""
-
-    keys: Set[CaseKey]
-    possible: int
-    """As many as could be: of the smaller side all."""
-
-    @property
-    def count(self) -> int:
-        """How many they are."""
-        return len(self.keys)
-
-    @classmethod
-    def from_run(cls, run: RunResult, session: Session) -> _KnownCases | None:
-        """None where there is no baseline of the same tool with cases."""
-        baseline = session.gate_inputs.baseline
-        if not isinstance(baseline, Baseline):
-            return None
-        before = baseline.result
-        if not before.is_external or before.target.provider != run.target.provider:
-            return None
-        there = before.index_cases()
-        keys = {key for key, _ in run.iter_cases() if key in there} | {*find_earlier_keys(before, run)}
-        return cls(keys, min(len(there), run.summary.total_cases))
-
-
 def _mark_rerun_impossible(run: RunResult, doubtful: Set[CaseKey]) -> RunResult:
     """Mark the suspected cases of a run as impossible to re-run."""
-    return run.replace_cases(
-        {
-            key: replace(case, rerun_stop_reason=RerunStopReason.NOT_REPEATABLE)
-            for key, case in run.iter_cases()
-            if key in doubtful
-        }
-    )
+    why, cases = RerunStopReason.NOT_REPEATABLE, run.index_cases()
+    return run.replace_cases({key: replace(cases[key], rerun_stop_reason=why) for key in doubtful if key in cases})
 
 
 def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping[CaseKey, CaseResult]) -> RunResult:

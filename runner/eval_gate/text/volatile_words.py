@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+UUID: Final = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _MONTH: Final = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
 _DAY: Final = r"[0-3]?\d(?:st|nd|rd|th)?"
 _VOLATILE: Final = re.compile(
-    r"(?P<id>(?<![0-9A-Za-z])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![0-9A-Za-z]))"
+    rf"(?P<id>(?<![0-9A-Za-z]){UUID}(?![0-9A-Za-z]))"
     r"|(?P<date>(?<!\d)20\d\d(?:[01]\d[0-3]\d(?:T\d{4,6}Z?)?|(?P<sign>[-/.])[01]?\d(?P=sign)[0-3]?\d)(?!\d)"
     r"|(?<!\d)[0-3]?\d(?P<other_sign>[-/.])[0-3]?\d(?P=other_sign)20\d\d(?!\d)"
     rf"|(?:\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{{0,6}},? )?"
