@@ -32,18 +32,18 @@ class LostBaseline(FrozenStruct):
     """Cases that pass there and are removed or changed here, and loosened rules, if the policy blocks them."""
 
     def describe_name(self) -> str:
-        """Describe what has another name, as half a sentence."""
+        """Describe what has another name."""
         before, now = (describe_name(name or "") for name in (self.change.baseline, self.change.current))
         return f"the {self.change.subject} {before} is now {now}, so nothing is compared"
 
     def describe_loss(self) -> str:
-        """Describe which cases are worse here, and why they are not regressions, as half a sentence."""
+        """Describe which cases are worse here, and why they are not regressions."""
         cases = [key.case_id for key in self.worse_cases]
-        worse = format_count(len(cases), "case that passes there fails", "cases that pass there fail")
         if not cases:
-            worse = format_count(self.altered_cases, "setup change", "setup changes") + " would fail the gate"
-        named = f": {format_first_few(cases, 3)}" if cases else ""
-        return f"{self.describe_name()}, but {worse} here{named}"
+            altered = format_count(self.altered_cases, "setup change")
+            return f"{self.describe_name()}, but {altered} would fail the gate here"
+        worse = format_count(len(cases), "case that passes there fails", "cases that pass there fail")
+        return f"{self.describe_name()}, but {worse} here: {format_first_few(cases, 3)}"
 
 
 def find_lost_baseline(absent: NoBaseline, run: RunResult, policy: Policy) -> LostBaseline | None:
@@ -60,8 +60,7 @@ def find_lost_baseline(absent: NoBaseline, run: RunResult, policy: Policy) -> Lo
 def _compare_with(unlinked: UnlinkedResult, run: RunResult, policy: Policy) -> LostBaseline | None:
     then = apply_pass_score(unlinked.result, policy.pass_score)
     there, earlier = then.index_cases(), find_earlier_keys(then, run)
-    pairs = [(key, case, there.get(earlier.get(key, key))) for key, case in run.iter_cases()]
-    shared = [(key, case, before) for key, case, before in pairs if before is not None]
+    shared = [(key, case, there[old]) for key, case in run.iter_cases() if (old := earlier.get(key, key)) in there]
     if not shared:
         return None
     most = policy.max_score_drop
