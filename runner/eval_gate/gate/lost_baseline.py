@@ -36,7 +36,7 @@ class LostBaseline(FrozenStruct):
     """Cases that pass there and are removed or changed here, and loosened rules, if the policy blocks them."""
 
     def describe_name(self) -> str:
-        """Describe what has another name, as half a sentence."""
+        """Describe what has another name."""
         before, now = (describe_name(name or "") for name in (self.change.baseline, self.change.current))
         return f"the {self.change.subject} {before} is now {now}, so nothing is compared"
 
@@ -44,14 +44,12 @@ class LostBaseline(FrozenStruct):
         """Describe which cases are worse here, and why they are not regressions, as half a sentence."""
         lost = [key.case_id for key in self.worse_cases if key not in self.waived_cases]
         cases = lost or [key.case_id for key in self.worse_cases]
-        if lost:
-            worse = format_count(len(cases), "case that passes there fails", "cases that pass there fail")
-        elif cases:
-            worse = format_count(len(cases), "case that is waived there fails", "cases that are waived there fail")
-        else:
-            worse = format_count(self.altered_cases, "setup change", "setup changes") + " would fail the gate"
-        named = f": {format_first_few(cases, 3)}" if cases else ""
-        return f"{self.describe_name()}, but {worse} here{named}"
+        if not cases:
+            altered = format_count(self.altered_cases, "setup change")
+            return f"{self.describe_name()}, but {altered} would fail the gate here"
+        one, many = ("passes", "pass") if lost else ("is waived", "are waived")
+        worse = format_count(len(cases), f"case that {one} there fails", f"cases that {many} there fail")
+        return f"{self.describe_name()}, but {worse} here: {format_first_few(cases, 3)}"
 
 
 def find_lost_baseline(absent: NoBaseline, run: RunResult, policy: Policy) -> LostBaseline | None:
@@ -68,8 +66,7 @@ def find_lost_baseline(absent: NoBaseline, run: RunResult, policy: Policy) -> Lo
 def _compare_with(unlinked: UnlinkedResult, run: RunResult, policy: Policy) -> LostBaseline | None:
     then = apply_pass_score(unlinked.result, policy.pass_score)
     there, earlier = then.index_cases(), find_earlier_keys(then, run)
-    pairs = [(key, case, there.get(earlier.get(key, key))) for key, case in run.iter_cases()]
-    shared = [(key, case, before) for key, case, before in pairs if before is not None]
+    shared = [(key, case, there[old]) for key, case in run.iter_cases() if (old := earlier.get(key, key)) in there]
     if not shared:
         return None
     most, waived = policy.max_score_drop, then.waived_keys

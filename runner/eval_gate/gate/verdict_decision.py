@@ -88,8 +88,7 @@ def decide_provisional_verdict(run: RunResult, inputs: GateInputs) -> RunResult:
 
 def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
     policy, baseline = inputs.policy, inputs.baseline
-    run = _mark_unknown_calls(add_judges(run, inputs.judge_lookup), inputs)
-    run = _align_fingerprints(run, inputs)
+    run = _align_with_baseline(add_judges(run, inputs.judge_lookup), inputs)
     held = apply_pass_score(run, policy.pass_score)
     if isinstance(baseline, NoBaseline):
         waiving, lost = _build_waiving(held, None, inputs), find_lost_baseline(baseline, held, policy)
@@ -107,14 +106,9 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
         run = replace(run, varying_fields=find_varying_fields(held, then))
     comparison = add_baseline_sides(comparison, held, then, baseline.own_history, policy.pass_score, inputs.retention)
     waiving = _build_waiving(held, comparison, inputs)
-    comparison = _add_renamed_waivers(comparison, waiving, held, then)
-    comparison = count_ended_permissions(
-        comparison,
-        known.evidence.permitted_regressions,
-        held,
-        waiving.lasting_keys if waiving else (),
-        find_earlier_keys(then, held),
-    )
+    earlier, permitted = find_earlier_keys(then, held), known.evidence.permitted_regressions
+    comparison = _add_renamed_waivers(comparison, waiving, earlier)
+    comparison = count_ended_permissions(comparison, permitted, held, waiving.lasting_keys if waiving else (), earlier)
     judged = RuleInput(held, comparison, then, waiving or AppliedWaivers())
     return replace(
         run,
@@ -135,7 +129,7 @@ def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[
     suspected regression without history. If a baseline was requested but none is available, there is nothing to
     suspect.
     """
-    held = apply_pass_score(_align_fingerprints(_mark_unknown_calls(run, inputs), inputs), inputs.policy.pass_score)
+    held = apply_pass_score(_align_with_baseline(run, inputs), inputs.policy.pass_score)
     if isinstance(inputs.baseline, NoBaseline):
         if inputs.baseline is not NOT_REQUESTED:
             return [], RerunCriteria(0)
@@ -145,24 +139,19 @@ def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[
             max_reruns=run.reruns,
             trials=count_trials(run),
         )
-    then, known = (
-        apply_pass_score(inputs.baseline.result, inputs.policy.pass_score),
-        _get_prior_evidence(held, inputs),
-    )
+    then = apply_pass_score(inputs.baseline.result, inputs.policy.pass_score)
+    known = _get_prior_evidence(held, inputs)
     # a case that is too late is run again in a shard even if it is the only one there: the whole must know
     plain = _build_plain_comparison(held, then, known, inputs, has_other_parts=run.shard is not None)
     facts = build_case_facts(plain, held, known, inputs.policy.must_pass)
     return facts, adjust_to_day(known.rerun_criteria, facts, known.day_effects)
 
 
-def _align_fingerprints(run: RunResult, inputs: GateInputs) -> RunResult:
-    return align_fingerprints(run, inputs.baseline.result) if isinstance(inputs.baseline, Baseline) else run
-
-
-def _mark_unknown_calls(run: RunResult, inputs: GateInputs) -> RunResult:
+def _align_with_baseline(run: RunResult, inputs: GateInputs) -> RunResult:
     if isinstance(inputs.baseline, NoBaseline):
         return run
-    return mark_unknown_calls(run, inputs.baseline.result, inputs.policy.pass_score)
+    then = inputs.baseline.result
+    return align_fingerprints(mark_unknown_calls(run, then, inputs.policy.pass_score), then)
 
 
 def _compare_with_baseline(
@@ -327,10 +316,9 @@ def _find_earlier_keys(run: RunResult, inputs: GateInputs) -> Mapping[CaseKey, C
 
 
 def _add_renamed_waivers(
-    comparison: Comparison, waiving: AppliedWaivers | None, run: RunResult, baseline: RunResult
+    comparison: Comparison, waiving: AppliedWaivers | None, earlier: Mapping[CaseKey, CaseKey]
 ) -> Comparison:
     """Add, as a loosened rule, the cases that the waiver file waives only by their new name."""
-    earlier = find_earlier_keys(baseline, run)
     found = find_waived_by_new_name(waiving, earlier) if waiving is not None and earlier else ()
     if not found or comparison.setup_changes is None:
         return comparison

@@ -142,11 +142,8 @@ def _describe_skipped(run: RunResult) -> str:
 def _find_incomplete_reasons(run: RunResult) -> tuple[Reason, ...]:
     if run.summary.not_run == 0:
         # cases that nobody counted, such as those of a part that was not merged
-        return (
-            ()
-            if run.complete
-            else (Reason(code=ReasonCode.RUN_INCOMPLETE, message=run.stop_reason or "the run is incomplete"),)
-        )
+        message = run.stop_reason or "the run is incomplete"
+        return () if run.complete else (Reason(code=ReasonCode.RUN_INCOMPLETE, message=message),)
     why = f"{run.stop_reason}: " if run.stop_reason else ""
     were = "was" if run.summary.not_run == 1 else "were"
     message = f"{why}{run.summary.not_run} of {run.summary.total_cases} cases {were} not run"
@@ -282,12 +279,13 @@ def _find_unexplained_reasons(
     run = rule_input.run
     waived = rule_input.waiving.count_cases(WaiverStanding.REGRESSED, WaiverStanding.FAILS)
     if policy.uses_baseline and (count := run.summary.failed - waived) > 0:
-        message = f"{format_count(count, 'failing case')} cannot be compared with the baseline: {absent.reason}"
-        return (Reason(code=absent.code, message=message, hint=absent.hint),)
-    if policy.max_score_drop is not None and (low := _count_possible_drops(rule_input, policy.max_score_drop)):
-        message = f"{format_count(low, 'low score')} cannot be compared with the baseline: {absent.reason}"
-        return (Reason(code=absent.code, message=message, hint=absent.hint),)
-    return ()
+        open_cases = format_count(count, "failing case")
+    elif policy.max_score_drop is not None and (low := _count_possible_drops(rule_input, policy.max_score_drop)):
+        open_cases = format_count(low, "low score")
+    else:
+        return ()
+    message = f"{open_cases} cannot be compared with the baseline: {absent.reason}"
+    return (Reason(code=absent.code, message=message, hint=absent.hint),)
 
 
 def _find_uncovered_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
@@ -308,32 +306,26 @@ def _find_uncovered_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reas
 
 def _find_rename_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
     """Failures that the baseline does not know, where cases that passed there are missing: they may be the same."""
-    if (
-        rule_input.comparison is None
-        or rule_input.baseline is None
-        or not policy.uses_baseline
-        or policy.min_coverage == 0
-    ):
+    if rule_input.comparison is None or rule_input.baseline is None or not policy.uses_baseline:
+        return ()
+    if policy.min_coverage == 0:
         return ()
     found = find_possible_renames(rule_input.baseline, rule_input.run)
     failing = [key.case_id for key in found.failing if not rule_input.is_waived(key)]
     if not failing or len(failing) + rule_input.count_unwaived(CaseClass.REGRESSION) <= policy.allowed_regressions:
         return ()
     missing = format_count(len(found.missing), "case that passed there is", "cases that passed there are")
+    gone = format_first_few([key.case_id for key in found.missing], 3)
     message = (
         f"{format_count(len(failing), 'failing case is', 'failing cases are')} not in the baseline "
-        f"({format_first_few(failing, 3)}), and {missing} missing or skipped "
-        f"in this run ({format_first_few([key.case_id for key in found.missing], 3)}): a case may have been "
-        "renamed"
+        f"({format_first_few(failing, 3)}), and {missing} missing or skipped in this run ({gone}): "
+        "a case may have been renamed"
     )
     return (Reason(code=ReasonCode.NOT_IN_BASELINE, message=message),)
 
 
 def _find_incomparable_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
-    """Failures of another tool's cases that passed in the baseline and ask or expect something else now.
-
-    Nothing tells whether the change edited them: of our own evals the eval files do.
-    """
+    """Find failures of another tool's cases that passed before and ask something else now: nothing tells who did it."""
     run, baseline, comparison = rule_input.run, rule_input.baseline, rule_input.comparison
     if baseline is None or comparison is None or not run.is_external or not policy.uses_baseline:
         return ()
@@ -356,12 +348,8 @@ def _describe_differences(rule_input: RuleInput, keys: Sequence[CaseKey]) -> str
     if baseline is None or not run.is_external:
         return ""
     here, there, earlier = run.index_cases(), baseline.index_cases(), find_earlier_keys(baseline, run)
-    known = [key for key in keys if key in here and earlier.get(key, key) in there]
-    return format_first_few(
-        known,
-        3,
-        lambda key: f"{key.case_id[:100]} ({describe_difference(here[key], there[earlier.get(key, key)])})",
-    )
+    known = [(here[key], there[old]) for key in keys if key in here and (old := earlier.get(key, key)) in there]
+    return format_first_few(known, 3, lambda pair: f"{pair[0].id[:100]} ({describe_difference(*pair)})")
 
 
 def _count_possible_drops(rule_input: RuleInput, most: float) -> int:
