@@ -12,12 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from eval_gate.external_results.json_streaming import (
-    JsonReader,
-    iter_listed_mappings,
-    open_document,
-    read_document,
-)
+from eval_gate.external_results.json_streaming import JsonReader, iter_listed_mappings, open_document, read_document
 from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
@@ -145,11 +140,8 @@ def _build_score(metric: JsonValue) -> RowScore:
 
 def _describe_score(metric: JsonValue, value: float | None, threshold: float | None) -> str:
     said = "no score" if value is None else f"{value:g}"
-    rubrics = [
-        to_text(why)
-        for one in get_members(get_nested(metric, "details", "rubric_scores"))
-        if (why := get_nested(one, "rationale"))
-    ]
+    rated = get_members(get_nested(metric, "details", "rubric_scores"))
+    rubrics = [to_text(why) for one in rated if (why := get_nested(one, "rationale"))]
     return "; ".join([said if threshold is None else f"{said}, threshold {threshold:g}", *rubrics])
 
 
@@ -162,11 +154,8 @@ def _join_parts(content: JsonValue) -> str:
 def _iter_calls(invocation: JsonValue) -> Iterator[ToolCall]:
     """Yield the tool calls of an invocation, which older versions keep in a list of their own."""
     data = get_nested(invocation, "intermediate_data")
-    parts = [
-        part
-        for event in get_members(get_nested(data, "invocation_events"))
-        for part in get_members(get_nested(event, "content", "parts"))
-    ]
+    events = get_members(get_nested(data, "invocation_events"))
+    parts = [part for event in events for part in get_members(get_nested(event, "content", "parts"))]
     made = [one for part in parts if isinstance(one := get_nested(part, "function_call"), dict)]
     told = [one for part in parts if isinstance(one := get_nested(part, "function_response"), dict)]
     results = {
@@ -185,10 +174,7 @@ def _sum_duration(actual: Sequence[JsonValue]) -> float | None:
 
 
 def _sum_tokens(actual: Sequence[JsonValue], kind: str) -> float | None:
-    found = [
-        tokens
-        for one in actual
-        for event in get_members(get_nested(one, "intermediate_data", "invocation_events"))
-        if (tokens := parse_number(get_nested(event, "usage_metadata", kind))) is not None
-    ]
+    events = (get_members(get_nested(one, "intermediate_data", "invocation_events")) for one in actual)
+    counts = [parse_number(get_nested(event, "usage_metadata", kind)) for several in events for event in several]
+    found = [tokens for tokens in counts if tokens is not None]
     return sum(found) if found else None

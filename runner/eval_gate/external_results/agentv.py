@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from eval_gate.external_results.json_streaming import iter_json_lines, parse_value, read_document
 from eval_gate.external_results.result_rows import (
@@ -80,7 +80,7 @@ def read_agentv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]
     """Every row of the index. Raises GateError, as for a run with fewer rows than AgentV had planned."""
     facts.tool = "AgentV"
     folder = find_run_folder(file)
-    beside = _RowFiles(folder, _find_shared_folders(file, shown))
+    beside = _RowFiles(folder.resolve(), _find_shared_folders(file, shown))
     count, seen = 0, dict[str, RowPlace]()
     for place, value in iter_json_lines(file, shown):
         row = require_mapping(value, place)
@@ -119,24 +119,19 @@ def _get_row_folder(row: JsonValue) -> str | None:
     return folder if isinstance(folder, str) else None
 
 
-class _RowFiles:
-    """Files that rows name. Files outside the index's folder are not read."""
+class _RowFiles(NamedTuple):
+    """Files that rows name, which are in `folder`. Those in `shared` folders may be of another target."""
 
-    def __init__(self, folder: Path, shared: Collection[str]) -> None:
-        self._folder = folder.resolve()
-        self._shared = shared
-
-    def has_own_files(self, row: dict[str, JsonValue]) -> bool:
-        """Whether what the row's files say of an answer is about this row, and not about another target's."""
-        return _get_row_folder(row) not in self._shared
+    folder: Path
+    shared: Collection[str]
 
     def read_text(self, named: JsonValue, place: RowPlace) -> str | None:
         """Return the text of the file that a row names, if there is one. Raises GateError for one elsewhere."""
         if not isinstance(named, str) or not named:
             return None
         try:
-            file = (self._folder / named).resolve()
-            if not file.is_relative_to(self._folder):
+            file = (self.folder / named).resolve()
+            if not file.is_relative_to(self.folder):
                 raise build_unreadable_error(place, f"names a file outside of its folder: {named[:100]}")
             data = read_limited_result(file, EXTERNAL_TEXT)[:EXTERNAL_TEXT] if file.is_file() else None
             return None if data is None else data.decode("utf-8", "replace")
@@ -147,7 +142,7 @@ class _RowFiles:
 def _build_row(row: dict[str, JsonValue], companion: _RowFiles, place: RowPlace) -> ResultRow:
     scores = tuple(_build_score(one) for one in get_members(row.get("scores")))
     ended = _build_ending(row, scores)
-    own = companion.has_own_files(row)
+    own = _get_row_folder(row) not in companion.shared
     timed = companion.read_text(row.get("timing_path"), place) if own else None
     timing = parse_value(timed, place) if timed else None
     asked = companion.read_text(row.get("input_path"), place) or ""
@@ -189,12 +184,9 @@ def _build_score(one: JsonValue) -> RowScore:
     verdict, said = get_nested(one, "verdict"), get_members(get_nested(one, "assertions"))
     missed = [to_text(get_nested(each, "text")) for each in said if get_nested(each, "passed") is not True]
     shown = missed or [to_text(get_nested(each, "text")) for each in said]
-    score = RowScore(
-        to_text(get_nested(one, "name"))[:200] or "score",
-        parse_number(get_nested(one, "score")),
-        None,
-        "; ".join(shown) or to_text(get_nested(one, "reason")) or None,
-    )
+    name = to_text(get_nested(one, "name"))[:200] or "score"
+    why = "; ".join(shown) or to_text(get_nested(one, "reason"))
+    score = RowScore(name, parse_number(get_nested(one, "score")), None, why or None)
     own = get_nested(one, "pass")
     return _VERDICT.apply_verdict(score, verdict) if own is None else _PASS.apply_verdict(score, own)
 

@@ -82,9 +82,8 @@ def _check_metric_counts(counted: JsonValue, graded: Counter[str], shown: str) -
 
 def _build_row(case: dict[str, JsonValue], suite: str, place: RowPlace) -> ResultRow:
     scores = tuple(_build_score(one) for one in get_members(case.get("metricsData")))
-    question = to_text(case.get("input")) or "\n".join(
-        to_text(get_nested(turn, "content")) for turn in get_members(case.get("turns"))
-    )
+    turns = [to_text(get_nested(turn, "content")) for turn in get_members(case.get("turns"))]
+    question = to_text(case.get("input")) or "\n".join(turns)
     ended = end_execution(scores, tools=STATUSES[0].build_ending(case.get("success")), scorer="metric")
     name, by = _choose_name(case, question, place)
     content = compute_fingerprint([question, case.get("expectedOutput"), case.get("expectedTools")])

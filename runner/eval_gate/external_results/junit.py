@@ -141,12 +141,6 @@ class _Case(Struct):
     message: str = ""
     """The message of how it ended, without the text below it, which quotes code."""
 
-    def read_attributes(self) -> None:
-        """Read how the test ended from its attributes."""
-        for name in ("status", "result"):
-            if word := self.attributes.get(name, "").strip().lower():
-                self.add_status(_ATTRIBUTE, word)
-
     def add_status(self, table: StatusTable, value: str) -> None:
         """Let a status count if it is graver than what is known of the test; one that nobody knows is grave."""
         if _GRAVITY.index(table.find_meaning(value) or _BROKE) > _GRAVITY.index(self.meaning):
@@ -277,7 +271,8 @@ class _Parser(XmlReader):
         by_pytest = not _PYTEST.isdisjoint({self.tool, *names[-1:]})
         suite_line = self._suites[-1].line if self._suites else 0
         case = _Case(attributes, names, self.line, suite_line, project, is_pytest=by_pytest)
-        case.read_attributes()
+        for word in filter(None, (attributes.get(key, "").strip().lower() for key in ("status", "result"))):
+            case.add_status(_ATTRIBUTE, word)
         for suite in self._suites:
             suite.found_tests += 1
         return case
@@ -347,10 +342,8 @@ class _Parser(XmlReader):
         if suite.declared_executions == suite.found_tests + suite.failed_reruns:  # Surefire 2 counts each execution
             found += suite.failed_reruns
         if counted > found:
-            raise build_incomplete_error(
-                RowPlace(self._shown, suite.line),
-                f"counts {counted:,} failures and errors, but has {found:,}: failed tests are missing",
-            )
+            what = f"counts {counted:,} failures and errors, but has {found:,}: failed tests are missing"
+            raise build_incomplete_error(RowPlace(self._shown, suite.line), what)
         if suite.declared_tests > suite.found_tests:
             what = f"counts {suite.declared_tests:,} tests, but has {suite.found_tests:,}"
             raise build_incomplete_error(RowPlace(self._shown, suite.line), what)
@@ -443,12 +436,8 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
     if of_unittest and (part := _SUBTEST.fullmatch(name)):
         name = part["test"]
     line = attributes.get("line", "")
-    if of_class:
-        suite = case.suite or "tests"
-    elif classname == _NODES and case.path and not case.is_pytest:
-        suite = case.path
-    else:
-        suite = classname or case.suite or "tests"
+    by_path = classname == _NODES and not case.is_pytest and not of_class
+    suite = (by_path and case.path) or (not of_class and classname) or case.suite or "tests"
     longer = (f"{case.path}: {suite}" if case.path not in {"", suite} else "", f"{case.project}: {suite}")
     row = ResultRow(
         suite=suite[:MAX_NAME],
@@ -459,9 +448,7 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
         response=case.response,
         duration_ms=parse_seconds(_parse_decimal(attributes.get("time"))),
         cost_usd=parse_cost(_parse_decimal(properties.get("cost_usd"))),
-        usage=build_usage(
-            _parse_decimal(properties.get("input_tokens")), _parse_decimal(properties.get("output_tokens"))
-        ),
+        usage=build_usage(*(_parse_decimal(properties.get(key)) for key in ("input_tokens", "output_tokens"))),
         location=Location(file=file, line=_parse_line(line, case)) if file else None,
         # it puts signs between the names of blocks, and its filter sees spaces there
         rerun_name=name.replace(" > ", " ") if vitest else _find_node_id(file, attributes.get("classname", ""), name),

@@ -89,9 +89,8 @@ class _EvalsRun(Struct):
         other = "spec" in event and self.spec_place is not None
         if other or (run and self.run and run != self.run):
             first = f"begins at {self.spec_place}" if self.spec_place else f"is {self.run}"
-            raise build_two_runs_error(
-                f"{self.shown} contains", place.build_problem(f"is of the run {run or 'after it'}; the first {first}")
-            )
+            problem = place.build_problem(f"is of the run {run or 'after it'}; the first {first}")
+            raise build_two_runs_error(f"{self.shown} contains", problem)
         self.run = self.run or run
         if "spec" in event:
             self.spec_place = place

@@ -163,9 +163,8 @@ def _iter_results(walked: JsonReader, shown: str, facts: FileFacts, *, marks: bo
                 facts.failures = sum(parse_count(get_nested(value, kind)) for kind in ("failures", "errors"))
                 facts.executions = facts.failures + parse_count(get_nested(value, "successes"))
             if key == "prompts":  # it comes before the results
-                numbers = _number_prompts(
-                    (at, to_text(get_nested(one, "provider"))) for at, one in enumerate(get_members(value))
-                )
+                providers = (to_text(get_nested(one, "provider")) for one in get_members(value))
+                numbers = _number_prompts(enumerate(providers))
 
 
 def read_promptfoo_lines(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
@@ -274,10 +273,8 @@ def _classify_error(error: str) -> ExecutionEnding:
 def _build_ending(result: dict[str, JsonValue], scores: Sequence[RowScore], why: str | None) -> ExecutionEnding:
     """How a result ended that the agent got through."""
     own, against = _SUCCESS.build_ending(result.get("success"), why), None
-    for table, value in (
-        (_REASON, result.get("failureReason")),
-        (_GRADED, get_nested(result, "gradingResult", "pass")),
-    ):
+    graded = get_nested(result, "gradingResult", "pass")
+    for table, value in ((_REASON, result.get("failureReason")), (_GRADED, graded)):
         if (meaning := table.find_meaning(value)) is None:
             return table.build_ending(value, why)
         against = f"`{table.field}` {to_text(value)}" if meaning is Meaning.FAILED else against

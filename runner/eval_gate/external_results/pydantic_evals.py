@@ -90,13 +90,9 @@ def _build_row(
     missing = sorted(graders.get(_get_case_name(case), set()) - _list_evaluators(case)) if not broke else ()
     broken = [*get_members(case.get("evaluator_failures"))]
     broken += [{"name": one, "error_message": "it graded other executions, but not this one"} for one in missing]
-    scores = let_verdicts_decide(
-        [
-            *_iter_scores(case.get("assertions"), has_verdict=True),
-            *_iter_scores(case.get("scores"), has_verdict=False),
-            *map(_build_failure, broken),
-        ]
-    )
+    asserted = _iter_scores(case.get("assertions"), has_verdict=True)
+    scored = _iter_scores(case.get("scores"), has_verdict=False)
+    scores = let_verdicts_decide([*asserted, *scored, *map(_build_failure, broken)])
     ended = end_execution(scores, to_text(case.get("error_message")) if broke else None)
     content = compute_fingerprint([case.get("inputs"), case.get("expected_output")])
     metrics = case.get("metrics")

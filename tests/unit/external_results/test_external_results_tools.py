@@ -98,6 +98,15 @@ def test_promptfoo__a_test_without_name_and_variables__is_said_to_have_no_stable
     assert "metadata: {testCaseId: …}" in note
 
 
+def test_promptfoo__type_of_an_assertion_that_is_no_text__is_read_all_the_same(tmp_path) -> None:
+    def change(document) -> None:
+        for one in document["results"]["results"]:
+            one["gradingResult"] = {"pass": True, "componentResults": [{"pass": True, "assertion": {"type": ["bleu"]}}]}
+
+    scores = [row.scores for row in load(changed(tmp_path, "promptfoo-output.json", change)).rows]
+    assert {score.name for several in scores for score in several} == {'["bleu"]'}
+
+
 def test_promptfoo__several_prompts__are_suites_by_their_number(tmp_path) -> None:
     def change(document) -> None:
         document["results"]["results"][2]["promptIdx"] = 1
