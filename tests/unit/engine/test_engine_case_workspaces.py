@@ -73,7 +73,7 @@ def test_open__shared__cases_take_turns_and_the_folder_goes_at_the_end(workspace
 
 def test_open__template_that_changed_since_the_file_was_read__is_an_error(workspace) -> None:
     (Path(workspace.template) / "a.txt").write_text("other\n")
-    with pytest.raises(WorkspaceError, match="changed after"):
+    with pytest.raises(WorkspaceError, match="changed while the run was under way"):
         asyncio.run(write(CaseWorkspaces(), case(workspace), "x"))
 
 
