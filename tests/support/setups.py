@@ -194,6 +194,7 @@ RUN_WITHOUT_EFFECT: Final[Mapping[str, Json]] = {
     "reports": ["junit=out/junit.xml"],
     "junitFailures": "all",
     "exports": ["agentv=out/agentv.jsonl"],
+    "resultsEncoding": "cp1252",
 }
 """Settings of the run that cannot change a result."""
 TEXTS: Final[Mapping[str, str]] = {

@@ -17,7 +17,7 @@ from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun_command import build_rerun_command
-from eval_gate.results.baseline import NOT_REQUESTED, NoBaseline
+from eval_gate.results.baseline import NoBaseline
 
 REPRODUCED_SETTINGS = (
     "target",
@@ -90,7 +90,7 @@ def _list_checkouts(step: Step, run: RunResult) -> tuple[tuple[str, ...], tuple[
 
 def _describe_absence(baseline: NoBaseline) -> str:
     """Nobody wanted a baseline, it could not be had, it is gone, or there is none yet."""
-    if baseline.code == NOT_REQUESTED.code:
+    if not baseline.is_requested:
         return "not compared"
     if baseline.code == ReasonCode.BRANCH_RENAMED:
         return "no baseline yet under the branch's new name: run the workflow on it"

@@ -383,6 +383,7 @@ class ResultsChoice:
         flag="--encoding",
         metavar="NAME",
         each=parse_results_encoding,
+        no_effect="a case whose name it changes is another case, and removed cases are listed",
     )
     scores: tuple[ScoreRule, ...] = define_setting(
         (),

@@ -49,7 +49,7 @@ from eval_gate.model.comparison import BaselineFacts, Comparison
 from eval_gate.model.result import RunResult
 from eval_gate.model.setup_change import ChangedCase, SetupChange, SetupChangeKind
 from eval_gate.model.waiver import AppliedWaivers, CaseStanding, WaiverKind, WaiverStanding
-from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
+from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.struct import FrozenStruct, field, replace
 
 WaiverLookup = Callable[[KnownWaivers], KnownWaivers]
@@ -131,7 +131,7 @@ def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[
     """
     held = apply_pass_score(_align_with_baseline(run, inputs), inputs.policy.pass_score)
     if isinstance(inputs.baseline, NoBaseline):
-        if inputs.baseline is not NOT_REQUESTED:
+        if inputs.baseline.is_requested:
             return [], RerunCriteria(0)
         return build_facts_without_baseline(held, inputs.policy.pass_score, inputs.policy.must_pass), RerunCriteria(
             max(count_planned_cases(run), 1),

@@ -80,6 +80,11 @@ class NoBaseline(FrozenStruct):
     unlinked: tuple[UnlinkedResult, ...] = ()
     """Results that could be the baseline under another name, nearest first."""
 
+    @property
+    def is_requested(self) -> bool:
+        """Whether anybody asked for a baseline."""
+        return self.code is not ReasonCode.BASELINE_NOT_REQUESTED
+
 
 NOT_REQUESTED = NoBaseline(ReasonCode.BASELINE_NOT_REQUESTED, "no baseline was given")
 

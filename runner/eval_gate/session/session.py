@@ -12,7 +12,7 @@ from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.gate.judge_agreement import JudgeComparisons, read_comparisons
 from eval_gate.gate.verdict_decision import GateInputs
 from eval_gate.gate.waivers.waiver_file import load_waivers
-from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
+from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.result_names import LATEST
 from eval_gate.results.run_reader import find_baseline
 from eval_gate.session.lost_results import add_unlinked_results
@@ -49,8 +49,9 @@ class Session(FrozenStruct):
     @property
     def most_reruns(self) -> int:
         """The most re-runs of one case: by default none where nobody named a baseline."""
-        policy = self.config.policy
-        return 0 if policy.reruns is None and self.gate_inputs.baseline is NOT_REQUESTED else policy.most_reruns
+        policy, baseline = self.config.policy, self.gate_inputs.baseline
+        is_alone = isinstance(baseline, NoBaseline) and not baseline.is_requested
+        return 0 if policy.reruns is None and is_alone else policy.most_reruns
 
 
 def open_session(

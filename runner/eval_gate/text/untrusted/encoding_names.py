@@ -19,4 +19,4 @@ def parse_encoding(text: str) -> str:
         "a".encode(name)  # refuses what Python calls a codec and is no encoding of text, such as zip
         if name not in _NO_ENCODINGS:
             return name
-    raise ValueError(f"{text[:40]!r} is not a known encoding, such as cp1252, shift_jis or utf-16")
+    raise ValueError("expected the name of an encoding, such as cp1252, shift_jis or utf-16")
