@@ -197,7 +197,7 @@ def _walk_folder(folder: Path) -> Iterator[Path]:
         if entry.is_dir():
             if entry.name not in SKIPPED_FOLDERS and not is_run_folder(entry):
                 yield from _walk_folder(entry)
-        elif may_hold_evals(entry) and entry.is_file():
+        elif may_hold_evals(entry) and entry.is_file() and not _is_latest_pointer(entry):
             yield entry
 
 
@@ -328,8 +328,6 @@ def read_eval_document(file: EvalFile, root: Path) -> EvalDocument | LeftOut:
     its cases in what can be read. `unknown-format` means only that a named file is something else.
     """
     shown = format_path(file.path, root)  # by which results identify the suite
-    if not file.explicit and _is_latest_pointer(file.path):
-        return LeftOut(shown)
     data = read_bytes(file.path, shown)
     suffix = file.path.suffix.lower()
     if suffix in UNREAD_NOTATIONS and not file.explicit:

@@ -40,6 +40,11 @@ def test_load__a_tier_in_the_name_and_every_key_misspelt__is_refused_and_not_lef
     assert [str(one) for one in caught.value.problems] == [f"b.labeled.json:1: {said}"]
 
 
+def test_discover__file_that_is_called_like_the_pointer_to_the_newest_run__is_found(tree) -> None:
+    (tree / "evals/deep/latest.json").write_text(SUITE)
+    assert names(tree, "evals/deep") == ["evals/deep/b.labeled.json", "evals/deep/latest.json"]
+
+
 def names(tree, *patterns: str) -> list[str]:
     return [file.path.relative_to(tree).as_posix() for file in find_eval_files(patterns, tree)]
 
@@ -47,7 +52,7 @@ def names(tree, *patterns: str) -> list[str]:
 @pytest.mark.parametrize(
     ("patterns", "found"),
     [
-        (["evals"], ["evals/a.golden.json", "evals/deep/b.labeled.json", "evals/results/latest.json"]),
+        (["evals"], ["evals/a.golden.json", "evals/deep/b.labeled.json"]),
         (["evals/a.golden.json"], ["evals/a.golden.json"]),
         (["**/*.labeled.json"], ["evals/deep/b.labeled.json"]),
         (["evals/*.golden.json", "other"], ["evals/a.golden.json", "other/d.json"]),
