@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -42,6 +43,7 @@ def test_main_breaks_a_case__run_by_run__one_issue_is_opened_updated_and_closed(
     first_bad = action.main(BROKEN, **WATCHED)[0]
     seen = [last(action, BROKEN, **WATCHED) for _ in range(2)]
     (issue,) = [one for one in issues_of(github) if one.author_is_viewer]
+    time.sleep(1)  # times of runs and of issues are whole seconds: the next run is of a later one
     assert seen[-1].outputs["drift"] == "single cases"
     assert seen[-1].outputs["drift-issue-url"].endswith(f"/issues/{issue.number}")
     assert "got worse over several runs" in seen[-1].summary
