@@ -307,12 +307,6 @@ class RunLimits:
         metavar="TIME",
         each=check_rerun_interval,
     )
-    rerun_cache_busting: bool = define_setting(
-        False,
-        "Send every execution of a case but its first with headers that bypass caches: `cache-control: no-cache` and a"
-        " unique `x-eval-gate-nonce`.",
-        panel=Panel.BUDGET,
-    )
     keep_responses: ResponseRetention = define_setting(
         ResponseRetention.ALL,
         "Cases whose responses, tool calls and judge prompts are stored: all, failing or none.",

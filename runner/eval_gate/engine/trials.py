@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Final, NamedTuple
 
 from eval_gate.config.rerun_budget import parse_rerun_interval
@@ -37,6 +37,7 @@ from eval_gate.results.masking import MARGIN
 from eval_gate.struct import FrozenStruct, Struct, field, replace
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError, TargetFault
 from eval_gate.targets.deadline import RetryState, track_case_limit
+from eval_gate.targets.isolation import isolate_execution
 from eval_gate.targets.readiness import report_waiting
 from eval_gate.text.escape import to_one_line, truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
@@ -243,8 +244,10 @@ class TrialRunner:
             if job.case.workspace is not None:
                 # at once: cases that share a workspace get it in the order in which they ask
                 self._shared.require_unchanged_programs(job.case)
-            async with self._shared.workspaces.open_workspace(job.case, job.trial) as workspace:
-                return await self._run_in_workspace(job, given, attempt, workspace)
+            is_first = job.trial == attempt == 0
+            with nullcontext() if is_first else isolate_execution():
+                async with self._shared.workspaces.open_workspace(job.case, job.trial) as workspace:
+                    return await self._run_in_workspace(job, given, attempt, workspace)
         except (WorkspaceError, EvaluatorError) as error:
             return replace(
                 self._build_record(job, 0.0),
@@ -261,10 +264,8 @@ class TrialRunner:
         started = time.perf_counter()
         try:
             request = build_request(job, self._shared.run_id, attempt)
-            if workspace is not None:
-                request = replace(request, workspace=workspace.path)
-            if request.trial and self._limits.rerun_cache_busting:
-                request = replace(request, nonce=uuid.uuid4().hex)
+            rerun = max(job.trial + 1 - self._limits.trials, 0)
+            request = replace(request, rerun=rerun, workspace=workspace.path if workspace is not None else None)
             response = batch_response or await self._request_response(request, timeout_ms)
         except TargetError as error:
             record = self._build_error_record(job, error, _measure_ms(started))
