@@ -302,7 +302,7 @@ class RunLimits:
     rerun_interval: Text | None = define_setting(
         None,
         "Minimum time between two executions of one case, such as 5m.",
-        default_text="none",
+        default_text="as learned: none, or up to 5m where executions of one run belong together",
         panel=Panel.BUDGET,
         metavar="TIME",
         each=check_rerun_interval,
