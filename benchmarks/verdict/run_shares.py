@@ -5,7 +5,7 @@
 
 Every case has a rate of its own in each run, drawn from a Beta distribution: the share is the correlation of two
 executions of a case in one run. The executions of one run are independent given that rate. With `--fresh` each re-run
-has a rate of its own, as one that waited long enough.
+has a rate of its own, as one that waited long enough. With `--waits` re-runs wait, whether that helps or not.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Cell:
     rate: float = 0.05
     history: int = 10
     fresh: bool = False
+    waits: bool = False
     flaky: int = 0
     """Cases that fail three times in ten instead."""
 
@@ -102,7 +103,7 @@ def simulate(cell: Cell, pull_requests: int, seed: int) -> tuple[dict[str, Seen]
 
     Return what was seen of each kind, and the mean share that the gate learned.
     """
-    rules, main = policy(0.05, graded=False), Branch()
+    rules, main, wait_s = policy(0.05, graded=False), Branch(), 1_800.0 if cell.waits else 0.0
     seen = {kind: Seen() for kind in ("same", "dead", "half")}
     learned = []
     for number in range(pull_requests):
@@ -111,14 +112,16 @@ def simulate(cell: Cell, pull_requests: int, seed: int) -> tuple[dict[str, Seen]
             main = Branch()
             for place in range(cell.history):
                 run = RunExecutions(cell, cell.rates, Random(f"{name}/main/{place}"))
-                main = main.pushed(place, run.list_firsts(), Asking(rules, DEFAULT_CONFIRM, run, trials=cell.trials))
+                asking = Asking(rules, DEFAULT_CONFIRM, run, trials=cell.trials, wait_s=wait_s)
+                main = main.pushed(place, run.list_firsts(), asking)
         for kind, one in seen.items():
             random, rates = Random(f"{name}/{number}/{kind}"), cell.rates
             broken = random.randrange(cell.flaky, cell.cases)
             if kind != "same":
                 rates[broken] = 1.0 if kind == "dead" else 1 - (1 - rates[broken]) / 2
             here = RunExecutions(cell, rates, random)
-            done = pull_request(main, here.list_firsts(), Asking(rules, DEFAULT_CONFIRM, here, trials=cell.trials))
+            asking = Asking(rules, DEFAULT_CONFIRM, here, trials=cell.trials, wait_s=wait_s)
+            done = pull_request(main, here.list_firsts(), asking)
             comparison, verdict = done.judged.comparison, done.judged.verdict
             assert comparison is not None
             assert comparison.evidence is not None
@@ -170,9 +173,18 @@ def main() -> None:
     parser.add_argument("--pull-requests", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--fresh", action="store_true", help="every re-run has a rate of its own")
+    parser.add_argument("--waits", action="store_true", help="re-runs wait as long as the history asks for")
     given = parser.parse_args()
     cells = [
-        Cell(share, trials, given.cases, history=given.history, fresh=given.fresh, flaky=given.flaky)
+        Cell(
+            share,
+            trials,
+            given.cases,
+            history=given.history,
+            fresh=given.fresh,
+            waits=given.waits,
+            flaky=given.flaky,
+        )
         for share in given.shares
         for trials in given.trials
     ]

@@ -95,6 +95,7 @@ def build_rerun_criteria(evidence: Evidence) -> RerunCriteria:
         evidence.required_evidence_if_all_failed,
         trials=evidence.trials,
         never_failed_threshold=evidence.required_evidence_if_never_failed,
+        run_share=evidence.run_share,
     )
 
 

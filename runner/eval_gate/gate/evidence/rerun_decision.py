@@ -146,6 +146,8 @@ class RerunCriteria(FrozenStruct):
     day: DayFactors = ()
     trials: int = 1
     never_failed_threshold: float = 0.0
+    run_share: float = 0.0
+    """Share of a case's variance that re-runs without a wait have in common with the first execution."""
 
     @property
     def trial_share(self) -> float:

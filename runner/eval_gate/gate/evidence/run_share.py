@@ -105,9 +105,9 @@ def learn_run_shares(
     trials = [one for one in (_drop_reruns(case) for case in early) if one]
     prompt = [one for one in (_select_groups(case, waited=False) for case in groups) if one]
     known = sum(not waits[at] if at < len(waits) else True for at in _find_rerun_places(seen))
-    newest = waits[0] if waits else 0
-    if newest and known < _ENOUGH_RUNS and not trials:
-        belief = {min(SHARES, key=lambda share: abs(share - newest / WAIT_SECONDS)): 1.0}
+    longest = max(waits, default=0)
+    if longest and known < _ENOUGH_RUNS and not trials:  # the wait itself tells why runs waited
+        belief = {min(SHARES, key=lambda share: abs(share - longest / WAIT_SECONDS)): 1.0}
     else:
         belief = _weigh_shares(trials or prompt, rates)
     if belief.get(0.0, 0.0) >= CALM_WEIGHT:
