@@ -23,7 +23,8 @@ from eval_gate.gate.evidence import (
     suite_drop,
     thresholds,
 )
-from eval_gate.gate.evidence.rerun_decision import Suspicion, find_suspicion
+from eval_gate.gate.evidence.rerun_decision import RerunCriteria, Suspicion, find_suspicion
+from eval_gate.gate.evidence.run_share import NO_SHARES
 from eval_gate.gate.evidence.suite import branch_level
 from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.gate.evidence.thresholds import EvidenceThresholds, compute_run_thresholds
@@ -82,7 +83,7 @@ def _nothing_dropped(_pairs: object, _days: object, limit: float, **_: object) -
     return SuiteFinding(cases=0, failures=0, expected=0.0, chance=1.0, limit=limit)
 
 
-def _one_kind(histories: Mapping[tuple[int, int], float]) -> prior.Prior:
+def _one_kind(histories: Mapping[tuple[int, int], float], *_: object) -> prior.Prior:
     """Find the Beta distribution that explains the records of the cases best.
 
     Its mean is that of all records and one more case. Records that failed every time, and at least three times, are
@@ -132,7 +133,7 @@ def _parts() -> Iterator[Part]:
     turned = ((flakiness, "_is_level_change", lambda *_: False),)
     yield Part("levels.case", "all runs of a case count, whether it broke or was mended", turned, least=2)
     yield Part("days and levels", "none of both, of the suite and of a case", (*alike, *levels, *turned), least=2)
-    unknown = ((case_history, "learn_prior", lambda _: prior.DEFAULT_PRIOR),)
+    unknown = ((case_history, "learn_prior", lambda *_: prior.DEFAULT_PRIOR),)
     yield Part("prior", "every suite is believed to be an unknown one: Beta(9, 1)", unknown)
     one_kind = ((case_history, "learn_prior", _one_kind),)
     yield Part("prior.mixture", "one kind of cases: the Beta distribution that explains the records best", one_kind)
@@ -145,6 +146,12 @@ def _parts() -> Iterator[Part]:
     no_every = tuple((where, "compute_run_thresholds", _every_unknown) for where in places)
     every = "what failed every time counts where it is steady on record, else it needs the bar"
     yield Part("bars.every", every, no_every)
+    shares = ((case_history, "learn_run_shares", lambda *_: NO_SHARES),)
+    yield Part("run share", "executions of one run are independent, whatever main's show", shares, special=True)
+    trials = ((RerunCriteria, "trial_share", property(lambda _: 0.0)),)
+    yield Part("run share.trials", "trials of one run are independent for the suite test", trials, special=True)
+    at_once = ((thresholds, "_lower_never_failed", lambda *_: 0.0),)
+    yield Part("run share.another run", "a case that never failed and fails all is confirmed", at_once, special=True)
     late = ((comparison_refinement, "reclassify_timeouts", _as_settled), (reruns, "has_many_timeouts", lambda _: False))
     yield Part("late", "a late answer is a crash like any other", late, special=True)
     whole = ((case_classification, "run_suite_test", _nothing_dropped),)

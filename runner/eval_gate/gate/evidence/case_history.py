@@ -162,9 +162,12 @@ class HistoryEvidence:
             )
         return self._shares[aside]
 
-    def build_run_days(self, quarantined: Collection[CaseKey] = ()) -> tuple[BranchRun, ...]:
+    def build_run_days(
+        self, quarantined: Collection[CaseKey] = (), shares: ShareBelief = NO_SHARES
+    ) -> tuple[BranchRun, ...]:
         """Build the whole-run figures of the current level, newest first, of the branch's own gated cases."""
-        return build_run_days(self._list_settled_runs(quarantined), min(self.level_run_count, MAX_RUNS))
+        runs = min(self.level_run_count, MAX_RUNS)
+        return build_run_days(self._list_settled_runs(quarantined), runs, shares.trial_share)
 
     def _list_settled_runs(self, quarantined: Collection[CaseKey]) -> list[tuple[Sequence[tuple[int, CaseRun]], int]]:
         """List the runs of each kind of case since the branch last broke or fixed it, and the number of cases."""
