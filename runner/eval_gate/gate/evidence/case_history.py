@@ -14,7 +14,7 @@ from statistics import fmean, median_low
 from typing import Final, NamedTuple
 
 from eval_gate.gate.case_matching import find_earlier_keys
-from eval_gate.gate.evidence.day_effects import build_run_days
+from eval_gate.gate.evidence.day_effects import build_run_days, join_rounds
 from eval_gate.gate.evidence.flakiness import (
     CaseRun,
     build_case_history,
@@ -103,7 +103,7 @@ class HistoryEvidence:
         self._baseline = baseline.result
         self._pass_score = pass_score
         self._ledger = baseline.own_history
-        self._runs = _find_comparable_runs(self._ledger.runs)
+        self._runs = find_comparable_runs(self._ledger.runs)
         self._measured = is_measured(self._baseline)
         self._histories: dict[_HistoryKind, CaseHistorySummary] = {}
         self._pasts: dict[Hashable, CaseEvidence] = {}
@@ -149,10 +149,11 @@ class HistoryEvidence:
     def build_run_days(self, quarantined: Collection[CaseKey] = ()) -> tuple[BranchRun, ...]:
         """Build the whole-run figures of the current level, newest first, of the branch's own gated cases."""
         at_level = self._list_level_runs(quarantined)
-        return build_run_days(
+        runs = build_run_days(
             ((select_level_runs(one, self._fixed_looking_cases), number) for one, number in at_level),
             min(self.level_run_count, MAX_RUNS),
         )
+        return join_rounds([self._ledger.runs[place].group for place in self._runs], runs)
 
     @cached_property
     def _fixed_looking_cases(self) -> int:
@@ -349,7 +350,7 @@ def _find_newest_matches(case_history: CaseHistory, runs: Sequence[int]) -> tupl
     )
 
 
-def _find_comparable_runs(runs: Sequence[HistoryRun]) -> tuple[int, ...]:
+def find_comparable_runs(runs: Sequence[HistoryRun]) -> tuple[int, ...]:
     """Return the places of the comparable runs: the baseline, and usable earlier runs of the same target."""
     return tuple(
         place for place, run in enumerate(runs) if place == 0 or (run.is_usable and run.target == runs[0].target)
