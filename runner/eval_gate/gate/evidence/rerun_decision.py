@@ -150,9 +150,7 @@ class RerunCriteria(FrozenStruct):
     @property
     def threshold(self) -> float:
         """The evidence that the error rate asks of one case in one run."""
-        return (
-            self.max_threshold if self.computed_threshold is None else min(self.computed_threshold, self.max_threshold)
-        )
+        return self.max_threshold if self.computed_threshold is None else self.computed_threshold
 
     @property
     def max_threshold(self) -> float:
