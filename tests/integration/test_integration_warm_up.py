@@ -55,9 +55,26 @@ def test_warm_up__killed_in_a_round_and_resumed__takes_up_the_rounds_where_they_
         done = gate(tmp_path, "run", *arguments, "--resume", killed["runId"])
         asked = len(running.requests)
     assert done.returncode == 0, done.stderr
-    assert "3 warm-up rounds: the history has 4 runs now; 12 executions" in plain(done.stdout)
+    assert "3 warm-up rounds: the history has 4 runs now; 12 executions, $0.12" in plain(done.stdout)
     assert asked == 4 * CASES + 1, "only the execution that hung was made again"
     assert [run.get("warmUpOf") for run in history(tmp_path)] == [None, *[killed["runId"]] * 3]
+
+
+def test_warm_up__ended_by_a_signal_in_a_round__keeps_the_finished_rounds_and_exits_by_the_signal(tmp_path) -> None:
+    write_suite(tmp_path, CASES)
+
+    async def hang(number: int, _: Exchange) -> None:
+        if number == 2 * CASES + 1:
+            await asyncio.sleep(60)
+
+    with agent(answers(hang)) as running:
+        process = started(tmp_path, "--agent-endpoint", running.url, "--concurrency", "1", *OPTIONS)
+        wait_until(lambda: len(running.requests) > 2 * CASES)
+        process.terminate()
+        said, _ = process.communicate()
+    assert process.returncode == 143
+    assert "1 warm-up round: the history has 2 runs now; 4 executions, $0.0400; terminated (SIGTERM)" in " ".join(plain(said).split())
+    assert (record(tmp_path)["verdict"]["outcome"], len(history(tmp_path))) == ("passed", 2)
 
 
 def test_warm_up__agent_stops_answering__ends_the_rounds_and_a_round_without_answers_is_no_run(tmp_path) -> None:
@@ -80,6 +97,8 @@ def test_warm_up__agent_stops_answering__ends_the_rounds_and_a_round_without_ans
     ("more", "rounds", "said"),
     [
         (("--rerun-budget", "9"), 2, "the limit of 9 re-runs is used up"),
+        (("--max-cost-usd", "0.1"), 1, "maxCostUsd leaves $0.0200 for a round of about $0.0400"),
+        (("--recording", "auto"), 0, "no warm-up round: the history has 1 run now; recorded responses are the same"),
         (("--shard", "1/2"), None, "warmUp does not go with shards"),
         (("--case", "gs-*1"), 0, None),
     ],
@@ -96,7 +115,7 @@ def test_warm_up__limits__end_it_and_say_so(tmp_path, more, rounds, said) -> Non
     else:
         assert done.returncode == 0, text
         assert asked == (1 + rounds) * (1 if "--case" in more else CASES)
-        assert ("warm-up round" in text) is bool(rounds)
+        assert ("warm-up round" in text) is (said is not None)
 
 
 def test_warm_up__a_pull_request_changes_it__is_no_reason_for_rounds(tmp_path) -> None:

@@ -20,7 +20,7 @@ from eval_gate.results.run_writer import write_history, write_result
 from eval_gate.session.history_update import build_next_history
 from eval_gate.session.run import ExecutedRun, RunObserver, make_run
 from eval_gate.session.session import Session
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 
 
 class EvaluatedRun(FrozenStruct):
@@ -69,7 +69,7 @@ async def warm_up_run(session: Session, kept: EvaluatedRun, progress: RunObserve
     with treat_errors_as_incomplete():
         filled = await fill_history(session, kept.run, progress)
         if filled.run.warm_up is None:
-            return kept
+            return replace(kept, interrupted=filled.interrupted)
         write_history(session.folder, kept.run.run_id, filled.history)
         written = write_result(session.folder, filled.run)
     return EvaluatedRun(written.run, written.file, filled.interrupted)

@@ -20,7 +20,7 @@ from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget, parse
 from eval_gate.config.settings import BaseAgentChoice, RecordingMode
 from eval_gate.engine.rerun_allowance import RerunAllowance
 from eval_gate.engine.run_plan import RunPlan
-from eval_gate.errors import ExitCode
+from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.evidence.case_history import find_comparable_runs
 from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult, RunResult, WarmUp
@@ -52,7 +52,6 @@ async def fill_history(session: Session, run: RunResult, progress: RunObserver) 
     """Make the warm-up rounds that the history of a finished run lacks, and write the history after each of them.
 
     Nothing is made if the setting is off, or if the run is none of the branch or says too little to be in its history.
-    Raises GateError for what is wrong with the cases or the target by now.
     """
     filling = _Filling(session, run, progress)
     if filling.count_missing():
@@ -105,12 +104,17 @@ class _Filling:
             self._problem = "recorded responses are the same in every round"
         missing = self.count_missing()
         while self.count_missing() and self._problem is None and self.interrupted is None:
-            made = await self._make_round(len(self._rounds) + 1, missing)
+            number = len(self._rounds) + 1
+            try:
+                made = await self._make_round(number, missing)
+            except GateError as error:  # the run is over and stored: what its rounds lack does not change it
+                self._problem = f"{error.message} in round {number}"
+                return
             if made is not None and build_history_run(made).is_usable:
                 self._rounds.append(made)
                 write_history(self._session.folder, self._run.run_id, self.history)
-            elif made is not None and self.interrupted is None:
-                self._problem = f"{made.stop_reason or 'most cases have no score'} in round {len(self._rounds) + 1}"
+            elif made is not None:
+                self._problem = f"{made.stop_reason or 'most cases have no score'} in round {number}"
 
     async def _make_round(self, number: int, missing: int) -> RunResult | None:
         """Make one round; None if the limits do not allow it."""
@@ -135,7 +139,9 @@ class _Filling:
         usd = estimate_round_cost(self._run)
         left = self._get_left_usd()
         if left is not None and left < (usd or 0.0) + 1e-9:
-            self._problem = f"maxCostUsd leaves ${max(left, 0.0):.2f} for a round of about {format_money(usd or 0.0)}"
+            self._problem = (
+                f"maxCostUsd leaves {format_money(max(left, 0.0))} for a round of about {format_money(usd or 0.0)}"
+            )
         elif not self._allowance.try_begin(count_round_executions(self._run), wait_s=wait_s):
             self._problem = f"the limit of {self._allowance.budget} is used up"
         return self._problem is None
