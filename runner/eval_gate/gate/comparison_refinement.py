@@ -94,6 +94,7 @@ def build_rerun_criteria(evidence: Evidence) -> RerunCriteria:
         evidence.required_evidence,
         evidence.required_evidence_if_all_failed,
         trials=evidence.trials,
+        run_share=evidence.run_share,
     )
 
 

@@ -359,6 +359,8 @@ class Evidence(Record, kw_only=True):
     rate."""
     required_evidence_if_all_failed: float | None = None
     """Evidence that is sufficient for a case that failed every time in this run and occasionally in its history."""
+    run_share: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    """Share of a case's variance that re-runs without a wait have in common with the first execution."""
     history_runs: Annotated[int, Meta(ge=0)] = 0
     """Runs of the history at the level of the newest run."""
     branch_runs: Annotated[tuple[BranchRun, ...], Meta(max_length=1000)] = ()

@@ -141,6 +141,8 @@ class RerunCriteria(FrozenStruct):
     all_failed_threshold: float | None = None
     day: DayFactors = ()
     trials: int = 1
+    run_share: float = 0.0
+    """Share of a case's variance that re-runs without a wait have in common with the first execution."""
 
     @property
     def execution_limits(self) -> ExecutionLimits:

@@ -275,7 +275,7 @@ def describe_repeats(grounds: Grounds) -> str | None:
         return None
     said = f"{format_count(grounds.reruns, 're-run')} returned the same response byte for byte"
     took = f"in {format_seconds(found.slowest_ms)} at most, the first failure in {format_seconds(found.first_ms)}"
-    return f"{said}, {took}; this looks like a cache, which rerunCacheBusting may bypass"
+    return f"{said}, {took}; this looks like a cache that re-runs do not get past"
 
 
 def _describe_decision(change: CaseClass, grounds: Grounds, place: str) -> str | None:
