@@ -59,6 +59,9 @@ _GROUND_TEXTS: Final = {
         "it timed out like many other cases: the provider is slow, or this change makes all cases slow"
     ),
     GroundKind.BUDGET_USED: "not re-run, or not often enough: the rerun-budget is used up",
+    GroundKind.RUN_SHARE: (
+        "executions of one run belong together here: if it fails in another run too, this change broke it"
+    ),
 }
 _CONCLUSIONS: Final = {
     GroundKind.EVIDENCE: "confirmed",
@@ -67,6 +70,7 @@ _CONCLUSIONS: Final = {
     GroundKind.BASE_AGENT: "not caused by this change",
     GroundKind.GATE_FAILED: "suspected",
     GroundKind.BUDGET_USED: "suspected",
+    GroundKind.RUN_SHARE: "suspected",
     GroundKind.MISSING_RERUNS: "inconclusive",
     GroundKind.NOT_RERUN: "inconclusive",
     GroundKind.TIMEOUTS: "inconclusive",
