@@ -32,7 +32,6 @@ from eval_gate.external_results.result_rows import (
     build_usage,
     describe_low_score,
     to_text,
-    to_text_or_none,
 )
 from eval_gate.external_results.result_tables import iter_table_rows
 from eval_gate.external_results.scored_rows import let_verdicts_decide
@@ -246,7 +245,7 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
         contradiction=_find_contradiction(line) if line.status is None else None,
         prompt=to_text(line.input),
         expectation=(to_text(line.expected),) if line.expected is not None else (),
-        response=to_text_or_none(line.output),
+        response=None if line.output is None else to_text(line.output),
         duration_ms=line.duration_ms,
         cost_usd=line.cost_usd,
         usage=build_usage(line.input_tokens, line.output_tokens),
