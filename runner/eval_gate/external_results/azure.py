@@ -82,10 +82,7 @@ def _build_row(row: Record, place: RowPlace) -> ResultRow:
 
 
 def _find_agent_error(
-    inputs: Mapping[str, JsonValue],
-    outputs: Mapping[str, JsonValue],
-    response: str | None,
-    scores: Sequence[RowScore],
+    inputs: Mapping[str, JsonValue], outputs: Mapping[str, JsonValue], response: str | None, scores: Sequence[RowScore]
 ) -> str | None:
     """Return the error in place of a response; having neither is one too, unless an evaluator scored that."""
     if response is not None or not (outputs or "response" in inputs):  # it has one, or no column for one

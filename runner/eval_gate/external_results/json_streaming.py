@@ -14,12 +14,7 @@ from typing import IO, Final
 
 from eval_gate.errors import GateError
 from eval_gate.external_results.records import Record, require_record
-from eval_gate.external_results.result_rows import (
-    RowPlace,
-    build_incomplete_error,
-    build_unreadable_error,
-    name_errors,
-)
+from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error, name_errors
 from eval_gate.files.reading import read_limited_result
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import DOCUMENT_VALUES, EXTERNAL_BYTES, EXTERNAL_LINE_BYTES
