@@ -36,10 +36,10 @@ class Setting:
 
 SETTINGS = (
     Setting("good", 0.7, each=1),
-    Setting("good", 0.7, each=2, daily=True),
+    Setting("good", 0.0, each=2, daily=True),
+    Setting("good", 0.7, each=3, daily=True),
     Setting("good", 0.3, each=3),
     Setting("good", 1.0, each=3),
-    Setting("good", 0.0, each=3, daily=True),
     Setting("good", 0.0, each=6),
     Setting("worse", 0.7, each=4, trials=1),
     Setting("worse", 0.0, each=10),
@@ -55,14 +55,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", default="smollm2", help="its name there")
     parser.add_argument("--to", type=Path, required=True, metavar="FILE", help="a line for each execution")
     parser.add_argument("--until", required=True, metavar="HH:MM", help="when to stop, of today or tomorrow (UTC)")
+    parser.add_argument("--each", type=int, default=1, metavar="N", help="take every Nth case only")
     given = parser.parse_args(arguments)
+    cases = CASES[:: given.each]
     model = Model(given.address, given.model)
     done = [json.loads(line)["run"] for line in given.to.read_text().splitlines()] if given.to.is_file() else []
     hour, minute = map(int, given.until.split(":"))
     end = time.monotonic() + ((hour * 60 + minute) * 60 - time.time() % 86400) % 86400
     for number, setting in itertools.islice(enumerate(_schedule()), max(done, default=-1) + 1, None):
         with given.to.open("a", buffering=1) as file:
-            file.writelines(json.dumps(line) + "\n" for line in _run(model, setting, number, end))
+            file.writelines(json.dumps(line) + "\n" for line in _run(model, cases, setting, number, end))
         if time.monotonic() >= end:
             break
     return 0
@@ -74,15 +76,15 @@ def _schedule() -> Iterator[Setting]:
         yield from (setting for setting in SETTINGS if number_of_round % setting.each == 0)
 
 
-def _run(model: Model, setting: Setting, number: int, end: float) -> Iterator[dict[str, object]]:
+def _run(model: Model, cases: Sequence[Case], setting: Setting, number: int, end: float) -> Iterator[dict[str, object]]:
     """Yield a line for each execution of one run, as long as there is time."""
     random = Random(number)
     for trial in range(setting.trials):
-        agents = sorted({case.agent for case in CASES})
+        agents = sorted({case.agent for case in cases})
         random.shuffle(agents)  # one agent after the other: a prompt that is in the server's cache is fast
         for agent in agents:
-            cases = [case for case in CASES if case.agent == agent]
-            for case in random.sample(cases, len(cases)):
+            own = [case for case in cases if case.agent == agent]
+            for case in random.sample(own, len(own)):
                 if time.monotonic() >= end:
                     return
                 yield _execute(model, case, setting, number) | {"trial": trial}
