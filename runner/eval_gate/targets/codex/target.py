@@ -18,7 +18,7 @@ from eval_gate.process.private_folder import open_private_folder
 from eval_gate.process.run import CapturedOutput, Command, FinishedProgram, ProcessError, run
 from eval_gate.struct import replace
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.build import BuildContext
+from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.codex.log import DEFAULT_FOLDER, CodexLog, open_log, should_log
 from eval_gate.targets.codex.settings import CodexSettings
 from eval_gate.targets.coding_agent import (
