@@ -139,12 +139,8 @@ def build_run_days(cases: Iterable[tuple[Sequence[tuple[int, CaseRun]], int]], r
 
 
 def _count_unless_broken(one: CaseRun) -> Counts:
-    everything = one.all.without_agent_errors
-    return (
-        NO_EXECUTIONS
-        if one.reruns.executions and everything.executions == everything.failures
-        else one.first.without_agent_errors
-    )
+    broken = one.reruns.executions and one.all.executions == one.all.failures
+    return NO_EXECUTIONS if broken else one.first
 
 
 @lru_cache(maxsize=64)
@@ -193,7 +189,7 @@ def estimate_day(cases: Iterable[CaseFacts], days: DayEffects) -> DayFactors:
     kinds = Counter(
         (case.history.counts.without_agent_errors, case.first.without_agent_errors)
         for case in cases
-        if case.history.counts.without_agent_errors.executions
+        if case.history.counts.executions
     )
     rates = [(first, history.failures / history.executions, number) for (history, first), number in kinds.items()]
     failures = sum(first.failures * number for first, _, number in rates) - 1
