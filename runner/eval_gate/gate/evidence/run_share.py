@@ -96,7 +96,7 @@ def learn_run_shares(
     `prior` is the suite's own, `days` its runs, `waits` how long the re-runs of each run waited, and `wait` how long
     those of this run do, all newest first.
     """
-    seen = [([(at, one.answered) for at, one in runs], number) for runs, number in cases]
+    seen = list(cases)
     if not any(one.all.executions > 1 for runs, _ in seen for _, one in runs):
         return NO_SHARES
     groups = _build_case_groups(seen, [_find_day_step(day) for day in days], waits)
