@@ -73,7 +73,9 @@ def test_warm_up__ended_by_a_signal_in_a_round__keeps_the_finished_rounds_and_ex
         process.terminate()
         said, _ = process.communicate()
     assert process.returncode == 143
-    assert "1 warm-up round: the history has 2 runs now; 4 executions, $0.0400; terminated (SIGTERM)" in " ".join(plain(said).split())
+    assert "1 warm-up round: the history has 2 runs now; 4 executions, $0.0400; terminated (SIGTERM)" in " ".join(
+        plain(said).split()
+    )
     assert (record(tmp_path)["verdict"]["outcome"], len(history(tmp_path))) == ("passed", 2)
 
 
