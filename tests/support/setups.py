@@ -175,7 +175,6 @@ OF_THE_RUN: Final[Mapping[str, tuple[Json, ...]]] = {
     "toolRegistryPath": ("tools.json", "other-tools.json"),
     "strict": (True,),
     "rerunInterval": ("1s", "2s"),
-    "rerunCacheBusting": (True,),
     "rerunCommand": ("again {ids}", "anew {ids}"),
     "graderFiles": (["LICENSE"], ["NOTICE"]),
 }

@@ -302,16 +302,10 @@ class RunLimits:
     rerun_interval: Text | None = define_setting(
         None,
         "Minimum time between two executions of one case, such as 5m.",
-        default_text="none",
+        default_text="as learned: none, or up to 5m where executions of one run belong together",
         panel=Panel.BUDGET,
         metavar="TIME",
         each=check_rerun_interval,
-    )
-    rerun_cache_busting: bool = define_setting(
-        False,
-        "Send every execution of a case but its first with headers that bypass caches: `cache-control: no-cache` and a"
-        " unique `x-eval-gate-nonce`.",
-        panel=Panel.BUDGET,
     )
     keep_responses: ResponseRetention = define_setting(
         ResponseRetention.ALL,

@@ -406,6 +406,8 @@ class RunResult(Record, kw_only=True):
     """Runnable cases of the whole plan, including those of other shards and those not selected."""
     reruns: Annotated[int, Meta(ge=0, le=100)] = 0
     """Maximum of re-runs for each case; with 0, the contract's plain rule decides about regressions."""
+    rerun_wait: Annotated[int, Meta(ge=0)] = 0
+    """Whole seconds that every re-run kept from the execution before it; 0 if none waited."""
     setup: EvaluationSetup | None = None
     """Evaluation setup of all cases; None if an older version wrote the result."""
     base_agent: BaseAgentSummary | None = None

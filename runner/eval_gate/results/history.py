@@ -75,6 +75,8 @@ class HistoryRun(Record, kw_only=True, omit_defaults=True):
     comparable."""
     cases: Annotated[int, Meta(ge=0)] = 0
     scored: Annotated[int, Meta(ge=0)] = 0
+    rerun_wait: Annotated[int, Meta(ge=0)] = 0
+    """Whole seconds that every re-run kept from the execution before it; 0 if none waited."""
     permitted_regressions: Annotated[tuple[PermittedRegression, ...], Meta(max_length=limits.CASES)] = ()
     """Regressions that this run or an earlier one was allowed to pass with, and that no run passes since."""
     warm_up_of: Annotated[str, Meta(max_length=200)] | None = None
@@ -263,6 +265,7 @@ def build_history_run(run: RunResult) -> HistoryRun:
         target=build_target_key(run),
         cases=cases,
         scored=judged,
+        rerun_wait=run.rerun_wait,
     )
 
 

@@ -231,6 +231,13 @@ def test_history__run__is_known_by_its_commit_where_that_is_known() -> None:
     assert [EMPTY_HISTORY.with_run(one).runs[0].sha for one in runs] == ["a" * 40, None]
 
 
+def test_history__run_whose_re_runs_waited__says_how_long_and_nothing_where_none_did() -> None:
+    runs = [run(0, {"a": "passed"}, rerun_wait=120), run(1, {"a": "passed"})]
+    stored = encode_history(build_history(runs))
+    assert [one.rerun_wait for one in parse_history(stored, "it").runs] == [120, 0]
+    assert stored.count(b"rerunWait") == 1
+
+
 @pytest.mark.parametrize("reruns", [2, 5])
 def test_executions_of__as_many_reruns_as_executions_or_more__leaves_no_first_one(reruns) -> None:
     first, again = split_executions(make_result("a", "failed", trials="FP", reruns=reruns))

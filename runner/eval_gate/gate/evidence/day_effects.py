@@ -199,7 +199,11 @@ def adjust_to_day(criteria: RerunCriteria, cases: Iterable[CaseFacts], days: Day
     if asked is None:
         return replace(criteria, day=day)
     return replace(
-        criteria, day=day, computed_threshold=asked.threshold, all_failed_threshold=asked.all_failed_threshold
+        criteria,
+        day=day,
+        computed_threshold=asked.threshold,
+        all_failed_threshold=asked.all_failed_threshold,
+        never_failed_threshold=asked.never_failed_threshold,
     )
 
 
