@@ -80,15 +80,6 @@ def init(
             show_default=False,
         ),
     ] = None,
-    warm_up: Annotated[
-        bool | None,
-        typer.Option(
-            "--warm-up/--no-warm-up",
-            help="Write `warmUp: 10`: the first run on the default branch makes ten runs of history. Without it, a "
-            "terminal asks.",
-            show_default=False,
-        ),
-    ] = None,
     yes: Annotated[
         bool, options.option("Rewrite files that init wrote and nobody edited, without asking.", "--yes")
     ] = False,
