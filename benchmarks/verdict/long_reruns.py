@@ -60,7 +60,9 @@ def list_ends(criteria: RerunCriteria, history: Counts) -> list[Path]:
         further = Counter[int]()
         for passes, orders in ways.items():
             now = Counts(passes=passes, failures=done - passes)
-            step = criteria.decide_next_step(Suspicion.REGRESSION, history, now, criteria.max_reruns + 1 - done)
+            step = criteria.decide_next_step(
+                Suspicion.REGRESSION, history, now, criteria.max_reruns + 1 - done, first=Counts(failures=1)
+            )
             if step is RerunStep.AGAIN:
                 further[passes] += orders
                 further[passes + 1] += orders
