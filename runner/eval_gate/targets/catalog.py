@@ -107,7 +107,7 @@ class TargetCatalog:
             return None
         root = self._context.root
         found = next(filter(None, (self._find_file(root / folder) for folder in folders)), None)
-        return found and f"{format_relative_path(found, root)} is not used: {self._describe_choice()}"
+        return None if found is None else f"{format_relative_path(found, root)} is not used: {self._describe_choice()}"
 
     @property
     def _is_unread(self) -> bool:
