@@ -145,6 +145,8 @@ def _parts() -> Iterator[Part]:
     no_every = tuple((where, "compute_run_thresholds", _every_unknown) for where in places)
     every = "what failed every time counts where it is steady on record, else it needs the bar"
     yield Part("bars.every", every, no_every)
+    settled = ((thresholds, "compute_history_share", lambda _: 1.0),)
+    yield Part("bars.short", "single cases with few runs of history may spend as much as with ten", settled)
     late = ((comparison_refinement, "reclassify_timeouts", _as_settled), (reruns, "has_many_timeouts", lambda _: False))
     yield Part("late", "a late answer is a crash like any other", late, special=True)
     whole = ((case_classification, "run_suite_test", _nothing_dropped),)

@@ -136,10 +136,7 @@ def find_target_baseline(
 
 
 def _add_renamed_baseline(
-    found: Mapping[str, Baseline | NoBaseline],
-    reference: str | None,
-    output_dir: Path,
-    chosen: Sequence[CaseSelection],
+    found: Mapping[str, Baseline | NoBaseline], reference: str | None, output_dir: Path, chosen: Sequence[CaseSelection]
 ) -> Mapping[str, Baseline | NoBaseline]:
     """Give targets without a run the newest passed run of one no longer evaluated: they may have been renamed."""
     if reference != LATEST or not any(isinstance(one, Baseline) for one in found.values()):

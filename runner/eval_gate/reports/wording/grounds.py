@@ -59,6 +59,9 @@ _GROUND_TEXTS: Final = {
         "it timed out like many other cases: the provider is slow, or this change makes all cases slow"
     ),
     GroundKind.BUDGET_USED: "not re-run, or not often enough: the rerun-budget is used up",
+    GroundKind.RUN_SHARE: (
+        "executions of one run belong together here: if it fails in another run too, this change broke it"
+    ),
 }
 _CONCLUSIONS: Final = {
     GroundKind.EVIDENCE: "confirmed",
@@ -67,6 +70,7 @@ _CONCLUSIONS: Final = {
     GroundKind.BASE_AGENT: "not caused by this change",
     GroundKind.GATE_FAILED: "suspected",
     GroundKind.BUDGET_USED: "suspected",
+    GroundKind.RUN_SHARE: "suspected",
     GroundKind.MISSING_RERUNS: "inconclusive",
     GroundKind.NOT_RERUN: "inconclusive",
     GroundKind.TIMEOUTS: "inconclusive",
@@ -275,7 +279,7 @@ def describe_repeats(grounds: Grounds) -> str | None:
         return None
     said = f"{format_count(grounds.reruns, 're-run')} returned the same response byte for byte"
     took = f"in {format_seconds(found.slowest_ms)} at most, the first failure in {format_seconds(found.first_ms)}"
-    return f"{said}, {took}; this looks like a cache, which rerunCacheBusting may bypass"
+    return f"{said}, {took}; this looks like a cache that re-runs do not get past"
 
 
 def _describe_decision(change: CaseClass, grounds: Grounds, place: str) -> str | None:
