@@ -9,7 +9,7 @@ from typing import Final
 
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST
 from eval_gate.errors import ExitCode, GateError, Problem
-from eval_gate.files.certificates import load_ssl_context
+from eval_gate.files.certificates import build_async_client
 from eval_gate.files.file_paths import format_path
 from eval_gate.files.reading import read_limited
 from eval_gate.model import limits
@@ -17,6 +17,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.process.run import Command, FinishedProgram, ProcessError, run
+from eval_gate.text.escape import format_count
 from eval_gate.text.quoting import describe_name
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.sources.json import parse_json
@@ -183,9 +184,7 @@ async def _download_source(url: str, shown: str, time_limit_s: float, redact: Re
     data = bytearray()
     try:
         async with (
-            httpx.AsyncClient(
-                follow_redirects=True, max_redirects=_MAX_REDIRECTS, timeout=time_limit_s, verify=load_ssl_context()
-            ) as client,
+            build_async_client(url, time_limit_s, max_redirects=_MAX_REDIRECTS) as client,
             client.stream("GET", url, headers={"Accept": "application/json"}) as response,
         ):
             unpacker = Decompressor(response.headers.get_list("content-encoding"))
@@ -220,8 +219,7 @@ def iter_missing_sources(suites: Sequence[EvalSuite], data: TokenData) -> Iterat
         if data.get_source(source) is None:
             needing = sum(_has_token(case, f"{{{{{source}:") for suite in suites for case in suite.cases)
             if needing:
-                cases = "1 case has" if needing == 1 else f"{needing:,} cases have"
-                tokens = f"{cases} {{{{{source}:…}}}} tokens"
+                tokens = f"{format_count(needing, 'case has', 'cases have')} {{{{{source}:…}}}} tokens"
                 yield f"{_NO_SOURCE[source]}, and {tokens}: assertions with them are skipped"
 
 
