@@ -12,6 +12,10 @@ day all cases fail more: the rates of a case are those of the day. And a flaky c
 
 Re-runs that wait share less. What is learned from runs that waited as long as this one says how much; until there are
 such runs, half of the belief is that they share nothing.
+
+What it moves (`benchmarks/verdict/run_shares.py`, 60 cases at 5 %, without → with): three tenths of the variance belong
+to the run, nothing changed, red 57.0 → 8.3 ± 3.6 %, with three trials 70.0 → 0.0 ± 1.2 %; where re-runs that wait share
+nothing 0.0 ± 0.8 %, and a dead case is found in 100 %.
 """
 
 from __future__ import annotations
