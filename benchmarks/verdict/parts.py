@@ -153,6 +153,8 @@ def _parts() -> Iterator[Part]:
     no_every = tuple((where, "compute_run_thresholds", _every_unknown) for where in places)
     every = "what failed every time counts where it is steady on record, else it needs the bar"
     yield Part("bars.every", every, no_every)
+    settled = ((thresholds, "compute_history_share", lambda _: 1.0),)
+    yield Part("bars.short", "single cases with few runs of history may spend as much as with ten", settled)
     uncached = case_history._build_case_runs.__wrapped__  # noqa: SLF001 (what it built with other parts must be forgotten)
     errors = (
         *((where, "count_responses", _count_errors_as_failures) for where in (case_history, reruns)),

@@ -99,12 +99,14 @@ def build_rerun_criteria(evidence: Evidence) -> RerunCriteria:
     prior = Prior(belief.weights, belief.steady_share) if known else Prior.from_counts(belief.passes, belief.failures)
     return RerunCriteria(
         evidence.cases,
-        prior,
+        replace(prior, shares=evidence.shares, history_worth=evidence.history_worth),
         evidence.false_alarm_rate,
         evidence.reruns,
         evidence.required_evidence,
         evidence.required_evidence_if_all_failed,
         trials=evidence.trials,
+        never_failed_threshold=evidence.required_evidence_if_never_failed,
+        run_share=evidence.run_share,
     )
 
 
@@ -123,7 +125,8 @@ def collect_prior_evidence(
     in quarantine, from which nothing is learned.
     """
     past = build_history_evidence(baseline, policy.pass_score)
-    belief, number = past.learn_prior(quarantined_in_baseline), max(count_planned_cases(run), 1)
+    share_belief = past.learn_run_shares(quarantined_in_baseline, run.rerun_wait)
+    belief, number = past.learn_prior(quarantined_in_baseline, share_belief), max(count_planned_cases(run), 1)
     executions = ExecutionLimits(run.reruns, count_trials(run))
     asked = compute_run_thresholds(
         belief, past.count_histories(quarantined_in_baseline), number, executions, policy.false_alarm_rate
@@ -144,6 +147,10 @@ def collect_prior_evidence(
         ),
         required_evidence=asked.threshold if asked else None,
         required_evidence_if_all_failed=asked.all_failed_threshold if asked else None,
+        required_evidence_if_never_failed=asked.never_failed_threshold if asked else 0.0,
+        run_share=share_belief.run_share,
+        shares=share_belief.shares,
+        history_worth=share_belief.history_worth,
         history_runs=past.level_run_count,
         branch_runs=past.build_run_days(quarantined_in_baseline),
         error_runs=past.count_error_runs(quarantined_in_baseline),

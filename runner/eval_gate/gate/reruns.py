@@ -21,6 +21,7 @@ from eval_gate.gate.evidence.case_classification import (
 from eval_gate.gate.evidence.case_history import count_responses, has_only_timeouts
 from eval_gate.gate.evidence.new_case_runs import plan_extra_executions
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion
+from eval_gate.gate.evidence.run_share import compute_rerun_wait
 from eval_gate.gate.failure_causes import find_cause, get_group_key
 from eval_gate.gate.suspects import ENOUGH_CONFIRMED, Suspects, compute_shard_share
 from eval_gate.gate.verdict_decision import (
@@ -36,7 +37,7 @@ from eval_gate.model.execution import Trial
 from eval_gate.model.result import CaseResult, RerunStopReason, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.history import build_executions
-from eval_gate.struct import replace
+from eval_gate.struct import FrozenStruct, replace
 
 _CASE_RULES: Final = frozenset(
     {
@@ -45,6 +46,27 @@ _CASE_RULES: Final = frozenset(
     }
 )
 """Rules that single cases break. A pass rate and all cases together may come right by cases that pass."""
+
+
+_WORTH_WAITING: Final = frozenset({Suspicion.REGRESSION, Suspicion.MUST_PASS})
+"""Suspicions that can fail the gate; whether a case is fixed is not worth a wait."""
+
+
+class RerunInterval(FrozenStruct):
+    """How long re-runs wait: `given_s` seconds if a user says so, else as long as the history asks for."""
+
+    given_s: float | None = None
+    most_s: float = 0.0
+    """Maximum seconds that all waits of a case may take together, without a user's interval; 0 for no wait."""
+
+    def compute_s(self, run_share: float, max_reruns: int) -> float:
+        """Compute the seconds between two executions of a case, of which `run_share` belongs to the run."""
+        if self.given_s is not None:
+            return self.given_s
+        return min(compute_rerun_wait(run_share), self.most_s / max(max_reruns, 1))
+
+
+NO_INTERVAL: Final = RerunInterval()
 
 
 class Reruns:
@@ -57,11 +79,15 @@ class Reruns:
         *,
         budgeted: bool = False,
         later: Callable[[], GateInputs] | None = None,
+        interval: RerunInterval = NO_INTERVAL,
     ) -> None:
         """`reruns` is the most re-runs of one case; `budgeted`: somebody said what all together may take.
 
-        `later` waits for the question, where its baseline comes while the cases are run for the first time.
+        `later` waits for the question, where its baseline comes while the cases are run for the first time. `interval`
+        is how long re-runs wait.
         """
+        self._interval = interval
+        self._wait_s = 0.0
         self._question = inputs
         self._later = later
         self._confirm = max_reruns
@@ -95,12 +121,29 @@ class Reruns:
         """Passing cases that fail on the branch, and that are re-run to know whether they are fixed."""
         return self._fixes
 
+    @property
+    def rerun_wait(self) -> int:
+        """Whole seconds that re-runs of suspected cases keep from the execution before them."""
+        return round(self._wait_s)
+
+    def get_interval_s(self, key: CaseKey) -> float:
+        """Return the seconds that a re-run of this case keeps from the execution before it.
+
+        New cases wait only if a user says so: all of their executions are first ones.
+        """
+        return self._interval.given_s or (0.0 if key in self._fresh else self._wait_s)
+
     def find_rerun_candidates(self, result: RunResult) -> Collection[CaseKey]:
         """Every case whose first execution leaves something to decide, and those of which nothing is known."""
         if self._later is not None:
             self._question, self._later = self._later(), None
         run = replace(result, reruns=self._confirm)
         facts, self._confirmation, share = build_facts_before_reruns(run, self._question)
+        if any(one.suspicion in _WORTH_WAITING for one in facts):
+            self._wait_s = self._interval.compute_s(self._confirmation.run_share, self._confirm)
+        if self.rerun_wait:  # re-runs that waited say more
+            run = replace(run, rerun_wait=self.rerun_wait)
+            facts, self._confirmation, share = build_facts_before_reruns(run, self._question)
         # of most cases nothing is to be decided, whatever more was seen
         mine = {one.key: one for one in facts if one.suspicion is not None or one.has_only_errors}
         self._first = {key: _drop_reruns(case) for key, case in result.iter_cases() if key in mine}

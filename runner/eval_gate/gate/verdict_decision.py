@@ -30,6 +30,7 @@ from eval_gate.gate.evidence.agent_errors import ErrorShare
 from eval_gate.gate.evidence.case_classification import NO_ERROR_SHARE, CaseFacts
 from eval_gate.gate.evidence.day_effects import adjust_to_day
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria
+from eval_gate.gate.evidence.run_share import compute_rerun_wait
 from eval_gate.gate.judge_agreement import JudgeLookup, add_judges
 from eval_gate.gate.lost_baseline import find_lost_baseline
 from eval_gate.gate.metric_changes import add_metric_changes
@@ -166,7 +167,7 @@ def _compare_with_baseline(
     )
     notes = (
         *concluded.notes,
-        *_iter_rerun_notes(run, policy),
+        *_iter_rerun_notes(run, policy, prior_evidence.evidence.run_share),
         *_iter_baseline_change_notes(run, concluded),
         *_iter_score_notes(run, concluded, policy),
         *iter_base_agent_notes(run, concluded),
@@ -175,8 +176,13 @@ def _compare_with_baseline(
     return replace(concluded, notes=notes)
 
 
-def _iter_rerun_notes(run: RunResult, policy: Policy) -> Iterator[str]:
-    """Yield a note if the policy has re-runs and the run has none."""
+def _iter_rerun_notes(run: RunResult, policy: Policy, run_share: float) -> Iterator[str]:
+    """Yield a note if the policy has re-runs and the run has none, or if they waited."""
+    if run.rerun_wait and compute_rerun_wait(run_share):
+        yield (
+            f"re-runs waited {run.rerun_wait} s each, because executions of one run belong together on "
+            "the default branch"
+        )
     if policy.reruns and not run.reruns:
         yield (
             "this run had no re-runs, so every case that passed in the baseline and failed counts as a regression. "

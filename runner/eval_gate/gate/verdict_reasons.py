@@ -260,6 +260,7 @@ _UNCONFIRMED_CAUSES = {
     GroundKind.MISSING_RERUNS: "the re-runs ended without a result",
     GroundKind.NOT_RERUN: "no command re-runs it, and its own executions decide nothing",
     GroundKind.BUDGET_USED: "the re-run budget is used up",
+    GroundKind.RUN_SHARE: "they failed every time, but executions of one run belong together here: run the job again",
     GroundKind.GATE_FAILED: "the gate had already failed",
 }
 

@@ -151,6 +151,8 @@ class GroundKind(StrEnum):
 
     BUDGET_USED = "budget_used"
     """Decisive re-runs are missing because the re-run budget is used up."""
+    RUN_SHARE = "run_share"
+    """The case failed every time, but executions of one run belong together here: another run decides."""
     AGENT_ERRORS = "agent_errors"
     """The case has only agent errors, and so has the run, or main, so often that the case need not be the cause."""
 
@@ -162,6 +164,7 @@ class GroundKind(StrEnum):
             GroundKind.NOT_RERUN,
             GroundKind.GATE_FAILED,
             GroundKind.BUDGET_USED,
+            GroundKind.RUN_SHARE,
         }
 
 
@@ -340,6 +343,18 @@ class FailurePrior(Record, kw_only=True):
     """Share of the cases with the lowest failure rate that have almost never failed."""
 
 
+class RunShare(Record, kw_only=True, frozen=True):
+    """Possible shares of a case's variance that belong to the run, with their weight.
+
+    `trials` is the correlation of two first executions of a case in one run, `reruns` that of a re-run and a first
+    execution.
+    """
+
+    trials: Annotated[float, Meta(ge=0, lt=1)]
+    reruns: Annotated[float, Meta(ge=0, lt=1)]
+    weight: Annotated[float, Meta(gt=0, le=1)]
+
+
 class BranchRun(Record, kw_only=True):
     """Failed first executions in one run of the branch, of the cases that both pass and fail there.
 
@@ -403,6 +418,14 @@ class Evidence(Record, kw_only=True):
     rate."""
     required_evidence_if_all_failed: float | None = None
     """Evidence that is sufficient for a case that failed every time in this run and occasionally in its history."""
+    required_evidence_if_never_failed: float = 0.0
+    """Evidence that is sufficient for a case that failed every time in this run and never in its history."""
+    run_share: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    """Share of a case's variance that re-runs without a wait have in common with the first execution."""
+    shares: Annotated[tuple[RunShare, ...], Meta(max_length=100)] = ()
+    """Possible shares of this run; empty if its executions are independent."""
+    history_worth: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    """Independent executions that one in the history is worth, because trials of one run belong together."""
     history_runs: Annotated[int, Meta(ge=0)] = 0
     """Runs of the history at the level of the newest run."""
     branch_runs: Annotated[tuple[BranchRun, ...], Meta(max_length=1000)] = ()
@@ -413,6 +436,11 @@ class Evidence(Record, kw_only=True):
     """Earlier results of cases without a score in the baseline, including cases that were removed since."""
     permitted_regressions: tuple[PermittedRegression, ...] = ()
     """Regressions that the baseline has because they were permitted, by their names there."""
+
+    @property
+    def trial_share(self) -> float:
+        """Mean share of a case's variance that the trials of one run have in common."""
+        return sum(one.trials * one.weight for one in self.shares)
 
 
 def _round_to_leading_digit(odds: float) -> int:

@@ -306,6 +306,19 @@ class BaseAgentSummary(Record, kw_only=True):
     """Cost of the base agent including judges, in US dollars; None if unknown. Not included in any other sum."""
 
 
+class WarmUp(Record, kw_only=True):
+    """Warm-up rounds of a run of the branch: executions of all cases that only fill its history."""
+
+    rounds: Annotated[int, Meta(ge=0)]
+    history_runs: Annotated[int, Meta(ge=0)]
+    """Runs of the history after them, with this run and its rounds."""
+    executions: Annotated[int, Meta(ge=0)]
+    cost_usd: float | None = None
+    """Cost of the rounds with judges, in US dollars; None if unknown. Not included in any other sum."""
+    problem: str | None = None
+    """Why there are fewer rounds than the setting asks for, as half a sentence; None otherwise."""
+
+
 class GitFacts(Record, kw_only=True):
     """Commit that was evaluated; None if unknown."""
 
@@ -393,10 +406,14 @@ class RunResult(Record, kw_only=True):
     """Runnable cases of the whole plan, including those of other shards and those not selected."""
     reruns: Annotated[int, Meta(ge=0, le=100)] = 0
     """Maximum of re-runs for each case; with 0, the contract's plain rule decides about regressions."""
+    rerun_wait: Annotated[int, Meta(ge=0)] = 0
+    """Whole seconds that every re-run kept from the execution before it; 0 if none waited."""
     setup: EvaluationSetup | None = None
     """Evaluation setup of all cases; None if an older version wrote the result."""
     base_agent: BaseAgentSummary | None = None
     """Base agent, if the run needed one; None otherwise."""
+    warm_up: WarmUp | None = None
+    """Warm-up rounds that this run made; None without any."""
     judges: RunJudges | None = None
     """Judges and their calibration; None without judges, or if it was not looked up. No effect on the verdict."""
     policy: RunPolicy | None = None

@@ -293,7 +293,7 @@ def test_repeats__in_words__say_what_looks_like_a_cache_and_what_to_do() -> None
     assert describe_repeats(replace(said, repeats=slow)) is None
     assert describe_repeats(replace(said, reruns=1, repeats=cached)) == (
         "1 re-run returned the same response byte for byte, in 4 ms at most, the first failure in 2.1 s; this looks "
-        "like a cache, which rerunCacheBusting may bypass"
+        "like a cache that re-runs do not get past"
     )
 
 

@@ -14,6 +14,7 @@ The comparison says what happened in two runs. Here that becomes what one may co
 | never responds here | more than the agent errors of the other cases explain | `regression` |
 | never responds here | the errors of this run, or of main, explain it, or nothing decides | `errored` |
 | fails here | re-runs were not made: the gate had failed, or the budget was used | `suspected_regression` |
+| fails here | fails every time, and executions of one run belong together | `suspected_regression` |
 | passes here, with failures among the trials, also where they are part of a drop of the suite | | `flaky` |
 | passes here | mostly passes in the history | `still_passing` |
 | passes here | never passes in the history, or passes too often for it | `new_pass` |
@@ -218,7 +219,9 @@ def decide_next_step(case: CaseFacts, criteria: RerunCriteria, errors: RunErrors
     question = case.suspicion
     if question is None:
         return None
-    step = criteria.decide_next_step(question, case.history.counts, case.total, remaining, ended=ended)
+    step = criteria.decide_next_step(
+        question, case.history.counts, case.total, remaining, first=case.first, ended=ended
+    )
     is_alone = case.rerun_count > 0 and case.total.executions == 1
     # all re-runs ended in an agent error, and one response confirms nothing
     return RerunStep.AGAIN if step is RerunStep.CONFIRMED and is_alone else step
@@ -280,7 +283,7 @@ def classify_cases(
     errors = replace(errors, finding=_run_error_test(zip(kinds, cases, strict=True), errors, broken))
     alone = {kind: case.first.is_failing and steps[kind] is RerunStep.CONFIRMED for kind, case in examples.items()}
     strata = {
-        kind: case.stratum
+        kind: case.stratum._replace(share=criteria.trial_share)
         for kind, case in examples.items()
         if case.is_in_suite_test
         and not alone[kind]
@@ -417,20 +420,21 @@ def _classify_failing_case(
     if question is None:
         return expected if history.is_failing else (CaseClass.STILL_FAILING, GroundKind.MAIN_BROKE)
     if step is RerunStep.CONFIRMED and question is not None:
-        enough = criteria.has_enough_evidence(question, history, case.total)
+        enough = criteria.has_enough_evidence(question, history, case.total, case.first)
         return CaseClass.REGRESSION, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
     spared = step is RerunStep.AGAIN and case.missing_rerun_ground is GroundKind.GATE_FAILED
     if case.is_part_of_drop(finding) and case.first.is_failing and not spared:
         return CaseClass.REGRESSION, GroundKind.SUITE_DROP
     if case.is_unexplained:
         return CaseClass.ERRORED, GroundKind.NOT_RERUN
+    if step is RerunStep.ANOTHER_RUN:
+        return CaseClass.SUSPECTED_REGRESSION, GroundKind.RUN_SHARE
     if step is RerunStep.AGAIN and case.total.is_failing:  # a case that mostly passed its re-runs is not unknown
         why = case.missing_rerun_ground
         unknown = why in {GroundKind.MISSING_RERUNS, GroundKind.NOT_RERUN}
         return CaseClass.ERRORED if unknown else CaseClass.SUSPECTED_REGRESSION, why
-    if history.failures > history.passes or (history.is_failing and case.history.newest_failed):
-        return expected
-    return CaseClass.INCONCLUSIVE, GroundKind.RECOVERED
+    is_expected = history.failures > history.passes or (history.is_failing and case.history.newest_failed)
+    return expected if is_expected else (CaseClass.INCONCLUSIVE, GroundKind.RECOVERED)
 
 
 def _classify_passing_case(
@@ -438,7 +442,7 @@ def _classify_passing_case(
 ) -> tuple[CaseClass, GroundKind | None]:
     history, is_fix = case.history.counts, case.suspicion is Suspicion.FIX
     if step is RerunStep.CONFIRMED:
-        enough = criteria.has_enough_evidence(Suspicion.NEW_PASS, history, case.total)
+        enough = criteria.has_enough_evidence(Suspicion.NEW_PASS, history, case.total, case.first)
         return CaseClass.NEW_PASS, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
     if case.total.failures:
         return CaseClass.FLAKY, GroundKind.SUITE_DROP if case.is_part_of_drop(finding) else GroundKind.MIXED
@@ -457,7 +461,7 @@ def _build_grounds(case: CaseFacts, why: GroundKind, criteria: RerunCriteria) ->
         history=history,
         reruns=case.rerun_count,
         cases_before=case.preceding_cases or 0,
-        chance=criteria.compute_chance(tested, history, case.total) if tested else None,
+        chance=criteria.compute_chance(tested, history, case.total, case.first) if tested else None,
         newest_failed=case.history.newest_failed,
         broken_since=case.history.broken_since if why is GroundKind.MAIN_BROKE else None,
         required_failures=criteria.count_needed_failures(history) if tested is Suspicion.REGRESSION else None,

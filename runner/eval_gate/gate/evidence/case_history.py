@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from eval_gate.gate.case_matching import find_earlier_keys
-from eval_gate.gate.evidence.day_effects import build_run_days
+from eval_gate.gate.evidence.day_effects import build_run_days, join_rounds
 from eval_gate.gate.evidence.flakiness import (
     CaseRun,
     build_case_history,
@@ -23,6 +23,7 @@ from eval_gate.gate.evidence.flakiness import (
     select_level_runs,
 )
 from eval_gate.gate.evidence.prior import Prior, learn_prior
+from eval_gate.gate.evidence.run_share import NO_SHARES, ShareBelief, learn_run_shares
 from eval_gate.gate.evidence.suite.branch_level import MAX_RUNS, count_level_runs
 from eval_gate.gate.evidence.suite.score_noise import PooledVariance, ScoreVariance, pool_variances
 from eval_gate.gate.pass_score import is_passing_trial
@@ -112,11 +113,12 @@ class HistoryEvidence:
         self._baseline = baseline.result
         self._pass_score = pass_score
         self._ledger = baseline.own_history
-        self._runs = _find_comparable_runs(self._ledger.runs)
+        self._runs = find_comparable_runs(self._ledger.runs)
         self._measured = is_measured(self._baseline)
         self._histories: dict[_HistoryKind, CaseHistorySummary] = {}
         self._pasts: dict[Hashable, CaseEvidence] = {}
-        self._beliefs: dict[frozenset[CaseKey], Prior] = {}
+        self._beliefs: dict[tuple[frozenset[CaseKey], ShareBelief], Prior] = {}
+        self._shares: dict[tuple[frozenset[CaseKey], int], ShareBelief] = {}
 
     def get_case_evidence(self, current: RunResult) -> Mapping[CaseKey, CaseEvidence]:
         """Return the evidence of every case of this run, including cases that have another name now."""
@@ -147,35 +149,52 @@ class HistoryEvidence:
                     runs[at][key] = one.without_agent_errors
         return count_level_runs(runs)
 
-    def learn_prior(self, quarantined: Collection[CaseKey] = ()) -> Prior:
+    def learn_prior(self, quarantined: Collection[CaseKey] = (), shares: ShareBelief = NO_SHARES) -> Prior:
         """Learn the prior from the histories of the branch's own cases, without the quarantined ones."""
-        aside = frozenset(quarantined)
+        aside = frozenset(quarantined), shares
         if aside not in self._beliefs:
-            self._beliefs[aside] = learn_prior(self.count_histories(aside))
+            learned = learn_prior(self.count_histories(aside[0]), shares.history_worth)
+            self._beliefs[aside] = replace(learned, shares=shares.shares)
         return self._beliefs[aside]
+
+    def learn_run_shares(self, quarantined: Collection[CaseKey] = (), wait: int = 0) -> ShareBelief:
+        """Learn how much executions of one run belong together if re-runs wait for `wait` seconds."""
+        aside = frozenset(quarantined), wait
+        if aside not in self._shares:
+            self._shares[aside] = learn_run_shares(
+                self._list_settled_runs(quarantined),
+                self.learn_prior(quarantined),
+                self.build_run_days(quarantined),
+                [self._ledger.runs[place].rerun_wait for place in self._runs],
+                wait,
+            )
+        return self._shares[aside]
 
     def build_run_days(self, quarantined: Collection[CaseKey] = ()) -> tuple[BranchRun, ...]:
         """Build the whole-run figures of the current level, newest first, of the branch's own gated cases."""
+        runs = build_run_days(self._list_settled_runs(quarantined), min(self.level_run_count, MAX_RUNS))
+        return join_rounds([self._ledger.runs[place].group for place in self._runs], runs)
+
+    def _list_settled_runs(self, quarantined: Collection[CaseKey]) -> list[tuple[Sequence[tuple[int, CaseRun]], int]]:
+        """List the runs of each kind of case since the branch last broke or fixed it, and the number of cases."""
         at_level = self._list_level_runs(quarantined)
-        return build_run_days(
-            ((select_level_runs(one, self._fixed_looking_cases), number) for one, number in at_level),
-            min(self.level_run_count, MAX_RUNS),
-        )
+        return [(select_level_runs(one, self._fixed_looking_cases), number) for one, number in at_level]
 
     def count_error_runs(self, quarantined: Collection[CaseKey] = ()) -> tuple[ErrorRun, ...]:
         """Count the agent errors among the first executions of each comparable run, newest first."""
-        errors, executions = Counter[int](), Counter[int]()
+        errors, executions = Counter[str](), Counter[str]()
+        groups = {place: self._ledger.runs[place].group for place in self._runs}
         kinds = Counter(self._ledger.get_case(key).runs for key in self._ledger.iter_keys() if key not in quarantined)
         for runs, number in kinds.items():
             for place, entry in enumerate(CaseHistory(runs=runs).decode_entries_unchecked()):
-                if entry is not None:
+                if entry is not None and place in groups:
                     counts = count_executions(entry.first, self._pass_score)
-                    errors[place] += number * counts.agent_errors
-                    executions[place] += number * counts.attempts
+                    errors[groups[place]] += number * counts.agent_errors
+                    executions[groups[place]] += number * counts.attempts
         return tuple(
-            ErrorRun(errors=errors[place], executions=executions[place])
-            for place in self._runs[:MAX_RUNS]
-            if executions[place]
+            ErrorRun(errors=errors[group], executions=executions[group])
+            for group in list(dict.fromkeys(groups.values()))[:MAX_RUNS]
+            if executions[group]
         )
 
     @cached_property
@@ -354,7 +373,7 @@ def _find_newest_matches(case_history: CaseHistory, runs: Sequence[int]) -> tupl
     )
 
 
-def _find_comparable_runs(runs: Sequence[HistoryRun]) -> tuple[int, ...]:
+def find_comparable_runs(runs: Sequence[HistoryRun]) -> tuple[int, ...]:
     """Return the places of the comparable runs: the baseline, and usable earlier runs of the same target."""
     return tuple(
         place for place, run in enumerate(runs) if place == 0 or (run.is_usable and run.target == runs[0].target)

@@ -37,6 +37,7 @@ _SEPARATE_GROUNDS: Final = frozenset(
         GroundKind.NOT_RERUN,
         GroundKind.GATE_FAILED,
         GroundKind.BUDGET_USED,
+        GroundKind.RUN_SHARE,
         GroundKind.AGENT_ERRORS,
     }
 )

@@ -57,6 +57,9 @@ _GROUND_TEXTS: Final = {
     GroundKind.GATE_FAILED: "not re-run, because the gate had failed already",
     GroundKind.AGENT_ERRORS: "other executions of this run or of its history have agent errors as well",
     GroundKind.BUDGET_USED: "not re-run, or not often enough: the rerun-budget is used up",
+    GroundKind.RUN_SHARE: (
+        "executions of one run belong together here: if it fails in another run too, this change broke it"
+    ),
 }
 _CONCLUSIONS: Final = {
     GroundKind.EVIDENCE: "confirmed",
@@ -65,6 +68,7 @@ _CONCLUSIONS: Final = {
     GroundKind.BASE_AGENT: "not caused by this change",
     GroundKind.GATE_FAILED: "suspected",
     GroundKind.BUDGET_USED: "suspected",
+    GroundKind.RUN_SHARE: "suspected",
     GroundKind.MISSING_RERUNS: "inconclusive",
     GroundKind.NOT_RERUN: "inconclusive",
     GroundKind.AGENT_ERRORS: "inconclusive",
@@ -272,7 +276,7 @@ def describe_repeats(grounds: Grounds) -> str | None:
         return None
     said = f"{format_count(grounds.reruns, 're-run')} returned the same response byte for byte"
     took = f"in {format_seconds(found.slowest_ms)} at most, the first failure in {format_seconds(found.first_ms)}"
-    return f"{said}, {took}; this looks like a cache, which rerunCacheBusting may bypass"
+    return f"{said}, {took}; this looks like a cache that re-runs do not get past"
 
 
 def _describe_decision(change: CaseClass, grounds: Grounds, place: str) -> str | None:

@@ -14,7 +14,6 @@ from eval_gate.model.usage import Usage, add_up
 from eval_gate.struct import Struct, field, replace
 from eval_gate.targets.base import DescribedTarget, PromptSetup, Request
 from eval_gate.targets.deadline import collect_waits
-from eval_gate.targets.model.chat import extra_headers
 from eval_gate.targets.model.model_client import ModelClient, ModelReply
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.javascript.strings import dump_compact_json
@@ -62,12 +61,8 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         """One turn without stubs, else turns until one calls nothing or `max_turns` are used. Raises TargetError."""
         started = time.perf_counter()
         talk = ModelConversation([*self._system, *request.messages])
-        token = extra_headers.set(request.cache_busting_headers)
-        try:
-            with collect_waits() as waits:
-                await self._lead_conversation(talk, request)
-        finally:
-            extra_headers.reset(token)
+        with collect_waits() as waits:
+            await self._lead_conversation(talk, request)
         duration_ms = (time.perf_counter() - started - sum(waits)) * 1000
         return talk.build_response(duration_ms, stub_mode=request.stubs is not None)
 
