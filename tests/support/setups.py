@@ -186,6 +186,7 @@ RUN_WITHOUT_EFFECT: Final[Mapping[str, Json]] = {
     "requestsPerMinute": 600,
     "maxCostUsd": 5,
     "rerunBudget": "5m",
+    "warmUp": 10,
     "rubric": "always",
     "recording": "record",
     "redact": ["x{9}"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from eval_gate.config.setting import Setting
 
 
+def option(help_text: str, *names: str, metavar: str | None = None, panel: str | None = None, **more: Any) -> Any:
+    """Build an option: its help, its names unless it is called as its parameter, and its group in the help."""
+    return typer.Option(*names, help=help_text, metavar=metavar, rich_help_panel=panel, **more)
+
+
 def _set_verbose(context: typer.Context, value: bool) -> bool:  # noqa: FBT001 (typer's callback shape)
     if value:
         context.obj = Verbosity.VERBOSE
@@ -34,13 +39,8 @@ def _set_quiet(context: typer.Context, value: bool) -> bool:  # noqa: FBT001 (ty
     return value
 
 
-Verbose = Annotated[
-    bool,
-    typer.Option("--verbose", "-v", callback=_set_verbose, help="Show every case, warning and notice."),
-]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", callback=_set_quiet, help="Show only the result, without progress.")
-]
+Verbose = Annotated[bool, option("Show every case, warning and notice.", "--verbose", "-v", callback=_set_verbose)]
+Quiet = Annotated[bool, option("Show only the result, without progress.", "--quiet", "-q", callback=_set_quiet)]
 
 
 def _show_all_options(context: typer.Context, value: bool) -> None:  # noqa: FBT001 (typer's callback shape)
@@ -50,67 +50,49 @@ def _show_all_options(context: typer.Context, value: bool) -> None:  # noqa: FBT
         raise typer.Exit
 
 
-HelpAll = Annotated[
-    bool, typer.Option(HELP_ALL, is_eager=True, callback=_show_all_options, help="Show all options and exit.")
-]
+HelpAll = Annotated[bool, option("Show all options and exit.", HELP_ALL, is_eager=True, callback=_show_all_options)]
 Config = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "Configuration file.  [default: eval-gate.yaml, .yml or .json, from the working directory upward]",
         "--config",
         metavar="FILE",
-        help="Configuration file.  [default: eval-gate.yaml, .yml or .json, from the working directory upward]",
-        rich_help_panel=Panel.RUN,
+        panel=Panel.RUN,
     ),
 ]
 ResultsDir = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "Folder in which to find runs by id or as latest.  "
+        f"[default: outputDir of the configuration, or {SETTINGS['outputDir'].default}]",
         "--output-dir",
         metavar="DIR",
-        help="Folder in which to find runs by id or as latest.  "
-        f"[default: outputDir of the configuration, or {SETTINGS['outputDir'].default}]",
-        rich_help_panel=Panel.OUTPUT,
+        panel=Panel.OUTPUT,
     ),
 ]
 """For commands that read stored runs: the folder into which `run` writes them."""
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print the run result as JSON instead of the summary.", rich_help_panel=Panel.OUTPUT),
-]
+Json = Annotated[bool, option("Print the run result as JSON instead of the summary.", "--json", panel=Panel.OUTPUT)]
 Cases = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "Ids or globs of the cases to run, separated by commas. Repeatable.  [default: all]",
         "--case",
         metavar="GLOB",
-        help="Ids or globs of the cases to run, separated by commas. Repeatable.  [default: all]",
-        rich_help_panel=Panel.RUN,
+        panel=Panel.RUN,
     ),
 ]
 Tags = Annotated[
     list[str] | None,
-    typer.Option(
-        "--tag",
-        metavar="TAG",
-        help="Tag of the cases to run. Repeatable.  [default: all]",
-        rich_help_panel=Panel.RUN,
-    ),
+    option("Tag of the cases to run. Repeatable.  [default: all]", "--tag", metavar="TAG", panel=Panel.RUN),
 ]
 Tiers = Annotated[
     list[str] | None,
-    typer.Option(
-        "--tier",
-        metavar="TIER",
-        help="Tier of the suites to run. Repeatable.  [default: all]",
-        rich_help_panel=Panel.RUN,
-    ),
+    option("Tier of the suites to run. Repeatable.  [default: all]", "--tier", metavar="TIER", panel=Panel.RUN),
 ]
 Shard = Annotated[
     str | None,
-    typer.Option(
-        "--shard",
-        metavar="I/N",
-        help="Part of the cases to run, the I-th of N equal ones.  [default: all]",
-        rich_help_panel=Panel.RUN,
+    option(
+        "Part of the cases to run, the I-th of N equal ones.  [default: all]", "--shard", metavar="I/N", panel=Panel.RUN
     ),
 ]
 

@@ -47,7 +47,7 @@ def _print_version(value: bool) -> None:  # noqa: FBT001 (typer's callback shape
 def _set_default_verbosity(
     context: typer.Context,
     _show_version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+        bool, options.option("Show the version and exit.", "--version", callback=_print_version, is_eager=True)
     ] = False,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,

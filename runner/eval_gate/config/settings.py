@@ -528,6 +528,14 @@ class RunConfig:
         input=False,
         no_effect="it is what a result is compared with",
     )
+    warm_up: int | None = define_setting(
+        None,
+        "Runs of history that a run of the default branch fills up to, by executing all cases in further rounds.",
+        default_text="off",
+        panel=Panel.BASELINE,
+        limits={"ge": 2, "le": 20},
+        no_effect="a pull request makes no rounds, and the history that it is compared with is stored already",
+    )
     policy: Policy = field(default_factory=Policy)
     results: ResultsChoice = field(default_factory=ResultsChoice)
     output_dir: Place = define_setting(

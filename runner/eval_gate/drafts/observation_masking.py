@@ -11,6 +11,7 @@ from eval_gate.drafts.observation import Observation, ObservationSet
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.results.masking import TextChange, TextMasking, map_value
 from eval_gate.struct import replace
+from eval_gate.text.escape import format_count
 from eval_gate.text.javascript.regex import PatternError, replace_matches_sync
 from eval_gate.text.key_forms import mask_keys
 from eval_gate.text.redaction import Redactor
@@ -26,8 +27,8 @@ def mask_observations(original: ObservationSet, redact: Redactor, patterns: Sequ
     kept = _mask_matches(kept, patterns) if patterns else kept
     notes = [mask_keys(redact(note)) for note in original.notes]
     if left_out := len(original.observations) - len(kept):
-        several = "" if left_out == 1 else "s"
-        notes.append(f"Left out {left_out:,} question{several} that could not be searched for the `redact` patterns.")
+        questions = format_count(left_out, "question")
+        notes.append(f"Left out {questions} that could not be searched for the `redact` patterns.")
     tools = tuple(redact.mask_struct(tool) for tool in original.tools)
     return ObservationSet(tuple(kept), tools, tuple(notes))
 

@@ -37,14 +37,7 @@ from eval_gate.text.sources.value_edit import is_same_value
 from eval_gate.text.tokens import TokenData
 
 _PROBE: Final = Path("probe.json")
-UNSCORED: Final = (
-    specs.Rubric,
-    specs.RubricJudge,
-    specs.LlmJudge,
-    specs.CodeJudge,
-    specs.CodeGrader,
-    specs.Composite,
-)
+UNSCORED: Final = (specs.Rubric, specs.RubricJudge, specs.LlmJudge, specs.CodeJudge, specs.CodeGrader, specs.Composite)
 """Evaluators that ask a model or start a program, or may do so: an update leaves them alone."""
 
 

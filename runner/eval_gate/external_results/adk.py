@@ -12,22 +12,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from eval_gate.external_results.json_streaming import JsonReader, iter_listed_mappings, open_document, read_document
+from eval_gate.external_results.json_streaming import JsonReader, iter_records, open_document, read_document
 from eval_gate.external_results.prompt_digests import digest_prompt
+from eval_gate.external_results.records import Record
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
     ResultRow,
     RowPlace,
     RowScore,
-    build_tool_call,
     build_unreadable_error,
     build_usage,
-    get_members,
-    get_nested,
-    parse_number,
     parse_seconds,
-    require_name,
     to_text,
 )
 from eval_gate.external_results.scored_rows import end_execution
@@ -46,6 +42,7 @@ Google ADK 2.13: eval_status of a metric without a score
   passed: 1; failed: 2; no verdict: 4; evaluation error: 3
 """)
 _CASES: Final = "eval_case_results"
+_EVENTS: Final = "session_details.events"
 _NO_ERROR: Final = "the agent ended without a response, and ADK keeps no error of it: see its log"
 
 
@@ -65,34 +62,35 @@ def read_nested_adk(file: Path, shown_as: str, facts: FileFacts) -> Iterator[Res
 
 def _iter_rows(document: JsonReader, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     facts.tool, others = "Google ADK", dict[str, JsonValue](eval_set_result_id=None)
-    for place, case in iter_listed_mappings(document, shown_as, (_CASES,), others):
+    for place, case in iter_records(document, shown_as, (_CASES,), others):
         yield _build_row(case, to_text(others["eval_set_result_id"]), place)
 
 
-def _build_row(case: dict[str, JsonValue], identifier: str, place: RowPlace) -> ResultRow:
-    suite = to_text(case.get("eval_set_id"))[:300] or "adk"
+def _build_row(case: Record, identifier: str, place: RowPlace) -> ResultRow:
+    suite = case.text("eval_set_id")[:300] or "adk"
     # the identifier is that of the app, of the eval set and the time
     app = identifier.rpartition("_")[0].removesuffix(f"_{suite}")
-    turns = get_members(case.get("eval_metric_result_per_invocation"))
-    actual = [get_nested(turn, "actual_invocation") for turn in turns]
-    expected = [get_nested(turn, "expected_invocation") for turn in turns]
-    prompts = [_join_parts(get_nested(one, "user_content")) for one in actual] or _list_session_prompts(case)
-    answers = [text for one in actual if (text := _join_parts(get_nested(one, "final_response")))]
-    wanted = [text for one in expected if (text := _join_parts(get_nested(one, "final_response")))]
+    turns = case.members("eval_metric_result_per_invocation")
+    actual, expected = ([turn.at(f"{kind}_invocation") for turn in turns] for kind in ("actual", "expected"))
+    prompts = [_join_parts(one.at("user_content")) for one in actual] or [
+        _join_parts(event.at("content")) for event in case.members(_EVENTS) if event.get("author") == "user"
+    ]
+    answers = [text for one in actual if (text := _join_parts(one.at("final_response")))]
+    wanted = [text for one in expected if (text := _join_parts(one.at("final_response")))]
     wanted_calls = [f"tool call {call.name} {to_text(call.params)}" for one in expected for call in _iter_calls(one)]
-    scores = tuple(_build_score(one) for one in get_members(case.get("overall_eval_metric_results")))
-    ended = _build_ending(case, actual, scores)
+    scores = tuple(map(_build_score, case.members("overall_eval_metric_results")))
+    seconds = [took for one in actual if (took := one.number("duration")) is not None]
     return ResultRow(
         suite=suite,
-        id=require_name(case.get("eval_id"), place, "eval_id"),
+        id=case.name("eval_id", place=place),
         place=place,
-        **ended._asdict(),
+        **_build_ending(case, actual, scores)._asdict(),
         scores=scores,
         prompt=to_text("\n".join(prompts)),
         expectation=(*wanted, *wanted_calls),
         response=to_text("\n".join(answers)) if answers else None,
-        duration_ms=_sum_duration(actual),
-        usage=build_usage(_sum_tokens(actual, "prompt_token_count"), _sum_tokens(actual, "candidates_token_count")),
+        duration_ms=parse_seconds(sum(seconds)) if seconds else None,
+        usage=build_usage(*(_sum_tokens(actual, f"{kind}_token_count") for kind in ("prompt", "candidates"))),
         calls=tuple(call for one in actual for call in _iter_calls(one)),
         content=compute_fingerprint([[*prompts], [*wanted], [*wanted_calls]]) if turns else None,
         digests=digest_prompt("user_content", [*prompts], [[*wanted], [*wanted_calls]]) if turns else None,
@@ -102,79 +100,59 @@ def _build_row(case: dict[str, JsonValue], identifier: str, place: RowPlace) -> 
     )
 
 
-def _build_ending(
-    case: dict[str, JsonValue], actual: Sequence[JsonValue], scores: tuple[RowScore, ...]
-) -> ExecutionEnding:
+def _build_ending(case: Record, actual: Sequence[Record], scores: tuple[RowScore, ...]) -> ExecutionEnding:
     own, error = STATUSES[0].build_ending(case.get("final_eval_status")), _find_agent_error(case, actual)
     if error is None and own.status is Status.FAILED and not actual and not scores:
         error = _NO_ERROR
     return end_execution(scores, error, tools=own, scorer="metric")
 
 
-def _find_agent_error(case: dict[str, JsonValue], actual: Sequence[JsonValue]) -> str | None:
+def _find_agent_error(case: Record, actual: Sequence[Record]) -> str | None:
     """Return the error of an invocation without a response, or of a run without invocations."""
-    responded = [get_nested(one, "invocation_id") for one in actual if _join_parts(get_nested(one, "final_response"))]
+    responded = [one.get("invocation_id") for one in actual if _join_parts(one.at("final_response"))]
     # where the agent responded all the same, ADK's verdict counts
-    for event in get_members(get_nested(case.get("session_details"), "events")):
-        said = [to_text(get_nested(event, name)) for name in ("error_code", "error_message")]
-        if any(said) and get_nested(event, "invocation_id") not in responded:
+    for event in case.members(_EVENTS):
+        said = [event.text(name) for name in ("error_code", "error_message")]
+        if any(said) and event.get("invocation_id") not in responded:
             return ": ".join(filter(None, said))
     return None
 
 
-def _list_session_prompts(case: dict[str, JsonValue]) -> list[str]:
-    events = get_members(get_nested(case.get("session_details"), "events"))
-    return [_join_parts(get_nested(one, "content")) for one in events if get_nested(one, "author") == "user"]
-
-
-def _build_score(metric: JsonValue) -> RowScore:
+def _build_score(metric: Record) -> RowScore:
     """Build a metric's score: what its status means depends on whether there is a score."""
-    name = to_text(get_nested(metric, "metric_name"))[:200] or "metric"
-    value = parse_number(get_nested(metric, "score"))
-    threshold = parse_number(get_nested(metric, "criterion", "threshold"))
-    threshold = parse_number(get_nested(metric, "threshold")) if threshold is None else threshold
-    reason = _describe_score(metric, value, threshold)
-    score = RowScore(name, value, reason=reason, threshold=threshold, is_minimum=True)
-    return STATUSES[1 if value is not None else 2].apply_verdict(score, get_nested(metric, "eval_status"))
-
-
-def _describe_score(metric: JsonValue, value: float | None, threshold: float | None) -> str:
+    value, threshold = metric.number("score"), metric.number("criterion.threshold", "threshold")
     said = "no score" if value is None else f"{value:g}"
-    rated = get_members(get_nested(metric, "details", "rubric_scores"))
-    rubrics = [to_text(why) for one in rated if (why := get_nested(one, "rationale"))]
-    return "; ".join([said if threshold is None else f"{said}, threshold {threshold:g}", *rubrics])
+    rubrics = [why for one in metric.members("details.rubric_scores") if (why := one.text("rationale"))]
+    reason = "; ".join([said if threshold is None else f"{said}, threshold {threshold:g}", *rubrics])
+    name = metric.text("metric_name")[:200] or "metric"
+    score = RowScore(name, value, reason=reason, threshold=threshold, is_minimum=True)
+    return STATUSES[1 if value is not None else 2].apply_verdict(score, metric.get("eval_status"))
 
 
-def _join_parts(content: JsonValue) -> str:
+def _join_parts(content: Record) -> str:
     """Return the text of a message, without what the model thought."""
-    parts = get_members(get_nested(content, "parts"))
-    return "".join(to_text(get_nested(one, "text")) for one in parts if get_nested(one, "thought") is not True)
+    return "".join(part.text("text") for part in content.members("parts") if part.get("thought") is not True)
 
 
-def _iter_calls(invocation: JsonValue) -> Iterator[ToolCall]:
+def _iter_calls(invocation: Record) -> Iterator[ToolCall]:
     """Yield the tool calls of an invocation, which older versions keep in a list of their own."""
-    data = get_nested(invocation, "intermediate_data")
-    events = get_members(get_nested(data, "invocation_events"))
-    parts = [part for event in events for part in get_members(get_nested(event, "content", "parts"))]
-    made = [one for part in parts if isinstance(one := get_nested(part, "function_call"), dict)]
-    told = [one for part in parts if isinstance(one := get_nested(part, "function_response"), dict)]
+    data = invocation.at("intermediate_data")
+    parts = [part for event in data.members("invocation_events") for part in event.members("content.parts")]
+    made, told = (
+        [one for part in parts if isinstance((one := part.at(f"function_{kind}")).value, dict)]
+        for kind in ("call", "response")
+    )
     results = {
-        key: get_nested(one, "response")
-        for one in (*told, *get_members(get_nested(data, "tool_responses")))
-        if isinstance(key := get_nested(one, "id"), str)
+        key: one.get("response")
+        for one in (*told, *data.members("tool_responses"))
+        if isinstance(key := one.get("id"), str)
     }
-    for call in (*made, *get_members(get_nested(data, "tool_uses"))):
-        given, key = get_nested(call, "args"), get_nested(call, "id")
-        yield build_tool_call(get_nested(call, "name"), given, results.get(key) if isinstance(key, str) else None)
+    for call in (*made, *data.members("tool_uses")):
+        key = call.get("id")
+        yield call.call("name", "args", results.get(key) if isinstance(key, str) else None)
 
 
-def _sum_duration(actual: Sequence[JsonValue]) -> float | None:
-    found = [seconds for one in actual if (seconds := parse_number(get_nested(one, "duration"))) is not None]
-    return parse_seconds(sum(found)) if found else None
-
-
-def _sum_tokens(actual: Sequence[JsonValue], kind: str) -> float | None:
-    events = (get_members(get_nested(one, "intermediate_data", "invocation_events")) for one in actual)
-    counts = [parse_number(get_nested(event, "usage_metadata", kind)) for several in events for event in several]
-    found = [tokens for tokens in counts if tokens is not None]
+def _sum_tokens(actual: Sequence[Record], kind: str) -> float | None:
+    events = (event for one in actual for event in one.members("intermediate_data.invocation_events"))
+    found = [tokens for event in events if (tokens := event.number(f"usage_metadata.{kind}")) is not None]
     return sum(found) if found else None

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from eval_gate.external_results.json_streaming import iter_json_lines, parse_value, read_document
+from eval_gate.external_results.json_streaming import iter_lines, parse_value, read_document
+from eval_gate.external_results.records import Record
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
@@ -20,14 +21,6 @@ from eval_gate.external_results.result_rows import (
     build_ending,
     build_incomplete_error,
     build_unreadable_error,
-    build_usage,
-    get_members,
-    get_nested,
-    parse_milliseconds,
-    parse_number,
-    require_mapping,
-    require_name,
-    to_text,
 )
 from eval_gate.external_results.statuses import Meaning, parse_tables
 from eval_gate.files.reading import read_limited_result
@@ -58,7 +51,7 @@ def read_agentv_summary(file: Path, shown: str, facts: FileFacts) -> Iterator[Re
     """Every row of the index that the summary of a run names. Raises GateError if there is no such index."""
     facts.tool = "AgentV"
     place = RowPlace(shown)
-    named = get_nested(read_document(file, shown), "index_path")
+    named = Record(read_document(file, shown)).get("index_path")
     if not isinstance(named, str) or not named:
         raise build_unreadable_error(place, "names no `index_path`")
     folder = file.parent.resolve()
@@ -82,9 +75,8 @@ def read_agentv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]
     folder = find_run_folder(file)
     beside = _RowFiles(folder.resolve(), _find_shared_folders(file, shown))
     count, seen = 0, dict[str, RowPlace]()
-    for place, value in iter_json_lines(file, shown):
-        row = require_mapping(value, place)
-        first = seen.setdefault(compute_fingerprint(row), place)
+    for place, row in iter_lines(file, shown):
+        first = seen.setdefault(compute_fingerprint(row.value), place)
         if first is not place:
             facts.notes.append(f"{place} is the same row as {first}, which --rerun-failed repeats: it was read once")
             continue
@@ -99,23 +91,22 @@ def _read_planned_count(summary: Path) -> float:
     """Read how many tests AgentV planned or counted: 0 without such a summary."""
     if not summary.is_file():
         return 0.0
-    document = read_document(summary, str(summary))
-    said = (get_nested(document, "metadata", "planned_test_count"), get_nested(document, "counts", "total_tests"))
-    return max((found for one in said if (found := parse_number(one)) is not None), default=0.0)
+    document = Record(read_document(summary, str(summary)))
+    return max(document.number(path) or 0.0 for path in ("metadata.planned_test_count", "counts.total_tests"))
 
 
 def _find_shared_folders(file: Path, shown: str) -> frozenset[str]:
     """Folders that rows of several targets name: AgentV lets the last target overwrite what the others left there."""
     targets: dict[str, set[str]] = {}
-    for _, value in iter_json_lines(file, shown):
-        if folder := _get_row_folder(value):
-            targets.setdefault(folder, set()).add(to_text(get_nested(value, "target")))
+    for _, row in iter_lines(file, shown):
+        if folder := _get_row_folder(row):
+            targets.setdefault(folder, set()).add(row.text("target"))
     return frozenset(folder for folder, several in targets.items() if len(several) > 1)
 
 
-def _get_row_folder(row: JsonValue) -> str | None:
+def _get_row_folder(row: Record) -> str | None:
     """Return the folder of a row's files, as version 4 or 5 names it."""
-    folder = get_nested(row, "artifact_dir") or get_nested(row, "result_dir")
+    folder = row.get("artifact_dir", "result_dir")
     return folder if isinstance(folder, str) else None
 
 
@@ -139,59 +130,53 @@ class _RowFiles(NamedTuple):
             return None
 
 
-def _build_row(row: dict[str, JsonValue], companion: _RowFiles, place: RowPlace) -> ResultRow:
-    scores = tuple(_build_score(one) for one in get_members(row.get("scores")))
-    ended = _build_ending(row, scores)
+def _build_row(row: Record, companion: _RowFiles, place: RowPlace) -> ResultRow:
+    scores = tuple(map(_build_score, row.members("scores")))
     own = _get_row_folder(row) not in companion.shared
     timed = companion.read_text(row.get("timing_path"), place) if own else None
-    timing = parse_value(timed, place) if timed else None
+    timing = Record(parse_value(timed, place) if timed else None)
     asked = companion.read_text(row.get("input_path"), place) or ""
     content = asked or companion.read_text(row.get("eval_path"), place)
-    usage = get_nested(timing, "token_usage") or row.get("token_usage")
-    suite, target = to_text(row.get("suite")) or "agentv", to_text(row.get("target"))[:200]
-    dimensions = get_nested(row, "projection_identity", "dimensions")
-    variant, run = (to_text(get_nested(dimensions, key)) for key in ("variant", "run_id"))
-    is_trial = isinstance(get_nested(dimensions, "attempt"), int) and "result_dir" not in row
+    usage = timing.at("token_usage") or row.at("token_usage")
+    suite, target = row.text("suite") or "agentv", row.text("target")[:200]
+    variant, run, attempt = (
+        row.at(f"projection_identity.dimensions.{key}") for key in ("variant", "run_id", "attempt")
+    )
+    is_trial = isinstance(attempt.value, int) and not row.has("result_dir")
     return ResultRow(
-        suite=", ".join(filter(None, (suite[:300], target, variant[:100]))),
-        id=require_name(row.get("test_id"), place, "test_id"),
+        suite=", ".join(filter(None, (suite[:300], target, variant.text()[:100]))),
+        id=row.name("test_id", place=place),
         place=place,
-        **ended._asdict(),
+        **_build_ending(row, scores)._asdict(),
         scores=scores,
-        score=parse_number(row.get("score")),
+        score=row.number("score"),
         prompt=asked,
-        response=companion.read_text(row.get("answer_path") or row.get("output_path"), place) if own else None,
-        duration_ms=parse_milliseconds(get_nested(timing, "duration_ms") or row.get("duration_ms")),
-        usage=build_usage(get_nested(usage, "input"), get_nested(usage, "output")),
+        response=companion.read_text(row.get("answer_path", "output_path"), place) if own else None,
+        duration_ms=(timing if timing.get("duration_ms") else row).milliseconds("duration_ms"),
+        usage=usage.usage("input", "output"),
         target=target or None,
         content=compute_fingerprint([content]) if content else None,
         # of version 5 two rows of one test are two prompts, which it does not tell apart: no executions of one case
-        repeat=run if is_trial else None,
-        run=run or None,
+        repeat=run.text() if is_trial else None,
+        run=run.text() or None,
         named_by="suite, target and test_id",
     )
 
 
-def _build_ending(row: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> ExecutionEnding:
+def _build_ending(row: Record, scores: tuple[RowScore, ...]) -> ExecutionEnding:
     """How the row's test ended. What did not get to the agent, or broke behind it, says nothing about the agent."""
-    stage, why = row.get("failure_stage") or get_nested(row, "execution_error", "stage"), _describe_failure(row, scores)
+    missed = "; ".join(f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is False)
+    error = row.text("error.message", "error", "execution_error.message")
+    stage, why = row.get("failure_stage", "execution_error.stage"), error or missed or row.text("execution_status")
     if _STAGE.find_meaning(stage) is not Meaning.NO_VERDICT:
-        return _STAGE.build_ending(stage, why)
-    return build_ending(_STATUS.build_ending(row.get("execution_status"), why), scores, weighed=True)
+        return _STAGE.build_ending(stage, why or "no verdict")
+    return build_ending(_STATUS.build_ending(row.get("execution_status"), why or "no verdict"), scores, weighed=True)
 
 
-def _build_score(one: JsonValue) -> RowScore:
-    verdict, said = get_nested(one, "verdict"), get_members(get_nested(one, "assertions"))
-    missed = [to_text(get_nested(each, "text")) for each in said if get_nested(each, "passed") is not True]
-    shown = missed or [to_text(get_nested(each, "text")) for each in said]
-    name = to_text(get_nested(one, "name"))[:200] or "score"
-    why = "; ".join(shown) or to_text(get_nested(one, "reason"))
-    score = RowScore(name, parse_number(get_nested(one, "score")), None, why or None)
-    own = get_nested(one, "pass")
-    return _VERDICT.apply_verdict(score, verdict) if own is None else _PASS.apply_verdict(score, own)
-
-
-def _describe_failure(row: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> str:
-    missed = [f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is False]
-    error = get_nested(row, "error", "message") or row.get("error") or get_nested(row, "execution_error", "message")
-    return to_text(error) or "; ".join(missed) or to_text(row.get("execution_status")) or "no verdict"
+def _build_score(one: Record) -> RowScore:
+    said = one.members("assertions")
+    missed = [each.text("text") for each in said if each.get("passed") is not True]
+    why = "; ".join(missed or [each.text("text") for each in said]) or one.text("reason")
+    score = RowScore(one.text("name")[:200] or "score", one.number("score"), None, why or None)
+    own = one.get("pass")
+    return _VERDICT.apply_verdict(score, one.get("verdict")) if own is None else _PASS.apply_verdict(score, own)

@@ -11,18 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from eval_gate.external_results.json_streaming import iter_listed_mappings, open_document
-from eval_gate.external_results.result_rows import (
-    FileFacts,
-    ResultRow,
-    RowPlace,
-    RowScore,
-    build_tool_call,
-    get_members,
-    get_nested,
-    parse_number,
-    to_text,
-)
+from eval_gate.external_results.json_streaming import iter_records, open_document
+from eval_gate.external_results.records import Record
+from eval_gate.external_results.result_rows import FileFacts, ResultRow, RowPlace, RowScore, parse_number, to_text
 from eval_gate.external_results.scored_rows import (
     PromptedCase,
     build_prompted_row,
@@ -35,7 +26,6 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
 
 _SUITE: Final = "evaluation"
-_ROWS: Final = "rows"
 STATUSES: Final = parse_tables("""
 Azure AI Evaluation 1.18.10: status of an evaluator
   no verdict: -, completed; skipped: skipped
@@ -60,8 +50,6 @@ _DETAIL_KEYS: Final = ("threshold", "reason", "score", "status", "label", "prope
 """Parts of a score that are no scores of their own, behind its name and a line."""
 _NO_SCORES: Final = ("_tokens", "threshold")
 """How numbers end that score nothing."""
-_INPUTS: Final = "inputs."
-_OUTPUTS: Final = "outputs."
 _RESPONSE_KEYS: Final = frozenset({"response", "error", "tool_calls", "line_number"})
 """Inputs that are no part of what is asked: recorded responses, and what the library adds."""
 
@@ -70,13 +58,18 @@ def read_azure(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRo
     """Every row of the data."""
     facts.tool = "Azure AI Evaluation"
     with open_document(file, shown_as) as document:
-        for place, row in iter_listed_mappings(document, shown_as, (_ROWS,)):
+        for place, row in iter_records(document, shown_as, ("rows",)):
             yield _build_row(row, place)
 
 
-def _build_row(columns: dict[str, JsonValue], place: RowPlace) -> ResultRow:
-    inputs = {key.removeprefix(_INPUTS): value for key, value in columns.items() if key.startswith(_INPUTS)}
-    outputs, evaluators = _split_outputs(columns)
+def _build_row(row: Record, place: RowPlace) -> ResultRow:
+    inputs, outputs, evaluators = row.columns("inputs."), dict[str, JsonValue](), dict[str, dict[str, JsonValue]]()
+    for key, value in row.columns("outputs.").items():  # what the target returned, and what each evaluator did
+        evaluator, dot, kind = key.partition(".")
+        if dot:
+            evaluators.setdefault(evaluator, {})[kind] = value
+        elif evaluator:
+            outputs[evaluator] = value
     asked = {key: value for key, value in inputs.items() if key not in _RESPONSE_KEYS}
     prompt = to_text(inputs["query"] if inputs.get("query") is not None else asked)
     response = _find_response(inputs, outputs)
@@ -84,27 +77,12 @@ def _build_row(columns: dict[str, JsonValue], place: RowPlace) -> ResultRow:
     ended = end_execution(scores, _find_agent_error(inputs, outputs, response, scores))
     name = inputs.get("id")
     case = PromptedCase(_SUITE, prompt, inputs.get("ground_truth"), "inputs.query" if name is None else "inputs.id")
-    row = build_prompted_row(case, ended, place, name)
-    return row._replace(scores=scores, response=response, calls=tuple(_iter_calls(inputs, outputs)))
-
-
-def _split_outputs(row: Mapping[str, JsonValue]) -> tuple[dict[str, JsonValue], dict[str, dict[str, JsonValue]]]:
-    """Return what the target returned, and what each evaluator did."""
-    outputs, evaluators = dict[str, JsonValue](), dict[str, dict[str, JsonValue]]()
-    for key, value in row.items():
-        name, dot, kind = key.removeprefix(_OUTPUTS).partition(".") if key.startswith(_OUTPUTS) else ("", "", "")
-        if dot:
-            evaluators.setdefault(name, {})[kind] = value
-        elif name:
-            outputs[name] = value
-    return outputs, evaluators
+    built = build_prompted_row(case, ended, place, name)
+    return built._replace(scores=scores, response=response, calls=tuple(_iter_calls(Record(inputs), Record(outputs))))
 
 
 def _find_agent_error(
-    inputs: Mapping[str, JsonValue],
-    outputs: Mapping[str, JsonValue],
-    response: str | None,
-    scores: Sequence[RowScore],
+    inputs: Mapping[str, JsonValue], outputs: Mapping[str, JsonValue], response: str | None, scores: Sequence[RowScore]
 ) -> str | None:
     """Return the error in place of a response; having neither is one too, unless an evaluator scored that."""
     if response is not None or not (outputs or "response" in inputs):  # it has one, or no column for one
@@ -117,7 +95,7 @@ def _find_response(inputs: Mapping[str, JsonValue], outputs: Mapping[str, JsonVa
     """Return the response of the target, else the recorded one, else all that the target returned."""
     for given in (outputs.get("response"), inputs.get("response")):
         if isinstance(given, list):
-            return to_text("\n".join(text for one in given if (text := _read_message(one))))
+            return to_text("\n".join(text for one in given if (text := _read_message(Record(one)))))
         if given is not None:
             return to_text(given)
     said: dict[str, JsonValue] = {key: value for key, value in outputs.items() if value is not None and key != "error"}
@@ -126,21 +104,19 @@ def _find_response(inputs: Mapping[str, JsonValue], outputs: Mapping[str, JsonVa
     return to_text(next(iter(said.values()))) if len(said) == 1 else to_text(said)
 
 
-def _read_message(message: JsonValue) -> str:
-    content = get_nested(message, "content")
+def _read_message(message: Record) -> str:
+    content = message.get("content")
     if isinstance(content, str):
-        return content if get_nested(message, "role") != "tool" else ""
-    return "".join(to_text(get_nested(part, "text")) for part in get_members(content))
+        return content if message.get("role") != "tool" else ""
+    return "".join(part.text("text") for part in message.members("content"))
 
 
-def _iter_calls(inputs: Mapping[str, JsonValue], outputs: Mapping[str, JsonValue]) -> Iterator[ToolCall]:
+def _iter_calls(inputs: Record, outputs: Record) -> Iterator[ToolCall]:
     """Yield the tool calls, which are a list of their own or parts of the messages of the response."""
-    given = [source.get("tool_calls") for source in (outputs, inputs)]
-    listed = next((get_members(one) for one in given if get_members(one)), ())
-    messages = get_members(outputs.get("response")) or get_members(inputs.get("response"))
-    parts = [part for one in messages for part in get_members(get_nested(one, "content"))]
-    for call in listed or [part for part in parts if get_nested(part, "type") == "tool_call"]:
-        yield build_tool_call(get_nested(call, "name"), get_nested(call, "arguments"))
+    listed = outputs.members("tool_calls") or inputs.members("tool_calls")
+    messages = outputs.members("response") or inputs.members("response")
+    parts = [part for one in messages for part in one.members("content") if part.get("type") == "tool_call"]
+    yield from (call.call("name", "arguments") for call in listed or parts)
 
 
 def _iter_scores(name: str, values: Mapping[str, JsonValue]) -> Iterator[RowScore]:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from eval_gate.external_results.json_streaming import iter_json_lines, iter_listed_mappings, open_document, parse_value
+from eval_gate.external_results.json_streaming import iter_lines, iter_records, open_document, parse_value
+from eval_gate.external_results.records import Record
 from eval_gate.external_results.result_rows import (
     MAX_ROWS,
     FileFacts,
@@ -19,19 +20,11 @@ from eval_gate.external_results.result_rows import (
     RowPlace,
     RowScore,
     build_incomplete_error,
-    build_tool_call,
     build_unreadable_error,
     build_usage,
     find_exception,
-    get_items,
-    get_members,
-    get_nested,
     parse_cost,
-    parse_number,
     parse_seconds,
-    require_mapping,
-    to_text,
-    to_text_or_none,
 )
 from eval_gate.external_results.result_tables import iter_table_rows
 from eval_gate.external_results.scored_rows import (
@@ -42,7 +35,6 @@ from eval_gate.external_results.scored_rows import (
     let_verdicts_decide,
 )
 from eval_gate.external_results.statuses import parse_tables
-from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
 from eval_gate.struct import Struct, field
 
@@ -59,7 +51,7 @@ class _Trace(Struct):
     """The spans of one execution."""
 
     place: RowPlace
-    root: dict[str, JsonValue] | None = None
+    root: Record | None = None
     scores: dict[str, RowScore] = field(default_factory=dict)
     calls: list[ToolCall] = field(default_factory=list)
     tokens: list[float] = field(default_factory=lambda: [0.0, 0.0])
@@ -70,36 +62,36 @@ def read_braintrust(file: Path, shown_as: str, facts: FileFacts) -> Iterator[Res
     """Every execution in a list, or in the list of a document."""
     facts.tool = "Braintrust"
     with open_document(file, shown_as) as document:
-        yield from _iter_rows(iter_listed_mappings(document, shown_as, _LISTS))
+        yield from _iter_rows(iter_records(document, shown_as, _LISTS))
 
 
 def read_braintrust_lines(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every execution in JSON lines."""
     facts.tool = "Braintrust"
-    return _iter_rows(iter_json_lines(file, shown_as))
+    return _iter_rows(iter_lines(file, shown_as))
 
 
 def read_braintrust_table(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every execution in a table whose cells hold JSON where they are no texts."""
     facts.tool = "Braintrust"
-    cells = ((place, _parse_cells(row, place)) for place, row in iter_table_rows(file, shown_as))
-    return _iter_rows(cells)
+    return _iter_rows((place, _parse_cells(row, place)) for place, row in iter_table_rows(file, shown_as))
 
 
-def _parse_cells(row: dict[str, str], place: RowPlace) -> JsonValue:
+def _parse_cells(row: dict[str, str], place: RowPlace) -> Record:
     """Parse the lists and mappings in a line of a table. An empty cell has no value."""
-    return {
-        name: parse_value(cell, RowPlace(place.file, place.line, name)) if cell.startswith(("{", "[")) else cell
-        for name, cell in row.items()
-        if cell
-    }
+    filled = {name: cell for name, cell in row.items() if cell}
+    return Record(
+        {
+            name: parse_value(cell, place._replace(field=name)) if cell.startswith(("{", "[")) else cell
+            for name, cell in filled.items()
+        }
+    )
 
 
-def _iter_rows(members: Iterable[tuple[RowPlace, JsonValue]]) -> Iterator[ResultRow]:
+def _iter_rows(rows: Iterable[tuple[RowPlace, Record]]) -> Iterator[ResultRow]:
     traces = dict[str, _Trace]()
-    for place, member in members:
-        row = require_mapping(member, place)
-        identifier = to_text(row.get("root_span_id"))
+    for place, row in rows:
+        identifier = row.text("root_span_id")
         if not identifier:
             yield _build_row(row, _Trace(place, row))
             continue
@@ -112,70 +104,64 @@ def _iter_rows(members: Iterable[tuple[RowPlace, JsonValue]]) -> Iterator[Result
         yield _build_row(trace.root, trace)
 
 
-def _add_span(trace: _Trace, span: dict[str, JsonValue], place: RowPlace) -> None:
+def _add_span(trace: _Trace, span: Record, place: RowPlace) -> None:
     """Add a span to its execution: what was asked and answered, a score, or a tool call."""
-    kind, name = (get_nested(span, "span_attributes", key) for key in ("type", "name"))
-    if not get_members(span.get("span_parents")):
+    kind, name = span.get("span_attributes.type"), span.text("span_attributes.name")
+    if not span.members("span_parents"):
         trace.root, trace.place = span, place
     elif kind == "score":
-        given = span.get("scores")
-        for scorer, value in get_items(given):
-            trace.scores.setdefault(scorer, build_score(STATUSES[0], scorer, value, _find_reason(span)))
-        if span.get("error") and not given:
-            trace.scores[to_text(name)] = _build_broken_score(to_text(name), span["error"])
+        why = span.text("metadata.rationale", "output.metadata.rationale") or None
+        for scorer, one in span.items("scores"):
+            trace.scores.setdefault(scorer, build_score(STATUSES[0], scorer, one.value, why))
+        if span.get("error") and not span.get("scores"):
+            trace.scores[name] = _build_broken_score(name, span.at("error"))
     elif kind == "tool":
-        trace.calls.append(build_tool_call(name, span.get("input"), span.get("output")))
+        trace.calls.append(span.call("span_attributes.name", "input", span.get("output")))
     elif kind == "llm":
         for at, key in enumerate(("prompt_tokens", "completion_tokens")):
-            trace.tokens[at] += parse_number(get_nested(span, "metrics", key)) or 0.0
-        trace.cost += parse_number(get_nested(span, "metrics", "estimated_cost")) or 0.0
+            trace.tokens[at] += span.number(f"metrics.{key}") or 0.0
+        trace.cost += span.number("metrics.estimated_cost") or 0.0
 
 
-def _find_reason(span: dict[str, JsonValue]) -> str | None:
-    why = get_nested(span, "metadata", "rationale") or get_nested(span, "output", "metadata", "rationale")
-    return to_text(why) or None
+def _build_broken_score(name: str, error: Record) -> RowScore:
+    return RowScore(name[:200] or "scorer", None, reason=find_exception(error.text()), grader_failed=True)
 
 
-def _build_broken_score(name: str, error: JsonValue) -> RowScore:
-    return RowScore(name[:200] or "scorer", None, reason=find_exception(to_text(error)), grader_failed=True)
-
-
-def _build_row(row: dict[str, JsonValue], trace: _Trace) -> ResultRow:
-    metrics, scores = row.get("metrics"), _collect_scores(row, trace)
+def _build_row(row: Record, trace: _Trace) -> ResultRow:
+    scores = _collect_scores(row, trace)
     ended = end_execution(scores, _find_agent_error(row), scorer="scorer")
-    case = PromptedCase(_SUITE, to_text(row.get("input")), row.get("expected"), "input")
-    asked = build_prompted_row(case, ended, trace.place)
+    asked = build_prompted_row(
+        PromptedCase(_SUITE, row.text("input"), row.get("expected"), "input"), ended, trace.place
+    )
     return asked._replace(
         repeat=asked.content,
         scores=scores,
-        response=to_text_or_none(row.get("output")),
-        duration_ms=_parse_duration(metrics),
-        cost_usd=parse_cost(get_nested(metrics, "estimated_cost")) or parse_cost(trace.cost or None),
+        response=row.text_or_none("output"),
+        duration_ms=_parse_duration(row),
+        cost_usd=row.cost("metrics.estimated_cost") or parse_cost(trace.cost or None),
         usage=build_usage(*trace.tokens) if any(trace.tokens) else None,
         calls=tuple(trace.calls),
-        tags=tuple(to_text(tag)[:100] for tag in get_members(row.get("tags"))[:50]),
+        tags=row.tags("tags"),
     )
 
 
-def _collect_scores(row: dict[str, JsonValue], trace: _Trace) -> tuple[RowScore, ...]:
+def _collect_scores(row: Record, trace: _Trace) -> tuple[RowScore, ...]:
     """Return the scores of the row and of its spans. A scorer that skipped the case has null, and is left out."""
-    given = get_items(row.get("scores"))
-    scores = {name: build_score(STATUSES[0], name, value) for name, value in given} | trace.scores
-    for name, error in get_items(get_nested(row, "metadata", "scorer_errors")):
-        scores[name] = _build_broken_score(name, error)
+    scores = {name: build_score(STATUSES[0], name, one.value) for name, one in row.items("scores")} | trace.scores
+    scores |= {name: _build_broken_score(name, error) for name, error in row.items("metadata.scorer_errors")}
     return let_verdicts_decide([one for one in scores.values() if one.value is not None or one.grader_failed])
 
 
-def _find_agent_error(row: dict[str, JsonValue]) -> str | None:
+def _find_agent_error(row: Record) -> str | None:
     if row.get("error") is None:
         return None
-    error = find_exception(to_text(row.get("exc_info") or row["error"]))
+    error = find_exception(row.text("exc_info", "error"))
     # an error in JavaScript is an empty object in JSON
     return "the task raised an error that the results do not name" if error in {"", "{}"} else error
 
 
-def _parse_duration(metrics: JsonValue) -> float | None:
-    start, end = (parse_number(get_nested(metrics, key)) for key in ("start", "end"))
+def _parse_duration(row: Record) -> float | None:
+    start, end = row.number("metrics.start"), row.number("metrics.end")
     if start is not None and end is not None and end >= start:
         return parse_seconds(end - start)
-    return parse_seconds(get_nested(metrics, "duration"))
+    return row.seconds("metrics.duration")

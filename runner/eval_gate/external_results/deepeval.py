@@ -12,32 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from eval_gate.external_results.json_streaming import read_document
+from eval_gate.external_results.json_streaming import read_record
 from eval_gate.external_results.prompt_digests import digest_prompt
-from eval_gate.external_results.result_rows import (
-    FileFacts,
-    ResultRow,
-    RowPlace,
-    RowScore,
-    build_incomplete_error,
-    build_tool_call,
-    build_usage,
-    get_members,
-    get_nested,
-    iter_list_members,
-    parse_cost,
-    parse_count,
-    parse_number,
-    parse_seconds,
-    require_mapping,
-    require_name,
-    shorten_name,
-    to_text,
-    to_text_or_none,
-)
+from eval_gate.external_results.records import Record, iter_listed_records
+from eval_gate.external_results.result_rows import FileFacts, ResultRow, RowPlace, RowScore, check_count, shorten_name
 from eval_gate.external_results.scored_rows import end_execution
 from eval_gate.external_results.statuses import parse_tables
-from eval_gate.model.base import JsonValue
 from eval_gate.text.digest import compute_fingerprint
 
 STATUSES: Final = parse_tables("""
@@ -51,42 +31,37 @@ _GENERATED_NAME: Final = re.compile(r"test\w*\[.*\](-\d+-\d+)?|(conversational_)
 
 def read_deepeval(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every test case, then every conversation."""
-    facts.tool = "DeepEval"
-    run = require_mapping(read_document(file, shown), RowPlace(shown))
-    facts.failures = parse_count(run.get("testFailed"))
-    facts.executions = facts.failures + parse_count(run.get("testPassed"))
-    suite, graded = to_text(run.get("testFile")) or "deepeval", Counter[str]()
-    for _, case, place in iter_list_members(run, ("testCases", "conversationalTestCases"), shown):
-        graded.update(map(_classify_metric, get_members(case.get("metricsData"))))
+    facts.tool, run = "DeepEval", read_record(file, shown)
+    facts.failures = run.count("testFailed")
+    facts.executions = facts.failures + run.count("testPassed")
+    suite, graded = run.text("testFile") or "deepeval", Counter[str]()
+    for _, case, place in iter_listed_records(run, ("testCases", "conversationalTestCases"), shown):
+        graded.update(map(_classify_metric, case.members("metricsData")))
         yield _build_row(case, suite, place)
     if not run.get("traceMetricsScores"):  # else the metrics of spans are counted among the others
-        _check_metric_counts(run.get("metricsScores"), graded, shown)
+        counted = run.members("metricsScores")
+        for kind in ("fails", "errors", "passes"):
+            said = sum(one.count(kind) for one in counted)
+            check_count(RowPlace(shown, field="metricsScores"), said, graded[kind], f"{kind} of metrics")
 
 
-def _classify_metric(metric: JsonValue) -> str:
+def _classify_metric(metric: Record) -> str:
     """As what DeepEval counts a metric."""
-    success = get_nested(metric, "success")
-    if get_nested(metric, "score") is None or success is None:
+    success = metric.get("success")
+    if metric.get("score") is None or success is None:
         return "errors"
     return "passes" if success is True else "fails"
 
 
-def _check_metric_counts(counted: JsonValue, graded: Counter[str], shown: str) -> None:
-    """Raise GateError where fewer metrics of a kind were found than DeepEval counted."""
-    for kind in ("fails", "errors", "passes"):
-        said = sum(parse_count(get_nested(one, kind)) for one in get_members(counted))
-        if graded[kind] < said:
-            what = f"counts {said:,} {kind} of metrics, but has {graded[kind]:,}"
-            raise build_incomplete_error(RowPlace(shown, field="metricsScores"), what)
-
-
-def _build_row(case: dict[str, JsonValue], suite: str, place: RowPlace) -> ResultRow:
-    scores = tuple(_build_score(one) for one in get_members(case.get("metricsData")))
-    turns = [to_text(get_nested(turn, "content")) for turn in get_members(case.get("turns"))]
-    question = to_text(case.get("input")) or "\n".join(turns)
+def _build_row(case: Record, suite: str, place: RowPlace) -> ResultRow:
+    scores = tuple(map(_build_score, case.members("metricsData")))
+    question = case.text("input") or "\n".join(turn.text("content") for turn in case.members("turns"))
+    expected, tools = case.get("expectedOutput"), case.get("expectedTools")
     ended = end_execution(scores, tools=STATUSES[0].build_ending(case.get("success")), scorer="metric")
-    name, by = _choose_name(case, question, place)
-    content = compute_fingerprint([question, case.get("expectedOutput"), case.get("expectedTools")])
+    name, named_by = case.name("name", place=place), "name"
+    if question and _GENERATED_NAME.fullmatch(name):
+        name, named_by = shorten_name(question), "input"
+    content = compute_fingerprint([question, expected, tools])
     return ResultRow(
         suite=suite[:300],
         id=name,
@@ -94,43 +69,32 @@ def _build_row(case: dict[str, JsonValue], suite: str, place: RowPlace) -> Resul
         **ended._asdict(),
         scores=scores,
         prompt=question,
-        expectation=(to_text(case["expectedOutput"]),) if case.get("expectedOutput") is not None else (),
-        response=to_text_or_none(case.get("actualOutput")),
-        duration_ms=parse_seconds(case.get("runDuration")),
-        cost_usd=parse_cost(case.get("tokenCost")),
-        usage=build_usage(case.get("inputTokenCount"), case.get("outputTokenCount")),
-        calls=tuple(
-            build_tool_call(*(get_nested(one, key) for key in ("name", "inputParameters", "output")))
-            for one in get_members(case.get("toolsCalled"))
-        ),
-        tags=tuple(to_text(tag)[:100] for tag in get_members(case.get("tags"))[:50]),
+        expectation=() if expected is None else (case.text("expectedOutput"),),
+        response=case.text_or_none("actualOutput"),
+        duration_ms=case.seconds("runDuration"),
+        cost_usd=case.cost("tokenCost"),
+        usage=case.usage("inputTokenCount", "outputTokenCount"),
+        calls=tuple(one.call("name", "inputParameters", one.get("output")) for one in case.members("toolsCalled")),
+        tags=case.tags("tags"),
         content=content,
-        digests=digest_prompt("input", question, [case.get("expectedOutput"), case.get("expectedTools")]),
+        digests=digest_prompt("input", question, [expected, tools]),
         repeat=content,
-        longer_name=f"{name}: {asked}" if by == "name" and (asked := shorten_name(question)) else None,
-        named_by=by,
+        longer_name=f"{name}: {asked}" if named_by == "name" and (asked := shorten_name(question)) else None,
+        named_by=named_by,
     )
 
 
-def _choose_name(case: dict[str, JsonValue], prompt: str, place: RowPlace) -> tuple[str, str]:
-    name = require_name(case.get("name"), place, "name")
-    if not _GENERATED_NAME.fullmatch(name) or not prompt:
-        return name, "name"
-    return shorten_name(prompt), "input"
-
-
-def _build_score(one: JsonValue) -> RowScore:
+def _build_score(metric: Record) -> RowScore:
     """Build a metric's score: without a score its grader failed, and if it is flaky it decides nothing."""
-    error, value = get_nested(one, "error"), parse_number(get_nested(one, "score"))
     score = RowScore(
-        to_text(get_nested(one, "name"))[:200] or "metric",
-        value,
-        reason=to_text(error or get_nested(one, "reason")) or None,
-        threshold=parse_number(get_nested(one, "threshold")),
+        metric.text("name")[:200] or "metric",
+        metric.number("score"),
+        reason=metric.text("error", "reason") or None,
+        threshold=metric.number("threshold"),
         is_minimum=True,
     )
-    if get_nested(one, "flaky") is True:
+    if metric.get("flaky") is True:
         return score._replace(decides=False)
-    if error or value is None:
+    if metric.get("error") or score.value is None:
         return score._replace(grader_failed=True)
-    return STATUSES[1].apply_verdict(score, get_nested(one, "success"))
+    return STATUSES[1].apply_verdict(score, metric.get("success"))

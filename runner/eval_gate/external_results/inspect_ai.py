@@ -18,6 +18,7 @@ from typing import IO, Final
 from eval_gate.errors import require_extra
 from eval_gate.external_results.json_streaming import open_document, parse_value
 from eval_gate.external_results.prompt_digests import digest_prompt
+from eval_gate.external_results.records import Record, require_record
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
@@ -26,18 +27,11 @@ from eval_gate.external_results.result_rows import (
     RowScore,
     build_ending,
     build_incomplete_error,
-    build_tool_call,
     build_unreadable_error,
     build_usage,
+    check_count,
     classify_error_kind,
-    get_items,
-    get_members,
-    get_nested,
-    parse_count,
     parse_number,
-    parse_seconds,
-    require_mapping,
-    require_name,
     to_text,
 )
 from eval_gate.external_results.statuses import Meaning, parse_tables
@@ -91,19 +85,17 @@ def read_inspect(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow
     with open_document(file, shown) as walked:
         for key in walked.iter_keys():
             if key == "samples":
-                _check_finished(head, shown)
-                for at, sample in enumerate(walked.iter_members()):
-                    place = RowPlace(shown, field=f"samples[{at}]")
-                    mapping = require_mapping(sample, place)
-                    yield graded.add_sample(mapping, _build_row(mapping, head, place))
+                _check_finished(Record(head), shown)
+                for place, sample in walked.iter_records("samples"):
+                    yield graded.add_sample(sample, _build_row(sample, Record(head), place))
             elif key in {"status", "eval", "error", "results"}:
                 head[key] = walked.read_value()
             else:
                 walked.read_value()
         walked.require_end()
-    _check_finished(head, shown)  # it may stand behind the samples
-    _set_facts(head, facts)
-    graded.check_counts(head, shown)
+    _check_finished(Record(head), shown)  # it may stand behind the samples
+    _set_facts(Record(head), facts)
+    graded.check_counts(Record(head), shown)
 
 
 def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
@@ -118,14 +110,14 @@ def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[R
                     what = f"has no {HEADER}: Inspect was stopped before it wrote one"
                     raise build_incomplete_error(RowPlace(shown), what)
                 raise build_unreadable_error(RowPlace(shown), f"has no {HEADER}, so it is not an Inspect log")
-            head = require_mapping(_read_entry(archive, entries[HEADER], shown), RowPlace(f"{shown}!{HEADER}"))
+            head = require_record(_read_entry(archive, entries[HEADER], shown), RowPlace(f"{shown}!{HEADER}"))
             _check_finished(head, shown)
             _set_facts(head, facts)
             graded = _GradeCounter()
             for name, one in entries.items():
                 if name.startswith("samples/") and name.endswith(".json"):
                     place = RowPlace(f"{shown}!{name[:200]}")
-                    sample = require_mapping(_read_entry(archive, one, shown), place)
+                    sample = require_record(_read_entry(archive, one, shown), place)
                     yield graded.add_sample(sample, _build_row(sample, head, place))
             graded.check_counts(head, shown)
     except (struct.error, NotImplementedError, *ARCHIVE_ERRORS) as error:
@@ -168,18 +160,17 @@ def _read_compressed(stream: IO[bytes] | None, one: zipfile.ZipInfo) -> bytes:
     return stream.read(one.compress_size)
 
 
-def _check_finished(head: dict[str, JsonValue], shown: str) -> None:
+def _check_finished(head: Record, shown: str) -> None:
     status = head.get("status")
     if (meaning := _LOG.find_meaning(status)) is not Meaning.NO_VERDICT:
-        why = to_text(get_nested(head, "error", "message"))[:300]
+        why = head.text("error.message")[:300]
         what = f"is {to_text(status)[:40]}" if meaning else _LOG.describe(status)
         raise build_incomplete_error(RowPlace(shown, field="status"), f"{what}{f': {why}' if why else ''}")
 
 
-def _set_facts(head: dict[str, JsonValue], facts: FileFacts) -> None:
-    version = to_text(get_nested(head, "eval", "packages", "inspect_ai"))[:40]
-    facts.tool = f"Inspect {version}".rstrip()
-    facts.executions = parse_count(get_nested(head, "results", "total_samples"))
+def _set_facts(head: Record, facts: FileFacts) -> None:
+    facts.tool = f"Inspect {head.text('eval.packages.inspect_ai')[:40]}".rstrip()
+    facts.executions = head.count("results.total_samples")
 
 
 class _GradeCounter:
@@ -191,27 +182,23 @@ class _GradeCounter:
         self._values: dict[str, Counter[str]] = {}
         self._count = 0
 
-    def add_sample(self, sample: dict[str, JsonValue], row: ResultRow) -> ResultRow:
+    def add_sample(self, sample: Record, row: ResultRow) -> ResultRow:
         """Count the scores of a sample and return its row."""
         self._count += 1
-        given = sample.get("scores")
-        for name, one in get_items(given):
-            value = get_nested(one, "value")
-            plain = isinstance(value, str) and value in _PLAIN and not get_members(get_nested(one, "history"))
+        for name, one in sample.items("scores"):
+            value = one.get("value")
+            plain = isinstance(value, str) and value in _PLAIN and not one.members("history")
             self._samples.setdefault(name, set()).add(row.id)
             self._values.setdefault(name, Counter())[str(value) if plain else ""] += 1
         return row
 
-    def check_counts(self, head: dict[str, JsonValue], shown: str) -> None:
+    def check_counts(self, head: Record, shown: str) -> None:
         """Raise GateError where a scorer graded fewer samples, or let more of them pass, than Inspect counted."""
-        for at, one in enumerate(get_members(get_nested(head, "results", "scores"))):
-            place, scorer = RowPlace(shown, field=f"results.scores[{at}]"), to_text(get_nested(one, "scorer"))
-            said, found = parse_count(get_nested(one, "scored_samples")), len(self._samples.get(scorer, ()))
-            if found < said:
-                what = f"counts {said:,} samples that {scorer[:100]} graded, but has {found:,}"
-                raise build_incomplete_error(place, what)
-            accuracy = parse_number(get_nested(one, "metrics", "accuracy", "value"))
-            values = self._values.get(scorer, Counter())
+        for at, one in enumerate(head.members("results.scores")):
+            place, scorer = RowPlace(shown, field=f"results.scores[{at}]"), one.text("scorer")
+            found = len(self._samples.get(scorer, ()))
+            check_count(place, one.count("scored_samples"), found, f"samples that {scorer[:100]} graded")
+            accuracy, values = one.number("metrics.accuracy.value"), self._values.get(scorer, Counter())
             if accuracy is None or found != values.total() or found != self._count or not set(values) <= _PLAIN:
                 continue  # of epochs, and of values that a metric reads in its own way, it is another figure
             if accuracy < (made := values["C"] / found) - _ROUNDING:
@@ -219,63 +206,56 @@ class _GradeCounter:
                 raise build_incomplete_error(place, what)
 
 
-def _build_row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: RowPlace) -> ResultRow:
-    scores = tuple(score for name, one in get_items(sample.get("scores")) for score in _iter_scores(name[:200], one))
+def _build_row(sample: Record, head: Record, place: RowPlace) -> ResultRow:
+    scores = tuple(score for name, one in sample.items("scores") for score in _iter_scores(name[:200], one))
     if not sample.get("error"):
-        scores = (*scores, *_iter_missing_scores(sample.get("scores"), head))
-    ended, limit = _build_ending(sample, scores), to_text(get_nested(sample, "limit", "type"))
-    given = sample.get("input")
-    content = compute_fingerprint([given, sample.get("target")])
-    question = given if isinstance(given, str) else "\n\n".join(_format_message(one) for one in get_members(given))
-    target = sample.get("target")
-    epoch, suite = sample.get("epoch"), _format_suite(head)
-    model = to_text(get_nested(head, "eval", "model"))[:200]
+        scores = (*scores, *_iter_missing_scores(sample, head))
+    ended, limit = _build_ending(sample, scores), sample.text("limit.type")
+    given, target, epoch = sample.get("input"), sample.get("target"), sample.get("epoch")
+    content = compute_fingerprint([given, target])
+    question = given if isinstance(given, str) else "\n\n".join(map(_format_message, sample.members("input")))
+    task, args = head.text("eval.task") or "inspect", head.get("eval.task_args_passed")
+    suite = f"{task[:200]} {to_text(args)[:200]}" if args else task[:200]
+    model = head.text("eval.model")[:200]
     return ResultRow(
         suite=suite,
-        id=require_name(sample.get("id"), place, "id"),
+        id=sample.name("id", place=place),
         status=ended.status,
         place=place,
         scores=scores,
         prompt=to_text(question),
         expectation=(to_text(target),) if target not in (None, "", []) else (),
-        response=to_text(get_nested(sample, "output", "completion")) or None,
+        response=sample.text("output.completion") or None,
         error=f"stopped by its {limit} limit" if limit and ended.status is not Status.ERROR else ended.error,
         error_kind=ended.error_kind,
-        duration_ms=parse_seconds(sample.get("total_time")),
-        cost_usd=None,
-        usage=_sum_usage(sample.get("model_usage")),
-        calls=tuple(_iter_tool_calls(sample.get("messages"))),
+        duration_ms=sample.seconds("total_time"),
+        usage=_sum_usage(sample),
+        calls=tuple(_iter_tool_calls(sample)),
         content=content,
         digests=digest_prompt("input", given, target),
         repeat=f"{content} {model}" if isinstance(epoch, int) else None,
-        run=to_text(get_nested(head, "eval", "run_id")) or None,
+        run=head.text("eval.run_id") or None,
         trial=f"epoch {epoch} of {model}" if isinstance(epoch, int) else None,
         longer_suites=(f"{suite}, {model}",) if model else (),
         named_by="task and sample id",
     )
 
 
-def _format_suite(head: dict[str, JsonValue]) -> str:
-    task, given = to_text(get_nested(head, "eval", "task")) or "inspect", get_nested(head, "eval", "task_args_passed")
-    return f"{task[:200]} {to_text(given)[:200]}" if given else task[:200]
-
-
-def _build_ending(sample: dict[str, JsonValue], scores: tuple[RowScore, ...]) -> ExecutionEnding:
+def _build_ending(sample: Record, scores: tuple[RowScore, ...]) -> ExecutionEnding:
     """How the sample ended. An error is the agent's, but where the way that it came goes through a scorer."""
-    limit, reason = (get_nested(sample, "limit", key) for key in ("type", "reason"))
-    stopped = _LIMIT.build_ending(limit, to_text(reason) or None)
-    if invalid := sample.get("invalidation"):
-        by = to_text(get_nested(invalid, "author"))[:100] or "somebody"
-        why = ": ".join(filter(None, (f"{by} invalidated the sample", to_text(get_nested(invalid, "reason")))))
+    stopped = _LIMIT.build_ending(sample.get("limit.type"), sample.text("limit.reason") or None)
+    if sample.get("invalidation"):
+        by = sample.text("invalidation.author")[:100] or "somebody"
+        why = ": ".join(filter(None, (f"{by} invalidated the sample", sample.text("invalidation.reason"))))
         return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, why)
-    if error := sample.get("error"):
-        said = to_text(get_nested(error, "message"))
-        of_scorer = _has_scorer_frame(to_text(get_nested(error, "traceback")))
+    if sample.get("error"):
+        said, of_scorer = sample.text("error.message"), _has_scorer_frame(sample.text("error.traceback"))
         kind = ErrorKind.EVALUATION_ERROR if of_scorer else classify_error_kind(said)
         return ExecutionEnding(Status.ERROR, kind, said)
     if stopped.status is not Status.ERROR and not scores:
         return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, "no score was given")
-    return build_ending(stopped._replace(error=stopped.error or _describe_failure(scores)), scores)
+    missed = "; ".join(f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is not True)
+    return build_ending(stopped._replace(error=stopped.error or missed or None), scores)
 
 
 def _has_scorer_frame(traceback: str) -> bool:
@@ -284,19 +264,18 @@ def _has_scorer_frame(traceback: str) -> bool:
     return _SOLVER_FRAME.search(traceback) is None and _SCORE_FUNCTION.search(traceback) is not None
 
 
-def _iter_missing_scores(given: JsonValue, head: dict[str, JsonValue]) -> Iterator[RowScore]:
+def _iter_missing_scores(sample: Record, head: Record) -> Iterator[RowScore]:
     """Yield a grader failure for each scorer that graded other samples of the log but not this one."""
-    there = given if isinstance(given, dict) else {}
-    for one in get_members(get_nested(head, "results", "scores")):
-        scorer = to_text(get_nested(one, "scorer"))[:200]
-        if scorer not in there and parse_count(get_nested(one, "scored_samples")):
+    there = sample.at("scores")
+    for one in head.members("results.scores"):
+        scorer = one.text("scorer")[:200]
+        if not there.has(scorer) and one.count("scored_samples"):
             yield RowScore(scorer, None, None, "it graded other samples, but not this one", grader_failed=True)
 
 
-def _iter_scores(name: str, one: JsonValue) -> Iterator[RowScore]:
-    value, reason = get_nested(one, "value"), to_text(get_nested(one, "explanation")) or None
-    why = get_nested(one, "reason") or get_nested(one, "metadata", "unscored_reason")
-    broke = _REASON.find_meaning(why) is Meaning.EVALUATION_ERROR
+def _iter_scores(name: str, one: Record) -> Iterator[RowScore]:
+    value, reason = one.get("value"), one.text("explanation") or None
+    broke = _REASON.find_meaning(one.get("reason", "metadata.unscored_reason")) is Meaning.EVALUATION_ERROR
     if value in ({}, []):
         yield RowScore(name, None, None, reason or "its value is empty", grader_failed=True)
     elif isinstance(value, dict):
@@ -327,32 +306,24 @@ def _parse_number_text(text: str) -> float | None:
         return None
 
 
-def _describe_failure(scores: tuple[RowScore, ...]) -> str | None:
-    missed = [f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is not True]
-    return "; ".join(missed) or None
+def _format_message(one: Record) -> str:
+    content = one.get("content")
+    parts = (
+        [content] if isinstance(content, str) else [part.get("text") or part.value for part in one.members("content")]
+    )
+    return f"{one.text('role')}: {' '.join(map(to_text, parts))}"
 
 
-def _format_message(one: JsonValue) -> str:
-    content = get_nested(one, "content")
-    said = [get_nested(piece, "text") or piece for piece in get_members(content)]
-    parts = [content] if isinstance(content, str) else said
-    return f"{to_text(get_nested(one, 'role'))}: {' '.join(to_text(piece) for piece in parts)}"
+def _iter_tool_calls(sample: Record) -> Iterator[ToolCall]:
+    messages = sample.members("messages")
+    results = {one.text("tool_call_id"): one for one in messages if one.get("role") == "tool"}
+    for call in (call for message in messages for call in message.members("tool_calls")):
+        answer = results.get(call.text("id"))
+        made = call.call("function", "arguments", None if answer is None else answer.get("content"))
+        yield replace(made, success=None if answer is None else answer.get("error") is None)
 
 
-def _iter_tool_calls(messages: JsonValue) -> Iterator[ToolCall]:
-    told = [one for one in get_members(messages) if get_nested(one, "role") == "tool"]
-    results = {to_text(get_nested(one, "tool_call_id")): one for one in told}
-    for message in get_members(messages):
-        for call in get_members(get_nested(message, "tool_calls")):
-            answer, given = results.get(to_text(get_nested(call, "id"))), get_nested(call, "arguments")
-            success = None if answer is None else get_nested(answer, "error") is None
-            made = build_tool_call(get_nested(call, "function"), given, get_nested(answer, "content"))
-            yield replace(made, success=success)
-
-
-def _sum_usage(given: JsonValue) -> Usage | None:
-    sides = [one for _, one in get_items(given)]
-    counted = [
-        sum(int(parse_number(get_nested(one, f"{side}_tokens")) or 0) for one in sides) for side in ("input", "output")
-    ]
-    return build_usage(*counted) if sides else None
+def _sum_usage(sample: Record) -> Usage | None:
+    models = [one for _, one in sample.items("model_usage")]
+    counted = [sum(int(one.number(f"{side}_tokens") or 0) for one in models) for side in ("input", "output")]
+    return build_usage(*counted) if models else None

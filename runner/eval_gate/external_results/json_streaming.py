@@ -13,13 +13,8 @@ from pathlib import Path
 from typing import IO, Final
 
 from eval_gate.errors import GateError
-from eval_gate.external_results.result_rows import (
-    RowPlace,
-    build_incomplete_error,
-    build_unreadable_error,
-    name_errors,
-    require_mapping,
-)
+from eval_gate.external_results.records import Record, require_record
+from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error, name_errors
 from eval_gate.files.reading import read_limited_result
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import DOCUMENT_VALUES, EXTERNAL_BYTES, EXTERNAL_LINE_BYTES
@@ -49,6 +44,11 @@ def read_document(file: Path, shown: str) -> JsonValue:
     return parse_value(data, place, DOCUMENT_VALUES)
 
 
+def read_record(file: Path, shown: str) -> Record:
+    """Read the same as a record. Raises GateError, also if it is not a mapping."""
+    return require_record(read_document(file, shown), RowPlace(shown))
+
+
 def parse_value(data: bytes | str, place: RowPlace, values: int = DOCUMENT_VALUES) -> JsonValue:
     """Parse JSON, whose NaN and infinite numbers, as Python's tools write them, become null. Raises GateError."""
     try:
@@ -75,10 +75,10 @@ def _parse_finite(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def iter_json_lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, JsonValue]]:
-    """Yield the JSON value of every line that is not empty, with its place. Raises GateError."""
+def iter_lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, Record]]:
+    """Yield the mapping in every line that is not empty, with its place. Raises GateError."""
     for place, text in iter_raw_lines(file, shown):
-        yield place, parse_value(text, place)
+        yield place, require_record(parse_value(text, place), place)
 
 
 def iter_raw_lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, bytes]]:
@@ -140,6 +140,12 @@ class JsonReader:
             if self._skip_sign("]"):
                 return
             self._expect_sign(",")
+
+    def iter_records(self, name: str) -> Iterator[tuple[RowPlace, Record]]:
+        """Yield the mappings of the list that begins here, with their places. Raises GateError."""
+        for at, member in enumerate(self.iter_members()):
+            place = self._place._replace(field=f"{name}[{at}]")
+            yield place, require_record(member, place)
 
     def read_value(self) -> JsonValue:
         """Read the whole value that begins at the current position. Raises GateError if it cannot be read."""
@@ -215,9 +221,9 @@ def open_document(file: Path, shown: str) -> Iterator[JsonReader]:
         yield JsonReader(stream, shown)
 
 
-def iter_listed_mappings(
+def iter_records(
     document: JsonReader, shown_as: str, lists: Sequence[str], other_values: dict[str, JsonValue] | None = None
-) -> Iterator[tuple[RowPlace, dict[str, JsonValue]]]:
+) -> Iterator[tuple[RowPlace, Record]]:
     """Yield the members of a document that is a list, else of its `lists` of these names, with their places.
 
     The values of keys that are in `other_values` are put there as they are read. Raises GateError if there is no such
@@ -225,11 +231,11 @@ def iter_listed_mappings(
     """
     found = document.begins_with("[")
     if found:
-        yield from _iter_mappings(document, shown_as, "")
+        yield from document.iter_records("")
     for key in () if found else document.iter_keys():
         if key in lists:
             found = True
-            yield from _iter_mappings(document, shown_as, key)
+            yield from document.iter_records(key)
         elif other_values is not None and key in other_values:
             other_values[key] = document.read_value()
         else:
@@ -237,9 +243,3 @@ def iter_listed_mappings(
     document.require_end()
     if not found:
         raise build_unreadable_error(RowPlace(shown_as, field=lists[0]), "is missing")
-
-
-def _iter_mappings(document: JsonReader, shown_as: str, name: str) -> Iterator[tuple[RowPlace, dict[str, JsonValue]]]:
-    for at, member in enumerate(document.iter_members()):
-        place = RowPlace(shown_as, field=f"{name}[{at}]")
-        yield place, require_mapping(member, place)

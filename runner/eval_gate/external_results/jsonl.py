@@ -5,9 +5,7 @@ A key that closely resembles a known one is an error. Any other unknown key is i
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
 
@@ -32,7 +30,6 @@ from eval_gate.external_results.result_rows import (
     build_usage,
     describe_low_score,
     to_text,
-    to_text_or_none,
 )
 from eval_gate.external_results.result_tables import iter_table_rows
 from eval_gate.external_results.scored_rows import let_verdicts_decide
@@ -54,9 +51,6 @@ from eval_gate.model.limits import (
 from eval_gate.text.digest import compute_fingerprint
 from eval_gate.text.sources.validation_errors import describe_error, format_field_path, list_errors
 from eval_gate.text.untrusted.surrogates import to_well_formed
-
-_MAX_CACHED_KEYS: Final = 10_000
-"""Maximum keys with a cached suggestion: in most files, every line has the same keys."""
 
 Line = TypeVar("Line")
 _Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
@@ -246,7 +240,7 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
         contradiction=_find_contradiction(line) if line.status is None else None,
         prompt=to_text(line.input),
         expectation=(to_text(line.expected),) if line.expected is not None else (),
-        response=to_text_or_none(line.output),
+        response=None if line.output is None else to_text(line.output),
         duration_ms=line.duration_ms,
         cost_usd=line.cost_usd,
         usage=build_usage(line.input_tokens, line.output_tokens),
@@ -301,69 +295,22 @@ def _build_call(call: LineCall) -> ToolCall:
     return ToolCall(name=call.name, params=given, result=call.output, success=success, duration_ms=took)
 
 
-class KnownKeys:
-    """Known keys of a part of a result, with a fast filter for keys similar to a word.
-
-    Comparing a word with each key costs as much as reading fifty lines. The filter by letters takes a tenth of that and
-    rules out nearly all keys, but none that `format_suggestion` would find: it requires six of ten letters in common,
-    and in order.
-    """
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._lengths = {name: len(name) for name in names}
-        self._longest = max(self._lengths.values())
-        # eight bits of a number for each name: that of ("t", 1) has a one for every name with a second t
-        self._having: Counter[tuple[str, int]] = Counter()
-        for at, name in enumerate(self._lengths):
-            for letter, often in Counter(name).items():
-                self._having.update({(letter, nth): 1 << 8 * at for nth in range(often)})
-
-    def find_similar(self, word: str) -> list[str]:
-        """Those that are not ruled out."""
-        if 3 * len(word) > 7 * self._longest:  # not even all letters of the longest were enough
-            return []
-        shared, seen = 0, dict[str, int]()
-        folded = word.casefold()
-        for letter in folded:
-            nth = seen.get(letter, 0)
-            seen[letter] = nth + 1
-            shared += self._having.get((letter, nth), 0)
-        counts = zip(self._lengths.items(), shared.to_bytes(len(self._lengths), "little"), strict=True)
-        return [name for (name, length), count in counts if 10 * count >= 3 * (length + len(folded))]
-
-
 class MisspeltKeys:
-    """Detector of misspelled keys in one file."""
+    """Detector of misspelled keys in one file, in which most lines have the same keys."""
 
     def __init__(self) -> None:
-        self._meant: dict[tuple[type[BaseModel], str], str] = {}
-        self._compared = 0
+        self._suggestions: dict[tuple[type[BaseModel], str], str] = {}
 
     def iter_problems(self, part: type[BaseModel], keys: Iterable[str], place: RowPlace) -> Iterator[Problem]:
-        """Yield a problem for each unknown key that resembles a known one. Raises GateError for too many of them."""
+        """Yield a problem for each unknown key that resembles a known one. Raises GateError for too many keys."""
         for key in keys:
-            if key not in part.model_fields and (meant := self._get_suggestion(part, key, place)):
-                yield RowPlace(place.file, place.line, key[:80]).build_problem(f"is not known{meant}")
-
-    def _get_suggestion(self, part: type[BaseModel], key: str, place: RowPlace) -> str:
-        meant = self._meant.get((part, key))
-        if meant is None:
-            meant = self._find_suggestion(part, key, place)
-            if len(self._meant) < _MAX_CACHED_KEYS:
-                self._meant[part, key] = meant
-        return meant
-
-    def _find_suggestion(self, part: type[BaseModel], key: str, place: RowPlace) -> str:
-        alike = _get_known_keys(part).find_similar(key)
-        if not alike:
-            return ""
-        self._compared += 1
-        if self._compared > EXTERNAL_NEAR_KEYS:
-            what = f"more than {EXTERNAL_NEAR_KEYS:,} keys resemble known ones"
-            raise build_unreadable_error(place, f"{what}: misspelt keys are not reported")
-        return format_suggestion(key, alike)
-
-
-@cache
-def _get_known_keys(part: type[BaseModel]) -> KnownKeys:
-    return KnownKeys(part.model_fields)
+            if key in part.model_fields:
+                continue
+            suggestion = self._suggestions.get((part, key))
+            if suggestion is None:
+                if len(self._suggestions) >= EXTERNAL_NEAR_KEYS:
+                    what = f"more than {EXTERNAL_NEAR_KEYS:,} different keys are not known"
+                    raise build_unreadable_error(place, f"{what}: misspelt keys are not reported")
+                suggestion = self._suggestions[part, key] = format_suggestion(key, part.model_fields)
+            if suggestion:
+                yield RowPlace(place.file, place.line, key[:80]).build_problem(f"is not known{suggestion}")

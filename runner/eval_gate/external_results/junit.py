@@ -23,6 +23,7 @@ from eval_gate.external_results.result_rows import (
     build_unloaded_error,
     build_unreadable_error,
     build_usage,
+    check_count,
     parse_cost,
     parse_number,
     parse_seconds,
@@ -327,7 +328,7 @@ class _Parser(XmlReader):
         """Take a failure for none that is known where its suite counts flaky tests and does not say which these are."""
         flaky = self._suites[-1].declared_flaky if self._suites else 0
         if flaky and case.has_failed:
-            tests = "1 flaky test" if flaky == 1 else f"{flaky:,} flaky tests"
+            tests = format_count(flaky, "flaky test")
             case.error = f"it may have passed in a retry: its suite counts {tests} and does not say which\n{case.error}"
             case.is_doubtful = True
 
@@ -341,12 +342,9 @@ class _Parser(XmlReader):
         counted, found = suite.declared_failures - of_runner, suite.found_failures
         if suite.declared_executions == suite.found_tests + suite.failed_reruns:  # Surefire 2 counts each execution
             found += suite.failed_reruns
-        if counted > found:
-            what = f"counts {counted:,} failures and errors, but has {found:,}: failed tests are missing"
-            raise build_incomplete_error(RowPlace(self._shown, suite.line), what)
-        if suite.declared_tests > suite.found_tests:
-            what = f"counts {suite.declared_tests:,} tests, but has {suite.found_tests:,}"
-            raise build_incomplete_error(RowPlace(self._shown, suite.line), what)
+        place = RowPlace(self._shown, suite.line)
+        check_count(place, counted, found, "failures and errors")
+        check_count(place, suite.declared_tests, suite.found_tests, "tests")
 
     def _refuse_suite(self) -> None:
         said = self._format_message().partition("\n")[0][:_MAX_QUOTED]

@@ -6,22 +6,20 @@ the table has an empty cell. A case is named by its inputs, because the id of an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from eval_gate.external_results.json_streaming import iter_json_lines, iter_listed_mappings, open_document
+from eval_gate.external_results.json_streaming import iter_lines, iter_records, open_document
+from eval_gate.external_results.records import Record
 from eval_gate.external_results.result_rows import (
     FileFacts,
     ResultRow,
     RowPlace,
     RowScore,
     find_exception,
-    get_members,
-    get_nested,
     parse_seconds,
-    require_mapping,
     to_text,
 )
 from eval_gate.external_results.result_tables import iter_table_rows
@@ -63,22 +61,23 @@ def read_langsmith(file: Path, shown_as: str, facts: FileFacts) -> Iterator[Resu
     """Every run of every example in a JSON list."""
     facts.tool = "LangSmith"
     with open_document(file, shown_as) as document:
-        for place, member in iter_listed_mappings(document, shown_as, ("results",)):
+        for place, member in iter_records(document, shown_as, ("results",)):
             yield _build_row(_read_member(member), place)
 
 
 def read_langsmith_lines(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every run of every example in JSON lines."""
     facts.tool = "LangSmith"
-    for place, member in iter_json_lines(file, shown_as):
-        yield _build_row(_read_member(require_mapping(member, place)), place)
+    for place, member in iter_lines(file, shown_as):
+        yield _build_row(_read_member(member), place)
 
 
 def read_langsmith_table(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every run of every example in a table."""
     facts.tool = "LangSmith"
     for place, cells in iter_table_rows(file, shown_as):
-        yield _build_row(_read_columns({name: _parse_cell(name, cell) for name, cell in cells.items()}), place)
+        row = Record({name: _parse_cell(name, cell) for name, cell in cells.items()})
+        yield _build_row(_read_columns(row), place)
 
 
 def _parse_cell(name: str, cell: str) -> JsonValue:
@@ -95,56 +94,44 @@ def _parse_cell(name: str, cell: str) -> JsonValue:
         return cell
 
 
-def _read_member(member: dict[str, JsonValue]) -> _Execution:
-    return _read_nested(member) if "run" in member else _read_columns(member)
+def _read_member(member: Record) -> _Execution:
+    return _read_nested(member) if member.has("run") else _read_columns(member)
 
 
-def _read_columns(row: Mapping[str, JsonValue]) -> _Execution:
+def _read_columns(row: Record) -> _Execution:
     """Read a row of `to_pandas()`. Its columns are those of all rows, so that null may be none of this one."""
-
-    def select(*prefixes: str) -> dict[str, JsonValue]:
-        names = ((name, prefix) for name in row for prefix in prefixes if name.startswith(prefix))
-        return {name.removeprefix(prefix): row[name] for name, prefix in names if row[name] is not None}
-
-    feedback = {name.removeprefix(_FEEDBACK): value for name, value in row.items() if name.startswith(_FEEDBACK)}
     return _Execution(
-        to_text(row.get("example_id")),
-        select("inputs.", "input."),
-        select("outputs."),
-        select("reference."),
-        tuple(_build_score(name, value, None, broke=False) for name, value in feedback.items()),
-        to_text(row.get("error")),
-        parse_seconds(row.get("execution_time")),
+        row.text("example_id"),
+        _drop_nulls(row.columns("inputs.", "input.")),
+        _drop_nulls(row.columns("outputs.")),
+        _drop_nulls(row.columns("reference.")),
+        tuple(_build_score(name, value, None, broke=False) for name, value in row.columns(_FEEDBACK).items()),
+        row.text("error"),
+        row.seconds("execution_time"),
     )
 
 
-def _read_nested(row: dict[str, JsonValue]) -> _Execution:
+def _read_nested(row: Record) -> _Execution:
     """Read a row of `evaluate()`: the run, its example and what the evaluators said."""
-    run, example = row.get("run"), row.get("example")
-    results = get_members(get_nested(row.get("evaluation_results"), "results"))
-    times = [_parse_time(get_nested(run, key)) for key in ("start_time", "end_time")]
+    start, end = (_parse_time(row.get(f"run.{key}_time")) for key in ("start", "end"))
     return _Execution(
-        to_text(get_nested(run, "reference_example_id") or get_nested(example, "id")),
-        _get_mapping(get_nested(example, "inputs") or get_nested(run, "inputs")),
-        _get_mapping(get_nested(run, "outputs")),
-        _get_mapping(get_nested(example, "outputs")),
-        tuple(_read_result(one) for one in results),
-        to_text(get_nested(run, "error")),
-        parse_seconds((times[1] - times[0]).total_seconds()) if times[0] and times[1] else None,
+        row.text("run.reference_example_id", "example.id"),
+        _drop_nulls(row.get("example.inputs", "run.inputs")),
+        _drop_nulls(row.get("run.outputs")),
+        _drop_nulls(row.get("example.outputs")),
+        tuple(map(_read_score, row.members("evaluation_results.results"))),
+        row.text("run.error"),
+        parse_seconds((end - start).total_seconds()) if start and end else None,
     )
 
 
-def _read_result(result: JsonValue) -> RowScore:
-    value = get_nested(result, "score")
-    return _build_score(
-        to_text(get_nested(result, "key")),
-        get_nested(result, "value") if value is None else value,
-        to_text(get_nested(result, "comment")) or None,
-        broke=get_nested(result, "extra", "error") is True,
-    )
+def _read_score(result: Record) -> RowScore:
+    value, broke = result.get("score"), result.get("extra.error") is True
+    value = result.get("value") if value is None else value
+    return _build_score(result.text("key"), value, result.text("comment") or None, broke=broke)
 
 
-def _get_mapping(value: JsonValue) -> dict[str, JsonValue]:
+def _drop_nulls(value: JsonValue) -> dict[str, JsonValue]:
     """Return what is in a mapping but its nulls: a run that raised has an `output` of null."""
     return {name: one for name, one in value.items() if one is not None} if isinstance(value, dict) else {}
 

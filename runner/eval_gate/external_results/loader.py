@@ -32,7 +32,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
 from eval_gate.model.limits import CASES, EXTERNAL_SCORES, FINDINGS
 from eval_gate.struct import Struct, field
-from eval_gate.text.escape import format_first_few
+from eval_gate.text.escape import format_count, format_first_few
 from eval_gate.text.redaction import EMPTY_REDACTOR, Redactor
 from eval_gate.text.volatile_words import UUID
 
@@ -113,8 +113,8 @@ class ExternalResults(Struct):
         found = [(key, one.why) for key, one in self.unstable_names.items() if not (one.is_guess and key in known)]
         if not found:
             return None
-        (key, why), are = found[0], "s have" if len(found) > 1 else " has"
-        return f"{len(found)} case{are} no stable name ({key.case_id[:80]}): {why}"
+        (key, why), have = found[0], format_count(len(found), "case has", "cases have")
+        return f"{have} no stable name ({key.case_id[:80]}): {why}"
 
     def drain_cases(self) -> Iterator[tuple[CaseKey, Sequence[ResultRow]]]:
         """Every case, once: nothing is kept of what was given."""
@@ -181,7 +181,7 @@ class _ResultsCollector(Struct):
         if option := _REPEATED_BY.get(known.format):
             self._check_repeats(option, facts.repeats, held)
         if held.retried:
-            cases = "1 case" if len(held.retried) == 1 else f"{len(held.retried):,} cases"
+            cases = format_count(len(held.retried), "case")
             self.notes[f"{shown} repeats {cases} after a failure: the repeated results count as re-runs"] = None
         self._resolve_overlap(held, several=known.format is ResultsFormat.JSONL)
         self.tools[self.redact(facts.tool)] = None
@@ -333,7 +333,7 @@ def load_external_results(
     if not cases:
         raise build_unreadable_error(RowPlace(str(paths[0])), "has no cases")
     if empty := gathering.empty:
-        has = "1 results file has" if len(empty) == 1 else f"{len(empty):,} results files have"
+        has = format_count(len(empty), "results file has", "results files have")
         notes[f"{has} no cases: {format_first_few(empty, _MAX_EMPTY)}"] = None
     unstable = {key: found for key, rows in cases.items() if (found := _find_unstable_name(rows[0]))}
     tools, given = ", ".join(sorted(gathering.tools)), tuple(map(parse_results_path, paths))

@@ -8,7 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from eval_gate.external_results.json_streaming import iter_json_lines
+from eval_gate.external_results.json_streaming import iter_lines
+from eval_gate.external_results.records import Record
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
@@ -18,17 +19,11 @@ from eval_gate.external_results.result_rows import (
     build_incomplete_error,
     build_two_runs_error,
     build_unreadable_error,
+    check_count,
     classify_error_kind,
-    get_items,
-    get_members,
-    get_nested,
-    parse_count,
-    parse_number,
-    require_mapping,
     to_text,
 )
 from eval_gate.external_results.statuses import parse_tables
-from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.limits import CASES, EXTERNAL_SCORES
 from eval_gate.struct import Struct, field
@@ -64,35 +59,35 @@ class _EvalsRun(Struct):
     spec_place: RowPlace | None = None
     """Where its specification stands."""
     run: str = ""
-    report: JsonValue = None
+    report: Record | None = None
     events: set[int] = field(default_factory=set)
     """The numbers of the events that are there: evals counts them from 0."""
     samples: dict[str, _Sample] = field(default_factory=dict)
 
-    def add_event(self, event: dict[str, JsonValue], place: RowPlace) -> None:
+    def add_event(self, event: Record, place: RowPlace) -> None:
         """Add a line of the file. Raises GateError for one of another run."""
         self._require_one_run(event, place)
-        if "spec" in event:
-            self.suite = to_text(get_nested(event, "spec", "eval_name"))[:300] or self.suite
-        elif "final_report" in event:
-            self.report = event["final_report"] or {}
+        if event.has("spec"):
+            self.suite = event.text("spec.eval_name")[:300] or self.suite
+        elif event.has("final_report"):
+            self.report = event.at("final_report")
         elif event.get("sample_id") is not None:
             if len(self.samples) >= CASES:
                 raise build_unreadable_error(place, f"is of more than {CASES:,} samples")
             if type(number := event.get("event_id")) is int:
                 self.events.add(number)
-            _add_to_sample(self.samples.setdefault(to_text(event["sample_id"])[:300], _Sample(place, [])), event)
+            _add_to_sample(self.samples.setdefault(event.text("sample_id")[:300], _Sample(place, [])), event)
 
-    def _require_one_run(self, event: dict[str, JsonValue], place: RowPlace) -> None:
+    def _require_one_run(self, event: Record, place: RowPlace) -> None:
         """Evals writes each run into a file of its own: one with two of them was joined from two."""
-        run = to_text(event.get("run_id") or get_nested(event, "spec", "run_id"))[:100]
-        other = "spec" in event and self.spec_place is not None
+        run = event.text("run_id", "spec.run_id")[:100]
+        other = event.has("spec") and self.spec_place is not None
         if other or (run and self.run and run != self.run):
             first = f"begins at {self.spec_place}" if self.spec_place else f"is {self.run}"
             problem = place.build_problem(f"is of the run {run or 'after it'}; the first {first}")
             raise build_two_runs_error(f"{self.shown} contains", problem)
         self.run = self.run or run
-        if "spec" in event:
+        if event.has("spec"):
             self.spec_place = place
 
     def check_complete(self) -> None:
@@ -104,9 +99,8 @@ class _EvalsRun(Struct):
             raise build_incomplete_error(place, f"is missing {missing:,} of the events that evals numbered")
         said = _count_reported_samples(self.report)
         found = sum(sample.metric_events for sample in self.samples.values())
-        if found < said:
-            raise build_incomplete_error(place, f"counts {said:,} samples in its report, but has {found:,}")
-        accuracy = parse_number(get_nested(self.report, "accuracy"))
+        check_count(place, said, found, "samples in its report")
+        accuracy = self.report.number("accuracy")
         found_of = self._compute_accuracies()
         if accuracy is not None and not any(abs(one - accuracy) < _ROUNDING for one in found_of):
             of = f"its events make {found_of[0]:.4g}" if found_of else "it has no matches and no measurements"
@@ -123,12 +117,12 @@ class _EvalsRun(Struct):
         return [sum(way) / len(way) for way in ways if way]
 
 
-def _count_reported_samples(report: JsonValue) -> int:
+def _count_reported_samples(report: Record) -> int:
     """Count the samples that a model-graded eval classified: `counts/Y`, or `counts/choice/Y` per choice."""
     sums = Counter[str]()
-    for name, count in get_items(report):
+    for name, count in report.items():
         if name.startswith(_COUNTS):
-            sums[name.rpartition("/")[0]] += parse_count(count)
+            sums[name.rpartition("/")[0]] += count.count()
     return max(sums.values(), default=0)
 
 
@@ -136,36 +130,36 @@ def read_openai(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]
     """Every sample: as it was matched, or broke; one that has only metrics is left to a rule about them."""
     facts.tool = "OpenAI evals"
     record = _EvalsRun(shown)
-    for place, value in iter_json_lines(file, shown):
-        record.add_event(require_mapping(value, place), place)
+    for place, event in iter_lines(file, shown):
+        record.add_event(event, place)
     record.check_complete()
     facts.notes.append(_BY_INDEX)
     for name, sample in record.samples.items():
         yield from _iter_rows(record.suite, name, sample)
 
 
-def _add_to_sample(sample: _Sample, event: dict[str, JsonValue]) -> None:
-    data = event.get("data")
+def _add_to_sample(sample: _Sample, event: Record) -> None:
+    data = event.at("data")
     match event.get("type"):
         case "match":
-            ended = STATUSES[0].build_ending(get_nested(data, "correct"))
+            ended = STATUSES[0].build_ending(data.get("correct"))
             sample.verdicts.append(ended)
-            if ended.status is Status.FAILED and get_nested(data, "expected") is not None:
-                sample.error = f"expected {to_text(get_nested(data, 'expected'))[:300]}"
+            if ended.status is Status.FAILED and data.get("expected") is not None:
+                sample.error = f"expected {data.text('expected')[:300]}"
         case "sampling":
-            prompt, sampled = get_nested(data, "prompt"), get_nested(data, "sampled")
-            roles = [[to_text(get_nested(one, key)) for key in ("role", "content")] for one in get_members(prompt)]
-            sample.prompt = prompt if isinstance(prompt, str) else "\n\n".join(map(": ".join, roles))
+            prompt, sampled = data.get("prompt"), data.get("sampled")
+            turns = (f"{one.text('role')}: {one.text('content')}" for one in data.members("prompt"))
+            sample.prompt = prompt if isinstance(prompt, str) else "\n\n".join(turns)
             sample.response = to_text(sampled[0] if isinstance(sampled, list) and len(sampled) == 1 else sampled)
-        case "metrics" if isinstance(data, dict):
+        case "metrics" if isinstance(data.value, dict):
             sample.metric_events += 1
-            for name, value in islice(data.items(), EXTERNAL_SCORES):
-                number = float(value) if isinstance(value, bool) else parse_number(value)
+            for name, one in islice(data.items(), EXTERNAL_SCORES):
+                number = float(one.value) if isinstance(one.value, bool) else one.number()
                 if name and number is not None:
                     sample.metrics[to_text(name)[:200]] = number
         case "error":
             sample.has_error = True
-            sample.error = to_text(get_nested(data, "message")) or to_text(get_nested(data, "type")) or "an error"
+            sample.error = data.text("message") or data.text("type") or "an error"
 
 
 def _iter_rows(suite: str, name: str, sample: _Sample) -> Iterator[ResultRow]:

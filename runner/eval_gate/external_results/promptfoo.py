@@ -13,8 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from eval_gate.external_results.json_streaming import JsonReader, iter_json_lines, open_document
+from eval_gate.external_results.json_streaming import JsonReader, iter_lines, open_document
 from eval_gate.external_results.prompt_digests import digest_prompt
+from eval_gate.external_results.records import Record
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
@@ -23,17 +24,9 @@ from eval_gate.external_results.result_rows import (
     RowScore,
     build_ending,
     build_unreadable_error,
-    build_usage,
     classify_error_kind,
     describe_low_score,
-    get_members,
-    get_nested,
     name_errors,
-    parse_cost,
-    parse_count,
-    parse_milliseconds,
-    parse_number,
-    require_mapping,
     to_text,
 )
 from eval_gate.external_results.statuses import Meaning, parse_tables
@@ -131,11 +124,11 @@ def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultR
                 found = True
                 yield from _iter_results(walked, shown, facts, marks=marks)
             else:
-                value = walked.read_value()
+                value = Record(walked.read_value())
                 if key == "runtimeOptions":
-                    facts.repeats = parse_count(get_nested(value, "repeat"))
-                if key == "metadata" and (version := get_nested(value, "promptfooVersion")):
-                    facts.tool = f"promptfoo {to_text(version)[:40]}"
+                    facts.repeats = value.count("repeat")
+                if key == "metadata" and value.get("promptfooVersion"):
+                    facts.tool = f"promptfoo {value.text('promptfooVersion')[:40]}"
         walked.require_end()
     if not found:
         raise build_unreadable_error(RowPlace(shown, field="results"), "is missing")
@@ -154,17 +147,16 @@ def _iter_results(walked: JsonReader, shown: str, facts: FileFacts, *, marks: bo
     numbers, runs = dict[int, int](), _JoinedRuns()
     for key in walked.iter_keys():
         if key == "results":
-            for at, value in enumerate(walked.iter_members()):
-                row = _build_row(value, RowPlace(shown, field=f"results.results[{at}]"), numbers, marks=marks)
-                yield runs.mark_joined_row(_add_sent_prompt(row, value, facts), value)
+            for place, result in walked.iter_records("results.results"):
+                row = _build_row(result, place, numbers, marks=marks)
+                yield runs.mark_joined_row(_add_sent_prompt(row, result, facts), result)
         else:
-            value = walked.read_value()
+            value = Record(walked.read_value())
             if key == "stats":
-                facts.failures = sum(parse_count(get_nested(value, kind)) for kind in ("failures", "errors"))
-                facts.executions = facts.failures + parse_count(get_nested(value, "successes"))
+                facts.failures = value.count("failures") + value.count("errors")
+                facts.executions = facts.failures + value.count("successes")
             if key == "prompts":  # it comes before the results
-                providers = (to_text(get_nested(one, "provider")) for one in get_members(value))
-                numbers = _number_prompts(enumerate(providers))
+                numbers = _number_prompts(enumerate(one.text("provider") for one in value.members()))
 
 
 def read_promptfoo_lines(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
@@ -173,8 +165,8 @@ def read_promptfoo_lines(file: Path, shown: str, facts: FileFacts) -> Iterator[R
     numbers = _number_prompts(_iter_prompts(file, shown)) if _has_several_prompts(file, shown) else {}
     runs = _JoinedRuns()
     return (
-        runs.mark_joined_row(_add_sent_prompt(_build_row(value, place, numbers, marks=False), value, facts), value)
-        for place, value in iter_json_lines(file, shown)
+        runs.mark_joined_row(_add_sent_prompt(_build_row(result, place, numbers, marks=False), result, facts), result)
+        for place, result in iter_lines(file, shown)
     )
 
 
@@ -185,9 +177,9 @@ class _JoinedRuns:
         self._seen: set[tuple[int, int]] = set()
         self._before = 0
 
-    def mark_joined_row(self, row: ResultRow, result: JsonValue) -> ResultRow:
+    def mark_joined_row(self, row: ResultRow, result: Record) -> ResultRow:
         """Mark a row of a later run so that it does not count as an execution of an earlier run."""
-        test, prompt = get_nested(result, "testIdx"), get_nested(result, "promptIdx")
+        test, prompt = result.get("testIdx"), result.get("promptIdx")
         if not isinstance(test, int) or not isinstance(prompt, int):
             return row
         if (test, prompt) in self._seen:
@@ -207,9 +199,9 @@ def _has_several_prompts(file: Path, shown: str) -> bool:
 
 def _iter_prompts(file: Path, shown: str) -> Iterator[tuple[int, str]]:
     """Every line's number of its pair, and its provider. Lines come in the order in which tests were done."""
-    for _, value in iter_json_lines(file, shown):
-        if isinstance(value, dict) and isinstance(at := value.get("promptIdx"), int):
-            yield at, _format_provider(value)
+    for _, result in iter_lines(file, shown):
+        if isinstance(at := result.get("promptIdx"), int):
+            yield at, _format_provider(result)
 
 
 def _number_prompts(asked: Iterable[tuple[int, str]]) -> dict[int, int]:
@@ -220,18 +212,16 @@ def _number_prompts(asked: Iterable[tuple[int, str]]) -> dict[int, int]:
     return {at: number for pairs in by_provider.values() for number, at in enumerate(sorted(pairs))}
 
 
-def _build_row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *, marks: bool) -> ResultRow:
-    result = require_mapping(value, place)
-    case, variables = result.get("testCase"), result.get("vars") or {}
+def _build_row(result: Record, place: RowPlace, numbers: Mapping[int, int], *, marks: bool) -> ResultRow:
+    variables: JsonValue = result.get("vars") or {}
     broke = _REASON.find_meaning(result.get("failureReason")) is Meaning.AGENT_ERROR
-    description = to_text(get_nested(case, "description"))
-    asserts = get_nested(case, "assert")
-    asserted = dump_sorted_json(asserts)
-    name = _choose_name(result, case, description, variables)
-    response, tokens, cost = get_nested(result, "response", "output"), result.get("tokenUsage"), result.get("cost")
-    parts = get_members(get_nested(result, "gradingResult", "componentResults"))
+    description, asserts = result.text("testCase.description"), result.at("testCase.assert")
+    asserted = dump_sorted_json(asserts.value)
+    name = _choose_name(result, description, variables)
+    parts = result.members("gradingResult.componentResults")
     scores = _share_equal(tuple([_build_score(one, marks=marks) for one in parts]))
-    why = _find_reason(result, broke=broke)
+    grading, error = result.text("gradingResult.reason"), result.text("error")
+    why = (error if broke else grading or error) or None
     ended = _classify_error(why or "") if broke else _build_ending(result, scores, why)
     content = fingerprint_json(f"[{dump_sorted_json(variables)},{asserted}]")
     return ResultRow(
@@ -240,15 +230,13 @@ def _build_row(value: JsonValue, place: RowPlace, numbers: Mapping[int, int], *,
         place=place,
         **ended._asdict(),
         scores=scores,
-        score=parse_number(result.get("score")),
+        score=result.number("score"),
         prompt=_format_prompt(variables),
-        expectation=tuple(map(_describe_assertion, get_members(asserts)[:50])),
-        response=None if response is None else to_text(response),
-        duration_ms=parse_milliseconds(result.get("latencyMs")),
-        cost_usd=parse_cost(cost) or None if cost else None,  # 0 where nobody knows
-        usage=build_usage(get_nested(tokens, "prompt"), get_nested(tokens, "completion"))
-        if tokens and get_nested(tokens, "total")
-        else None,
+        expectation=tuple(map(_describe_assertion, asserts.members()[:50])),
+        response=result.text_or_none("response.output"),
+        duration_ms=result.milliseconds("latencyMs"),
+        cost_usd=result.cost("cost") or None,  # 0 where nobody knows
+        usage=result.usage("tokenUsage.prompt", "tokenUsage.completion") if result.get("tokenUsage.total") else None,
         description=description[:500],
         content=content,
         digests=digest_prompt("vars", variables, asserted),
@@ -270,11 +258,11 @@ def _classify_error(error: str) -> ExecutionEnding:
     return ExecutionEnding(Status.ERROR, classify_error_kind(message), error)
 
 
-def _build_ending(result: dict[str, JsonValue], scores: Sequence[RowScore], why: str | None) -> ExecutionEnding:
+def _build_ending(result: Record, scores: Sequence[RowScore], why: str | None) -> ExecutionEnding:
     """How a result ended that the agent got through."""
     own, against = _SUCCESS.build_ending(result.get("success"), why), None
-    graded = get_nested(result, "gradingResult", "pass")
-    for table, value in ((_REASON, result.get("failureReason")), (_GRADED, graded)):
+    for table in (_REASON, _GRADED):
+        value = result.get(table.field)
         if (meaning := table.find_meaning(value)) is None:
             return table.build_ending(value, why)
         against = f"`{table.field}` {to_text(value)}" if meaning is Meaning.FAILED else against
@@ -282,13 +270,12 @@ def _build_ending(result: dict[str, JsonValue], scores: Sequence[RowScore], why:
         return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, why)
     if own.status is Status.PASSED and why == _BLOCKED:
         scores = [one for one in scores if one.grader_failed]
-    elif get_nested(result, "testCase", "assertScoringFunction") is None:  # else the team's own function decides
-        threshold = parse_number(get_nested(result, "testCase", "threshold"))
-        against = against or describe_low_score(parse_number(result.get("score")), threshold)
+    elif result.get("testCase.assertScoringFunction") is None:  # else the team's own function decides
+        against = against or describe_low_score(result.number("score"), result.number("testCase.threshold"))
     return build_ending(own, scores, weighed=True, against=against)
 
 
-def _format_suite(result: dict[str, JsonValue], numbers: Mapping[int, int]) -> str:
+def _format_suite(result: Record, numbers: Mapping[int, int]) -> str:
     """Who was asked, and with which of several prompts. A prompt's text changes, its number stays."""
     at = result.get("promptIdx")
     number = numbers.get(at, at) if isinstance(at, int) else 0
@@ -296,11 +283,8 @@ def _format_suite(result: dict[str, JsonValue], numbers: Mapping[int, int]) -> s
     return f"{named}, prompt {number + 1}" if number > 0 else named
 
 
-def _format_provider(result: dict[str, JsonValue]) -> str:
-    provider = result.get("provider")
-    if isinstance(provider, dict):
-        return to_text(provider.get("label") or provider.get("id") or provider)
-    return to_text(provider)
+def _format_provider(result: Record) -> str:
+    return result.text("provider.label", "provider.id", "provider")
 
 
 class _CaseName(NamedTuple):
@@ -312,9 +296,8 @@ class _CaseName(NamedTuple):
     unstable_reason: str | None = None
 
 
-def _choose_name(result: dict[str, JsonValue], case: JsonValue, description: str, variables: JsonValue) -> _CaseName:
-    own = get_nested(result.get("metadata"), "testCaseId") or get_nested(case, "metadata", "testCaseId")
-    if own:
+def _choose_name(result: Record, description: str, variables: JsonValue) -> _CaseName:
+    if own := result.get("metadata.testCaseId", "testCase.metadata.testCaseId"):
         return _CaseName(to_text(own)[:300], "metadata.testCaseId")
     description = description.strip()[:300]
     shown = dump_compact_json(variables) if variables else ""
@@ -334,8 +317,8 @@ def _format_prompt(variables: JsonValue) -> str:
     return to_text(variables) if variables else ""
 
 
-def _add_sent_prompt(row: ResultRow, result: JsonValue, facts: FileFacts) -> ResultRow:
-    sent = get_nested(result, "prompt", "raw") if facts.needs_sent_prompts else None
+def _add_sent_prompt(row: ResultRow, result: Record, facts: FileFacts) -> ResultRow:
+    sent = result.get("prompt.raw") if facts.needs_sent_prompts else None
     return row._replace(prompt=sent) if isinstance(sent, str) else row
 
 
@@ -345,44 +328,35 @@ def _share_equal(scores: tuple[RowScore, ...]) -> tuple[RowScore, ...]:
     return scores
 
 
-def _describe_assertion(one: JsonValue) -> str:
+def _describe_assertion(one: Record) -> str:
     """Describe an assertion in a few words, such as `contains "4711"`."""
-    kind, value = to_text(get_nested(one, "type")) or "assertion", get_nested(one, "value")
+    kind, value = one.text("type") or "assertion", one.get("value")
     return to_text(f"{kind} {dump_compact_json(value)[:300]}") if value is not None else kind
 
 
-def _build_score(one: JsonValue, *, marks: bool) -> RowScore:
-    if not isinstance(one, dict):
-        return _PASS.apply_verdict(RowScore("assertion", None), None)
-    assertion, reason = one.get("assertion"), to_text(one.get("reason"))
-    name = to_text(get_nested(assertion, "metric") or get_nested(assertion, "type") or "assertion")[:200]
+def _build_score(one: Record, *, marks: bool) -> RowScore:
+    reason, kind = one.text("reason"), one.text("assertion.type")
+    name = (one.text("assertion.metric", "assertion.type") or "assertion")[:200]
     if _has_failed_grader(one, reason, marks=marks):
         return RowScore(name, None, None, reason, grader_failed=True)
-    has_minimum = to_text(get_nested(assertion, "type")) in _MINIMUMS
-    minimum = parse_number(get_nested(assertion, "threshold")) if has_minimum else None
-    score = RowScore(name, parse_number(one.get("score")), None, reason, threshold=minimum, is_minimum=True)
+    minimum = one.number("assertion.threshold") if kind in _MINIMUMS else None
+    score = RowScore(name, one.number("score"), None, reason, threshold=minimum, is_minimum=True)
     return _PASS.apply_verdict(score, one.get("pass"))
 
 
-def _has_failed_grader(one: dict[str, JsonValue], reason: str, *, marks: bool) -> bool:
+def _has_failed_grader(one: Record, reason: str, *, marks: bool) -> bool:
     """Return whether the grader failed: by its mark, else by its words; for a set, by its members."""
-    kind, passed = get_nested(one, "assertion", "type"), one.get("pass") is True
-    if get_nested(one, "assertion", "weight") == 0:  # decides nothing
+    kind, passed = one.text("assertion.type"), one.get("pass") is True
+    if one.get("assertion.weight") == 0:  # decides nothing
         return False
-    if get_nested(one, "metadata", "graderError") is True:
+    if one.get("metadata.graderError") is True:
         return True
-    inner = [each for each in get_members(one.get("componentResults")) if isinstance(each, dict)]
+    inner = [each for each in one.members("componentResults") if isinstance(each.value, dict)]
     if inner:
         scores = [_build_score(each, marks=marks) for each in inner]
         return any(each.grader_failed for each in scores) and all(each.grader_failed or each.passed for each in scores)
-    plain = kind.removeprefix("not-") if isinstance(kind, str) else ""
+    plain = kind.removeprefix("not-")
     if plain in _SCRIPT_ASSERTIONS:
         return not passed and bool(_SCRIPT_BROKE.match(reason))
     graded = plain in _MODEL_ASSERTIONS and not (marks and plain in _MARKED_ASSERTIONS)
     return graded and not (passed and plain == kind) and bool(_NO_GRADE.match(reason))
-
-
-def _find_reason(result: dict[str, JsonValue], *, broke: bool) -> str | None:
-    grading = to_text(get_nested(result, "gradingResult", "reason"))
-    said = to_text(result.get("error"))
-    return (said if broke else grading or said) or None

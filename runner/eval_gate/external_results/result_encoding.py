@@ -15,12 +15,7 @@ from typing import IO, Final
 
 from eval_gate.errors import GateError
 from eval_gate.external_results.json_streaming import CUT_OFF
-from eval_gate.external_results.result_rows import (
-    RowPlace,
-    build_incomplete_error,
-    build_unreadable_error,
-    name_errors,
-)
+from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error, name_errors
 from eval_gate.text.untrusted.encoding_names import parse_encoding
 
 _UTF_8: Final = "utf-8"

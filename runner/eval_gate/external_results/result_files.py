@@ -20,7 +20,7 @@ from eval_gate.external_results.result_rows import (
 )
 from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_FILES
 from eval_gate.results.result_names import PIPE_HINT, PIPE_PROBLEM
-from eval_gate.text.escape import format_first_few
+from eval_gate.text.escape import format_count, format_first_few
 
 _NON_RESULT_FILES: Final = {
     "eval-set.json": "Inspect's",
@@ -173,7 +173,7 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
         raise build_unreadable_error(RowPlace(given), f"contains no {', '.join(SUFFIXES)}{only}")
     yield from inside
     if others:
-        count = f"{len(others):,} files that were" if len(others) > 1 else "1 file that was"
+        count = format_count(len(others), "file that was", "files that were")
         *kinds, last = SUFFIXES
         named = format_first_few(others, _MAX_NAMED)
         said = f"contains {count} not read: {named} (only {', '.join(kinds)} and {last} are read)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -242,8 +242,7 @@ class FileFacts(Struct):
             (self.failures, failures, "that did not pass"),
             (self.executions, executions, "executions"),
         ):
-            if found < said:
-                raise build_incomplete_error(RowPlace(shown), f"counts {said:,} {what}, but has {found:,}")
+            check_count(RowPlace(shown), said, found, what)
 
 
 ResultsReader: TypeAlias = Callable[[Path, str, FileFacts], Iterator[ResultRow]]
@@ -292,6 +291,12 @@ def build_incomplete_error(place: RowPlace, what: str) -> GateError:
     )
 
 
+def check_count(place: RowPlace, said: int, found: int, what: str) -> None:
+    """Raise GateError where results count more of something than they have: what is missing may be what failed."""
+    if found < said:
+        raise build_incomplete_error(place, f"counts {said:,} {what}, but has {found:,}")
+
+
 def build_unloaded_error(place: RowPlace, file: str, error: str) -> GateError:
     """Build the error for a file of tests that its runner could not load."""
     said = error.partition("\n")[0][:300]
@@ -301,44 +306,6 @@ def build_unloaded_error(place: RowPlace, file: str, error: str) -> GateError:
 def shorten_name(text: str) -> str:
     """Return a text as the name of a case: a long one ends with its digest."""
     return text if len(text) <= _MAX_PROMPT_NAME else f"{text[:_MAX_PROMPT_NAME]}… {compute_digest(text)[:8]}"
-
-
-def require_mapping(value: JsonValue, place: RowPlace) -> dict[str, JsonValue]:
-    """Return the value if it is a mapping. Raises GateError otherwise."""
-    if not isinstance(value, dict):
-        raise build_unreadable_error(place, "is not a mapping")
-    return value
-
-
-def get_items(value: JsonValue) -> Collection[tuple[str, JsonValue]]:
-    """Return the names and values of a mapping, or nothing for a value that is not a mapping."""
-    return value.items() if isinstance(value, dict) else ()
-
-
-def get_members(value: JsonValue) -> Sequence[JsonValue]:
-    """Return the members of a list, or nothing for a value that is not a list."""
-    return value if isinstance(value, list) else ()
-
-
-def iter_list_members(
-    document: dict[str, JsonValue], kinds: Sequence[str], shown: str
-) -> Iterator[tuple[str, dict[str, JsonValue], RowPlace]]:
-    """Yield the mappings in a document's lists, with list and place. Raises GateError if the first list is missing."""
-    if not isinstance(document.get(kinds[0]), list):
-        raise build_unreadable_error(RowPlace(shown, field=kinds[0]), "is missing")
-    for kind in kinds:
-        for at, member in enumerate(get_members(document.get(kind))):
-            place = RowPlace(shown, field=f"{kind}[{at}]")
-            yield kind, require_mapping(member, place), place
-
-
-def get_nested(value: JsonValue, *names: str) -> JsonValue:
-    """Return the value under these nested names, or None if one of them is missing."""
-    for name in names:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(name)
-    return value
 
 
 def to_text(value: JsonValue) -> str:
@@ -351,11 +318,6 @@ def to_text(value: JsonValue) -> str:
     return said[:EXTERNAL_TEXT]
 
 
-def to_text_or_none(value: JsonValue) -> str | None:
-    """Return the same text, or None for null."""
-    return None if value is None else to_text(value)
-
-
 def require_name(value: JsonValue, place: RowPlace, what: str) -> str:
     """Return a name: a text or whole number, neither empty nor too long. Raises GateError for anything else."""
     is_name = isinstance(value, str | int) and not isinstance(value, bool)
@@ -363,17 +325,6 @@ def require_name(value: JsonValue, place: RowPlace, what: str) -> str:
     if not named or len(named) > MAX_NAME:
         raise build_unreadable_error(place, f"has no {what} of up to {MAX_NAME:,} characters")
     return named
-
-
-def build_tool_call(name: JsonValue, params: JsonValue, result: JsonValue = None) -> ToolCall:
-    """Build a tool call. Parameters that are no mapping are left out."""
-    return ToolCall(name=to_text(name)[:1_000], params=params if isinstance(params, dict) else {}, result=result)
-
-
-def parse_count(value: JsonValue) -> int:
-    """Return a count that is not negative, or 0 for any other value."""
-    found = parse_number(value)
-    return int(found) if found is not None and found > 0 else 0
 
 
 def parse_number(value: JsonValue) -> float | None:

@@ -21,6 +21,7 @@ from eval_gate.external_results.result_rows import (
     build_incomplete_error,
     build_unloaded_error,
     build_unreadable_error,
+    check_count,
     parse_seconds,
 )
 from eval_gate.external_results.statuses import Meaning, parse_tables
@@ -168,12 +169,10 @@ def _check_summary(parser: _Parser, shown_as: str) -> None:
         doubts = {Meaning.FAILED: ", but all of its tests passed", None: ", which is not a known outcome"}
         what = f"reports that the run is {parser.outcome[:40]}{doubts.get(meaning, '')}"
         raise build_incomplete_error(RowPlace(shown_as), what)
-    found = {"total": len(parser.results), "failed": sum(one.outcome != "Passed" for one in parser.results)}
     failed = sum(parser.counters.get(name, 0) for name in _FAILED_COUNTERS)
-    for name, counted in (("total", parser.counters.get("total", 0)), ("failed", failed)):
-        if counted > found[name]:
-            what = "results" if name == "total" else "results that did not pass"
-            raise build_incomplete_error(RowPlace(shown_as), f"counts {counted:,} {what}, but has {found[name]:,}")
+    check_count(RowPlace(shown_as), parser.counters.get("total", 0), len(parser.results), "results")
+    found = sum(one.outcome != "Passed" for one in parser.results)
+    check_count(RowPlace(shown_as), failed, found, "results that did not pass")
 
 
 def _build_row(result: _Result, definition: _Definition, shown_as: str) -> ResultRow:

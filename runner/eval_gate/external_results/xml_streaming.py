@@ -8,12 +8,7 @@ from typing import Final
 from xml.parsers import expat
 
 from eval_gate.external_results.json_streaming import CUT_OFF
-from eval_gate.external_results.result_rows import (
-    RowPlace,
-    build_incomplete_error,
-    build_unreadable_error,
-    name_errors,
-)
+from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error, name_errors
 from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_TEXT
 
 _TRUNCATION_ERRORS: Final = frozenset(

@@ -107,7 +107,8 @@ class _CommentReview:
                 self._troubles.append(f"{comments} ignored: {error}")
                 break
         if (more := len(self._refusals) - MAX_REFUSALS) > 0:
-            self._troubles.append(f"{more} more command{'s were' if more > 1 else ' was'} refused")
+            refused = format_count(more, "more command was refused", "more commands were refused")
+            self._troubles.append(refused)
         return KnownWaivers(
             self._asked.today,
             tuple(self._waivers),

@@ -308,6 +308,19 @@ class BaseAgentSummary(Record, kw_only=True):
     """Cost of the base agent including judges, in US dollars; None if unknown. Not included in any other sum."""
 
 
+class WarmUp(Record, kw_only=True):
+    """Warm-up rounds of a run of the branch: executions of all cases that only fill its history."""
+
+    rounds: Annotated[int, Meta(ge=0)]
+    history_runs: Annotated[int, Meta(ge=0)]
+    """Runs of the history after them, with this run and its rounds."""
+    executions: Annotated[int, Meta(ge=0)]
+    cost_usd: float | None = None
+    """Cost of the rounds with judges, in US dollars; None if unknown. Not included in any other sum."""
+    problem: str | None = None
+    """Why there are fewer rounds than the setting asks for, as half a sentence; None otherwise."""
+
+
 class GitFacts(Record, kw_only=True):
     """Commit that was evaluated; None if unknown."""
 
@@ -401,6 +414,8 @@ class RunResult(Record, kw_only=True):
     """Evaluation setup of all cases; None if an older version wrote the result."""
     base_agent: BaseAgentSummary | None = None
     """Base agent, if the run needed one; None otherwise."""
+    warm_up: WarmUp | None = None
+    """Warm-up rounds that this run made; None without any."""
     judges: RunJudges | None = None
     """Judges and their calibration; None without judges, or if it was not looked up. No effect on the verdict."""
     policy: RunPolicy | None = None

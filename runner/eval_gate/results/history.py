@@ -78,11 +78,18 @@ class HistoryRun(Record, kw_only=True, omit_defaults=True):
     """Whole seconds that every re-run kept from the execution before it; 0 if none waited."""
     permitted_regressions: Annotated[tuple[PermittedRegression, ...], Meta(max_length=limits.CASES)] = ()
     """Regressions that this run or an earlier one was allowed to pass with, and that no run passes since."""
+    warm_up_of: Annotated[str, Meta(max_length=200)] | None = None
+    """Id of the run that this is a warm-up round of; None for every other run."""
 
     @property
     def name(self) -> RunReference:
         """Reference to the run by id and commit."""
         return RunReference(run_id=self.run_id, sha=self.sha)
+
+    @property
+    def group(self) -> str:
+        """Id of the run whose rounds were made together: this run's own, unless it is a warm-up round."""
+        return self.warm_up_of or self.run_id
 
     @property
     def is_usable(self) -> bool:
@@ -192,6 +199,19 @@ class History(Record, kw_only=True, omit_defaults=True):
     def with_levels(self, levels: tuple[RunLevels, ...]) -> "History":
         """Return the history with these levels, newest first, instead of its own."""
         return replace(self, levels=levels[:MAX_LEVELS])
+
+    def with_warm_up(self, run: RunResult, rounds: Iterable[RunResult], before: RunResult | None = None) -> "History":
+        """Return this history, which ends with `run`, with warm-up rounds of the run directly below it.
+
+        `before` is the run before this one, as in `with_run`. Rounds change neither levels nor permissions.
+        """
+        below = self.drop_newest(1)
+        for one in rounds:
+            added = below.with_run(one)
+            newest = replace(added.runs[0], permitted_regressions=(), timestamp=run.timestamp, warm_up_of=run.run_id)
+            below = replace(added, runs=(newest, *added.runs[1:]))
+        ended = below.with_run(run, before=before)
+        return replace(ended, runs=(self.runs[0], *ended.runs[1:]), levels=self.levels)
 
     def with_run(
         self, run: RunResult, earlier: Mapping[CaseKey, CaseKey] | None = None, before: RunResult | None = None

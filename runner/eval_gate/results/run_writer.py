@@ -22,6 +22,7 @@ from eval_gate.results.history import HISTORY_NAME, History, encode_history
 from eval_gate.results.result_names import LATEST_NAME, RUN_NAME, is_run_id
 from eval_gate.results.run_result.json_pieces import JsonPiece, iter_compact_pieces, iter_full_pieces
 from eval_gate.struct import replace
+from eval_gate.text.escape import format_count
 from eval_gate.text.quoting import quote_name
 from eval_gate.text.untrusted.bounded_json import JsonSizeCounter, UntrustedJsonError
 
@@ -84,7 +85,7 @@ def _write_smaller(folder: Path, run: RunResult) -> RunResult:
     for drop, which in ((drop_passing_details, " that passed and did not change"), (drop_all_details, "")):
         less, cases = drop(run)
         if cases:
-            several = f"{len(cases):,} case{'' if len(cases) == 1 else 's'}"
+            several = format_count(len(cases), "case")
             less = _add_warning(less, f"the run result would exceed {limits}: dropped details of {several}{which}")
         if _write_if_readable(folder, less, iter_compact_pieces(less)):
             return less

@@ -7,6 +7,7 @@ import math
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from types import FrameType
 from typing import Final, Protocol
 
@@ -15,7 +16,7 @@ from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.run import Observer, Run
 from eval_gate.engine.run_plan import RunPlan
-from eval_gate.errors import ExitCode
+from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.reruns import NO_INTERVAL, RerunInterval, Reruns
 from eval_gate.model.result import BaseAgentSummary, RunResult
 from eval_gate.model.setup import TargetIdentity
@@ -64,6 +65,12 @@ async def plan_run(session: Session) -> RunPlan:
     )
 
     config, around = session.config, session.context
+    if session.is_run_of_branch and config.warm_up is not None and session.selection.shard is not None:
+        raise GateError(
+            "conflicting-options",
+            "warmUp does not go with shards: a history is that of all cases, and a shard runs some of them",
+            "run the default branch without shards, or omit warmUp",
+        )
     around = replace(around, find_baseline_files=lambda wait: _count_baseline_cases(session, wait=wait))
     if isinstance(session.gate_inputs.baseline, Baseline):
         around = replace(around, baseline_folder=session.gate_inputs.baseline.folder)
@@ -133,12 +140,15 @@ def _balance_shards(session: Session) -> Selection:
     return replace(selection, timing_run=baseline.result)
 
 
-async def execute_plan(session: Session, plan: RunPlan, progress: RunObserver) -> ExecutedRun:
+async def execute_plan(
+    session: Session, plan: RunPlan, progress: RunObserver, folder: Path | None = None
+) -> ExecutedRun:
     """Ask and judge case by case; the journal has each as soon as it is finished. Closes target and display.
 
-    Where nobody else holds the plan, its cases are let go of as their results are made.
+    The folder of the run is made in `folder`, by default that of the session's results. Where nobody else holds the
+    plan, its cases are let go of as their results are made.
     """
-    run = Run(plan, session.folder, progress)
+    run = Run(plan, folder or session.folder, progress)
     plan = plan.without_cases()
     try:
         ended = session.pending_gate_inputs.stop_waiting if session.pending_gate_inputs is not None else None

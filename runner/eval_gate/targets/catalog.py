@@ -16,18 +16,14 @@ from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.files.file_paths import find_repository, format_relative_path
 from eval_gate.targets.base import BatchTarget, Target
-from eval_gate.targets.build import (
-    BuildContext,
-    build_model_settings,
-    build_target,
-    find_flag_target,
-)
+from eval_gate.targets.build import build_model_settings, build_target, find_flag_target
+from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.kinds import is_model_provider, suggest_model
 from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.secret_masking import mask_target
+from eval_gate.targets.secret_requests import find_secret_request
 from eval_gate.targets.settings import ProgramSettings
 from eval_gate.targets.target_list import ResolvedTarget, TargetList, find_targets_file, read_targets, read_targets_file
-from eval_gate.targets.variables import find_secret_request
 from eval_gate.text.quoting import quote_name
 from eval_gate.text.redaction import Redactor
 

@@ -14,7 +14,7 @@ from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.limits import MAX_DURATION_MS
 from eval_gate.struct import replace
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.build import BuildContext
+from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.command.response import parse_record
 from eval_gate.targets.settings import CANNED_RESPONSE, DescribedSettings, NotSecret, TargetSettings
 

@@ -75,8 +75,8 @@ def format_first_few(things: Sequence[Thing], most: int, shown: Callable[[Thing]
 
 
 def format_count(number: int, one: str, many: str | None = None) -> str:
-    """`1 regression`, `3 regressions`."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
+    """`1 regression`, `3 regressions`, `1,200 regressions`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def format_code_span(text: str, limit: int = MAX_TEXT) -> str:

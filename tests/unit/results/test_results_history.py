@@ -263,3 +263,22 @@ def test_history_file__as_large_as_may_be__is_read_and_one_byte_more_is_refused_
     file.write_bytes(data + b" ")
     with pytest.raises(GateError, match="larger than"):
         read_history_file(file)
+
+
+def test_with_warm_up__rounds_of_a_run__are_below_it_and_name_it() -> None:
+    newest = run(5, {"a": "passed"})
+    rounds = [run(6 + at, {"a": word}, run_id=f"r5-warm-up-{at}") for at, word in enumerate(("passed", "failed"))]
+    ledger = branch("failed", "passed").with_run(newest)
+    warm = ledger.with_warm_up(newest, rounds)
+    assert letters(warm) == "P F P P F"
+    assert [one.warm_up_of for one in warm.runs] == [None, "r5", "r5", None, None]
+    assert {one.timestamp for one in warm.runs[:3]} == {newest.timestamp}
+    assert parse_history(encode_history(warm), "here") == warm
+    assert b"warm_up_of" not in encode_history(ledger)
+
+
+def test_with_warm_up__renamed_case__keeps_its_history() -> None:
+    newest = run(5, {"b": "passed"})
+    ledger = branch("failed", "passed").with_run(newest, {CaseKey(FILE, "b"): A})
+    warm = ledger.with_warm_up(newest, [run(6, {"b": "failed"})])
+    assert letters(warm, CaseKey(FILE, "b")) == "P F P F"

@@ -38,95 +38,70 @@ def draft(
     config: options.Config = None,
     *,
     output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="New eval file to write.", rich_help_panel=Panel.OUTPUT),
+        str | None, options.option("New eval file to write.", "--output", "-o", metavar="FILE", panel=Panel.OUTPUT)
     ] = None,
     file_format: Annotated[
         str,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="Format of the eval file: tool-forge or agentv.",
-            rich_help_panel=Panel.OUTPUT,
+        options.option(
+            "Format of the eval file: tool-forge or agentv.", "--format", metavar="FORMAT", panel=Panel.OUTPUT
         ),
     ] = "tool-forge",
     from_log: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Log of conversations to draft from, as JSON lines.", rich_help_panel=_SOURCE
-        ),
+        str | None, options.option("Log of conversations to draft from, as JSON lines.", metavar="FILE", panel=_SOURCE)
     ] = None,
     fields: Annotated[
         list[str] | None,
-        typer.Option(
+        options.option(
+            "Path of a part in each entry of the log, such as question=request.text. Repeatable.",
             "--field",
             metavar="NAME=PATH",
-            help="Path of a part in each entry of the log, such as question=request.text. Repeatable.",
-            rich_help_panel=_SOURCE,
+            panel=_SOURCE,
         ),
     ] = None,
     from_traces: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="OpenTelemetry traces of an agent to draft from, as OTLP JSON.",
-            rich_help_panel=_SOURCE,
-        ),
+        options.option("OpenTelemetry traces of an agent to draft from, as OTLP JSON.", metavar="FILE", panel=_SOURCE),
     ] = None,
     from_results: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Results of another tool to draft from, as `check` reads them. Repeatable.",
-            rich_help_panel=_SOURCE,
+        options.option(
+            "Results of another tool to draft from, as `check` reads them. Repeatable.", metavar="FILE", panel=_SOURCE
         ),
     ] = None,
     proxy: Annotated[
         int | None,
-        typer.Option(
+        options.option(
+            "Port of a proxy that records what a client asks the agent, until you stop it.",
             metavar="PORT",
+            panel=_SOURCE,
             min=1,
             max=65535,
-            help="Port of a proxy that records what a client asks the agent, until you stop it.",
-            rich_help_panel=_SOURCE,
         ),
     ] = None,
     review: Annotated[
         bool,
-        typer.Option(
-            "--review",
-            help="Show each draft with its responses, to accept, edit or drop it.",
-            rich_help_panel=_REVIEW,
-        ),
+        options.option("Show each draft with its responses, to accept, edit or drop it.", "--review", panel=_REVIEW),
     ] = False,
     accept: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CASE", help="Draft to accept, or all. Repeatable.", rich_help_panel=_REVIEW),
+        list[str] | None, options.option("Draft to accept, or all. Repeatable.", metavar="CASE", panel=_REVIEW)
     ] = None,
     drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CASE", help="Draft to remove, or all. Repeatable.", rich_help_panel=_REVIEW),
+        list[str] | None, options.option("Draft to remove, or all. Repeatable.", metavar="CASE", panel=_REVIEW)
     ] = None,
     update: Annotated[
         list[str] | None,
-        typer.Option(
+        options.option(
+            "Case whose expectations are taken from what the target does now. Repeatable.",
             metavar="CASE",
-            help="Case whose expectations are taken from what the target does now. Repeatable.",
-            rich_help_panel=_REVIEW,
+            panel=_REVIEW,
         ),
     ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Write an update without asking.", rich_help_panel=_REVIEW)
-    ] = False,
+    yes: Annotated[bool, options.option("Write an update without asking.", "--yes", panel=_REVIEW)] = False,
     trials: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=1, max=100, help="Number of executions of each question.", rich_help_panel=Panel.RUN
-        ),
+        int, options.option("Number of executions of each question.", metavar="N", panel=Panel.RUN, min=1, max=100)
     ] = 3,
     resume: Annotated[
-        str | None,
-        typer.Option(metavar="RUN_ID", help="Id of interrupted questions to continue.", rich_help_panel=Panel.RUN),
+        str | None, options.option("Id of interrupted questions to continue.", metavar="RUN_ID", panel=Panel.RUN)
     ] = None,
     **settings: object,
 ) -> None:

@@ -116,8 +116,7 @@ def _print_list(files: Sequence[CaseFile], review: _Review) -> None:
             drafts, missing = drafts + 1, missing + (stored is None)
             print_output("\n".join(render_draft(file, case, stored)) + "\n")
     if missing:
-        whose = "1 draft are" if missing == 1 else f"{missing:,} drafts are"
-        print_output(review.describe_missing(f"The responses of {whose}") + "\n")
+        print_output(review.describe_missing(f"The responses of {format_count(missing, 'draft')} are") + "\n")
     print_output(
         f"{format_count(drafts, 'draft')}. Accept with --accept CASE or --accept all, remove with --drop CASE, or "
         "review on a terminal"

@@ -41,42 +41,50 @@ def init(
     ] = ".",
     *,
     example: Annotated[
-        ExampleFormat, typer.Option("--format", help="Format of the example eval.")
+        ExampleFormat, options.option("Format of the example eval.", "--format")
     ] = ExampleFormat.TOOL_FORGE,
     agent_command: Annotated[
         str | None,
-        typer.Option(
+        options.option(
+            "Command that is the agent and runs for each case, such as `python3 agent.py {PROMPT}`; "
+            "{PROMPT_FILE} and {OUTPUT_FILE} are placeholders too.",
             "--agent-command",
             metavar="COMMAND",
-            help="Command that is the agent and runs for each case, such as `python3 agent.py {PROMPT}`; {PROMPT_FILE} "
-            "and {OUTPUT_FILE} are placeholders too.",
         ),
     ] = None,
     probe: Annotated[
         str | None,
-        typer.Option(
+        options.option(
+            "Question to send to the agent once, to see where its response has text and tool calls: "
+            "best one that makes it call a tool.",
             metavar="PROMPT",
-            help="Question to send to the agent once, to see where its response has text and tool calls: best one that "
-            "makes it call a tool.",
         ),
     ] = None,
     target_settings: Annotated[
         list[str] | None,
-        typer.Option(
+        options.option(
+            "Setting of the target, such as responsePath=data.answer or requestTemplate.user=me. Repeatable.",
             "--set",
             metavar="KEY=VALUE",
-            help="Setting of the target, such as responsePath=data.answer or requestTemplate.user=me. Repeatable.",
         ),
     ] = None,
     start_command: Annotated[
-        str | None,
-        typer.Option(metavar="COMMAND", help="Command with which the workflow starts the agent."),
+        str | None, options.option("Command with which the workflow starts the agent.", metavar="COMMAND")
+    ] = None,
+    warm_up: Annotated[
+        bool | None,
+        typer.Option(
+            "--warm-up/--no-warm-up",
+            help="Write `warmUp: 10`: the first run on the default branch makes ten runs of history. Without it, a "
+            "terminal asks.",
+            show_default=False,
+        ),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Rewrite files that init wrote and nobody edited, without asking.")
+        bool, options.option("Rewrite files that init wrote and nobody edited, without asking.", "--yes")
     ] = False,
-    no_workflow: Annotated[bool, typer.Option("--no-workflow", help="Write no workflow.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the files without writing them.")] = False,
+    no_workflow: Annotated[bool, options.option("Write no workflow.", "--no-workflow")] = False,
+    dry_run: Annotated[bool, options.option("Show the files without writing them.", "--dry-run")] = False,
     **settings: object,
 ) -> None:
     """Write a starter workflow, a configuration and an example eval.
@@ -108,6 +116,7 @@ def init(
         prompt=probe,
         settings=tuple(target_settings or ()),
         start=start_command,
+        warm_up=warm_up,
     )
     questions = Questions(sys.argv[1:], is_terminal=sys.stdin.isatty() and sys.stdout.isatty())
     plan = make_plan(_resolve_folder(given), wishes, questions)

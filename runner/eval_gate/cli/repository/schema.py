@@ -17,9 +17,7 @@ KINDS = ("config", "run", "suite-result", *DIALECT_NAMES, "targets", "result-lin
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schema(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"Kind of file: {', '.join(KINDS)}.")],
-) -> None:
+def schema(kind: Annotated[str, typer.Argument(metavar="KIND", help=f"Kind of file: {', '.join(KINDS)}.")]) -> None:
     """Print the JSON Schema of a file: configuration, result, eval file, targets, judges, or a line for `check`."""
     import json
 

@@ -12,30 +12,30 @@ from eval_gate.cli import options
 def waive(
     context: typer.Context,
     cases: Annotated[list[str], typer.Argument(metavar="CASE", help="Case ids, or globs over whole ids.")],
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason for the waiver, up to 500 characters.")],
+    reason: Annotated[str, options.option("Reason for the waiver, up to 500 characters.", metavar="TEXT")],
     until: Annotated[
         str,
-        typer.Option(
-            metavar="DATE", help="Last day of the waiver: a date such as 2026-12-31, or days from today, 90d at most."
+        options.option(
+            "Last day of the waiver: a date such as 2026-12-31, or days from today, 90d at most.", metavar="DATE"
         ),
     ],
     suite: Annotated[
-        str | None, typer.Option(metavar="GLOB", help="Eval files whose cases are waived.  [default: all]")
+        str | None, options.option("Eval files whose cases are waived.  [default: all]", metavar="GLOB")
     ] = None,
     quarantine: Annotated[
-        bool, typer.Option("--quarantine", help="Quarantine a flaky case: it runs, and its result never counts.")
+        bool, options.option("Quarantine a flaky case: it runs, and its result never counts.", "--quarantine")
     ] = False,
-    owner: Annotated[str | None, typer.Option(metavar="NAME", help="Owner of the waiver.")] = None,
+    owner: Annotated[str | None, options.option("Owner of the waiver.", metavar="NAME")] = None,
     file: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", help="Waiver file to write.  [default: the configuration's, or .eval-gate/waivers.yaml]"
+        options.option(
+            "Waiver file to write.  [default: the configuration's, or .eval-gate/waivers.yaml]", metavar="FILE"
         ),
     ] = None,
     config: options.Config = None,
     output_dir: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Folder of results in which to find the cases.  [default: evals/results]"),
+        options.option("Folder of results in which to find the cases.  [default: evals/results]", metavar="DIR"),
     ] = None,
 ) -> None:
     """Waive the failure of cases until a date: they still run and are shown, and do not fail the gate.

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
+from eval_gate.cli import options
 from eval_gate.config.settings import SETTINGS
 
 
 def action(
     *,
     on_host: Annotated[
-        bool, typer.Option("--on-host", help="Run without a container, with the tools of this machine.")
+        bool, options.option("Run without a container, with the tools of this machine.", "--on-host")
     ] = False,
 ) -> None:
     """Run as the GitHub Action: run the evals for the event, compare, publish, and exit with the verdict.
@@ -30,27 +31,25 @@ def action(
 def publish(
     artifact_name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Name of the artifact with the result.  [default: eval-gate-results]"),
+        options.option("Name of the artifact with the result.  [default: eval-gate-results]", metavar="NAME"),
     ] = None,
     fail_on: Annotated[
         str | None,
-        typer.Option(
-            metavar="WHAT",
-            help=f"Conditions that fail the gate.  [default: {SETTINGS['failOn'].default_in_action}]",
+        options.option(
+            f"Conditions that fail the gate.  [default: {SETTINGS['failOn'].default_in_action}]", metavar="WHAT"
         ),
     ] = None,
     comment: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODE",
-            help="Condition for a comment: always, changes, failures or never.  [default: always]",
+        options.option(
+            "Condition for a comment: always, changes, failures or never.  [default: always]", metavar="MODE"
         ),
     ] = None,
     comment_key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Key that distinguishes the comments of several gates.")
+        str | None, options.option("Key that distinguishes the comments of several gates.", metavar="KEY")
     ] = None,
     check_run: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of the check run; empty for none.  [default: eval-gate]")
+        str | None, options.option("Name of the check run; empty for none.  [default: eval-gate]", metavar="NAME")
     ] = None,
 ) -> None:
     """Publish the result of a pull request from a fork, as the second stage in a workflow_run workflow.

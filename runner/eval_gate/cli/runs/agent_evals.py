@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from eval_gate.cli import options
 from eval_gate.cli.terminal.help import PlainCommand
 from eval_gate.config.setting import Panel
 from eval_gate.text.quoting import quote_value
@@ -54,61 +55,53 @@ def _normalize_argument(given: str, context: Any) -> list[str]:
 def agent_evals(
     context: typer.Context,
     suite: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Name of the suite to run, without .json.", rich_help_panel=_SUITES),
+        str | None, options.option("Name of the suite to run, without .json.", metavar="NAME", panel=_SUITES)
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Run all suites of the folder, whatever --suite.", rich_help_panel=_SUITES)
+        bool, options.option("Run all suites of the folder, whatever --suite.", "--all", panel=_SUITES)
     ] = False,
-    suites_dir: Annotated[
-        str, typer.Option(metavar="DIR", help="Folder with the suites.", rich_help_panel=_SUITES)
-    ] = "suites",
+    suites_dir: Annotated[str, options.option("Folder with the suites.", metavar="DIR", panel=_SUITES)] = "suites",
     tags: Annotated[
-        list[str] | None,
-        typer.Option("--tag", metavar="TAG", help="Tag of the cases to run. Repeatable.", rich_help_panel=_SUITES),
+        list[str] | None, options.option("Tag of the cases to run. Repeatable.", "--tag", metavar="TAG", panel=_SUITES)
     ] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option(
+        options.option(
+            "Name of the target to evaluate, from --targets. Repeatable, for a table of targets.",
             metavar="NAME",
-            help="Name of the target to evaluate, from --targets. Repeatable, for a table of targets.",
-            rich_help_panel=_TARGET,
+            panel=_TARGET,
         ),
     ] = None,
     targets: Annotated[
-        str | None, typer.Option(metavar="FILE", help="YAML file that describes targets.", rich_help_panel=_TARGET)
+        str | None, options.option("YAML file that describes targets.", metavar="FILE", panel=_TARGET)
     ] = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(
+        options.option(
+            "Model to use, also as provider:model. Repeatable, for a table of models.  [default: gpt-5-mini]",
             metavar="NAME",
-            help="Model to use, also as provider:model. Repeatable, for a table of models.  [default: gpt-5-mini]",
-            rich_help_panel=_TARGET,
+            panel=_TARGET,
         ),
     ] = None,
     provider: Annotated[
         str | None,
-        typer.Option(
+        options.option(
+            "Provider of the model: openai, openai-compatible, azure, anthropic, gemini.  [default: openai]",
             metavar="NAME",
-            help="Provider of the model: openai, openai-compatible, azure, anthropic, gemini.  [default: openai]",
-            rich_help_panel=_TARGET,
+            panel=_TARGET,
         ),
     ] = None,
     base_url: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="URL of the provider's API.  [default: the vendor's]", rich_help_panel=_TARGET
-        ),
+        str | None, options.option("URL of the provider's API.  [default: the vendor's]", metavar="URL", panel=_TARGET)
     ] = None,
     report: Annotated[
-        ReportKind, typer.Option("--report", help="Formats of the report.", rich_help_panel=_OUTPUT)
+        ReportKind, options.option("Formats of the report.", "--report", panel=_OUTPUT)
     ] = ReportKind.JSON,
     out: Annotated[
-        str, typer.Option(metavar="PATH", help="Folder for results, below --tmp-dir.", rich_help_panel=_OUTPUT)
+        str, options.option("Folder for results, below --tmp-dir.", metavar="PATH", panel=_OUTPUT)
     ] = "agent-evals",
     tmp_dir: Annotated[
-        str,
-        typer.Option(metavar="DIR", help="Folder in which the agents' tools work.", rich_help_panel=_OUTPUT),
+        str, options.option("Folder in which the agents' tools work.", metavar="DIR", panel=_OUTPUT)
     ] = "tmp",
 ) -> None:
     """Run Agent Evals suites of agents with file tools, and report PASS, FAIL or ERROR for each case.

@@ -6,14 +6,16 @@ from typing import Annotated
 
 import typer
 
+from eval_gate.cli import options
+
 
 def demo(
     context: typer.Context,
     good: Annotated[
-        bool, typer.Option("--no-regression", help="Run the agent without its change, so that nothing regresses.")
+        bool, options.option("Run the agent without its change, so that nothing regresses.", "--no-regression")
     ] = False,
     keep: Annotated[
-        str | None, typer.Option("--output-dir", metavar="DIR", help="Folder for results.  [default: a new folder]")
+        str | None, options.option("Folder for results.  [default: a new folder]", "--output-dir", metavar="DIR")
     ] = None,
 ) -> None:
     """Run bundled evals against a bundled agent, and show the comparison and the pull request comment.

@@ -27,21 +27,19 @@ def run(
     config: options.Config = None,
     target: Annotated[
         list[str] | None,
-        typer.Option(
+        options.option(
+            "Name of the target to evaluate, from the list of targets. Repeatable, for a table of targets.",
             "--target",
             metavar="NAME",
-            help="Name of the target to evaluate, from the list of targets. Repeatable, for a table of targets.",
-            rich_help_panel=Panel.TARGET,
+            panel=Panel.TARGET,
         ),
     ] = None,
     *,
     resume: Annotated[
-        str | None,
-        typer.Option(metavar="RUN_ID", help="Id of an interrupted run to continue.", rich_help_panel=Panel.RUN),
+        str | None, options.option("Id of an interrupted run to continue.", metavar="RUN_ID", panel=Panel.RUN)
     ] = None,
     failing: Annotated[
-        bool,
-        typer.Option("--failing", help="Run only the cases that failed in their last run.", rich_help_panel=Panel.RUN),
+        bool, options.option("Run only the cases that failed in their last run.", "--failing", panel=Panel.RUN)
     ] = False,
     json: options.Json = False,
     cases: options.Cases = None,

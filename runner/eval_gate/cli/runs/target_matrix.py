@@ -29,7 +29,7 @@ from eval_gate.session.evaluation import EvaluatedRun, evaluate_session, treat_e
 from eval_gate.session.lost_results import add_unlinked_results
 from eval_gate.session.session import Session, open_session
 from eval_gate.struct import replace
-from eval_gate.targets.build import BuildContext
+from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.catalog import TargetCatalog
 from eval_gate.targets.model.recording import Recording
 from eval_gate.text.escape import to_console_line
@@ -136,10 +136,7 @@ def find_target_baseline(
 
 
 def _add_renamed_baseline(
-    found: Mapping[str, Baseline | NoBaseline],
-    reference: str | None,
-    output_dir: Path,
-    chosen: Sequence[CaseSelection],
+    found: Mapping[str, Baseline | NoBaseline], reference: str | None, output_dir: Path, chosen: Sequence[CaseSelection]
 ) -> Mapping[str, Baseline | NoBaseline]:
     """Give targets without a run the newest passed run of one no longer evaluated: they may have been renamed."""
     if reference != LATEST or not any(isinstance(one, Baseline) for one in found.values()):

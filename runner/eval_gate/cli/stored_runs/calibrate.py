@@ -21,29 +21,25 @@ def calibrate(
     *,
     run: Annotated[
         str,
-        typer.Option(
-            "--run",
-            metavar="RUN",
-            help="Run whose responses are labeled: run id, results file, run folder, zip, or latest.",
+        options.option(
+            "Run whose responses are labeled: run id, results file, run folder, zip, or latest.", "--run", metavar="RUN"
         ),
     ] = "latest",
     evaluator: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Evaluator to compare.  [default: the results of the cases]"),
+        str | None, options.option("Evaluator to compare.  [default: the results of the cases]", metavar="NAME")
     ] = None,
     pass_score: Annotated[
         float | None,
-        typer.Option(min=0, max=1, metavar="SCORE", help="Score from which a case passes.  [default: the run's]"),
+        options.option("Score from which a case passes.  [default: the run's]", metavar="SCORE", min=0, max=1),
     ] = None,
     min_kappa: Annotated[
         float | None,
-        typer.Option(min=-1, max=1, metavar="KAPPA", help="Minimum kappa; exit with 1 if kappa is lower or unknown."),
+        options.option("Minimum kappa; exit with 1 if kappa is lower or unknown.", metavar="KAPPA", min=-1, max=1),
     ] = None,
     save: Annotated[
-        bool,
-        typer.Option("--save", help="Store the agreement in .eval-gate/judges.json, for the reports of later runs."),
+        bool, options.option("Store the agreement in .eval-gate/judges.json, for the reports of later runs.", "--save")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+    json: Annotated[bool, options.option("Print the comparison as JSON.", "--json")] = False,
     output_dir: options.ResultsDir = None,
 ) -> None:
     """Compare an LLM judge with human labels: agreement, kappa with its interval, and wrong passes of the judge.

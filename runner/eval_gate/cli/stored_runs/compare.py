@@ -25,8 +25,8 @@ def compare(
         str,
         typer.Argument(
             metavar="BASELINE",
-            help="Run to compare with: run id, results file, run folder, folder of runs, zip, or latest (the newest"
-            " that passed).",
+            help="Run to compare with: run id, results file, run folder, folder of runs, zip, or latest "
+            "(the newest that passed).",
             show_default=False,
         ),
     ],

@@ -22,7 +22,7 @@ def drift(
     ] = "latest",
     *,
     output_dir: options.ResultsDir = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the drift as JSON.")] = False,
+    as_json: Annotated[bool, options.option("Print the drift as JSON.", "--json")] = False,
     **settings: object,
 ) -> None:
     """Check whether a branch got worse over its runs, since when, and by how much.

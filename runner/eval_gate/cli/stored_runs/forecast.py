@@ -72,11 +72,7 @@ def build_forecast_rows(
     result = baseline.result
     rules = load_run_config(result, flags)
     waivers = load_waivers(rules, Path.cwd(), datetime.now(UTC).date())
-    now = group_baseline_cases(
-        baseline,
-        rules.policy,
-        find_quarantined_cases(result, waivers, rules.policy.must_pass),
-    )
+    now = group_baseline_cases(baseline, rules.policy, find_quarantined_cases(result, waivers, rules.policy.must_pass))
     others = [_apply_supposition(now, supposed)] if supposed.is_given else list(_iter_suppositions(now))
     return [
         ForecastRow(label, cases, compute_detection_power(cases)) for label, cases in ((_CURRENT_LABEL, now), *others)
@@ -156,11 +152,7 @@ def _format_cells(row: ForecastRow) -> tuple[str, ...]:
         if sight.smallest_loss is None
         else format_count(sight.smallest_loss, "point")
     )
-    return (
-        row.label,
-        *(f"{chance * 100:.0f} %" for chance in sight.chances),
-        loss,
-    )
+    return (row.label, *(f"{chance * 100:.0f} %" for chance in sight.chances), loss)
 
 
 def _iter_remarks(rows: Sequence[ForecastRow]) -> Iterator[str]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eval_gate.cli import options
+
 if TYPE_CHECKING:
     from eval_gate.model.result import RunResult
 
@@ -17,18 +19,18 @@ def merge(
         list[str],
         typer.Argument(
             metavar="RESULT",
-            help="Parts to merge, each once: results files, run folders, zips, folders of shards, or ids of runs in the"
-            " configuration's outputDir.",
+            help="Parts to merge, each once: results files, run folders, zips, folders of shards, or ids of "
+            "runs in the configuration's outputDir.",
             show_default=False,
         ),
     ],
     output_dir: Annotated[
         str | None,
-        typer.Option(
+        options.option(
+            "Folder for the merged run; no parts are read from it.  [default: the configuration's outputDir]",
             "--output-dir",
             "-o",
             metavar="DIR",
-            help="Folder for the merged run; no parts are read from it.  [default: the configuration's outputDir]",
         ),
     ] = None,
 ) -> None:

@@ -18,23 +18,20 @@ def power(
         str,
         typer.Argument(
             metavar="RUN",
-            help="Baseline of the next run: run id, results file, run folder, folder of runs, zip, or latest (the "
-            "newest that passed).",
+            help="Baseline of the next run: run id, results file, run folder, folder of runs, zip, or "
+            "latest (the newest that passed).",
         ),
     ] = "latest",
     *,
     history_runs: Annotated[
-        int | None, typer.Option(min=1, max=20, metavar="N", help="Number of runs in the history to assume.")
+        int | None, options.option("Number of runs in the history to assume.", metavar="N", min=1, max=20)
     ] = None,
-    cases: Annotated[
-        int | None, typer.Option(min=1, max=100_000, metavar="N", help="Number of cases to assume.")
-    ] = None,
+    cases: Annotated[int | None, options.option("Number of cases to assume.", metavar="N", min=1, max=100_000)] = None,
     reruns: Annotated[
-        int | None,
-        typer.Option(min=0, max=100, metavar="N", help="Maximum re-runs of a suspected regression to assume."),
+        int | None, options.option("Maximum re-runs of a suspected regression to assume.", metavar="N", min=0, max=100)
     ] = None,
     output_dir: options.ResultsDir = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    as_json: Annotated[bool, options.option("Print the figures as JSON.", "--json")] = False,
     **settings: object,
 ) -> None:
     """Show how likely the next run detects a broken case, and the smallest loss in all cases that it detects.

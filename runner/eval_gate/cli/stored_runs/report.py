@@ -25,10 +25,10 @@ def report(
         ),
     ],
     report_format: Annotated[
-        str, typer.Option("--format", metavar=f"<{'|'.join(FORMATS)}>", help="Format of the report.")
+        str, options.option("Format of the report.", "--format", metavar=f"<{'|'.join(FORMATS)}>")
     ] = "md",
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="File to write.  [default: standard output]")
+        str | None, options.option("File to write.  [default: standard output]", "--output", "-o", metavar="FILE")
     ] = None,
     output_dir: options.ResultsDir = None,
     **settings: object,

@@ -19,17 +19,14 @@ def view(
     ] = "latest",
     baseline: Annotated[
         str | None,
-        typer.Option(
-            metavar="RUN",
-            help="Run with which to decide the gate again.  [default: the stored verdict]",
-        ),
+        options.option("Run with which to decide the gate again.  [default: the stored verdict]", metavar="RUN"),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="File for the report.  [default: in the run's folder]"),
+        options.option("File for the report.  [default: in the run's folder]", "--output", "-o", metavar="FILE"),
     ] = None,
     browser: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the report if there is a terminal and a screen.")
+        bool, options.option("Open the report if there is a terminal and a screen.", "--open/--no-open")
     ] = True,
     output_dir: options.ResultsDir = None,
 ) -> None:

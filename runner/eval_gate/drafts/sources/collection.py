@@ -10,6 +10,7 @@ from eval_gate.model.case import Location
 from eval_gate.model.conversation import Response, ToolSpec
 from eval_gate.model.limits import DRAFT_EXECUTIONS, DRAFT_QUESTIONS
 from eval_gate.struct import Struct, field
+from eval_gate.text.escape import format_count
 
 
 class _Executions(Struct):
@@ -79,8 +80,8 @@ class ObservationCollector:
 
     def _describe_omission(self, reason: str) -> str:
         count, (place, _) = self._left_out[reason], self._first[reason]
-        several, first = ("", "") if count == 1 else ("s", "the first at ")
-        return f"Left out {count:,} {self._unit}{several} ({first}{place}): {self._describe_reason(reason)}."
+        first = "" if count == 1 else "the first at "
+        return f"Left out {format_count(count, self._unit)} ({first}{place}): {self._describe_reason(reason)}."
 
     def _get_executions(self, prompt: UserPrompt, location: Location) -> _Executions | None:
         """Return the executions of a question, or None if one more would exceed a limit."""

@@ -43,6 +43,7 @@ from eval_gate.targets.http.connection import ResponseHead, find_proxy, read_hea
 from eval_gate.targets.http.pool import MAX_LINE, make_pool
 from eval_gate.targets.http.request_builder import RequestBuilder
 from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.text.escape import format_count
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.untrusted.decompression import DecompressionError
 from eval_gate.text.urls import is_credential_name, iter_url_secrets
@@ -177,10 +178,8 @@ class RecordingProxy:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences about what was not recorded."""
-        return tuple(
-            f"Not recorded: {count:,} exchange{'' if count == 1 else 's'}, {why}."
-            for why, count in self._not_recorded.items()
-        )
+        counts = self._not_recorded.items()
+        return tuple(f"Not recorded: {format_count(count, 'exchange')}, {why}." for why, count in counts)
 
     @asynccontextmanager
     async def listen(self, port: int) -> AsyncIterator[None]:

@@ -19,7 +19,7 @@ from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Tier
 from eval_gate.model.result import RunResult, Shard, ShardPlan
 from eval_gate.struct import replace
-from eval_gate.text.escape import format_first_few, to_one_line
+from eval_gate.text.escape import format_count, format_first_few, to_one_line
 from eval_gate.text.quoting import describe_name, quote_value
 
 MIN_DURATION_US: Final = 1_000
@@ -97,7 +97,7 @@ def describe_drafts(suites: Iterable[EvalSuite], selection: Selection, *, is_pla
 
 def _format_drafts(ids: Sequence[str], *, is_planned: bool) -> str:
     one, many = ("is", "are") if is_planned else ("was", "were")
-    return f"1 draft {one} not run" if len(ids) == 1 else f"{len(ids):,} drafts {many} not run"
+    return format_count(len(ids), f"draft {one} not run", f"drafts {many} not run")
 
 
 def find_shard_cut(suites: Iterable[EvalSuite], selection: Selection) -> ShardPlan | None:

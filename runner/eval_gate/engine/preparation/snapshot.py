@@ -17,6 +17,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.process.run import Command, FinishedProgram, ProcessError, run
+from eval_gate.text.escape import format_count
 from eval_gate.text.quoting import describe_name
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.sources.json import parse_json
@@ -220,8 +221,7 @@ def iter_missing_sources(suites: Sequence[EvalSuite], data: TokenData) -> Iterat
         if data.get_source(source) is None:
             needing = sum(_has_token(case, f"{{{{{source}:") for suite in suites for case in suite.cases)
             if needing:
-                cases = "1 case has" if needing == 1 else f"{needing:,} cases have"
-                tokens = f"{cases} {{{{{source}:…}}}} tokens"
+                tokens = f"{format_count(needing, 'case has', 'cases have')} {{{{{source}:…}}}} tokens"
                 yield f"{_NO_SOURCE[source]}, and {tokens}: assertions with them are skipped"
 
 

@@ -148,7 +148,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
         unknown = sum(not names and row.status is not None and row.status.is_scored for row, names in rows)
         if not self._evaluators or not unknown:
             return ""
-        are = "1 case that has" if unknown == 1 else f"{unknown:,} cases that have"
+        are = format_count(unknown, "case that has", "cases that have")
         return f"The filter by evaluator does not list {are} no stored evaluator results."
 
     @cached_property

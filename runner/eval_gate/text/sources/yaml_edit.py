@@ -56,9 +56,7 @@ def append_entry(text: str, name: str, entry: Mapping[str, str]) -> str:
     if begin < end:  # `[]`, `null` and the like give way
         text = text[:begin].rstrip(" ") + text[end:]
     return _insert_lines(
-        text,
-        find_line_end(text, found.key.end_mark.index),
-        _format_block_entry(entry, found.key.start_mark.column + 2),
+        text, find_line_end(text, found.key.end_mark.index), _format_block_entry(entry, found.key.start_mark.column + 2)
     )
 
 

@@ -10,6 +10,7 @@ from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
 from eval_gate.model.result import CaseFingerprints, RunResult
 from eval_gate.model.setup import TargetIdentity
+from eval_gate.model.setup_change import SetupChangeKind
 from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
@@ -20,10 +21,19 @@ from eval_gate.reports.view.report_view import build_view
 from eval_gate.results.baseline import Baseline
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
+from tests.support.write_setup_changes import EXAMPLES, PAGE, page
 
 HOSTILE = "</details>|`x`\n::error::no ##[warning] @team #12 ![i](http://x) <script>alert(1)</script> \x1b[31m\u202e"
 ON_GITHUB = ReportContext(name="support", comment_key="k", repository="acme/bot", base_branch="main")
 STRICT = RunPolicy(fail_on=("changed", "regressions"), must_pass=("tag:safety",), reruns=6, trials=3)
+
+
+def test_page_of_baselines__every_phrase__is_one_of_the_report() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "python -m tests.support.write_setup_changes"
+    assert set(SetupChangeKind) - {change.kind for change, _ in EXAMPLES} == {
+        *(SetupChangeKind.TIGHTENED, SetupChangeKind.CHANGED, SetupChangeKind.PROMPT_OR_EXPECTATION),
+        *(SetupChangeKind.TARGET, SetupChangeKind.AGENT),
+    }, "each has the phrase of another kind"
 
 
 def _cases(names: list[str], judge_name: str, **parts: str) -> list:

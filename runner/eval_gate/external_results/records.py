@@ -1,0 +1,137 @@
+"""Records: values in results of other tools, read by paths.
+
+A path is names with dots between them. Of several paths the first counts that leads to something; what is not there, or
+is of another kind, is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from eval_gate.external_results.result_rows import (
+    RowPlace,
+    build_unreadable_error,
+    build_usage,
+    parse_cost,
+    parse_milliseconds,
+    parse_number,
+    parse_seconds,
+    require_name,
+    to_text,
+)
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import ToolCall
+from eval_gate.model.usage import Usage
+
+_MAX_TAGS = 50
+
+
+class Record:
+    """A value in a results file, most often a mapping."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: JsonValue) -> None:
+        self.value = value
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def get(self, *paths: str) -> JsonValue:
+        """Return the first value at these paths that is not empty, else the last; without a path the whole."""
+        found = None if paths else self.value
+        for path in paths:
+            found = self.value
+            for name in path.split("."):
+                found = found.get(name) if isinstance(found, dict) else None
+            if found:
+                return found
+        return found
+
+    def at(self, *paths: str) -> Record:
+        """Return the same as a record."""
+        return Record(self.get(*paths))
+
+    def has(self, name: str) -> bool:
+        """Whether a mapping has this name, if only with null."""
+        return isinstance(self.value, dict) and name in self.value
+
+    def columns(self, *prefixes: str) -> dict[str, JsonValue]:
+        """Return the columns whose names begin with one of these, without that."""
+        row = self.value if isinstance(self.value, dict) else {}
+        names = ((name, prefix) for name in row for prefix in prefixes if name.startswith(prefix))
+        return {name.removeprefix(prefix): row[name] for name, prefix in names}
+
+    def text(self, *paths: str) -> str:
+        """Return a text, or compact JSON, or nothing for null."""
+        return to_text(self.get(*paths))
+
+    def text_or_none(self, path: str) -> str | None:
+        """Return the same text, or None for null."""
+        value = self.get(path)
+        return None if value is None else to_text(value)
+
+    def name(self, *paths: str, place: RowPlace) -> str:
+        """Return the name of a case. Raises GateError for what is none, calling it by its last path."""
+        return require_name(self.get(*paths), place, paths[-1])
+
+    def number(self, *paths: str) -> float | None:
+        """Return the first finite number at these paths; true and false are none."""
+        given = map(self.get, paths) if paths else (self.value,)
+        return next((found for one in given if (found := parse_number(one)) is not None), None)
+
+    def count(self, *paths: str) -> int:
+        """Return a count that is not negative, or 0 for any other value."""
+        return int(max(self.number(*paths) or 0, 0))
+
+    def seconds(self, path: str) -> float | None:
+        """Return a number of seconds as milliseconds."""
+        return parse_seconds(self.get(path))
+
+    def milliseconds(self, *paths: str) -> float | None:
+        """Return a duration in milliseconds."""
+        return parse_milliseconds(self.get(*paths))
+
+    def cost(self, path: str) -> float | None:
+        """Return a cost in US dollars."""
+        return parse_cost(self.get(path))
+
+    def usage(self, inputs: str, outputs: str) -> Usage | None:
+        """Return the tokens, where at least one side is known."""
+        return build_usage(self.get(inputs), self.get(outputs))
+
+    def members(self, *paths: str) -> Sequence[Record]:
+        """Return the members of a list."""
+        value = self.get(*paths)
+        return [Record(member) for member in value] if isinstance(value, list) else ()
+
+    def items(self, *paths: str) -> Iterator[tuple[str, Record]]:
+        """Yield the names and values of a mapping."""
+        value = self.get(*paths)
+        return ((name, Record(member)) for name, member in (value.items() if isinstance(value, dict) else ()))
+
+    def tags(self, path: str) -> tuple[str, ...]:
+        """Return the tags of a case."""
+        return tuple(to_text(tag.value)[:100] for tag in self.members(path)[:_MAX_TAGS])
+
+    def call(self, name: str, params: str, result: JsonValue = None) -> ToolCall:
+        """Return a tool call. Parameters that are no mapping are left out."""
+        given = self.get(params)
+        return ToolCall(name=self.text(name)[:1_000], params=given if isinstance(given, dict) else {}, result=result)
+
+
+def iter_listed_records(document: Record, lists: Sequence[str], shown: str) -> Iterator[tuple[str, Record, RowPlace]]:
+    """Yield the mappings in a document's lists, with list and place. Raises GateError if the first list is missing."""
+    if not isinstance(document.get(lists[0]), list):
+        raise build_unreadable_error(RowPlace(shown, field=lists[0]), "is missing")
+    for name in lists:
+        for at, member in enumerate(document.members(name)):
+            place = RowPlace(shown, field=f"{name}[{at}]")
+            yield name, require_record(member.value, place), place
+
+
+def require_record(value: JsonValue, place: RowPlace) -> Record:
+    """Return a mapping as a record. Raises GateError for any other value."""
+    if not isinstance(value, dict):
+        raise build_unreadable_error(place, "is not a mapping")
+    return Record(value)
