@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from eval_gate.config.policy import Policy
+from eval_gate.config.policy import DEFAULT_CONFIRM, Policy
 from eval_gate.config.settings import RetentionRules
 from eval_gate.gate.base_agent.clearance import iter_base_agent_notes
 from eval_gate.gate.baseline_side import add_baseline_sides
@@ -189,7 +189,7 @@ def _iter_rerun_notes(run: RunResult, policy: Policy, run_share: float) -> Itera
     if policy.reruns and not run.reruns:
         yield (
             "this run had no re-runs, so every case that passed in the baseline and failed counts as a regression. "
-            "To re-run suspected regressions, run with a baseline or with --reruns 6"
+            f"To re-run suspected regressions, run with a baseline or with --reruns {DEFAULT_CONFIRM}"
         )
 
 
