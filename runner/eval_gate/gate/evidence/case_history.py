@@ -134,8 +134,9 @@ class HistoryEvidence:
 
     @property
     def permitted_regressions(self) -> tuple[PermittedRegression, ...]:
-        """The regressions that the baseline has because they were permitted."""
-        return self._ledger.runs[0].permitted_regressions if self._ledger.runs else ()
+        """The regressions that the baseline has because they were permitted, of cases that the history knows."""
+        permitted = self._ledger.runs[0].permitted_regressions if self._ledger.runs else ()
+        return tuple(one for one in permitted if self._ledger.get_case(one.key).runs)
 
     @cached_property
     def level_run_count(self) -> int:
