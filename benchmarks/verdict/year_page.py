@@ -79,9 +79,10 @@ def build_readme_words(table: Sequence[str]) -> list[str]:
     red, dead, half = "red of 1,000 harmless", "dead case found, %", "half-broken case found, %"
     return [
         f"**What to expect.** With 100 cases and ten runs of `main`, {say(red, 1)} of 1,000 harmless pull requests",
-        "fail at each push; a gate that blocks every new failure fails most of them. A case that stops working is found",
-        f"in {say(dead, 1)} of 100 pull requests, one that fails half of the time in {say(half, 1)}. With a single run",
-        f"of `main`, {say(red, 0)} of 1,000 harmless ones fail, and {say(half, 0)} of 100 half-broken cases are found.",
+        "fail at each push; a gate that blocks every new failure fails most of them. A case that stops working",
+        f"is found in {say(dead, 1)} of 100 pull requests, one that fails half of the time in {say(half, 1)}. With",
+        f"one run of `main`, {say(red, 0)} of 1,000 harmless ones fail, and {say(half, 0)} of 100 half-broken cases",
+        "are found.",
     ]
 
 
