@@ -20,6 +20,7 @@ from eval_gate.gate.evidence import (
     day_effects,
     flakiness,
     prior,
+    rerun_decision,
     suite_drop,
     thresholds,
 )
@@ -177,6 +178,8 @@ def _parts() -> Iterator[Part]:
     yield Part("scores", both, scores, judged_only=True, special=True)
     sparing = ((reruns.Reruns, "_build_suspects", lambda *_: Suspects({}, None)),)
     yield Part("sparing", "every suspect is run again, whatever is known by then", sparing, special=True)
+    minimum = ((rerun_decision, "MIN_RERUN_EVIDENCE", 0.0),)
+    yield Part("long re-runs", "what passed is re-run while failing from now on would confirm it", minimum)
     fixes = ((case_classification, "find_suspicion", _suspect_no_fix),)
     yield Part("fixes", "a case that the branch failed and that passes is run once", fixes, least=2, special=True)
     fresh = ((reruns, "plan_extra_executions", lambda *_, **__: {}),)
