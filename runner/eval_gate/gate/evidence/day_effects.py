@@ -157,12 +157,8 @@ def join_rounds(groups: Iterable[str], runs: Sequence[BranchRun]) -> tuple[Branc
 
 
 def _count_unless_broken(one: CaseRun) -> Counts:
-    everything = one.all.without_agent_errors
-    return (
-        NO_EXECUTIONS
-        if one.reruns.executions and everything.executions == everything.failures
-        else one.first.without_agent_errors
-    )
+    broken = one.reruns.executions and one.all.executions == one.all.failures
+    return NO_EXECUTIONS if broken else one.first
 
 
 @lru_cache(maxsize=64)
@@ -215,7 +211,7 @@ def estimate_day(cases: Iterable[CaseFacts], days: DayEffects) -> DayFactors:
     kinds = Counter(
         (case.history.counts.without_agent_errors, case.first.without_agent_errors)
         for case in cases
-        if case.history.counts.without_agent_errors.executions
+        if case.history.counts.executions
     )
     rates = [(first, history.failures / history.executions, number) for (history, first), number in kinds.items()]
     failures = sum(first.failures * number for first, _, number in rates) - 1

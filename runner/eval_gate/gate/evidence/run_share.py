@@ -76,6 +76,18 @@ class ShareBelief(FrozenStruct):
 NO_SHARES: Final = ShareBelief()
 
 
+def discount_rounds(belief: ShareBelief, groups: Iterable[str]) -> ShareBelief:
+    """Count the runs of a group, warm-up rounds of one run, as whole runs only as far as the share allows.
+
+    `groups` names the group of each run. Rounds begin anew as waited re-runs do, so half of the belief is that they
+    share nothing.
+    """
+    sizes, share = Counter(groups).values(), belief.run_share / 2
+    runs = sum(sizes)
+    worth = math.fsum(size / (1.0 + (size - 1.0) * share) for size in sizes) / runs if runs else 1.0
+    return replace(belief, history_worth=belief.history_worth * worth)
+
+
 class _CaseGroups(NamedTuple):
     """Runs of equal cases: passes and failures of runs with one execution, and the other runs with factor and wait."""
 
@@ -96,7 +108,7 @@ def learn_run_shares(
     `prior` is the suite's own, `days` its runs, `waits` how long the re-runs of each run waited, and `wait` how long
     those of this run do, all newest first.
     """
-    seen = [([(at, one.answered) for at, one in runs], number) for runs, number in cases]
+    seen = list(cases)
     if not any(one.all.executions > 1 for runs, _ in seen for _, one in runs):
         return NO_SHARES
     groups = _build_case_groups(seen, [_find_day_step(day) for day in days], waits)

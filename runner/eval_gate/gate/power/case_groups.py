@@ -178,8 +178,8 @@ def _group_cases(cases: Iterable[_SingleCase]) -> tuple[CaseGroup, ...]:
     return tuple(sorted(kinds, key=lambda kind: -kind.number))
 
 
-def _to_numbers(counts: Counts) -> tuple[int, int, int]:
-    return counts.passes, counts.failures, counts.agent_errors
+def _to_numbers(counts: Counts) -> tuple[int, int]:
+    return counts.passes, counts.failures
 
 
 def scale_history(cases: CaseGroups, runs: int) -> CaseGroups:
@@ -248,6 +248,4 @@ def _scale_history(history: CaseHistorySummary, factor: float) -> CaseHistorySum
         return history
     runs = max(round(counts.executions * factor), 1)
     failures = round(counts.failures * runs / counts.executions)
-    crashes = round(counts.agent_errors * runs / counts.executions)
-    scaled = Counts(passes=runs - failures, failures=failures, agent_errors=min(crashes, failures))
-    return replace(history, counts=scaled)
+    return replace(history, counts=Counts(passes=runs - failures, failures=failures))

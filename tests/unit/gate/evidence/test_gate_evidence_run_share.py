@@ -16,7 +16,13 @@ from eval_gate.gate.evidence.execution_groups import ExecutionGroup, compute_log
 from eval_gate.gate.evidence.flakiness import CaseRun
 from eval_gate.gate.evidence.prior import DEFAULT_PRIOR, Prior, learn_prior
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion, compute_e_value
-from eval_gate.gate.evidence.run_share import NO_SHARES, ShareBelief, compute_rerun_wait, learn_run_shares
+from eval_gate.gate.evidence.run_share import (
+    NO_SHARES,
+    ShareBelief,
+    compute_rerun_wait,
+    discount_rounds,
+    learn_run_shares,
+)
 from eval_gate.gate.evidence.suite.failures import Stratum, compute_suite_finding
 from eval_gate.gate.evidence.thresholds import ExecutionLimits, compute_thresholds
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
@@ -254,3 +260,14 @@ def test_decide_verdict__cache_on_main__a_case_that_fails_every_time_needs_anoth
     again = decide_verdict(judged, question)  # as a stored run is judged
     assert (again.verdict, again.comparison.changes) == (judged.verdict, judged.comparison.changes)
     assert judged.comparison.evidence.run_share > 0.5
+
+
+@pytest.mark.parametrize(
+    ("share", "groups", "worth"),
+    [(0.0, ["a"] * 10, 1.0), (0.4, ["a"] * 10, 1 / 2.8), (0.4, ["b", "c", "a", "a", "a"], (2 + 3 / 1.4) / 5)],
+)
+def test_discount_rounds__executions_of_one_run_belong_together__count_less_than_whole_runs(
+    share, groups, worth
+) -> None:
+    belief = ShareBelief(run_share=share, history_worth=0.5)
+    assert discount_rounds(belief, groups).history_worth == pytest.approx(0.5 * worth)
