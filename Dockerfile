@@ -55,8 +55,14 @@ RUN python smaller.py /opt/gate/lib && \
 
 
 # No USER: the runner mounts folders that only root may write. No WORKDIR: the runner names one, the user's checkout.
-# No git: what we need to know of commits comes from the event and the API.
 FROM ${BASE}
+
+# git reads the objects of a commit, whose hashes we check, and tells what changed in a workspace. Debian's, with its
+# fixes of the day: a pinned version is gone from its mirrors with the next one.
+# hadolint ignore=DL3008
+RUN apt-get update && \
+    apt-get install --yes --no-install-recommends git && \
+    rm -rf /var/lib/apt/lists/*
 
 LABEL org.opencontainers.image.title="Eval Gate" \
       org.opencontainers.image.description="Did this change break anything your LLM agent could do yesterday?" \

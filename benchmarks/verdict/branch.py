@@ -10,7 +10,7 @@ from pathlib import Path
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.engine.case_result import count_reruns_as_new
-from eval_gate.gate.reruns import Reruns
+from eval_gate.gate.reruns import RerunInterval, Reruns
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.case import CaseKey, Tier
 from eval_gate.model.execution import ErrorKind, Status, Trial
@@ -126,6 +126,8 @@ class Asking:
     """The base branch's agent, asked about the case with this number; None where there is none."""
     trials: int = 1
     """How often every case is executed whatever comes of it."""
+    wait_s: float = 0.0
+    """The most that all waits of a case may take."""
 
 
 @dataclass
@@ -140,6 +142,7 @@ class Simulated:
     asked_there: int = field(default=0)
     """Executions of the base branch's agent."""
     trials: int = 1
+    wait_s: float = 0.0
 
     def run(
         self, name: str, when: str, first: Sequence[tuple[int, Execution]], planned: int, shard: Shard | None = None
@@ -151,6 +154,7 @@ class Simulated:
         ends: dict[int, RerunStopReason] = {}
         there: dict[int, tuple[Execution, ...]] = {}
         fresh: set[int] = set()
+        reruns = Reruns(self.question, self.reruns, interval=RerunInterval(most_s=self.wait_s))
 
         def case(at: int, all_of: tuple[Execution, ...]) -> CaseResult:
             one = _case(at, all_of, ends.get(at), there.get(at, ()), self.trials)
@@ -178,12 +182,12 @@ class Simulated:
                 summary=summary,
                 planned_cases=planned,
                 reruns=self.reruns,
+                rerun_wait=reruns.rerun_wait,
                 shard=shard,
                 base_agent=BaseAgentSummary(target=_THERE) if there or self.control else None,
             )
 
         if self.reruns:
-            reruns = Reruns(self.question, self.reruns)
             numbers = {_key(at): at for at in done}
             doubtful = list(reruns.find_rerun_candidates(result()))
             more: dict[CaseKey, list[Execution]] = {key: [] for key in doubtful}
@@ -236,7 +240,9 @@ class Branch:
 
     def pushed(self, number: int, first: Sequence[Execution], ask: Asking) -> Branch:
         """After one more run of the branch, kept with its ledger; one that could not be measured is no baseline."""
-        simulated = Simulated(GateInputs(self.baseline, ask.rules), ask.reruns, ask.again, trials=ask.trials)
+        simulated = Simulated(
+            GateInputs(self.baseline, ask.rules), ask.reruns, ask.again, trials=ask.trials, wait_s=ask.wait_s
+        )
         when = f"2026-10-{number // 24 + 1:02}T{number % 24:02}:00:00Z"
         run = simulated.run(f"main-{number}", when, list(enumerate(first)), len(first))
         return Branch(run, build_next_history(run, self.baseline)) if is_measured(run) else self
@@ -277,7 +283,7 @@ def pull_request(
             return read_run(run.run_id, results)
 
         question = GateInputs(baseline, ask.rules)
-        simulated = Simulated(question, ask.reruns, ask.again, ask.control, trials=ask.trials)
+        simulated = Simulated(question, ask.reruns, ask.again, ask.control, trials=ask.trials, wait_s=ask.wait_s)
         numbered, when = list(enumerate(first)), "2026-11-21T10:00:00Z"
         if not sharded:
             run = decide_verdict(kept(simulated.run("here", when, numbered, len(first))), question)

@@ -5,12 +5,12 @@ Only here: the program has no settings for it. What is put in place is what a ga
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import fsum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 from unittest.mock import patch
 
 from eval_gate.gate import comparison_refinement, reruns, verdict_decision
@@ -29,8 +29,10 @@ from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.gate.evidence.thresholds import EvidenceThresholds, compute_run_thresholds
 from eval_gate.gate.suspects import Suspects
 from eval_gate.model.evidence import BranchRun, Counts, SuiteFinding
+from eval_gate.results.history import HistoryExecution
 from eval_gate.struct import replace
 
+Executions: TypeAlias = tuple[HistoryExecution, ...]
 EVERYTHING = ""
 """The name under which the gate with all its parts is kept."""
 _STRENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
@@ -107,8 +109,14 @@ def _every_unknown(*arguments: Any) -> EvidenceThresholds | None:
     return None if found is None else replace(found, all_failed_threshold=None)
 
 
-def _as_settled(settled: Iterable[object], *_: object) -> Iterator[object]:
-    return iter(settled)
+def _count_errors_as_failures(first: Executions, again: Executions, pass_score: float) -> case_history.Responses:
+    """Count an agent error as a wrong response, and repeat none."""
+
+    def count(executions: Executions) -> Counts:
+        seen = case_history.count_executions(executions, pass_score)
+        return Counts(passes=seen.passes, failures=seen.failures + seen.agent_errors)
+
+    return case_history.Responses(count(first), count(again))
 
 
 def _suspect_no_fix(*facts: Any, **more: Any) -> Suspicion | None:
@@ -145,8 +153,14 @@ def _parts() -> Iterator[Part]:
     no_every = tuple((where, "compute_run_thresholds", _every_unknown) for where in places)
     every = "what failed every time counts where it is steady on record, else it needs the bar"
     yield Part("bars.every", every, no_every)
-    late = ((comparison_refinement, "reclassify_timeouts", _as_settled), (reruns, "has_many_timeouts", lambda _: False))
-    yield Part("late", "a late answer is a crash like any other", late, special=True)
+    settled = ((thresholds, "compute_history_share", lambda _: 1.0),)
+    yield Part("bars.short", "single cases with few runs of history may spend as much as with ten", settled)
+    uncached = case_history._build_case_runs.__wrapped__  # noqa: SLF001 (what it built with other parts must be forgotten)
+    errors = (
+        *((where, "count_responses", _count_errors_as_failures) for where in (case_history, reruns)),
+        (case_history, "_build_case_runs", uncached),
+    )
+    yield Part("errors", "an agent error is a wrong answer like any other", errors, special=True)
     whole = ((case_classification, "run_suite_test", _nothing_dropped),)
     yield Part("suite", "all cases together are never worse", whole, judged_only=True)
     steady = ((Stratum, "is_steady", property(lambda _: False)),)

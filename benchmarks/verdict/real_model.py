@@ -2,56 +2,29 @@
 
     python benchmarks/verdict/real_model.py http://127.0.0.1:8080/v1 --model smollm2 --to FOLDER
 
-Whatever speaks OpenAI's API is asked, with a temperature; a small model on this machine does. The branch is run so
-often, then as many pull requests that change nothing, then some whose prompt is worse. Every run is `eval-gate run` in
-a process of its own, as a person would start it: the branch's runs into one folder, each compared with the one before,
-the pull requests' into another. What is there already is not run again, so an interrupted benchmark goes on.
+The three agents of `model_agents.py` answer over HTTP from this process, and ask whatever speaks OpenAI's API; a small
+model on this machine does. The branch is run so often, then as many pull requests that change nothing, then some whose
+prompt is worse. Every run is `eval-gate run` in a process of its own, as a person would start it: the branch's runs
+into one folder, each compared with the one before, the pull requests' into another. What is there already is not run
+again, so an interrupted benchmark goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import http.client
 import json
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import MappingProxyType
 
-PROMPT = "You are a helpful assistant. Answer the question in one short sentence."
-WORSE = "You are a pirate who loves the sea. Tell a short tale of your ship, and never answer questions."
-TEMPERATURE = 0.3
-QUESTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "What is the capital of France?": ("Paris",),
-        "What is the capital of Italy?": ("Rome",),
-        "What is the capital of Japan?": ("Tokyo",),
-        "What is the capital of Germany?": ("Berlin",),
-        "What is the capital of Spain?": ("Madrid",),
-        "What is the capital of Egypt?": ("Cairo",),
-        "What color is the sky on a clear day?": ("blue",),
-        "What color is grass?": ("green",),
-        "How many days are in a week?": ("seven", "7"),
-        "How many months are in a year?": ("twelve", "12"),
-        "How many legs does a dog have?": ("four", "4"),
-        "How many legs does a spider have?": ("eight", "8"),
-        "What is two plus two?": ("four", "4"),
-        "What do bees make?": ("honey",),
-        "What do cows eat?": ("grass", "hay", "plants"),
-        "Which planet do we live on?": ("Earth",),
-        "What is the opposite of hot?": ("cold", "cool"),
-        "What is the opposite of up?": ("down",),
-        "What is frozen water called?": ("ice",),
-        "Who wrote Romeo and Juliet?": ("Shakespeare",),
-        "What language is spoken in Brazil?": ("Portuguese",),
-        "What gas do plants breathe in?": ("carbon", "CO2"),
-        "What is the largest ocean?": ("Pacific",),
-        "In which country are the pyramids of Giza?": ("Egypt",),
-    }
-)
-"""Each with what an answer has to hold one of."""
+from model_agents import CASES, Case, Model, expected_words, respond
 
 
 @dataclass(frozen=True)
@@ -66,6 +39,41 @@ class Ended:
     seconds: float
 
 
+class Agents(ThreadingHTTPServer):
+    """The three agents behind one address, which is the same whatever their prompt is."""
+
+    def __init__(self, port: int, model: tuple[str, str], temperature: float) -> None:
+        """Answer at a port of this machine, with a model by its address and name."""
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.model, self.temperature, self.prompt = model, temperature, "good"
+        self.cases = {case.question: case for case in CASES}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Agents
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        case = self.server.cases[asked["message"]]
+        status, answer = HTTPStatus.OK, dict[str, object]()
+        try:
+            said = respond(Model(*self.server.model), case, self.server.prompt, self.server.temperature)
+            calls = [] if said.call is None else [{"name": case.agent, "params": {"about": said.call}}]
+            answer = {"response": said.text, "toolCalls": calls}
+        except (OSError, http.client.HTTPException) as problem:
+            status, answer = HTTPStatus.BAD_GATEWAY, {"error": str(problem)}
+        content = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run everything and print what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -75,43 +83,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--history", type=int, default=10, help="runs of the branch")
     parser.add_argument("--unchanged", type=int, default=30, help="pull requests that change nothing")
     parser.add_argument("--worse", type=int, default=10, help="pull requests whose prompt is worse")
+    parser.add_argument("--temperature", type=float, default=0.7)
+    parser.add_argument("--each", type=int, default=1, metavar="N", help="take every Nth case only")
+    parser.add_argument("--port", type=int, default=8139, help="where the agents answer, the same for each start")
     given = parser.parse_args(arguments)
     folder: Path = given.to
-    _write(folder, given.address, given.model)
-    branch = [_run(folder, "good", "main", number) for number in range(given.history)]
-    same = [_run(folder, "good", "same", number) for number in range(given.unchanged)]
-    worse = [_run(folder, "worse", "worse", number) for number in range(given.worse)]
+    cases = CASES[:: given.each]
+    _write(folder, cases, given.port)
+    with Agents(given.port, (given.address, given.model), given.temperature) as agents:
+        threading.Thread(target=agents.serve_forever, daemon=True).start()
+        branch = [_run(folder, "main", number) for number in range(given.history)]
+        same = [_run(folder, "same", number) for number in range(given.unchanged)]
+        agents.prompt = "worse"
+        worse = [_run(folder, "worse", number) for number in range(given.worse)]
+        agents.shutdown()
     for what, runs in (("main", branch), ("unchanged", same), ("a worse prompt", worse)):
-        _say(what, runs)
+        _say(what, runs, len(cases))
     return 0
 
 
-def _write(folder: Path, address: str, model: str) -> None:
-    """Write the evals, and a configuration of the model with each of the two prompts.
-
-    One configuration has the prompt as it is, the other one the worse prompt.
-    """
+def _write(folder: Path, cases: Sequence[Case], port: int) -> None:
+    """Write the evals, and a configuration of the agents."""
     (folder / "evals").mkdir(parents=True, exist_ok=True)
-    cases = [
-        {"id": f"gs-{at:02}", "input": {"message": question}, "expect": {"responseContainsAny": [list(words)]}}
-        for at, (question, words) in enumerate(QUESTIONS.items())
-    ]
-    (folder / "evals" / "facts.golden.json").write_text(json.dumps(cases, indent=1))
-    for name, prompt in (("good", PROMPT), ("worse", WORSE)):
-        (folder / f"{name}.md").write_text(prompt)
-        target = {
-            "name": "model",
-            "provider": "openai-compatible",
-            "base_url": address,
-            "model": model,
-            "system_prompt_path": f"{name}.md",
-            "temperature": TEMPERATURE,
-            "max_output_tokens": 48,
-        }
-        (folder / f"{name}.json").write_text(json.dumps({"targets": [target], "target": "model"}))
+    written = []
+    for case in cases:
+        expect: dict[str, object] = {"responseContainsAny": [list(expected_words(case))]}
+        if case.about:
+            expect["toolsCalled"] = [case.agent]
+            about = {"tool": case.agent, "paramName": "about", "assertion": "equals", "value": case.about}
+            expect["toolParams"] = [about]
+        written.append({"id": f"gs-{case.id}", "input": {"message": case.question}, "expect": expect})
+    (folder / "evals" / "agents.golden.json").write_text(json.dumps(written, indent=1))
+    target = {"name": "agents", "provider": "http", "url": f"http://127.0.0.1:{port}/chat", "workers": 1}
+    (folder / "agents.json").write_text(json.dumps({"targets": [target], "target": "agents"}))
 
 
-def _run(folder: Path, prompt: str, kind: str, number: int) -> Ended:
+def _run(folder: Path, kind: str, number: int) -> Ended:
     """One run of all cases, as a person starts it; or what is known of it, where it was made before."""
     name = f"{kind}-{number:03}"
     known_as = folder / f"{name}.json"
@@ -119,7 +126,7 @@ def _run(folder: Path, prompt: str, kind: str, number: int) -> Ended:
     if not known_as.is_file():
         runs = folder / kind
         before = set(runs.glob("*"))
-        command = [sys.executable, "-m", "runner", "run", "--config", f"{prompt}.json", "--output-dir", kind]
+        command = [sys.executable, "-m", "runner", "run", "--config", "agents.json", "--output-dir", kind]
         command += ["--reruns", "6", "--max-errors", "1000"]
         if kind == "main":  # what is on the branch is there, whatever its gate says
             command += ["--fail-on", "never", *(["--baseline", "latest"] if number else [])]
@@ -143,17 +150,17 @@ def _run(folder: Path, prompt: str, kind: str, number: int) -> Ended:
     known = json.loads(known_as.read_text())
     ended = Ended(name, known["code"], known["passed"], tuple(known["regressions"]), known["reruns"], known["seconds"])
     print(
-        f"{name}: exit {ended.code}, {ended.passed} of {len(QUESTIONS)} pass, {ended.reruns} re-runs,"
+        f"{name}: exit {ended.code}, {ended.passed} cases pass, {ended.reruns} re-runs,"
         f" {ended.seconds} s {' '.join(ended.regressions)}",
         flush=True,
     )
     return ended
 
 
-def _say(what: str, runs: Sequence[Ended]) -> None:
+def _say(what: str, runs: Sequence[Ended], cases: int) -> None:
     codes = {code: sum(run.code == code for run in runs) for code in sorted({run.code for run in runs})}
-    passed = sum(run.passed for run in runs) / max(len(runs), 1) / len(QUESTIONS)
-    executions = 1 + sum(run.reruns for run in runs) / max(len(runs), 1) / len(QUESTIONS)
+    passed = sum(run.passed for run in runs) / max(len(runs), 1) / cases
+    executions = 1 + sum(run.reruns for run in runs) / max(len(runs), 1) / cases
     print(f"{what}: {len(runs)} runs, exit codes {codes}, {passed:.1%} pass, {executions:.2f} executions a case")
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from random import Random
 
 from branch import PASS_SCORE, Execution
+from measured_rates import MeasuredSuite, rates
 
 from eval_gate.struct import replace
 
@@ -222,6 +223,20 @@ def score_worlds(cases: int) -> Iterator[World]:
     yield replace(every, name="nothing changed (noise 0.03)")
     strict = replace(every, noise=NOISE, max_score_drop=0.1)
     yield replace(strict, name=f"nothing changed, `max-score-drop` 0.1 (noise {NOISE})")
+
+
+def measured_worlds(suite: MeasuredSuite, cases: int) -> Iterator[World]:
+    """Yield a suite with the failure rates of a real agent: as it is, and with one case worse.
+
+    That is the case in the middle, which seldom fails, or the flakiest but for a tenth of the cases.
+    """
+    groups = [same(1, rate) for rate in rates(suite, cases)]
+    yield World(f"nothing changed, {suite.name}", tuple(groups))
+    for what, at in (("middle", cases // 2), ("flaky", cases * 9 // 10)):
+        usual = groups[at].branch
+        for how, here in (("died", 1.0), ("passes half as often", 1 - (1 - usual) / 2)):
+            name = f"the {what} case ({usual:.1%}) {how}, {suite.name}"
+            yield World(name, (*groups[:at], Group(1, usual, here), *groups[at + 1 :]))
 
 
 def draw(world: World, runs: int, seed: str, number: int = 0) -> Drawn:

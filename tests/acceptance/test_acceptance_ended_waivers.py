@@ -151,3 +151,40 @@ def test_agent_error_is_waived__permission_ends__counts_until_the_case_passes(wo
     expect(seen, 1, "1 regression", first="regressions", regression=[0])
     assert f"waived until {day}, still failing" in " ".join(seen.text.split())
     assert run_main(made, GOOD).code == 0
+
+
+def test_history_is_lost__runs_alone_say_what_was_permitted(world) -> None:
+    made = world(f"{GOOD}*4")
+    made.accept(0)
+    assert run_main(made, BROKEN).code == 0
+    end_waivers(made)
+    for file in (made.folder / made.MAIN).rglob("history.json"):
+        file.unlink()
+    expect(run_main(made, BROKEN), 1, "1 regression", regression=[0])
+
+
+def test_history_says_nothing_of_a_permission__the_run_itself_does(world) -> None:
+    made = world(f"{GOOD}*4")
+    made.accept(0)
+    assert run_main(made, BROKEN).code == 0
+    end_waivers(made)
+    for file in (made.folder / made.MAIN).rglob("history.json"):
+        history = json.loads(file.read_text())
+        for run in history["runs"]:
+            run.pop("permittedRegressions", None)
+        file.write_text(json.dumps(history))
+    expect(run_main(made, BROKEN), 1, "1 regression", regression=[0])
+
+
+@pytest.mark.parametrize("kind", ["waivers", "quarantine"])
+def test_results_get_another_name_while_a_permission_lasts__it_ends_all_the_same(world, kind) -> None:
+    made = world(f"{GOOD}*4")
+    made.accept(0, kind=kind)
+    assert run_main(made, BROKEN).code == 0
+    made.MAIN = "renamed"
+    assert run_main(made, BROKEN).code == 0, "there is no baseline under the new name"
+    assert run_main(made, BROKEN).code == 0
+    end_waivers(made)
+    expect(run_main(made, BROKEN), 1, "1 regression", regression=[0])
+    assert run_main(made, GOOD).code == 0
+    assert run_main(made, GOOD).code == 0

@@ -88,9 +88,10 @@ def test_venv__holds_no_installer_and_nothing_that_builds(python) -> None:
     assert json.loads(done.stdout) == []
 
 
-def test_image__needs_no_git_and_keeps_nothing_of_its_build(step) -> None:
-    done = step(entrypoint=PYTHON, args=("-I", "-c", _LEFT_OVER, "/src", "/opt/build", "/etc/pip.conf", "/root/.cache"))
-    assert json.loads(done.stdout) == {"git": None, "left": []}
+def test_image__has_git_and_keeps_nothing_of_its_build(step) -> None:
+    left = ("/src", "/opt/build", "/etc/pip.conf", "/root/.cache", "/var/lib/apt/lists/lock")
+    done = step(entrypoint=PYTHON, args=("-I", "-c", _LEFT_OVER, *left))
+    assert json.loads(done.stdout) == {"git": "/usr/bin/git", "left": []}
 
 
 _IMPORT_ALL = """

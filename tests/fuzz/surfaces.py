@@ -53,8 +53,8 @@ from eval_gate.results.run_reader import read_archived_run, read_history, read_r
 from eval_gate.session.external_cases import build_case_result
 from eval_gate.staleness.registry_loader import load_registry
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.codex.output import CodexOutputError, find_failure, parse_output
 from eval_gate.targets.command.response import parse_response
+from eval_gate.targets.command.streams.presets import ProgramName, find_failure, read_stream
 from eval_gate.targets.http.protocols import PRESETS, STREAMED_PRESETS
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.model.providers.chat import parse_arguments
@@ -299,11 +299,10 @@ def _outputs(data: bytes) -> None:
     text = data.decode("utf-8", "replace")  # as a program's output is
     with _sentences():
         msgspec.json.encode(parse_response(text)).decode()
-    try:
-        parse_output(text).text.encode()
-    except CodexOutputError as error:
-        assert len(str(error)) <= MOST_CHARACTERS
-    find_failure(text)
+    for name in ProgramName:
+        with _sentences():
+            msgspec.json.encode(read_stream(name, text)).decode()
+        find_failure(name, text)
     read_verdict(text)
     with _sentences():
         json.dumps(parse_arguments(text), ensure_ascii=False).encode()

@@ -91,7 +91,9 @@ def test_init__several_routes_on_a_terminal__asks_and_takes_what_is_confirmed(tm
     with agent(describes({"/openapi.json": ROUTED}, answer_as_desk)) as running:
         place = origin(running.url)
         # the request and the question; a greeting calls no tool
-        shown = on_terminal(tmp_path, "3\nHello\n", "init", "--agent-endpoint", place, AGENT_KEY=KEY)
+        shown = on_terminal(tmp_path, "3\nHello\ny\n", "init", "--agent-endpoint", place, AGENT_KEY=KEY)
+        assert "With `warmUp: 10` the first run on main makes 9 further rounds of 1 case (9 executions" in shown
+        assert "\nwarmUp: 10\n" in (tmp_path / "eval-gate.yaml").read_text()
         assert f"Question to send once to POST {place}/v2/desk/ask, best one that makes your agent call a tool" in shown
         assert target(tmp_path)["responsePath"] == "data.answer"
         (sent,) = [one.json for one in running.requests if one.head.startswith("POST")]

@@ -78,7 +78,7 @@ def test_newcomer__two_routes_an_optional_key_and_own_json__takes_two_calls(tmp_
 
 
 def test_newcomer__on_a_terminal__takes_one_call(tmp_path, desk) -> None:
-    on_terminal(tmp_path, f"2\n{ORDER[1]}\n", "init", "--agent-endpoint", origin(desk.url), AGENT_KEY=KEY)
+    on_terminal(tmp_path, f"2\n{ORDER[1]}\nn\n", "init", "--agent-endpoint", origin(desk.url), AGENT_KEY=KEY)
     decided(tmp_path)
 
 

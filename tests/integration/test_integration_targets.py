@@ -137,5 +137,5 @@ def test_run__headers_beyond_ascii__arrive_as_they_are_written(tmp_path) -> None
         done = gate(tmp_path, "run", *options, A_KEY="clé-très-secrète")
         assert (done.returncode, seen) == (0, [["café", "clé-très-secrète", "é-gs-000"]]), done.stdout + done.stderr
         seen.clear()
-        done = gate(tmp_path, "run", *options, "--trials", "2", "--rerun-cache-busting", A_KEY="clé-très-secrète")
+        done = gate(tmp_path, "run", *options, "--trials", "2", A_KEY="clé-très-secrète")
         assert (done.returncode, len(seen)) == (0, 2), done.stdout + done.stderr

@@ -23,6 +23,13 @@ def git(folder: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
+def point_head(git_dir: Path, commit: str) -> None:
+    """A repository without objects, whose HEAD names this commit."""
+    for name in ("objects", "refs"):
+        (git_dir / name).mkdir(parents=True, exist_ok=True)
+    (git_dir / "HEAD").write_text(f"{commit}\n")
+
+
 def commit_all(folder: Path) -> str:
     """A repository of all that lies in the folder, or another commit of it; the name of the commit."""
     if not (folder / ".git").exists():

@@ -17,6 +17,7 @@ from typing import Any
 from eval_gate.action.inputs import INPUTS
 from eval_gate.config.settings import SETTINGS
 from tests.support.agents import Exchange, agent
+from tests.support.git import point_head
 from tests.support.github import GATE, FakeGitHub, PullRequest, WorkflowRun
 from tests.support.github.results_service import runtime_token
 from tests.support.program import CLEAN, PROGRAM, run_program
@@ -81,7 +82,7 @@ class Job:
         """The workspace as actions/checkout leaves it: HEAD names the commit."""
         git = self.workspace / ".git"
         git.mkdir(exist_ok=True)
-        (git / "HEAD").write_text(f"{commit}\n")
+        point_head(git, commit)
 
     def write_suite(self, count: int = 4, name: str = "weather.golden.json") -> None:
         """Cases that ask `ask 0`, `ask 1`, … and want `ok` in the answer."""

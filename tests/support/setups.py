@@ -175,7 +175,6 @@ OF_THE_RUN: Final[Mapping[str, tuple[Json, ...]]] = {
     "toolRegistryPath": ("tools.json", "other-tools.json"),
     "strict": (True,),
     "rerunInterval": ("1s", "2s"),
-    "rerunCacheBusting": (True,),
     "rerunCommand": ("again {ids}", "anew {ids}"),
     "graderFiles": (["LICENSE"], ["NOTICE"]),
 }
@@ -187,6 +186,7 @@ RUN_WITHOUT_EFFECT: Final[Mapping[str, Json]] = {
     "requestsPerMinute": 600,
     "maxCostUsd": 5,
     "rerunBudget": "5m",
+    "warmUp": 10,
     "rubric": "always",
     "recording": "record",
     "redact": ["x{9}"],

@@ -26,7 +26,7 @@ from eval_gate.action.publishing.run_publication import (
 )
 from eval_gate.action.refresh_command import refresh_baseline
 from eval_gate.action.relay import RelayedBaseError, find_pull_request_steps, lower_precedence
-from eval_gate.action.run_source import build_session, get_run, is_first_step, preload_engine
+from eval_gate.action.run_source import build_session, get_run, is_first_step, preload_engine, warm_up_history
 from eval_gate.action.step import Step, open_publishing_step, open_step, open_temporary_folder
 from eval_gate.action.step_config import load_step_config
 from eval_gate.action.step_failure import (
@@ -244,6 +244,10 @@ def _run_gate(
         context = replace(context, baseline_refresh=find_baseline_refresh(step, origin, judged, context, log))
     # a relay keeps nothing of what it was given
     kept = None if step.plan.mode is StepMode.RELAY else store_run(session, judged, made)
+    if kept is not None:
+        kept = warm_up_history(session, kept, log)
+        judged = replace(judged, warm_up=kept.run.warm_up)
+        made = replace(made, interrupted=kept.interrupted)
     files = _write_reports(session.config.output_requests, kept, context) if kept else None
     shown = replace(context, result_path=str(files.result_path)) if files else context
     log.commands.print_line(render("console", judged, shown, style=ConsoleStyle()).rstrip())

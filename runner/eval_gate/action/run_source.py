@@ -16,7 +16,7 @@ from eval_gate.action.lookups import BASELINE_PENDING, DeferredBaseline, Lookups
 from eval_gate.action.relay import check_selection
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
-from eval_gate.action.step_plan import StepMode
+from eval_gate.action.step_plan import BaselineKind, StepMode
 from eval_gate.action.trust.pull_request_secrets import build_secret_policy
 from eval_gate.action.trust.trusted_base_agent import drop_untrusted_base_agent
 from eval_gate.action.trust.trusted_config import build_comparison_lookup
@@ -35,6 +35,7 @@ from eval_gate.results.result_names import LATEST
 from eval_gate.results.run_reader import StoredRun, is_run_reference, list_stored_runs
 from eval_gate.results.run_writer import make_run_folder
 from eval_gate.results.shards import merge_parts, read_merged_run
+from eval_gate.session.evaluation import EvaluatedRun, warm_up_run
 from eval_gate.session.external_run import make_external_run, read_external_results
 from eval_gate.session.run import ExecutedRun, add_base_agent_results, make_run
 from eval_gate.session.session import Session
@@ -94,7 +95,9 @@ def build_session(
         baseline_recording_digest=origin.recording_digest,
     )
     later = DeferredBaseline(lookups, question) if beside else None
-    return Session(config, selection, around, question, later)
+    is_next_baseline = step.plan.is_on_baseline_branch and step.plan.baseline.kind is BaselineKind.ARTIFACT
+    makes_history = is_next_baseline and _should_run_cases(step) and not selection.chosen_cases
+    return Session(config, selection, around, question, makes_history, later)
 
 
 def get_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> ExecutedRun:
@@ -112,6 +115,14 @@ def get_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> Exe
             result if step.plan.mode is StepMode.RELAY else _add_base_agent_results(session, result, log)
         )
     return replace(made, result=replace(_set_workspace_commit(step, made.result), producer=step.maker))
+
+
+def warm_up_history(session: Session, kept: EvaluatedRun, log: StepLog) -> EvaluatedRun:
+    """Make the warm-up rounds that the history of a stored run lacks, in a run of the branch that asks for them."""
+    if not session.is_run_of_branch or session.config.warm_up is None:
+        return kept
+    with log.commands.open_group("Warm-up"):
+        return run_async(warm_up_run(session, kept, LogProgress(log.commands.print_line)))
 
 
 def preload_engine(step: Step) -> None:

@@ -302,16 +302,10 @@ class RunLimits:
     rerun_interval: Text | None = define_setting(
         None,
         "Minimum time between two executions of one case, such as 5m.",
-        default_text="none",
+        default_text="as learned: none, or up to 5m where executions of one run belong together",
         panel=Panel.BUDGET,
         metavar="TIME",
         each=check_rerun_interval,
-    )
-    rerun_cache_busting: bool = define_setting(
-        False,
-        "Send every execution of a case but its first with headers that bypass caches: `cache-control: no-cache` and a"
-        " unique `x-eval-gate-nonce`.",
-        panel=Panel.BUDGET,
     )
     keep_responses: ResponseRetention = define_setting(
         ResponseRetention.ALL,
@@ -533,6 +527,14 @@ class RunConfig:
         metavar="REF",
         input=False,
         no_effect="it is what a result is compared with",
+    )
+    warm_up: int | None = define_setting(
+        None,
+        "Runs of history that a run of the default branch fills up to, by executing all cases in further rounds.",
+        default_text="off",
+        panel=Panel.BASELINE,
+        limits={"ge": 2, "le": 20},
+        no_effect="a pull request makes no rounds, and the history that it is compared with is stored already",
     )
     policy: Policy = field(default_factory=Policy)
     results: ResultsChoice = field(default_factory=ResultsChoice)

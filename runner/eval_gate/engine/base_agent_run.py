@@ -94,7 +94,7 @@ class BaseAgentRun:
             return False
         asked = [self._cases[key] for key in request.keys]
         shared = self._services.make_trial_services()
-        trials = TrialRunner(self._control, self._plan.limits, shared, apart=False)
+        trials = TrialRunner(self._control, self._plan.limits, shared)
         with Journal(self._file) as journal:
 
             async def work(case: EvalCase) -> None:

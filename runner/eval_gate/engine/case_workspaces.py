@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+from eval_gate.engine.folder_changes import format_changes
 from eval_gate.engine.workspace_hooks import HookError, HookRunner
 from eval_gate.evaluators.base import EvaluatorError, WorkspaceState
 from eval_gate.files.file_paths import format_relative_path
 from eval_gate.model.case import CaseWorkspace, EvalCase, HookName, WorkspaceHooks
 from eval_gate.process.identity import Identity, find_identity
-from eval_gate.sandbox.folder_changes import format_changes
 from eval_gate.sandbox.paths import SandboxError
 from eval_gate.sandbox.sandbox import InitialFile, Sandbox
 from eval_gate.sandbox.workspace_template import compute_template_digest, read_template, read_workspace

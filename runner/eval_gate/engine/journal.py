@@ -85,7 +85,7 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
     folder: str | None = None
     """Unique name of the folder that the trial shared with other cases of its suite (`engine.workspaces`)."""
     ran_first: bool = False
-    """No execution with this target had ended before: it opened a connection, which takes time."""
+    """No execution with this target had ended before: the agent may have had to start, which takes time."""
     preparatory: bool = False
     """The trial was made only to re-run a later case of its suite, and does not count for its own case."""
 

@@ -64,15 +64,19 @@ class RerunAllowance:
 
         They begin after `wait_s` seconds only: what would begin too late is not waited for.
         """
-        now = time.monotonic()
-        self._since = now if self._since is None else self._since
-        budget, spent_s = self.budget, self._spent_s + now - self._since
+        budget, has_time = self.budget, self.has_time(wait_s)
         fits = (
             (budget.executions is None or self._begun + count <= budget.executions)
-            and (budget.seconds is None or spent_s + wait_s < budget.seconds)
+            and has_time
             and (budget.usd is None or self._usd < budget.usd)
         )
         self._begun += count if fits else 0
         self.refused = self.refused or not fits
-        self._waits = self._waits or (budget.seconds is not None and spent_s < budget.seconds <= spent_s + wait_s)
+        self._waits = self._waits or (not has_time and self.has_time(0.0))
         return fits
+
+    def has_time(self, wait_s: float) -> bool:
+        """Whether time is left after a wait of so many seconds. The clock runs from the first time on."""
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        return self.budget.seconds is None or self._spent_s + now - self._since + wait_s < self.budget.seconds

@@ -40,6 +40,18 @@ class RerunPolicy(Protocol):
         """
         ...
 
+    @property
+    def rerun_wait(self) -> int:
+        """Whole seconds that re-runs of suspected cases keep from the execution before them.
+
+        It is 0 before `find_rerun_candidates`, and if no case is suspected.
+        """
+        ...
+
+    def get_interval_s(self, key: CaseKey) -> float:
+        """Return the seconds that a re-run of this case keeps from the execution before it."""
+        ...
+
     def find_rerun_candidates(self, result: RunResult) -> Collection[CaseKey]:
         """Every case whose first execution (or trials) leaves something to decide.
 

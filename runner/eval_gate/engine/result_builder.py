@@ -63,6 +63,8 @@ class RunProgress(FrozenStruct):
     """Whether this is the last result, so that the trials need not be kept."""
     requested_trials: Mapping[CaseKey, int] = MappingProxyType({})
     """Requested executions of the cases for which the resumed run requested more than this one."""
+    rerun_wait: int = 0
+    """Seconds that re-runs kept from the execution before them."""
 
 
 def build_initial_result(plan: RunPlan) -> RunResult:
@@ -115,6 +117,7 @@ def build_run_result(plan: RunPlan, progress: RunProgress, wall_ms: float) -> Ru
     return replace(
         record,
         setup=_build_measurement(plan, cases),
+        rerun_wait=progress.rerun_wait,
         complete=all(case.status is not Status.NOT_RUN for case in cases),
         suites=suites,
         summary=_summarize_run(suites, cases, wall_ms),

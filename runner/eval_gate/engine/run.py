@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -28,6 +28,7 @@ from eval_gate.engine.journal import (
 )
 from eval_gate.engine.rerun_allowance import RerunAllowance
 from eval_gate.engine.rerun_policy import RerunPolicy
+from eval_gate.engine.rerun_spacing import RerunSpacing
 from eval_gate.engine.result_builder import NO_BASE_AGENT_TRIALS, RunProgress, build_initial_result, build_run_result
 from eval_gate.engine.retention import prepare_for_journal
 from eval_gate.engine.run_plan import RunPlan
@@ -112,6 +113,7 @@ class Run:
         """Requested executions of the resumed run, for cases that it executed more often than this run."""
         self._folders = SharedWorkspaces(plan.suites)
         self._workspaces = CaseWorkspaces(HookRunner.from_plan(plan, plan.run_id))
+        self._spacing = RerunSpacing()
         self._in_doubt: set[CaseKey] = set()
         self._due: set[CaseKey] = set()
         """Those of them whose turn it is."""
@@ -139,6 +141,7 @@ class Run:
         """
         started = time.perf_counter()
         plan = self._plan
+        self._spacing.resume(self._folder / JOURNAL_NAME)
         await self._apply_retention()
         self._resume_from_journal(read_lines(self._folder / JOURNAL_NAME))
         # from the first moment: a killed run is found and resumed by this record, and never taken for a finished one
@@ -218,18 +221,18 @@ class Run:
             affordable = [
                 job for job in affordable if not job.preceding_jobs and job.case.attempt_rule is None
             ]  # these come after others, or after an attempt of their own
-            batched = await request_batches(target, affordable, plan.limits, self._lane)
+            if await self._wait_for_batch(affordable):
+                batched = await request_batches(target, affordable, plan.limits, self._lane)
             self._notices += batched.notices
         patterns = PatternMatcher()
         shared = self._make_trial_services(patterns, self._leavings)
-        trials = TrialRunner(target, plan.limits, shared)
+        trials = TrialRunner(target, plan.limits, shared, self._spacing)
         lane = _TargetLane(target, trials, batched, concurrency, journal)
 
         async def work(job: TrialJob | None) -> None:
             while job is not None and not self._lane.is_set():
                 steps, rerun = (*job.preceding_jobs, job), SuiteRerun()
-                wait_s = max([trials.compute_wait_s(one, batched.responses.get(one.key)) for one in steps])
-                if not self._can_begin(job, wait_s):
+                if not self._can_begin(job, self._compute_wait_s(steps)):
                     return
                 for one in steps:
                     if not self._lane.is_set():
@@ -241,6 +244,30 @@ class Run:
         finally:
             await patterns.aclose()
             await self._masking.aclose()
+
+    async def _wait_for_batch(self, jobs: Sequence[TrialJob]) -> bool:
+        """Wait until all re-runs of a batch may begin, and return whether they may within the budget."""
+        wait_s = self._compute_wait_s(jobs)
+        if self._allowance is not None and not self._allowance.has_time(wait_s):
+            return False
+        if wait_s:
+            self._observer.on_wait(f"{self._spacing.reason}: a batch of re-runs waits {wait_s:.1f} s")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._lane.wait(), wait_s)
+        return True
+
+    def _compute_wait_s(self, jobs: Sequence[TrialJob]) -> float:
+        """Compute the seconds until all of these may begin; 0 for a learned wait that does not fit the budget.
+
+        The time that is left is then for the executions, because a suspect that is not re-run is not decided.
+        """
+        first = self._plan.limits.trials
+        wait_s = max([self._spacing.compute_wait_s(job.case.key) for job in jobs if job.trial >= first], default=0.0)
+        is_given = self._plan.limits.rerun_interval is not None
+        if wait_s and not is_given and self._allowance is not None and not self._allowance.has_time(wait_s):
+            self._spacing.get_interval_s = lambda _: 0.0
+            return 0.0
+        return wait_s
 
     async def _run_job(self, job: TrialJob, lane: _TargetLane, rerun: SuiteRerun) -> None:
         """Make one execution, and keep it; of a suite re-run that broke only what counts is kept as broken."""
@@ -291,6 +318,9 @@ class Run:
         # what was run more often because it is new is to be found once more
         result = self._build_result(0.0, fresh=frozenset())
         doubtful = set(await asyncio.to_thread(confirming.find_rerun_candidates, result))
+        self._spacing.get_interval_s = confirming.get_interval_s
+        given = self._plan.limits.rerun_interval
+        self._spacing.reason = f"rerun-interval {given}" if given else "executions of one run belong together"
         cases = {case.key: case for case in self._plan.list_runnable_cases() if case.key in doubtful}
         begun = sum(len(self._list_reruns(case)) for key, case in cases.items() if key not in known)
         begun += self._trials.count_preparatory() if self._paused is None else 0
@@ -553,6 +583,7 @@ class Run:
             self._new_cases if fresh is None else fresh,
             over,
             self._asked_for,
+            confirming.rerun_wait if (confirming := self._plan.rerun_policy) is not None else 0,
         )
         return build_run_result(self._release_plan() if over else self._plan, progress, wall_ms)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Final, NamedTuple
 
-from eval_gate.config.rerun_budget import parse_rerun_interval
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.attempts import has_veto, join_attempts, needs_attempt
 from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenWorkspace, WorkspaceError
@@ -18,6 +17,7 @@ from eval_gate.engine.execution_fingerprints import ExecutionFingerprints
 from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.judge_targets import Judges
 from eval_gate.engine.preparation.program_files import ProgramFiles
+from eval_gate.engine.rerun_spacing import RerunSpacing
 from eval_gate.engine.retention import build_details, truncate_judge_prompts
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.engine.worker_pool import yield_slot
@@ -37,7 +37,7 @@ from eval_gate.results.masking import MARGIN
 from eval_gate.struct import FrozenStruct, Struct, field, replace
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError, TargetFault
 from eval_gate.targets.deadline import RetryState, track_case_limit
-from eval_gate.targets.readiness import report_waiting
+from eval_gate.targets.isolation import isolate_execution
 from eval_gate.text.escape import to_one_line, truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
@@ -168,25 +168,22 @@ class TrialServices(FrozenStruct):
 class TrialRunner:
     """Runner of trials against one target. Errors of targets and judges become trial results."""
 
-    def __init__(self, target: Target, limits: RunLimits, shared: TrialServices, *, apart: bool = True) -> None:
-        """`apart`: re-runs of one case are kept apart. The base branch's agent is asked as soon as it is needed."""
+    def __init__(
+        self, target: Target, limits: RunLimits, shared: TrialServices, spacing: RerunSpacing | None = None
+    ) -> None:
+        """`spacing` keeps re-runs apart; None for the base agent, which is asked as soon as it is needed."""
         self._target = target
         self._limits = limits
         self._shared = shared
-        self._apart = apart
-        self._spread_s = parse_rerun_interval(limits.rerun_interval) if limits.rerun_interval else 0.0
-        self._began = time.monotonic()
-        self._latest: dict[CaseKey, float] = {}
-        """When each case was last run again, where that matters."""
-        self._told_until = 0.0
+        self._spacing = spacing
 
     async def run(self, job: TrialJob, given: Response | None = None) -> TrialRecord:
         """Ask, judge, and say what became of it. `given` is the answer where a batch brought it.
 
         One answer, one case: a defect that an answer brings to light is an execution error of its case, and ours.
         """
-        if self._apart and given is None and job.trial >= self._limits.trials:
-            await self._wait_between_reruns(job, self.compute_wait_s(job))
+        if self._spacing is not None and job.trial >= self._limits.trials:
+            await self._wait_between_reruns(job, self._spacing)
         started = time.perf_counter()
         try:
             if job.case.attempt_rule is not None:
@@ -198,27 +195,13 @@ class TrialRunner:
         except Exception as error:  # noqa: BLE001
             return build_defect_record(self._build_record(job, _measure_ms(started)), error)
         finally:
-            if self._spread_s:
-                self._latest[job.case.key] = time.monotonic()
+            if self._spacing is not None:
+                self._spacing.note_end(job.case.key)
 
-    def compute_wait_s(self, job: TrialJob, given: Response | None = None) -> float:
-        """Seconds that this execution would wait now before it is asked, so that it is apart from the one before.
-
-        Re-runs begin when all first executions are over, which is from when the first of them is kept apart.
-        """
-        if not (self._spread_s and self._apart and given is None and job.trial >= self._limits.trials):
-            return 0.0
-        due = self._latest.get(job.case.key, self._began) + self._spread_s
-        return max(due - time.monotonic(), 0.0)
-
-    async def _wait_between_reruns(self, job: TrialJob, wait_s: float) -> None:
+    async def _wait_between_reruns(self, job: TrialJob, spacing: RerunSpacing) -> None:
         """Let others go between two executions of a case, as a bad minute must not be all that is seen of it."""
-        if self._spread_s:
-            now = time.monotonic()
-            if wait_s and now >= self._told_until:
-                self._told_until = now + wait_s
-                report_waiting(f"rerun-interval {self._limits.rerun_interval}: a re-run waits {wait_s:.1f} s")
-            await yield_slot(wait_s)
+        if spacing.get_interval_s(job.case.key):
+            await spacing.wait(job.case.key)
         # a re-run budget that ends amid all cases would leave none decided
         elif job.trial > self._limits.trials and self._limits.rerun_budget is None:
             await yield_slot()
@@ -243,8 +226,10 @@ class TrialRunner:
             if job.case.workspace is not None:
                 # at once: cases that share a workspace get it in the order in which they ask
                 self._shared.require_unchanged_programs(job.case)
-            async with self._shared.workspaces.open_workspace(job.case, job.trial) as workspace:
-                return await self._run_in_workspace(job, given, attempt, workspace)
+            is_first = job.trial == attempt == 0
+            with nullcontext() if is_first else isolate_execution():
+                async with self._shared.workspaces.open_workspace(job.case, job.trial) as workspace:
+                    return await self._run_in_workspace(job, given, attempt, workspace)
         except (WorkspaceError, EvaluatorError) as error:
             return replace(
                 self._build_record(job, 0.0),
@@ -261,10 +246,8 @@ class TrialRunner:
         started = time.perf_counter()
         try:
             request = build_request(job, self._shared.run_id, attempt)
-            if workspace is not None:
-                request = replace(request, workspace=workspace.path)
-            if request.trial and self._limits.rerun_cache_busting:
-                request = replace(request, nonce=uuid.uuid4().hex)
+            rerun = max(job.trial + 1 - self._limits.trials, 0)
+            request = replace(request, rerun=rerun, workspace=workspace.path if workspace is not None else None)
             response = batch_response or await self._request_response(request, timeout_ms)
         except TargetError as error:
             record = self._build_error_record(job, error, _measure_ms(started))

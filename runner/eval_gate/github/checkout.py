@@ -1,4 +1,4 @@
-"""Git checkouts, read from git's own files: HEAD commit, origin, tracked files. Needs no git program."""
+"""Git checkouts: where they lie, HEAD commit, origin, tracked files."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-from eval_gate.files.git_index import find_git_folder, read_git_text, read_tracked_names
-from eval_gate.github.reftables import find_reftable_commit
+from eval_gate.files.git_folder import find_git_folder, read_git_text
+from eval_gate.process.git import read_head_commit, read_tracked_names
 
 _SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_REF: Final = re.compile(r"ref: (refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000})")
-"""What git allows in a reference, which is nearly everything (git-check-ref-format)."""
-_HEAD_IN_REFTABLE: Final = "ref: refs/heads/.invalid"
-"""What `HEAD` says for programs that look for references in files, where git keeps them in tables."""
 _ORIGIN: Final = '[remote "origin"]'
 """Where git keeps the address that a checkout was fetched from."""
 
@@ -24,27 +20,8 @@ _ORIGIN: Final = '[remote "origin"]'
 def find_head_commit(workspace: Path) -> str | None:
     """Find the commit that HEAD of a checkout or worktree names; None if it cannot be determined."""
     git = find_git_folder(workspace)
-    head = read_git_text(git / "HEAD") if git else None
-    if git is None or head is None:
-        return None
-    common = read_git_text(git / "commondir")  # of a worktree: where its repository keeps its branches
-    folders = [git, *([git / common] if common else [])]
-    if head == _HEAD_IN_REFTABLE:
-        found = find_reftable_commit([folder / "reftable" for folder in folders])
-        return found if found and _SHA.fullmatch(found) else None
-    if _SHA.fullmatch(head):
-        return head
-    match = _REF.fullmatch(head)
-    if match is None or ".." in match[1]:
-        return None
-    for folder in folders:
-        loose = read_git_text(folder / match[1])
-        if loose is not None:
-            return loose if _SHA.fullmatch(loose) else None
-        packed = _find_packed_ref(folder / "packed-refs", match[1])
-        if packed is not None:
-            return packed
-    return None
+    found = read_head_commit(git) if git else None
+    return found if found and _SHA.fullmatch(found) else None
 
 
 def find_origin_repository(checkout: Path) -> str | None:
@@ -84,14 +61,6 @@ def iter_checkouts(workspace: Path, path: str | Path) -> Iterator[Path]:
     yield from (git.parent for git in (workspace / path).rglob(".git") if find_git_folder(git.parent))
 
 
-def _find_packed_ref(file: Path, ref: str) -> str | None:
-    for line in (read_git_text(file) or "").splitlines():
-        sha, _, name = line.partition(" ")
-        if name == ref and _SHA.fullmatch(sha):
-            return sha
-    return None
-
-
 class TrackedFiles:
     """Files that git tracks in the checkouts of a workspace. Each index is read once, on first use."""
 
@@ -127,5 +96,6 @@ class TrackedFiles:
 
     def _get_names(self, checkout: Path) -> frozenset[bytes] | None:
         if checkout not in self._read:
-            self._read[checkout] = read_tracked_names(checkout)
+            git = find_git_folder(checkout)
+            self._read[checkout] = read_tracked_names(git) if git else None
         return self._read[checkout]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from eval_gate.files.git_index import find_git_dir
+from eval_gate.files.git_folder import find_git_dir
 from eval_gate.files.reading import parse_lfs_pointer
 from eval_gate.github.git_objects import GitObjects, TreeEntry, compute_object_name
 from eval_gate.struct import FrozenStruct
@@ -132,7 +132,7 @@ def _find_entry(tree: _CheckoutTree, place: Path) -> tuple[TreeEntry, GitObjects
 def _is_same_content(entry: TreeEntry, objects: GitObjects, content: bytes) -> bool:
     """Whether a file of this content is what the commit has: as it is, with line ends of Windows, or by Git LFS."""
     digits = len(entry.name)
-    if entry.name in {compute_object_name(b"blob", one, digits) for one in (content, content.replace(b"\r\n", b"\n"))}:
+    if entry.name in {compute_object_name("blob", one, digits) for one in (content, content.replace(b"\r\n", b"\n"))}:
         return True
-    pointer = objects.read_object(entry.name, b"blob")
+    pointer = objects.read_object(entry.name, "blob")
     return pointer is not None and parse_lfs_pointer(pointer) == hashlib.sha256(content).hexdigest()

@@ -158,7 +158,6 @@ TRANSFER_S: Final = 300.0
 GITHUB_S: Final = 180.0
 GIT_OBJECT_BYTES: Final = 64_000_000
 """Maximum size of a git object: a tree with a million entries has 40 MB."""
-GIT_INDEX_BYTES: Final = 200_000_000
 ISSUE_PAGES: Final = 3
 COMMENT_PAGES: Final = 100
 WAIVER_PAGES: Final = 20
@@ -354,7 +353,6 @@ TABLE: Final[Mapping[str, tuple[LimitRow, ...]]] = MappingProxyType(
             LimitRow("transfer of an artifact without a byte", TRANSFER_SILENCE_S, "seconds"),
             LimitRow("transfer of an artifact, or of a block of it", TRANSFER_S, "seconds"),
             LimitRow("tree or file as git stores it", GIT_OBJECT_BYTES, "bytes"),
-            LimitRow("git's index", GIT_INDEX_BYTES, "bytes"),
             LimitRow("pages of issues that are searched", ISSUE_PAGES, "pages"),
             LimitRow("pages of comments that are searched for the gate's own", COMMENT_PAGES, "pages"),
             LimitRow("pages of comments that are searched for waivers", WAIVER_PAGES, "pages"),

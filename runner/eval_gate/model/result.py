@@ -6,10 +6,12 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field
 
+from eval_gate.model import limits
 from eval_gate.model.base import Record
 from eval_gate.model.calibration import RunJudges
 from eval_gate.model.case import CaseKey, EvalMistake, Location, Tier
 from eval_gate.model.comparison import Comparison, Outcome, Verdict
+from eval_gate.model.evidence import PermittedRegression
 from eval_gate.model.execution import NO_DETAILS, CaseDetails, ErrorCause, ErrorKind, EvaluatorResult, Status, Trial
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
 from eval_gate.model.selection import CaseSelection
@@ -306,6 +308,19 @@ class BaseAgentSummary(Record, kw_only=True):
     """Cost of the base agent including judges, in US dollars; None if unknown. Not included in any other sum."""
 
 
+class WarmUp(Record, kw_only=True):
+    """Warm-up rounds of a run of the branch: executions of all cases that only fill its history."""
+
+    rounds: Annotated[int, Meta(ge=0)]
+    history_runs: Annotated[int, Meta(ge=0)]
+    """Runs of the history after them, with this run and its rounds."""
+    executions: Annotated[int, Meta(ge=0)]
+    cost_usd: float | None = None
+    """Cost of the rounds with judges, in US dollars; None if unknown. Not included in any other sum."""
+    problem: str | None = None
+    """Why there are fewer rounds than the setting asks for, as half a sentence; None otherwise."""
+
+
 class GitFacts(Record, kw_only=True):
     """Commit that was evaluated; None if unknown."""
 
@@ -393,10 +408,14 @@ class RunResult(Record, kw_only=True):
     """Runnable cases of the whole plan, including those of other shards and those not selected."""
     reruns: Annotated[int, Meta(ge=0, le=100)] = 0
     """Maximum of re-runs for each case; with 0, the contract's plain rule decides about regressions."""
+    rerun_wait: Annotated[int, Meta(ge=0)] = 0
+    """Whole seconds that every re-run kept from the execution before it; 0 if none waited."""
     setup: EvaluationSetup | None = None
     """Evaluation setup of all cases; None if an older version wrote the result."""
     base_agent: BaseAgentSummary | None = None
     """Base agent, if the run needed one; None otherwise."""
+    warm_up: WarmUp | None = None
+    """Warm-up rounds that this run made; None without any."""
     judges: RunJudges | None = None
     """Judges and their calibration; None without judges, or if it was not looked up. No effect on the verdict."""
     policy: RunPolicy | None = None
@@ -410,6 +429,9 @@ class RunResult(Record, kw_only=True):
     waivers: AppliedWaivers | None = None
     """Waived and quarantined failures; None without any."""
     verdict: Verdict | None = None
+    permitted_regressions: Annotated[tuple[PermittedRegression, ...], Meta(max_length=limits.CASES)] = ()
+    """Regressions that this run or an earlier one of the branch was allowed to pass with, and that no run passes
+    since."""
 
     def iter_cases(self) -> Iterator[tuple[CaseKey, CaseResult]]:
         """Every case with its key, in file order."""

@@ -29,7 +29,6 @@ from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.run_totals import count_scored_cases
 from eval_gate.results.case_behaviour import BehaviourDigest, decode_behaviour, encode_behaviour
 from eval_gate.results.levels import MAX_LEVELS, Levels, RunLevels
-from eval_gate.results.permitted_regressions import update_permitted_regressions
 from eval_gate.struct import replace
 from eval_gate.text.sources.validation_errors import describe_mismatch, format_field_path
 
@@ -75,13 +74,22 @@ class HistoryRun(Record, kw_only=True, omit_defaults=True):
     comparable."""
     cases: Annotated[int, Meta(ge=0)] = 0
     scored: Annotated[int, Meta(ge=0)] = 0
+    rerun_wait: Annotated[int, Meta(ge=0)] = 0
+    """Whole seconds that every re-run kept from the execution before it; 0 if none waited."""
     permitted_regressions: Annotated[tuple[PermittedRegression, ...], Meta(max_length=limits.CASES)] = ()
     """Regressions that this run or an earlier one was allowed to pass with, and that no run passes since."""
+    warm_up_of: Annotated[str, Meta(max_length=200)] | None = None
+    """Id of the run that this is a warm-up round of; None for every other run."""
 
     @property
     def name(self) -> RunReference:
         """Reference to the run by id and commit."""
         return RunReference(run_id=self.run_id, sha=self.sha)
+
+    @property
+    def group(self) -> str:
+        """Id of the run whose rounds were made together: this run's own, unless it is a warm-up round."""
+        return self.warm_up_of or self.run_id
 
     @property
     def is_usable(self) -> bool:
@@ -192,6 +200,19 @@ class History(Record, kw_only=True, omit_defaults=True):
         """Return the history with these levels, newest first, instead of its own."""
         return replace(self, levels=levels[:MAX_LEVELS])
 
+    def with_warm_up(self, run: RunResult, rounds: Iterable[RunResult], before: RunResult | None = None) -> "History":
+        """Return this history, which ends with `run`, with warm-up rounds of the run directly below it.
+
+        `before` is the run before this one, as in `with_run`. Rounds change neither levels nor permissions.
+        """
+        below = self.drop_newest(1)
+        for one in rounds:
+            added = below.with_run(one)
+            newest = replace(added.runs[0], permitted_regressions=(), timestamp=run.timestamp, warm_up_of=run.run_id)
+            below = replace(added, runs=(newest, *added.runs[1:]))
+        ended = below.with_run(run, before=before)
+        return replace(ended, runs=(self.runs[0], *ended.runs[1:]), levels=self.levels)
+
     def with_run(
         self, run: RunResult, earlier: Mapping[CaseKey, CaseKey] | None = None, before: RunResult | None = None
     ) -> "History":
@@ -220,10 +241,7 @@ class History(Record, kw_only=True, omit_defaults=True):
                 )
                 if not _is_empty(kept.runs):
                     suites.setdefault(key.suite, {})[key.case_id] = kept
-        permitted = update_permitted_regressions(self.runs[0].permitted_regressions if self.runs else (), run, earlier)
-        known_here = tuple(one for one in permitted if one.case_id in suites.get(one.suite, {}))
-        newest = replace(build_history_run(run), permitted_regressions=known_here)
-        runs = (newest, *self.runs)[:MAX_RUNS]
+        runs = (build_history_run(run), *self.runs)[:MAX_RUNS]
         return History(runs=runs, suites=suites, levels=self.levels)
 
 
@@ -243,6 +261,8 @@ def build_history_run(run: RunResult) -> HistoryRun:
         target=build_target_key(run),
         cases=cases,
         scored=judged,
+        rerun_wait=run.rerun_wait,
+        permitted_regressions=run.permitted_regressions,
     )
 
 

@@ -64,6 +64,7 @@ def merge_runs(runs: Sequence[RunResult], run_id: str) -> RunResult:
         selections=_merge_selections(runs),
         planned_cases=max((run.planned_cases for run in runs if run.planned_cases is not None), default=None),
         reruns=max(run.reruns for run in runs),
+        rerun_wait=max(run.rerun_wait for run in runs),
         setup=_merge_measurements(runs),
         suites=suites,
         comparison=_merge_comparisons(runs, suites),
@@ -105,6 +106,7 @@ def _merge_comparisons(runs: Sequence[RunResult], suites: Sequence[SuiteResult])
         compared[0],
         changes=tuple(changes[key] for key in keys if key in changes),
         suite_finding=None,
+        error_finding=None,
         score_finding=None,
         notes=(),
     )

@@ -20,7 +20,7 @@ from eval_gate.results.run_writer import write_history, write_result
 from eval_gate.session.history_update import build_next_history
 from eval_gate.session.run import ExecutedRun, RunObserver, make_run
 from eval_gate.session.session import Session
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 
 
 class EvaluatedRun(FrozenStruct):
@@ -56,7 +56,23 @@ async def evaluate_session(session: Session, progress: RunObserver) -> Evaluated
     """Prepare and execute a run, decide its verdict, and store it. Raises GateError."""
     made = await make_run(session, progress)
     with treat_errors_as_incomplete():
-        return store_run(session, decide_verdict(made.take_result(), session.gate_inputs), made)
+        kept = store_run(session, decide_verdict(made.take_result(), session.gate_inputs), made)
+        return await warm_up_run(session, kept, progress)
+
+
+async def warm_up_run(session: Session, kept: EvaluatedRun, progress: RunObserver) -> EvaluatedRun:
+    """Fill the history of a stored run of the branch by warm-up rounds, and store what they were with the run."""
+    if session.config.warm_up is None or not session.is_run_of_branch or kept.interrupted:
+        return kept
+    from eval_gate.session.warm_up import fill_history  # what few runs need
+
+    with treat_errors_as_incomplete():
+        filled = await fill_history(session, kept.run, progress)
+        if filled.run.warm_up is None:
+            return replace(kept, interrupted=filled.interrupted)
+        write_history(session.folder, kept.run.run_id, filled.history)
+        written = write_result(session.folder, filled.run)
+    return EvaluatedRun(written.run, written.file, filled.interrupted)
 
 
 def store_run(session: Session, run: RunResult, made: ExecutedRun | None = None) -> EvaluatedRun:

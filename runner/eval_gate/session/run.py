@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from types import FrameType
 from typing import Final, Protocol
 
+from eval_gate.config.rerun_budget import parse_rerun_budget, parse_rerun_interval
 from eval_gate.config.selection import Selection
+from eval_gate.config.settings import RunLimits
 from eval_gate.engine.run import Observer, Run
 from eval_gate.engine.run_plan import RunPlan
-from eval_gate.errors import ExitCode
-from eval_gate.gate.reruns import Reruns
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.gate.reruns import NO_INTERVAL, RerunInterval, Reruns
 from eval_gate.model.result import BaseAgentSummary, RunResult
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import Baseline
@@ -61,6 +65,12 @@ async def plan_run(session: Session) -> RunPlan:
     )
 
     config, around = session.config, session.context
+    if session.is_run_of_branch and config.warm_up is not None and session.selection.shard is not None:
+        raise GateError(
+            "conflicting-options",
+            "warmUp does not go with shards: a history is that of all cases, and a shard runs some of them",
+            "run the default branch without shards, or omit warmUp",
+        )
     around = replace(around, find_baseline_files=lambda wait: _count_baseline_cases(session, wait=wait))
     if isinstance(session.gate_inputs.baseline, Baseline):
         around = replace(around, baseline_folder=session.gate_inputs.baseline.folder)
@@ -70,7 +80,7 @@ async def plan_run(session: Session) -> RunPlan:
     waits = plan.rubrics_wait and any(map(plan.is_deferred, plan.list_runnable_cases()))
     if not (again or waits):
         return plan
-    return plan.with_rerun_policy(build_reruns(session), again)
+    return plan.with_rerun_policy(build_reruns(session, _build_rerun_interval(session.config.limits)), again)
 
 
 def _count_baseline_cases(session: Session, *, wait: bool) -> Mapping[str, int]:
@@ -106,12 +116,20 @@ async def add_base_agent_results(session: Session, run: RunResult) -> RunResult:
         await plan.aclose()
 
 
-def build_reruns(session: Session) -> Reruns:
-    """Who says which cases of the session are run again."""
+def _build_rerun_interval(limits: RunLimits) -> RerunInterval:
+    """Build the interval of a run's own re-runs, which leaves half of a budget of time for the executions."""
+    if limits.rerun_interval is not None:
+        return RerunInterval(parse_rerun_interval(limits.rerun_interval))
+    budget = None if limits.rerun_budget is None else parse_rerun_budget(limits.rerun_budget)
+    return RerunInterval(most_s=math.inf if budget is None or budget.seconds is None else budget.seconds / 2)
+
+
+def build_reruns(session: Session, interval: RerunInterval = NO_INTERVAL) -> Reruns:
+    """Who says which cases of the session are run again, and when."""
     config = session.config
     later = session.pending_gate_inputs.wait_for_inputs if session.pending_gate_inputs is not None else None
     budgeted = config.limits.rerun_budget is not None
-    return Reruns(session.gate_inputs, session.most_reruns, budgeted=budgeted, later=later)
+    return Reruns(session.gate_inputs, session.most_reruns, budgeted=budgeted, later=later, interval=interval)
 
 
 def _balance_shards(session: Session) -> Selection:
@@ -122,12 +140,15 @@ def _balance_shards(session: Session) -> Selection:
     return replace(selection, timing_run=baseline.result)
 
 
-async def execute_plan(session: Session, plan: RunPlan, progress: RunObserver) -> ExecutedRun:
+async def execute_plan(
+    session: Session, plan: RunPlan, progress: RunObserver, folder: Path | None = None
+) -> ExecutedRun:
     """Ask and judge case by case; the journal has each as soon as it is finished. Closes target and display.
 
-    Where nobody else holds the plan, its cases are let go of as their results are made.
+    The folder of the run is made in `folder`, by default that of the session's results. Where nobody else holds the
+    plan, its cases are let go of as their results are made.
     """
-    run = Run(plan, session.folder, progress)
+    run = Run(plan, folder or session.folder, progress)
     plan = plan.without_cases()
     try:
         ended = session.pending_gate_inputs.stop_waiting if session.pending_gate_inputs is not None else None

@@ -38,6 +38,8 @@ class Session(FrozenStruct):
     selection: Selection
     context: RunContext
     gate_inputs: GateInputs
+    is_run_of_branch: bool = False
+    """Whether it is a run of all cases of the branch itself, whose result is the next baseline."""
     pending_gate_inputs: PendingGateInputs | None = None
     """Where the question's baseline is not there yet; nothing is judged by `gate_inputs` before it is."""
 
@@ -70,7 +72,8 @@ def open_session(
         )
         baseline = add_unlinked_results(baseline, config, context, chosen, targets=(target,) if target else ())
     question = build_gate_inputs(config, context.root, baseline)
-    return Session(config, selection, context, question)
+    is_run_of_branch = config.baseline == LATEST and not selection.chosen_cases
+    return Session(config, selection, context, question, is_run_of_branch)
 
 
 def _find_target_name(config: RunConfig, context: RunContext) -> str | None:

@@ -42,13 +42,8 @@ class Request(FrozenStruct):
     """Paths in the agent's folder that assertions inspect."""
     workspace: Path | None = None
     """Folder in which a program is to work on this case; None where the target's settings name one."""
-    nonce: str | None = None
-    """Value that is unique to this request, to bypass caches; None if caches may respond."""
-
-    @property
-    def cache_busting_headers(self) -> Mapping[str, str]:
-        """The headers by which caches are asked to let this through."""
-        return {} if self.nonce is None else {"cache-control": "no-cache", "x-eval-gate-nonce": self.nonce}
+    rerun: int = 0
+    """Number of the re-run, from 1; 0 for a first execution or a trial."""
 
     @property
     def message(self) -> str:

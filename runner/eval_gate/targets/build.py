@@ -3,61 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
 from eval_gate.config.preset import PresetName
 from eval_gate.config.setting_sources import SettingSource
-from eval_gate.config.settings import SETTINGS, RecordingMode, TargetChoice
+from eval_gate.config.settings import SETTINGS, TargetChoice
 from eval_gate.errors import PAGES, GateError, Problem
-from eval_gate.model.conversation import ToolSpec
-from eval_gate.sandbox.sandbox_setup import SandboxSetup
-from eval_gate.struct import FrozenStruct, field, replace
+from eval_gate.struct import replace
 from eval_gate.targets.base import DescribedTarget, Target
+from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.http.settings import ENDPOINT_NAME, HttpSettings
 from eval_gate.targets.kinds import is_model_provider
-from eval_gate.targets.missing_requirements import MissingRequirements
-from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.rate_limit import build_shard_limiter
 from eval_gate.targets.secret_masking import mask_target
 from eval_gate.targets.settings import ProgramSettings, to_camel_case
 from eval_gate.targets.setup import compute_setup
 from eval_gate.targets.target_list import ResolvedTarget
-from eval_gate.targets.variables import SecretPolicy
 from eval_gate.text.quoting import describe_name
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.secret import Secret, SecretAddress
 from eval_gate.text.sources.validation_errors import describe_error, list_errors
 from eval_gate.text.urls import to_public_url
-
-
-class BuildContext(FrozenStruct):
-    """Common input for building all targets of a run: environment, root, recording and secrets."""
-
-    environment: Mapping[str, str]
-    root: Path
-    tools: tuple[ToolSpec, ...] = ()
-    recording: Recording = Recording(RecordingMode.OFF)
-    timeout_s: float = 60.0
-    pass_env: tuple[str, ...] = ()
-    """Variables that every command gets in addition to the basic ones."""
-    secret_policy: SecretPolicy | None = None
-    """Policy that decides which targets get variables; None if all get them."""
-    home: SandboxSetup = field(default_factory=SandboxSetup)
-    """Folder in which the agents of suites work."""
-    redact: Redactor = field(default_factory=Redactor)
-    """Masks every secret of the run: a secret of one target is masked in the output of all of them."""
-    shards: int = 1
-    """Number of machines that run the same targets at the same time and share their rate limits."""
-    missing_requirements: MissingRequirements | None = None
-    """Collects the missing requirements when targets are only checked; None if all must be present."""
-
-    @property
-    def is_replay(self) -> bool:
-        """Whether nobody is asked, so that no key is needed."""
-        return self.recording.mode is RecordingMode.REPLAY
 
 
 def build_target(

@@ -21,7 +21,7 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.struct import replace
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.build import BuildContext
+from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.response.reader import ResponseReader
 from eval_gate.targets.response.settings import ResponseSettings
 from eval_gate.targets.settings import AGENT_PLACE, NotSecret, Text

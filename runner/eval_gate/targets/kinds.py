@@ -17,7 +17,7 @@ from eval_gate.text.quoting import quote_name
 
 if TYPE_CHECKING:
     from eval_gate.targets.base import Target
-    from eval_gate.targets.build import BuildContext
+    from eval_gate.targets.build_context import BuildContext
     from eval_gate.targets.model.model_client import ModelClient
 
 

@@ -1,28 +1,19 @@
-"""Resolve `${{ NAME }}` in settings of targets, and decide which target gets which secret.
+"""Resolve `${{ NAME }}` in settings of targets.
 
 The values are secrets from then on, except those of settings without secrets, such as the model's name.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final
 
 from eval_gate.model.base import JsonValue
-from eval_gate.process.environment import is_always_passed
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.kinds import find_kind
 from eval_gate.targets.missing_requirements import STAND_IN
 from eval_gate.text.json_values import iter_texts
 from eval_gate.text.redaction import Redactor
-from eval_gate.text.secret import Secret
-from eval_gate.text.urls import to_public_url
-
-if TYPE_CHECKING:
-    from eval_gate.targets.target_list import ResolvedTarget
-
 
 _NON_SECRET_SETTINGS: Final = frozenset({"model", "apiVersion"})
 """Settings whose values are words that a response may contain, and never secrets."""
@@ -110,54 +101,3 @@ class VariableResolver:
             return found
 
         return _VARIABLE.sub(one, value if whole is None else value.strip())
-
-
-class SecretRequest(FrozenStruct):
-    """Request of a target for `variables`.
-
-    `file` is its targets file, if any. `place` is its described address without secrets.
-    """
-
-    name: str
-    entry: Secret[Mapping[str, JsonValue]]
-    file: str | None
-    variables: tuple[str, ...]
-    place: str | None
-
-
-class SecretPolicy(Protocol):
-    """Policy that decides which targets get which variables."""
-
-    def __call__(self, secret_request: SecretRequest) -> None:
-        """Check that a target may get the variables that it requests. Raises GateError if it must not."""
-        ...
-
-
-def find_secret_request(chosen: ResolvedTarget, environment: Mapping[str, str]) -> SecretRequest | None:
-    """Find the variables that a target gets in addition to those that every program gets.
-
-    Return None if there are none. The variables are those that its description refers to or passes on, and the key
-    of a provider if the description has an address of its own.
-    """
-    settings = chosen.settings
-    names = [*chosen.variables, *settings.list_passed_variables(environment)]
-    given = dict.fromkeys(name for name in names if environment.get(name, "").strip() and not is_always_passed(name))
-    if not given:
-        return None
-    place = settings.place.open() if settings.place else None
-    shown = to_public_url(place) if place and "://" in place else place
-    return SecretRequest(
-        settings.name, chosen.entry, chosen.file, tuple(given), chosen.redact(shown) if shown else None
-    )
-
-
-def has_same_access(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> bool:
-    """Whether two descriptions have their target given the same variables at the same place, for the same."""
-    first, second = (json.dumps(_select_access_settings(entry), sort_keys=True) for entry in (one, other))
-    return first == second
-
-
-def _select_access_settings(entry: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-    provider = entry.get("provider")
-    kind = find_kind(provider) if isinstance(provider, str) else None
-    return kind.settings.select_access_settings(entry) if kind else entry

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.integration.action.test_action_workflow_run import relay
+from tests.support.git import point_head
 from tests.support.github import sha, zipped
 from tests.support.jobs import Ended, repository_facts
 from tests.support.world import ActionWorld, scripted
@@ -95,13 +96,12 @@ def test_worktree_holds_main__is_refused(world) -> None:
     world.main("PPPP*2")
     pull = world.pull()
     git = world.job.folder / "repository" / ".git" / "worktrees" / "workspace"
-    git.mkdir(parents=True)
-    (git / "HEAD").write_text(world.github.state.branches["main"])
+    point_head(git, world.github.state.branches["main"])
     (world.job.workspace / ".git").write_text(f"gitdir: {git}\n")
     world.script.begin("PPPP")
     ended = world.job.pull_request(pull, world.script.url, world._given({}))
     assert (ended.code, "the workspace is at" in ended.log) == (2, True), ended.log
-    (git / "HEAD").write_text(pull.merge_sha)
+    point_head(git, pull.merge_sha)
     world.script.begin("PPPP")
     ended = world.job.pull_request(pull, world.script.url, world._given({}))
     assert (ended.code, "believed" in ended.summary) == (0, False), ended.log
@@ -113,8 +113,7 @@ def test_second_checkout_holds_main__is_refused_with_what_is_possible(world, nam
     world.main("PPPP*2")
     pull = world.merged(world.pull())
     below = world.job.workspace / "base"
-    (below / ".git").mkdir(parents=True)
-    (below / ".git" / "HEAD").write_text(world.github.state.branches["main"])
+    point_head(below / ".git", world.github.state.branches["main"])
     (below / "eval-gate.yaml").write_text("failOn: [regressions]\n")
     shutil.copytree(world.job.workspace / "evals", below / "evals")
     value = {"config": "base/eval-gate.yaml", "evals": "base/evals"}[named]
@@ -128,8 +127,7 @@ def test_second_checkout_holds_main__is_refused_with_what_is_possible(world, nam
 def test_evals_in_another_repository__say_nothing_of_the_commit(world) -> None:
     world.main("PPPP*2")
     below = world.job.workspace / "shared"
-    (below / ".git").mkdir(parents=True)
-    (below / ".git/HEAD").write_text(sha("a commit of the evals") + "\n")
+    point_head(below / ".git", sha("a commit of the evals"))
     (below / ".git/config").write_text(
         '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://github.com/acme/evals\n'
     )
@@ -147,8 +145,7 @@ def test_evals_in_another_repository__say_nothing_of_the_commit(world) -> None:
 def test_another_repository_alone_is_checked_out__is_refused(world, event_name) -> None:
     world.main("PPPP*2")
     below = world.job.workspace / "shared"
-    (below / ".git").mkdir(parents=True)
-    (below / ".git/HEAD").write_text(sha("a commit of the evals") + "\n")
+    point_head(below / ".git", sha("a commit of the evals"))
     (below / ".git/config").write_text('[remote "origin"]\n\turl = https://github.com/acme/evals\n')
     (world.job.workspace / "evals").rename(below / "evals")
     given = world._given({"evals": "shared/evals"})
@@ -191,8 +188,7 @@ def test_checkout_of_the_evals_lies_below_the_workspace__its_commit_counts(world
     pull = world.pull()
     commits = {"merge": pull.merge_sha, "main": world.github.state.branches["main"]}
     below = world.job.workspace / "bot"
-    (below / ".git").mkdir(parents=True)
-    (below / ".git" / "HEAD").write_text(commits[held])
+    point_head(below / ".git", commits[held])
     (world.job.workspace / "evals").rename(below / "evals")
     if above:
         world.job.check_out(commits[above])

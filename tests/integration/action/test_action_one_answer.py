@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from tests.integration.action.test_action_workflow_run import relay
+from tests.support.git import point_head
 from tests.support.github import Fault, sha
 from tests.support.jobs import Job, pull_request_event, repository_facts
 from tests.support.world import ActionWorld, scripted
@@ -170,8 +171,7 @@ def test_some_cases_by_hand_for_the_pull_request__the_whole_ones_comment_and_che
     world.here("PPFP", pull)
     world.job.begin_run(event="workflow_dispatch")
     git = world.job.workspace / ".git"
-    git.mkdir(exist_ok=True)
-    (git / "HEAD").write_text(f"{pull.head_sha}\n")
+    point_head(git, pull.head_sha)
     event = {"inputs": {"pr-number": "7"}, "repository": repository_facts(github)}
     world.script.begin("PPPP")
     given = {"agent-endpoint": world.script.url} | world._given({"case": "gs-000"})
@@ -443,8 +443,7 @@ def test_another_commit_is_checked_out__a_green_comment_and_check_of_before_do_n
     pull = world.pull()
     world.here("PPPP", pull)
     git = world.job.workspace / ".git"
-    git.mkdir(exist_ok=True)
-    (git / "HEAD").write_text(f"{github.state.branches['main']}\n")
+    point_head(git, github.state.branches["main"])
     assert world.here("PPPP", pull).code == 2
     assert ["nothing ran" in heading for heading in comments_on(github)] == [True]
     assert shown(github, pull.head_sha) == {"eval-gate": "failure"}

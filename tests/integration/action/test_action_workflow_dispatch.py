@@ -8,10 +8,10 @@ import pytest
 
 from tests.support.agents import agent
 from tests.support.answers import fails_on
+from tests.support.git import point_head
 from tests.support.github.results_service import Upload
 from tests.support.github.storage import Blob
 from tests.support.jobs import repository_facts
-from tests.support.reftables import record, table, write_tables
 
 
 def dispatch(github, **inputs: str) -> dict[str, object]:
@@ -19,8 +19,7 @@ def dispatch(github, **inputs: str) -> dict[str, object]:
 
 
 def check_out(workspace: Path, commit: str) -> None:
-    (workspace / ".git").mkdir()
-    (workspace / ".git" / "HEAD").write_text(f"{commit}\n")
+    point_head(workspace / ".git", commit)
 
 
 def test_dispatch__by_hand__compares_and_comments_nowhere(job, github) -> None:
@@ -32,15 +31,11 @@ def test_dispatch__by_hand__compares_and_comments_nowhere(job, github) -> None:
     assert (ended.code, github.state.comments, ended.outputs["regressions"]) == (0, {}, "0")
 
 
-@pytest.mark.parametrize("tables", [False, True])
-def test_dispatch__for_a_pull_request_that_is_checked_out__comments_and_checks_its_head(job, github, tables) -> None:
+def test_dispatch__for_a_pull_request_that_is_checked_out__comments_and_checks_its_head(job, github) -> None:
     with agent() as running:
         job.push(running.url)
     pull = github.state.add_pull(7)
-    if tables:  # as Git 3 keeps its references
-        write_tables(job.workspace, table(record("HEAD", pull.head_sha)))
-    else:
-        check_out(job.workspace, pull.head_sha)
+    check_out(job.workspace, pull.head_sha)
     job.begin_run(event="workflow_dispatch")
     with agent(fails_on(1)) as running:
         event = dispatch(github, **{"pr-number": "7"})
@@ -65,7 +60,7 @@ def test_dispatch__for_a_pull_request_on_the_default_branch__never_becomes_the_b
     names = [one.body["name"] for one in github.requests("POST", "CreateArtifact")]
     assert names == ["eval-gate-results", *["eval-gate-results-report.html"] * 2]
     other = github.state.add_pull(8)
-    (job.workspace / ".git" / "HEAD").write_text(f"{other.head_sha}\n")
+    point_head(job.workspace / ".git", other.head_sha)
     with agent(fails_on(1)) as running:
         compared = job.pull_request(other, running.url)
     assert (compared.outputs["baseline-run-id"], compared.outputs["regressions"]) == (main.outputs["run-id"], "0")

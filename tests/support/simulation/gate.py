@@ -26,6 +26,7 @@ from eval_gate.results.result_names import RUN_NAME
 from eval_gate.results.run_result.json_pieces import iter_full_pieces
 from eval_gate.session.history_update import build_next_history
 from eval_gate.struct import replace
+from tests.support.git import point_head
 from tests.support.github import GATE, FakeGitHub
 from tests.support.histories import NONE_YET, Asked, Engine
 from tests.support.jobs import with_inputs
@@ -145,12 +146,10 @@ class Runner:
 
 def check_out(workspace: Path, commit: str | None) -> None:
     """The workspace as a checkout of this commit leaves it; None is one that nothing names."""
-    head = workspace / ".git" / "HEAD"
-    head.parent.mkdir(exist_ok=True)
     if commit is None:
-        head.unlink(missing_ok=True)
+        (workspace / ".git" / "HEAD").unlink(missing_ok=True)
     else:
-        head.write_text(f"{commit}\n")
+        point_head(workspace / ".git", commit)
 
 
 @cache

@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import os
 import time
+from itertools import pairwise
 
 import msgspec
 import pytest
 
 from eval_gate.config.settings import ResponseRetention, RunLimits
+from eval_gate.engine.journal import JOURNAL_NAME
 from eval_gate.engine.judge_targets import Judges
 from eval_gate.engine.run import Run
 from eval_gate.evaluators.base import JudgeReply
@@ -19,16 +22,22 @@ from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.readiness import report_waiting_to
 from tests.support.cases import EVAL_FILE, ScriptedTarget, Watching, make_case, make_plan, make_suite
+from tests.support.virtual_time import VirtualTime
 
 
 class Again:
     """Runs these cases again, so often each."""
 
-    def __init__(self, **times: int) -> None:
+    def __init__(self, interval_s: float = 0.0, **times: int) -> None:
         self._times = times
+        self._interval_s = interval_s
+        self.rerun_wait = round(interval_s)
         self.asked: list[tuple[str, str]] = []
 
     new_cases: frozenset[CaseKey] = frozenset()
+
+    def get_interval_s(self, key) -> float:
+        return self._interval_s
 
     def find_rerun_candidates(self, result):
         self.seen = {case.id: case.status for suite in result.suites for case in suite.cases}
@@ -125,38 +134,90 @@ def test_reruns__of_several_cases__are_spread_over_their_time(tmp_path) -> None:
     assert target.asked == ["c0", "c1", "c2", "c0", "c1", "c2", "c0", "c1", "c2", "c1"]
 
 
-@pytest.mark.slow
-def test_reruns__spread__waits_between_two_executions_of_a_case_and_not_of_others(tmp_path) -> None:
+@pytest.fixture
+def virtual_time(monkeypatch):
+    return VirtualTime(monkeypatch)
+
+
+def noting(virtual_time: VirtualTime):
+    """A target that notes when each case is asked."""
     times: dict[str, list[float]] = {}
 
     async def answer(request):
-        times.setdefault(request.case_id, []).append(time.monotonic())
+        times.setdefault(request.case_id, []).append(virtual_time.now)
+        await asyncio.sleep(1)
         return Response(text="ok")
 
-    said, target = [], ScriptedTarget(answer)
+    return ScriptedTarget(answer), times
+
+
+def run_spaced(virtual_time: VirtualTime, folder, confirming, target=None, **fields):
+    plan = make_plan(make_suite(*[make_case(f"c{n}") for n in range(3)]), target=target or ScriptedTarget(), **fields)
+    made = Run(plan.with_rerun_policy(confirming, 6), folder, Watching())
+    return virtual_time.run(made.execute())
+
+
+def test_reruns__spread__waits_between_two_executions_of_a_case_and_not_of_others(tmp_path, virtual_time) -> None:
+    target, times = noting(virtual_time)
+    said: list[str] = []
     with report_waiting_to(said.append):
-        run(tmp_path, Again(c0=2, c1=2), target, limits=RunLimits(rerun_interval="0.3s"))
+        limits = RunLimits(rerun_interval="5m")
+        result = run_spaced(virtual_time, tmp_path, Again(interval_s=300, c0=2, c1=2), target, limits=limits)
     for case in ("c0", "c1"):
         first, again, last = times[case]
-        assert again - first >= 0.3
-        assert last - again >= 0.3
-    # both wait at the same time
+        assert again - first >= 301 <= last - again
+    # both wait at the same time: one wait for each round of re-runs, and none for the first execution
+    assert virtual_time.now - 1_000 < 2 * 300 + 20
     assert [sorted(target.asked[at : at + 2]) for at in (3, 5)] == [["c0", "c1"], ["c0", "c1"]]
-    assert said[0] == "rerun-interval 0.3s: a re-run waits 0.3 s"
+    assert said[0].startswith("rerun-interval 5m: a re-run waits 29")
     assert len(said) < 4
+    assert result.rerun_wait == 300
 
 
-@pytest.mark.slow
-def test_reruns__spread__what_is_waited_counts_in_a_budget_of_time(tmp_path) -> None:
-    result = run(tmp_path, Again(c0=9), limits=RunLimits(rerun_interval="0.6s", rerun_budget="1s"))
+def test_reruns__spread__a_case_that_ran_long_ago_does_not_wait(tmp_path, virtual_time) -> None:
+    async def answer(request):
+        await asyncio.sleep(400 if request.case_id == "c2" and not request.trial else 1)
+        return Response(text="ok")
+
+    run_spaced(virtual_time, tmp_path, Again(interval_s=300, c0=1), ScriptedTarget(answer))
+    assert virtual_time.now - 1_000 < 410
+
+
+def test_reruns__spread__because_of_what_was_learned__says_so_and_stays_within_a_budget_of_time(
+    tmp_path, virtual_time
+) -> None:
+    target, times = noting(virtual_time)
+    said: list[str] = []
+    with report_waiting_to(said.append):
+        limits = RunLimits(rerun_budget="6m")
+        result = run_spaced(virtual_time, tmp_path, Again(interval_s=120, c0=6), target, limits=limits)
+    assert said[0].startswith("executions of one run belong together: a re-run waits 11")
+    # two waits and no third: the time that is left is for the executions
+    assert cases(result)["c0"].rerun_stop_reason == "decided"
+    assert [round(b - a) for a, b in pairwise(times["c0"])] == [121, 121, 1, 1, 1, 1]
+
+
+def test_reruns__spread__nothing_learned__waits_for_nothing_and_says_nothing(tmp_path, virtual_time) -> None:
+    target, _ = noting(virtual_time)
+    said: list[str] = []
+    with report_waiting_to(said.append):
+        result = run_spaced(virtual_time, tmp_path, Again(c0=3), target)
+    assert (said, result.rerun_wait) == ([], 0)
+    assert virtual_time.now - 1_000 < 10
+
+
+def test_reruns__spread__what_is_waited_counts_in_a_budget_of_time(tmp_path, virtual_time) -> None:
+    limits = RunLimits(rerun_interval="6m", rerun_budget="10m")
+    result = run_spaced(virtual_time, tmp_path, Again(interval_s=360, c0=9), limits=limits)
     case = cases(result)["c0"]
     assert (case.reruns, case.rerun_stop_reason) == (1, "budget_used")
 
 
-def test_reruns__spread__a_wait_that_would_last_longer_than_the_budget_does_not_begin(tmp_path) -> None:
+def test_reruns__spread__a_wait_that_would_last_longer_than_the_budget_does_not_begin(tmp_path, virtual_time) -> None:
     said: list[str] = []
     with report_waiting_to(said.append):
-        result = run(tmp_path, Again(c0=2), limits=RunLimits(rerun_interval="1h", rerun_budget="10m"))
+        limits = RunLimits(rerun_interval="1h", rerun_budget="10m")
+        result = run_spaced(virtual_time, tmp_path, Again(interval_s=3_600, c0=2), limits=limits)
     case = cases(result)["c0"]
     assert (case.reruns, case.rerun_stop_reason, said) == (0, "budget_used", [])
     spent = (
@@ -166,32 +227,31 @@ def test_reruns__spread__a_wait_that_would_last_longer_than_the_budget_does_not_
     assert result.warnings == (spent,)
 
 
-def test_reruns__spread__a_run_that_is_stopped_does_not_wait(tmp_path) -> None:
-    plan = make_plan(
-        make_suite(make_case("c0")), target=ScriptedTarget(), limits=RunLimits(rerun_interval="10m")
-    ).with_rerun_policy(Again(c0=2), 6)
+def test_reruns__spread__a_run_that_is_stopped_does_not_wait(tmp_path, virtual_time) -> None:
+    plan = make_plan(make_suite(make_case("c0")), target=ScriptedTarget()).with_rerun_policy(
+        Again(interval_s=600, c0=2), 6
+    )
 
     async def main():
         made = Run(plan, tmp_path, Watching())
-        asyncio.get_running_loop().call_later(0.2, made.stop, "enough")
-        async with asyncio.timeout(10):
-            return await made.execute()
+        asyncio.get_running_loop().call_later(20, made.stop, "enough")
+        return await made.execute()
 
-    result = asyncio.run(main())
+    result = virtual_time.run(main())
     assert (result.stop_reason, cases(result)["c0"].rerun_stop_reason) == ("enough", "run_stopped")
+    assert virtual_time.now - 1_000 < 30
 
 
-def test_reruns__spread__a_resumed_run_keeps_the_next_one_apart_too(tmp_path) -> None:
-    run(tmp_path, Again(c0=1))
-    began, times = time.monotonic(), []
-
-    async def answer(request):
-        times.append(time.monotonic())
-        return Response(text="ok")
-
-    run(tmp_path, Again(c0=2), ScriptedTarget(answer), limits=RunLimits(rerun_interval="0.2s"))
-    assert len(times) == 1
-    assert times[0] - began >= 0.2
+@pytest.mark.parametrize(("later_s", "waited_s"), [(100, 200), (1_000, 0)])
+def test_reruns__spread__a_resumed_run_waits_only_for_what_is_left(tmp_path, virtual_time, later_s, waited_s) -> None:
+    run_spaced(virtual_time, tmp_path, Again(c0=1))
+    os.utime(next(tmp_path.rglob(JOURNAL_NAME)), times=(time.time(), time.time()))
+    virtual_time.now += later_s
+    began = virtual_time.now
+    target, times = noting(virtual_time)
+    run_spaced(virtual_time, tmp_path, Again(interval_s=300, c0=2), target)
+    (asked,) = times["c0"]
+    assert abs(asked - began - waited_s) < 1
 
 
 def test_reruns__their_budget_is_spent__the_first_case_is_run_to_its_end_and_the_others_say_why_not(tmp_path) -> None:

@@ -172,6 +172,10 @@ class Doubts:
         self.asked = False
 
     new_cases = frozenset()
+    rerun_wait = 0
+
+    def get_interval_s(self, key):
+        return 0.0
 
     def find_rerun_candidates(self, result):
         self.asked = True

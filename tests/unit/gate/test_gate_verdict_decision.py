@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import date
 
 import pytest
 
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.gate.reruns import Reruns
+from eval_gate.gate.reruns import NO_INTERVAL, RerunInterval, Reruns
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import CaseKey
@@ -264,7 +265,8 @@ def test_decide_verdict__comments__are_asked_for_once_and_only_where_something_f
 
 
 def reruns(branch: Baseline = NOT_REQUESTED, reruns: int = 6, **options) -> Reruns:
-    return Reruns(GateInputs(branch, REGRESSIONS, **options), reruns)
+    interval = options.pop("interval", NO_INTERVAL)
+    return Reruns(GateInputs(branch, REGRESSIONS, **options), reruns, interval=interval)
 
 
 def tries(letters: str) -> list[Trial]:
@@ -322,6 +324,59 @@ def test_reruns__nobody_named_a_baseline__runs_what_fails_again() -> None:
     assert found.should_rerun(A, tries("F"))
     assert not found.should_rerun(A, tries("FFF"))
     assert not reruns(NoBaseline(ReasonCode.NO_RUN_YET, "none")).find_rerun_candidates(here(a="F", b="P"))
+
+
+def sharing(share: float, **cases: str) -> RunResult:
+    """A run of a branch on which so much of a case's variance belongs to the run."""
+    judged = decide_verdict(here(**cases), GateInputs(main_branch(), REGRESSIONS))
+    assert judged.comparison is not None
+    assert judged.comparison.evidence is not None
+    evidence = replace(judged.comparison.evidence, run_share=share)
+    return replace(judged, verdict=None, comparison=replace(judged.comparison, evidence=evidence))
+
+
+@pytest.mark.parametrize(
+    ("share", "interval", "expected"),
+    [
+        (0.0, RerunInterval(most_s=math.inf), 0),
+        (0.02, RerunInterval(most_s=math.inf), 0),
+        (0.1, RerunInterval(most_s=math.inf), 60),
+        (0.9, RerunInterval(most_s=math.inf), 300),
+        (0.9, RerunInterval(most_s=150), 25),
+        (0.9, RerunInterval(30.0), 30),
+        (0.0, RerunInterval(30.0), 30),
+        (0.9, RerunInterval(0.0), 0),
+        (0.9, RerunInterval(), 0),
+    ],
+)
+def test_reruns__wait_between_executions__grows_with_the_share_unless_a_user_sets_it(share, interval, expected) -> None:
+    found = reruns(main_branch(), interval=interval)
+    assert A in found.find_rerun_candidates(sharing(share, a="F", b="P"))
+    assert (found.rerun_wait, found.get_interval_s(A)) == (expected, expected)
+
+
+def test_reruns__no_suspected_regression__waits_for_nothing() -> None:
+    found = reruns(main_branch(), interval=RerunInterval(most_s=math.inf))
+    found.find_rerun_candidates(sharing(0.9, a="P", b="P"))
+    assert found.rerun_wait == 0
+
+
+def test_reruns__new_case__waits_only_if_a_user_says_so() -> None:
+    new = CaseKey(FILE, "n")
+    for interval, expected in ((RerunInterval(most_s=math.inf), 0), (RerunInterval(30.0), 30)):
+        found = reruns(main_branch(), interval=interval)
+        assert new in found.find_rerun_candidates(sharing(0.9, a="F", b="P", n="P"))
+        assert found.get_interval_s(new) == expected
+
+
+@pytest.mark.parametrize(("share", "wait", "said"), [(0.2, 120, True), (0.0, 120, False), (0.2, 0, False)])
+def test_reruns__waited_because_of_the_share__the_report_says_so(share, wait, said) -> None:
+    judged = decide_verdict(
+        replace(sharing(share, a="F", b="P"), rerun_wait=wait), GateInputs(main_branch(), REGRESSIONS)
+    )
+    note = "re-runs waited 120 s each, because executions of one run belong together on the default branch"
+    assert judged.comparison is not None
+    assert (note in judged.comparison.notes) is said
 
 
 def asked_again(found: Reruns, run) -> int:

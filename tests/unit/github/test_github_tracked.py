@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.files.git_index import read_tracked_names
 from eval_gate.github.checkout import TrackedFiles
+from eval_gate.process.git import read_tracked_names
+from tests.support.git import point_head
 
 NAMES = ["a.json", "evals/results/one/run.json", "evals/results/one/run.md", "evals/ü/x y.json", "z" * 200]
 
@@ -37,23 +38,28 @@ def test_tracked__index_of_any_version__has_every_name(tmp_path, version, digest
     (made / "new.json").write_text("x")
     git(made, "add", "--intent-to-add", "new.json")  # which needs version 3
     git(made, "update-index", f"--index-version={version}")
-    assert read_tracked_names(made) == {name.encode() for name in [*NAMES, "new.json"]}
+    assert read_tracked_names(made / ".git") == {name.encode() for name in [*NAMES, "new.json"]}
 
 
-def test_tracked__split_index__cannot_be_told(tmp_path) -> None:
+def test_tracked__split_index__has_every_name(tmp_path) -> None:
     made = repository(tmp_path / "repo")
     git(made, "update-index", "--split-index")
-    assert read_tracked_names(made) is None
+    assert TrackedFiles(made).is_tracked(made / "a.json") is True
+
+
+def test_tracked__no_index__cannot_be_told(tmp_path) -> None:
+    made = repository(tmp_path / "repo")
+    (made / ".git" / "index").unlink()
     assert TrackedFiles(made).is_tracked(made / "a.json") is None
 
 
 @given(st.binary(max_size=300))
 def test_tracked__index_that_is_none__is_told_apart_from_an_empty_one(tmp_path_factory, data) -> None:
     folder = tmp_path_factory.mktemp("any")
-    (folder / ".git").mkdir()
+    point_head(folder / ".git", "1" * 40)
     for begins in (b"", b"DIRC\0\0\0\2\0\0\0\1", b"DIRC\0\0\0\4\0\0\0\3", b"DIRC\0\0\0\2\xff\xff\xff\xff"):
         (folder / ".git" / "index").write_bytes(begins + data)
-        assert read_tracked_names(folder) != frozenset()
+        assert read_tracked_names(folder / ".git") != frozenset()
 
 
 def test_has__file_link_folder_and_submodule__counts_what_leads_there(tmp_path) -> None:

@@ -231,6 +231,13 @@ def test_history__run__is_known_by_its_commit_where_that_is_known() -> None:
     assert [EMPTY_HISTORY.with_run(one).runs[0].sha for one in runs] == ["a" * 40, None]
 
 
+def test_history__run_whose_re_runs_waited__says_how_long_and_nothing_where_none_did() -> None:
+    runs = [run(0, {"a": "passed"}, rerun_wait=120), run(1, {"a": "passed"})]
+    stored = encode_history(build_history(runs))
+    assert [one.rerun_wait for one in parse_history(stored, "it").runs] == [120, 0]
+    assert stored.count(b"rerunWait") == 1
+
+
 @pytest.mark.parametrize("reruns", [2, 5])
 def test_executions_of__as_many_reruns_as_executions_or_more__leaves_no_first_one(reruns) -> None:
     first, again = split_executions(make_result("a", "failed", trials="FP", reruns=reruns))
@@ -256,3 +263,22 @@ def test_history_file__as_large_as_may_be__is_read_and_one_byte_more_is_refused_
     file.write_bytes(data + b" ")
     with pytest.raises(GateError, match="larger than"):
         read_history_file(file)
+
+
+def test_with_warm_up__rounds_of_a_run__are_below_it_and_name_it() -> None:
+    newest = run(5, {"a": "passed"})
+    rounds = [run(6 + at, {"a": word}, run_id=f"r5-warm-up-{at}") for at, word in enumerate(("passed", "failed"))]
+    ledger = branch("failed", "passed").with_run(newest)
+    warm = ledger.with_warm_up(newest, rounds)
+    assert letters(warm) == "P F P P F"
+    assert [one.warm_up_of for one in warm.runs] == [None, "r5", "r5", None, None]
+    assert {one.timestamp for one in warm.runs[:3]} == {newest.timestamp}
+    assert parse_history(encode_history(warm), "here") == warm
+    assert b"warm_up_of" not in encode_history(ledger)
+
+
+def test_with_warm_up__renamed_case__keeps_its_history() -> None:
+    newest = run(5, {"b": "passed"})
+    ledger = branch("failed", "passed").with_run(newest, {CaseKey(FILE, "b"): A})
+    warm = ledger.with_warm_up(newest, [run(6, {"b": "failed"})])
+    assert letters(warm, CaseKey(FILE, "b")) == "P F P F"

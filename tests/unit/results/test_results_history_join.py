@@ -64,3 +64,12 @@ def test_join__more_runs_than_are_kept__keeps_the_newest_and_the_first_stays_fir
     joined = join_histories(newest, [build_history(runs[79::-2])])
     assert len(joined.runs) == MAX_RUNS
     assert [one.run_id for one in joined.runs[:4]] == ["run-78", "run-79", "run-77", "run-76"]
+
+
+def test_join__warm_up_rounds__stay_below_their_run() -> None:
+    first, second, other = runs_of([{"a": "passed"}] * 3)
+    rounds = [make_run({"a": "failed"}, run_id=f"run-0-warm-up-{at}", timestamp=other.timestamp) for at in (1, 2)]
+    warm = EMPTY_HISTORY.with_run(first).with_warm_up(first, rounds)
+    joined = join_histories(warm.with_run(other), [EMPTY_HISTORY.with_run(second)])
+    assert [one.run_id for one in joined.runs] == ["run-2", "run-1", "run-0", "run-0-warm-up-2", "run-0-warm-up-1"]
+    assert joined.trim_to(first).runs == warm.runs, "the rounds are a part of the history that ends with their run"

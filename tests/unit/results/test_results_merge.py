@@ -42,6 +42,11 @@ def test_merge__all_shards__is_one_complete_run_in_file_order() -> None:
     assert suite.summary.total_cases == 3
 
 
+def test_merge__re_runs_of_a_shard_waited__those_of_the_whole_did() -> None:
+    parts = [part(1, 2, make_result("a")), part(2, 2, make_result("b"), rerun_wait=90)]
+    assert merge_runs(parts, "joined").rerun_wait == 90
+
+
 def test_merge__a_shard_is_missing__no_gate_passes_on_it() -> None:
     run = merge_runs([part(1, 3, make_result("a")), part(3, 3, make_result("b"))], "joined")
     assert (run.complete, run.stop_reason) == (False, "shard 2 of 3 is missing")

@@ -4,7 +4,7 @@ import pytest
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
-from eval_gate.targets.build import BuildContext
+from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.catalog import TargetCatalog
 from eval_gate.targets.container import (
     ContainerProbe,

@@ -29,8 +29,9 @@ from eval_gate.github.failure import GitHubError, build_unavailable_error
 from eval_gate.model.base import JsonValue
 from eval_gate.process.environment import is_always_passed
 from eval_gate.targets.build import find_flag_target
+from eval_gate.targets.build_context import SecretPolicy, SecretRequest
+from eval_gate.targets.secret_requests import has_same_access
 from eval_gate.targets.target_list import TargetList, parse_targets, read_targets
-from eval_gate.targets.variables import SecretPolicy, SecretRequest, has_same_access
 
 _ADVICE = "merge it first, or allow it in the workflow with the input secrets-for: head"
 

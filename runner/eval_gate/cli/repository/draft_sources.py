@@ -71,7 +71,7 @@ def _record(port: int, config: RunConfig, redact: Redactor) -> ObservationSet:
     """Record the chosen HTTP target until a signal. Raises GateError."""
     from eval_gate.drafts.sources.proxy import ProxyRecording, record_proxy
     from eval_gate.process.signals import run_async
-    from eval_gate.targets.build import BuildContext
+    from eval_gate.targets.build_context import BuildContext
     from eval_gate.targets.catalog import TargetCatalog
     from eval_gate.targets.http.settings import HttpSettings
     from eval_gate.text.urls import iter_url_secrets

@@ -71,6 +71,15 @@ def init(
     start_command: Annotated[
         str | None, options.option("Command with which the workflow starts the agent.", metavar="COMMAND")
     ] = None,
+    warm_up: Annotated[
+        bool | None,
+        typer.Option(
+            "--warm-up/--no-warm-up",
+            help="Write `warmUp: 10`: the first run on the default branch makes ten runs of history. Without it, a "
+            "terminal asks.",
+            show_default=False,
+        ),
+    ] = None,
     yes: Annotated[
         bool, options.option("Rewrite files that init wrote and nobody edited, without asking.", "--yes")
     ] = False,
@@ -107,6 +116,7 @@ def init(
         prompt=probe,
         settings=tuple(target_settings or ()),
         start=start_command,
+        warm_up=warm_up,
     )
     questions = Questions(sys.argv[1:], is_terminal=sys.stdin.isatty() and sys.stdout.isatty())
     plan = make_plan(_resolve_folder(given), wishes, questions)

@@ -29,7 +29,7 @@ from eval_gate.session.evaluation import EvaluatedRun, evaluate_session, treat_e
 from eval_gate.session.lost_results import add_unlinked_results
 from eval_gate.session.session import Session, open_session
 from eval_gate.struct import replace
-from eval_gate.targets.build import BuildContext
+from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.catalog import TargetCatalog
 from eval_gate.targets.model.recording import Recording
 from eval_gate.text.escape import to_console_line

@@ -80,6 +80,10 @@ class Questions:
         self.notes += [said, self._format_line(("--probe", "QUESTION"))]
         return None
 
+    def say(self, line: str) -> None:
+        """Say what a choice takes, before anything is written."""
+        print_output(to_console_line(line))
+
     def confirm(self, question: str) -> bool:
         """Ask for yes or no. Without a terminal the answer is no."""
         return self._is_terminal and self._read_line(f"{question} [y/N]? ").lower() in {"y", "yes"}

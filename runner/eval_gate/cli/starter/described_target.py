@@ -19,6 +19,7 @@ from eval_gate.cli.starter.server_documents import read_documents
 from eval_gate.config.preset import PresetName
 from eval_gate.errors import PAGES, GateError
 from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Response
 from eval_gate.process.signals import run_async
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.http.placeholders import PROMPT_PLACEHOLDERS, iter_placeholders
@@ -56,6 +57,8 @@ class StarterRequest(FrozenStruct):
     """Settings of the target, each KEY=VALUE."""
     start: str | None = None
     """The command with which the workflow starts the agent."""
+    warm_up: bool | None = None
+    """Whether runs of the default branch fill a short history; None to ask a person."""
 
     @property
     def names_target(self) -> bool:
@@ -69,6 +72,8 @@ class DescribedAgent(FrozenStruct):
     entry: Settings | None
     url: str | None = None
     notes: tuple[str, ...] = ()
+    cost_usd: float | None = None
+    """What the response to the probe cost; None without one, or if it does not say."""
 
 
 def parse_settings(texts: Sequence[str]) -> Settings:
@@ -284,7 +289,10 @@ def _complete_agent(
     if added is None:
         return DescribedAgent(None, url, tuple(notes))
     entry |= added
-    return DescribedAgent(entry, url, (*notes, *(() if output is None else _describe_probe(entry, output))))
+    if output is None:
+        return DescribedAgent(entry, url, tuple(notes))
+    response = read_output(entry, output)
+    return DescribedAgent(entry, url, (*notes, *_describe_probe(response)), response.cost_usd)
 
 
 def choose_reading(entry: Mapping[str, JsonValue], document: JsonValue, questions: Questions) -> Settings | None:
@@ -333,7 +341,8 @@ def _describe_command(
         entry |= added
         if "responsePath" not in entry and isinstance(document.get("response"), str):
             entry["responsePath"] = "response"  # without a setting, the output is text
-    return DescribedAgent(entry, notes=tuple(_describe_probe(entry, output)))
+    response = read_output(entry, output)
+    return DescribedAgent(entry, notes=tuple(_describe_probe(response)), cost_usd=response.cost_usd)
 
 
 def check_url(url: str, what: str) -> None:
@@ -354,9 +363,8 @@ def check_url(url: str, what: str) -> None:
         )
 
 
-def _describe_probe(entry: Settings, output: bytes) -> Iterator[str]:
-    """Say what a run would read in this output."""
-    response = read_output(entry, output)
+def _describe_probe(response: Response) -> Iterator[str]:
+    """Say what a run reads in this response."""
     yield f'response    "{to_console_line(response.text, 200)}"'
     if response.tool_calls:
         yield f"tool calls  {to_console_line(format_first_few([one.name for one in response.tool_calls], 5), 200)}"

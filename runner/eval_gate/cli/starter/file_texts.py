@@ -46,14 +46,16 @@ _TARGETS_HEAD: Final = f"""\
 # A value ${{{{ NAME }}}} comes from an environment variable."""
 
 
-def render_config(agent: EvaluatedAgent, evals: Sequence[str]) -> str:
-    """Render the configuration: where the evals are, the target, and other settings as comments."""
+def render_config(agent: EvaluatedAgent, evals: Sequence[str], warm_up: int | None = None) -> str:
+    """Render the configuration: where the evals are, the target, `warm_up`, and other settings as comments."""
     paragraphs = {_find_setting(one): one for one in _read_template("eval-gate.yaml").rstrip("\n").split("\n\n")}
     places = "".join(f"\n  - {_format_scalar(place)}" for place in evals)
     paragraphs["evals"] = paragraphs["evals"].removesuffix("\n  - evals") + places
     if agent.kind is AgentPlace.DESCRIBED and agent.entry is None and agent.function is None:
         paragraphs["concurrency"] = _WORKERS_TEXT
     paragraphs["agentEndpoint"] = _render_target(agent, paragraphs["agentEndpoint"])
+    if warm_up is not None:
+        paragraphs["warmUp"] = paragraphs["warmUp"].replace("# warmUp: 10", f"warmUp: {warm_up}")
     return "\n\n".join(paragraphs.values()) + "\n"
 
 

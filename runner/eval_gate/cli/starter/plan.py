@@ -31,11 +31,17 @@ from eval_gate.config.loader import load_config
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
 from eval_gate.files.file_paths import find_repository
+from eval_gate.formats.base import ReadOptions
+from eval_gate.formats.discovery import find_eval_files, load_suites
+from eval_gate.reports.wording.numbers import format_money
 from eval_gate.struct import Struct, field, replace
+from eval_gate.text.escape import format_count
 
 WORKFLOW: Final = ".github/workflows/eval-gate.yml"
 CONFIG: Final = "eval-gate.yaml"
 IGNORE: Final = ".gitignore"
+WARM_UP_RUNS: Final = 10
+"""Runs of history that `warmUp` fills up to."""
 EXISTS_REASON: Final = "exists already"
 
 
@@ -113,7 +119,11 @@ def make_plan(folder: Path, wishes: StarterRequest, questions: Questions) -> Sta
     if plan.is_undecided and kept is not None:
         plan.left_out[kept.name] = "not everything is decided, so nothing is written"
         return plan
-    _add_config(plan, kept, evals, rewrites=wishes.names_target)
+    rounds = _describe_rounds(evals, folder, described.cost_usd if described else None)
+    warm_up = _decide_warm_up(plan, wishes, before, rounds, questions)
+    text = file_texts.render_config(asked, evals.places or (EVALS_FOLDER,), warm_up)
+    _add_config(plan, kept, text, rewrites=wishes.names_target or wishes.warm_up is not None)
+    _note_missing_warm_up(plan, before, warm_up)
     if wishes.names_target and before is not None and CONFIG not in plan.texts:
         plan.target_lines = _list_missing_lines(before, config, asked)
     if asked.entry is not None:
@@ -182,11 +192,48 @@ def _add_workflow(plan: StarterPlan, wishes: StarterRequest, config_name: str, r
         plan.notes.append(f"the workflow runs without the container: {reason}")
 
 
-def _add_config(plan: StarterPlan, kept: Path | None, evals: FoundEvals, *, rewrites: bool) -> None:
+def _decide_warm_up(
+    plan: StarterPlan, wishes: StarterRequest, before: RunConfig | None, rounds: str, questions: Questions
+) -> int | None:
+    """Decide on `warmUp`: by the option, the configuration `before`, or a person who sees what it takes.
+
+    Nobody is asked who names no agent yet.
+    """
+    what = f"the first run on {plan.branch} makes {rounds}, so that pull requests have {WARM_UP_RUNS} runs of history"
+    if wishes.warm_up is None and (before is not None or plan.is_undecided or not wishes.names_target):
+        return before.warm_up if before else None
+    if wishes.warm_up is None:
+        return WARM_UP_RUNS if questions.confirm(f"With `warmUp: {WARM_UP_RUNS}` {what}. Write it") else None
+    if wishes.warm_up:
+        questions.say(f"warm-up     {what}")
+    return WARM_UP_RUNS if wishes.warm_up else None
+
+
+def _note_missing_warm_up(plan: StarterPlan, before: RunConfig | None, warm_up: int | None) -> None:
+    """Note the line that a configuration lacks that is kept as it is."""
+    if before is not None and before.warm_up != warm_up and CONFIG not in plan.texts:
+        line = "omit `warmUp`" if warm_up is None else f"add `warmUp: {warm_up}`"
+        plan.notes.append(f"not written warmUp: your configuration is kept; {line}")
+
+
+def _describe_rounds(evals: FoundEvals, folder: Path, usd: float | None) -> str:
+    """`9 further rounds of 12 cases (108 executions, about $1.08)`; `usd` is what one response cost, if known."""
+    rounds = WARM_UP_RUNS - 1
+    try:
+        suites = load_suites(find_eval_files(evals.places, folder), folder, ReadOptions()) if evals.places else ()
+    except GateError:  # `eval-gate validate`, a next step, says what is wrong
+        return f"{rounds} further rounds of all cases"
+    cases = sum(case.skip_reason is None for suite in suites for case in suite.cases) or 1  # that of the example
+    cost = "" if usd is None else f", about {format_money(usd * cases * rounds)}"
+    return (
+        f"{rounds} further rounds of {format_count(cases, 'case')} ({format_count(cases * rounds, 'execution')}{cost})"
+    )
+
+
+def _add_config(plan: StarterPlan, kept: Path | None, text: str, *, rewrites: bool) -> None:
     if kept is not None and kept.name != CONFIG:
         plan.left_out[kept.name] = EXISTS_REASON
     else:
-        text = file_texts.render_config(plan.agent, evals.places or (EVALS_FOLDER,))
         plan.add_signed_file(CONFIG, text, rewrites=rewrites)
 
 

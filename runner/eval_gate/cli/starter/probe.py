@@ -15,7 +15,7 @@ from eval_gate.model.conversation import Message, Response
 from eval_gate.model.execution import ErrorCause
 from eval_gate.process.signals import run_async
 from eval_gate.targets.base import Request, TargetError
-from eval_gate.targets.build import BuildContext
+from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.command.response import parse_response
 from eval_gate.targets.command.settings import CliSettings
 from eval_gate.targets.command.streams.presets import read_stream

@@ -60,7 +60,7 @@ from eval_gate.staleness.staleness_checks import check_staleness
 from eval_gate.staleness.tool_registry import ToolRegistry
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target
-from eval_gate.targets.build import BuildContext
+from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.catalog import TargetCatalog
 from eval_gate.targets.model.recording import RECORDING_NAME, RecordedResponse, Recording, RecordingFile, read_recording
 from eval_gate.targets.secret_masking import MaskedTarget

@@ -1,4 +1,4 @@
-"""Files of a repository without generated caches and without what git ignores. Needs no git program.
+"""Files of a repository without generated caches and without what git ignores.
 
 What git tracks always counts, also where a rule ignores it or a cache holds it: somebody committed it.
 """
@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from eval_gate.files.file_paths import RESULT_FILES, VIRTUAL_ENVIRONMENT, find_repository
-from eval_gate.files.git_index import find_git_folder, read_tracked_names
+from eval_gate.files.git_folder import find_git_folder
 from eval_gate.files.reading import read_limited_raw
 from eval_gate.model import limits
+from eval_gate.process.git import read_tracked_names
 from eval_gate.text.globs import covers_file, matches_glob
 
 _GENERATED: Final = frozenset(
@@ -30,7 +31,8 @@ class RepositoryFiles:
     def __init__(self, folder: Path) -> None:
         folder = folder.absolute()
         self.root = find_repository(folder) or folder
-        tracked = {os.fsdecode(name) for name in read_tracked_names(self.root) or ()}
+        git = find_git_folder(self.root)
+        tracked = {os.fsdecode(name) for name in (read_tracked_names(git) if git else None) or ()}
         self._tracked = frozenset(f"{self.root}/{name}" for name in tracked)
         self._tracked_folders = frozenset(str(place) for name in self._tracked for place in Path(name).parents)
         self._rules: dict[str, tuple[_IgnoreRule, ...]] = {}

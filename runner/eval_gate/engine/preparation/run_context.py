@@ -10,7 +10,7 @@ from eval_gate.model.case import EvalSuite
 from eval_gate.model.result import GitFacts
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.base import Target
-from eval_gate.targets.variables import SecretPolicy
+from eval_gate.targets.build_context import SecretPolicy
 
 BaselineFiles = Callable[[bool], Mapping[str, int]]
 

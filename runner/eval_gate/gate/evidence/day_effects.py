@@ -138,13 +138,27 @@ def build_run_days(cases: Iterable[tuple[Sequence[tuple[int, CaseRun]], int]], r
     )
 
 
-def _count_unless_broken(one: CaseRun) -> Counts:
-    everything = one.all.without_agent_errors
-    return (
-        NO_EXECUTIONS
-        if one.reruns.executions and everything.executions == everything.failures
-        else one.first.without_agent_errors
+def join_rounds(groups: Iterable[str], runs: Sequence[BranchRun]) -> tuple[BranchRun, ...]:
+    """Join the figures of each run with those of its warm-up rounds, which are of the same day.
+
+    `groups` names the run to which each one belongs.
+    """
+    days: dict[str, list[BranchRun]] = {}
+    for group, run in zip(groups, runs, strict=False):
+        days.setdefault(group, []).append(run)
+    return tuple(
+        BranchRun(
+            failures=sum(run.failures for run in day),
+            expected=round(math.fsum(run.expected for run in day), 4),
+            variance=round(math.fsum(run.variance for run in day), 4),
+        )
+        for day in days.values()
     )
+
+
+def _count_unless_broken(one: CaseRun) -> Counts:
+    broken = one.reruns.executions and one.all.executions == one.all.failures
+    return NO_EXECUTIONS if broken else one.first
 
 
 @lru_cache(maxsize=64)
@@ -181,7 +195,11 @@ def adjust_to_day(criteria: RerunCriteria, cases: Iterable[CaseFacts], days: Day
     if asked is None:
         return replace(criteria, day=day)
     return replace(
-        criteria, day=day, computed_threshold=asked.threshold, all_failed_threshold=asked.all_failed_threshold
+        criteria,
+        day=day,
+        computed_threshold=asked.threshold,
+        all_failed_threshold=asked.all_failed_threshold,
+        never_failed_threshold=asked.never_failed_threshold,
     )
 
 
@@ -193,7 +211,7 @@ def estimate_day(cases: Iterable[CaseFacts], days: DayEffects) -> DayFactors:
     kinds = Counter(
         (case.history.counts.without_agent_errors, case.first.without_agent_errors)
         for case in cases
-        if case.history.counts.without_agent_errors.executions
+        if case.history.counts.executions
     )
     rates = [(first, history.failures / history.executions, number) for (history, first), number in kinds.items()]
     failures = sum(first.failures * number for first, _, number in rates) - 1

@@ -3,7 +3,7 @@
 Three things look like that: a cache between us and the model, an agent without chance in it (temperature 0, a seed),
 and a case that is dead and says the same words each time. Nobody can tell these apart from outside. Counting such
 re-runs once lost three dead cases for each false alarm that it spared: behind a cache the gate is the plain rule either
-way, and only a re-run that passes the cache helps (`rerunCacheBusting`).
+way, and only a re-run that passes the cache helps (`targets.isolation`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from eval_gate.model.result import CaseResult
 CACHE_SPEEDUP: Final = 5
 """Speed-up from which a repeated response is from a cache."""
 MIN_FIRST_MS: Final = 200
-"""Shortest time of a first response: a faster one may have been slow for any reason, such as a new connection."""
+"""Shortest time of a first response: a faster one may have been slow for any reason, such as a busy machine."""
 
 
 def find_repeats(case: CaseResult) -> Repeats | None:
     """Describe the re-runs of a case if all of them repeat the first failure.
 
     Return None if any of them gave another response, if there are none, or if the case did not fail at first. A case
-    that ran first opened a connection, so its first execution is slow without any cache.
+    that ran first may have waited for the agent to start, so its first execution is slow without any cache.
     """
     trials = case.list_executions()
     first, again = trials[: len(trials) - case.reruns], trials[len(trials) - case.reruns :]

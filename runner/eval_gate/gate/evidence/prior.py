@@ -19,8 +19,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from eval_gate.model.evidence import Counts
-from eval_gate.struct import FrozenStruct
+from eval_gate.gate.evidence.execution_groups import ExecutionGroup, RunShares, compute_log_group_chance
+from eval_gate.model.evidence import NO_EXECUTIONS, Counts
+from eval_gate.struct import FrozenStruct, replace
 
 MIN_FAILURE_RATE: Final = 0.02
 """No suite is believed to be steadier, however long its history: the next outage is not in it."""
@@ -50,10 +51,14 @@ class Prior(FrozenStruct):
     """Distribution of a case's failure rate over the fixed `RATES`.
 
     Of the cases with the lowest rate, the share `steady` (0 to 1) has failed even less so far (`STEADY_RATE`).
+    `shares` say how much the executions of one run belong together; one in the history is worth `history_worth`
+    independent ones.
     """
 
     weights: tuple[float, ...]
     steady: float = 0.0
+    shares: RunShares = ()
+    history_worth: float = 1.0
 
     @classmethod
     def from_counts(cls, passes: float, failures: float) -> Prior:
@@ -62,7 +67,7 @@ class Prior(FrozenStruct):
 
     def add_history(self, counts: Counts) -> Prior:
         """With the history of one case added."""
-        return _add_history(self, counts.passes, counts.failures)
+        return _add_history(self, counts.passes * self.history_worth, counts.failures * self.history_worth)
 
     def adjust_to_day(self, day: DayFactors) -> Prior:
         """Return the prior for a day that multiplies failures by these factors. This prior itself does not change."""
@@ -80,27 +85,35 @@ class Prior(FrozenStruct):
         variance = math.fsum(weight * (rate - mean) ** 2 for weight, rate in zip(self.weights, RATES, strict=True))
         return max(mean * (1 - mean) / variance - 1, _MIN_WEIGHT) if variance > 0 else 1 / _MIN_WEIGHT
 
-    def compute_log_chance(self, current: Counts) -> float:
-        """Natural logarithm of the chance of these results in one given order. All orders have the same."""
-        logs = [
-            math.log(weight) + log for weight, log in zip(self.weights, _compute_log_chances(current)[1:], strict=True)
-        ]
+    def compute_log_chance(self, first: Counts, reruns: Counts = NO_EXECUTIONS) -> float:
+        """Natural logarithm of the chance of these results of one run in one given order. All orders have the same."""
+        likely = compute_log_rate_chances(ExecutionGroup.from_counts(first, reruns), self.shares)
+        logs = [math.log(weight) + log for weight, log in zip(self.weights, likely, strict=True)]
         most = max(logs)
         return most + math.log(math.fsum(math.exp(log - most) for log in logs))
 
-    def compute_failure_chance(self, current: Counts) -> float:
-        """Compute the chance of at least as many failures among as many executions as in `current`."""
-        runs = current.executions
-        tail = (Counts(passes=runs - failures, failures=failures) for failures in range(current.failures, runs + 1))
-        return min(
-            1.0, math.fsum(math.exp(_compute_log_orders(counts) + self.compute_log_chance(counts)) for counts in tail)
-        )
+    def compute_failure_chance(self, first: Counts, reruns: Counts = NO_EXECUTIONS) -> float:
+        """Compute the chance of at least as many failures among as many executions."""
+        failed, tail = first.failures + reruns.failures, []
+        for early in range(first.executions + 1):
+            for late in range(max(failed - early, 0), reruns.executions + 1):
+                one = Counts(passes=first.executions - early, failures=early)
+                other = Counts(passes=reruns.executions - late, failures=late)
+                orders = _compute_log_orders(one) + _compute_log_orders(other)
+                tail.append(math.exp(orders + self.compute_log_chance(one, other)))
+        return min(1.0, math.fsum(tail))
 
 
-def _compute_log_chances(current: Counts) -> list[float]:
-    """Compute the log-chance of these results in one given order: of steady cases, then at each of `RATES`."""
+@lru_cache(50_000)
+def compute_log_rate_chances(group: ExecutionGroup, shares: RunShares) -> tuple[float, ...]:
+    """Compute the log-chance of one order of these results of one run, at each of `RATES`."""
+    return tuple(compute_log_group_chance(rate, group, shares) for rate in RATES)
+
+
+def _compute_log_chances(passes: float, failures: float) -> list[float]:
+    """Compute the log-chance of so many results in one given order: of steady cases, then at each of `RATES`."""
     return [
-        current.passes * log_pass + current.failures * log_fail
+        passes * log_pass + failures * log_fail
         for log_pass, log_fail in zip(_LOG_PASS_RATES, _LOG_FAILURE_RATES, strict=True)
     ]
 
@@ -134,12 +147,12 @@ DEFAULT_PRIOR: Final = Prior.from_counts(*_DEFAULT_COUNTS)
 _DEFAULT_WEIGHTS: Final = _discretize_beta(*_DEFAULT_COUNTS, _ALL_RATES)
 
 
-def learn_prior(histories: Mapping[tuple[int, int], float]) -> Prior:
+def learn_prior(histories: Mapping[tuple[int, int], float], history_worth: float = 1.0) -> Prior:
     """Learn the prior of a suite from how many of its cases have which counts.
 
-    `histories` maps passes and failures to the number of cases that have them. The prior is found by
-    expectation-maximization in a few steps. A case that has failed every time, and at least three times, is broken
-    and not flaky, so it is left out.
+    `histories` maps passes and failures to the number of cases that have them. One execution is worth `history_worth`
+    independent ones. The prior is found by expectation-maximization in a few steps. A case that has failed every time,
+    and at least three times, is broken and not flaky, so it is left out.
     """
     known = {
         (passes, failures): number
@@ -151,7 +164,7 @@ def learn_prior(histories: Mapping[tuple[int, int], float]) -> Prior:
     many = sum(known.values()) + UNSEEN_CASES
     chances = []
     for (passes, failures), number in sorted(known.items()):
-        logs = _compute_log_chances(Counts(passes=passes, failures=failures))
+        logs = _compute_log_chances(passes * history_worth, failures * history_worth)
         most = max(logs)
         chances.append((number, [math.exp(log - most) for log in logs]))
     weights = _DEFAULT_WEIGHTS
@@ -162,7 +175,7 @@ def learn_prior(histories: Mapping[tuple[int, int], float]) -> Prior:
             factor = number / sum(joint)
             found = [one + factor * other for one, other in zip(found, joint, strict=True)]
         weights = tuple(one / many for one in found)
-    return _build_prior(weights)
+    return replace(_build_prior(weights), history_worth=history_worth)
 
 
 def _build_prior(weights: Sequence[float]) -> Prior:
@@ -183,14 +196,16 @@ def _adjust_to_day(prior: Prior, day: DayFactors) -> Prior:
             weights[above] += share * weight * (1 - part)
             weights[above - 1] += share * weight * part
     total = math.fsum(weights)
-    return Prior(tuple(max(one / total, _MIN_WEIGHT) for one in weights))
+    return replace(prior, weights=tuple(max(one / total, _MIN_WEIGHT) for one in weights), steady=0.0)
 
 
 @lru_cache(20_000)
-def _add_history(prior: Prior, passes: int, failures: int) -> Prior:
+def _add_history(prior: Prior, passes: float, failures: float) -> Prior:
     least, *others = prior.weights
     apart = (least * prior.steady, least * (1 - prior.steady), *others)
-    likely = _compute_log_chances(Counts(passes=passes, failures=failures))
-    return _build_prior(
-        _normalize_logs([math.log(max(one, _MIN_WEIGHT)) + log for one, log in zip(apart, likely, strict=True)])
-    )
+    logs = [
+        math.log(max(one, _MIN_WEIGHT)) + log
+        for one, log in zip(apart, _compute_log_chances(passes, failures), strict=True)
+    ]
+    known = _build_prior(_normalize_logs(logs))
+    return replace(prior, weights=known.weights, steady=known.steady)

@@ -142,7 +142,7 @@ def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collec
     confirmation = _set_thresholds(
         RerunCriteria(
             max(count_planned_cases(run), 1),
-            past.learn_prior(quarantined),
+            past.learn_prior(quarantined, past.learn_run_shares(quarantined)),
             policy.false_alarm_rate,
             policy.most_reruns,
             trials=count_trials(run),
@@ -178,8 +178,8 @@ def _group_cases(cases: Iterable[_SingleCase]) -> tuple[CaseGroup, ...]:
     return tuple(sorted(kinds, key=lambda kind: -kind.number))
 
 
-def _to_numbers(counts: Counts) -> tuple[int, int, int]:
-    return counts.passes, counts.failures, counts.agent_errors
+def _to_numbers(counts: Counts) -> tuple[int, int]:
+    return counts.passes, counts.failures
 
 
 def scale_history(cases: CaseGroups, runs: int) -> CaseGroups:
@@ -212,7 +212,8 @@ def set_max_reruns(cases: CaseGroups, max_reruns: int) -> CaseGroups:
 
 def relearn_prior(cases: CaseGroups) -> CaseGroups:
     """Learn the prior anew from the histories of the cases, and recompute the evidence thresholds."""
-    prior = learn_prior(_count_histories(cases))
+    before = cases.criteria.prior
+    prior = replace(learn_prior(_count_histories(cases), before.history_worth), shares=before.shares)
     return _recompute_thresholds(replace(cases, criteria=replace(cases.criteria, prior=prior)))
 
 
@@ -236,6 +237,7 @@ def _set_thresholds(criteria: RerunCriteria, histories: Mapping[tuple[int, int],
         criteria,
         computed_threshold=asked.threshold if asked else None,
         all_failed_threshold=asked.all_failed_threshold if asked else None,
+        never_failed_threshold=asked.never_failed_threshold if asked else 0.0,
     )
 
 
@@ -246,6 +248,4 @@ def _scale_history(history: CaseHistorySummary, factor: float) -> CaseHistorySum
         return history
     runs = max(round(counts.executions * factor), 1)
     failures = round(counts.failures * runs / counts.executions)
-    crashes = round(counts.agent_errors * runs / counts.executions)
-    scaled = Counts(passes=runs - failures, failures=failures, agent_errors=min(crashes, failures))
-    return replace(history, counts=scaled)
+    return replace(history, counts=Counts(passes=runs - failures, failures=failures))

@@ -22,6 +22,7 @@ from statistics import NormalDist
 from typing import Final
 
 from eval_gate.gate.evidence.case_classification import SUITE_TEST_SHARE, CaseFacts, decide_next_step
+from eval_gate.gate.evidence.execution_groups import ExecutionGroup, compute_log_group_chance
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion
 from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.gate.evidence.suite_drop import run_suite_test
@@ -50,8 +51,7 @@ _MIN_UNIFORM: Final = 1e-12
 class RerunPaths(FrozenStruct):
     """Number of orders in which a case is confirmed with these passes and failures."""
 
-    passes: int
-    failures: int
+    group: ExecutionGroup
     number: int
 
 
@@ -68,7 +68,7 @@ class ExecutionTree(FrozenStruct, dict=True):
                 self._compute_first_failure_chance(rate) if self.group.is_compared and self.group.passed_before else 0.0
             )
         return min(
-            1.0, math.fsum(_compute_path_chance(way, rate) for ways in self.confirmed_paths.values() for way in ways)
+            1.0, math.fsum(self._compute_chance(way, rate) for ways in self.confirmed_paths.values() for way in ways)
         )
 
     def compute_chance_after(self, failures: int, rate: float) -> float:
@@ -76,15 +76,18 @@ class ExecutionTree(FrozenStruct, dict=True):
 
         `rate` is the failure rate, 0 to 1.
         """
-        before = _compute_path_chance(self._build_first_path(failures), rate)
+        before = self._compute_chance(self._build_first_path(failures), rate)
         ways = self.confirmed_paths.get(failures, ())
-        return min(1.0, math.fsum(_compute_path_chance(way, rate) for way in ways) / before) if before else 0.0
+        return min(1.0, math.fsum(self._compute_chance(way, rate) for way in ways) / before) if before else 0.0
 
     def compute_failure_chances(self, rate: float) -> list[float]:
         """Compute the chances of 0, 1, 2 … failures among the first executions."""
         return [
-            _compute_path_chance(self._build_first_path(failures), rate) for failures in range(self.groups.trials + 1)
+            self._compute_chance(self._build_first_path(failures), rate) for failures in range(self.groups.trials + 1)
         ]
+
+    def _compute_chance(self, way: RerunPaths, rate: float) -> float:
+        return way.number * math.exp(compute_log_group_chance(rate, way.group, self.groups.criteria.prior.shares))
 
     @cached_property
     def confirmed_paths(self) -> dict[int, tuple[RerunPaths, ...]]:
@@ -93,7 +96,7 @@ class ExecutionTree(FrozenStruct, dict=True):
 
     def _build_first_path(self, failures: int) -> RerunPaths:
         trials = self.groups.trials
-        return RerunPaths(trials - failures, failures, math.comb(trials, failures))
+        return RerunPaths(ExecutionGroup(trials - failures, failures), math.comb(trials, failures))
 
     def _compute_first_failure_chance(self, rate: float) -> float:
         """Compute the chance that at least half of the trials fail: a case passes if more than half pass."""
@@ -105,7 +108,7 @@ class ExecutionTree(FrozenStruct, dict=True):
 
     def _find_paths(self, failures: int) -> list[RerunPaths]:
         start = self._build_first_path(failures)
-        first = Counts(passes=start.passes, failures=start.failures)
+        first = Counts(passes=start.group.passes, failures=failures)
         found, level = [], {(0, 0): start.number}
         for _ in range(self.groups.criteria.max_reruns + 1):
             further: dict[tuple[int, int], int] = defaultdict(int)
@@ -115,7 +118,8 @@ class ExecutionTree(FrozenStruct, dict=True):
                     further[passes + 1, again] += number
                     further[passes, again + 1] += number
                 elif _is_regression(facts, self.groups.criteria):
-                    found.append(RerunPaths(first.passes + passes, first.failures + again, number))
+                    group = start.group._replace(rerun_passes=passes, rerun_failures=again)
+                    found.append(RerunPaths(group, number))
             level = further
         return found
 
@@ -125,10 +129,6 @@ def _is_regression(facts: CaseFacts, criteria: RerunCriteria) -> bool:
     ended = replace(facts, rerun_end=RerunStopReason.DECIDED)
     fails = facts.suspicion in {Suspicion.REGRESSION, Suspicion.MUST_PASS}
     return fails and decide_next_step(ended, criteria) is RerunStep.CONFIRMED
-
-
-def _compute_path_chance(way: RerunPaths, rate: float) -> float:
-    return way.number * (1.0 - rate) ** way.passes * rate**way.failures
 
 
 class _FirstOutcome(FrozenStruct):
@@ -222,7 +222,7 @@ class LossSimulation:
 def _build_stratum(tree: ExecutionTree, failures: int) -> Stratum | None:
     first = Counts(passes=tree.groups.trials - failures, failures=failures)
     facts = replace(tree.group.facts, first=first)
-    return facts.stratum if facts.is_in_suite_test else None
+    return facts.stratum._replace(share=tree.groups.criteria.trial_share) if facts.is_in_suite_test else None
 
 
 def _draw_binomial(uniform: float, number: int, share: float) -> int:

@@ -36,7 +36,13 @@ from eval_gate.reports.wording.grounds import describe_score_finding, format_pla
 from eval_gate.reports.wording.judges import describe_judges
 from eval_gate.reports.wording.power import describe_false_alarms, describe_first_runs, describe_power
 from eval_gate.reports.wording.setup_changes import describe_prompt_change, describe_setup_changes
-from eval_gate.reports.wording.spending import count_reruns, describe_certainty, describe_reruns, describe_spending
+from eval_gate.reports.wording.spending import (
+    count_reruns,
+    describe_certainty,
+    describe_reruns,
+    describe_spending,
+    describe_warm_up,
+)
 from eval_gate.reports.wording.verdict import describe_changes_since_push
 from eval_gate.reports.wording.waivers import build_waive_comment
 from eval_gate.struct import replace
@@ -316,8 +322,12 @@ class ReportView(CaseLists):
 
     @cached_property
     def spending(self) -> str:
-        """What the run took; beside the baseline's where there were no re-runs, which would look like an increase."""
-        return describe_spending(self.summary, self._baseline if self.reruns is None else None)
+        """What the run and its warm-up rounds took.
+
+        The baseline's stands beside it where there were no re-runs, which would look like an increase.
+        """
+        own = describe_spending(self.summary, self._baseline if self.reruns is None else None)
+        return " · ".join(filter(None, [own, describe_warm_up(self.run)]))
 
     @property
     def score_tolerance(self) -> str:

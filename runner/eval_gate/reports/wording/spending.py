@@ -75,6 +75,19 @@ def describe_reruns(run: RunResult) -> str | None:
     return "; ".join(filter(None, [", ".join(words), more, there]))
 
 
+def describe_warm_up(run: RunResult) -> str | None:
+    """`9 warm-up rounds: the history has 10 runs now; 540 executions, $1.20`; None if the run made none."""
+    made = run.warm_up
+    if made is None:
+        return None
+    rounds = format_count(made.rounds, "warm-up round") if made.rounds else "no warm-up round"
+    words = [f"{rounds}: the history has {format_count(made.history_runs, 'run')} now"]
+    if made.rounds:
+        cost = "" if made.cost_usd is None else f", {format_money(made.cost_usd)}"
+        words.append(f"{format_count(made.executions, 'execution')}{cost}")
+    return "; ".join([*words, *([made.problem] if made.problem else [])])
+
+
 def count_reruns(run: RunResult) -> str | None:
     """`16 re-runs of 6 cases`; None if nothing was re-run."""
     cases = [case for _, case in run.iter_cases() if 0 < case.reruns <= len(case.trials)]

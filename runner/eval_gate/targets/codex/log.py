@@ -40,10 +40,10 @@ class CodexLog:
     If the log cannot be written, the case continues, and `trouble` has the reason.
     """
 
-    def __init__(self, file: BinaryIO | None, path: Path | None, form: LogFormat, redact: Redactor) -> None:
-        self.path = path
+    def __init__(self, form: LogFormat, redact: Redactor) -> None:
+        self.file: BinaryIO | None = None
+        self.path: Path | None = None
         self.trouble: str | None = None
-        self._file = file
         self._form = form
         self._redact = redact
         self._rest = b""
@@ -78,10 +78,10 @@ class CodexLog:
 
     def close(self) -> None:
         """Give the file back."""
-        if self._file is not None:
+        if self.file is not None:
             with suppress(OSError):
-                self._file.close()
-            self._file = None
+                self.file.close()
+            self.file = None
 
     def _write_event(self, line: str) -> None:
         try:
@@ -92,14 +92,14 @@ class CodexLog:
         self._write_line(shown if self._form == "json" else f"{datetime.now(UTC):%H:%M:%S} {shown}")
 
     def _write_line(self, text: str) -> None:
-        if self._file is None:
+        if self.file is None:
             return
         data = f"{self._redact(text)}\n".encode("utf-8", "replace")
         self._written += len(data)
         if self._written > MAX_BYTES:
             data = f"# the log is cut here, at {MAX_BYTES:,} bytes\n".encode()
         try:
-            self._file.write(data)
+            self.file.write(data)
         except OSError as error:
             self.trouble = f"a Codex log is incomplete: {error.strerror}"
             self.close()
@@ -107,24 +107,16 @@ class CodexLog:
             self.close()
 
 
-def open_log(folder: Path, target: str, request: Request, form: LogFormat, redact: Redactor) -> CodexLog:
-    """Open a new log file for this case.
-
-    If the file cannot be created, return a log that stores nothing and whose `trouble` gives the reason.
-    """
-    words = (target, request.case_id, f"attempt-{request.trial + 1}")
-    try:
-        file, path = create_file(folder, words, ".log")
-    except GateError as error:
-        log = build_null_log()
-        log.trouble = f"Codex logs are off: {folder} is not writable: {error.message}"
-        return log
-    return CodexLog(file, path, form, redact)
-
-
-def build_null_log() -> CodexLog:
-    """Build a log that stores nothing."""
-    return CodexLog(None, None, "summary", Redactor())
+def open_log(folder: Path | None, target: str, request: Request, form: LogFormat, redact: Redactor) -> CodexLog:
+    """Open a new log file for this case; without a folder, or if it cannot be created, the log stores nothing."""
+    log = CodexLog(form, redact)
+    if folder is not None:
+        words = (target, request.case_id, f"attempt-{request.trial + 1}")
+        try:
+            log.file, log.path = create_file(folder, words, ".log")
+        except GateError as error:
+            log.trouble = f"Codex logs are off: {folder} is not writable: {error.message}"
+    return log
 
 
 def format_event(event: JsonValue) -> str:
@@ -144,7 +136,6 @@ def format_event(event: JsonValue) -> str:
 
 
 def _describe_item(item: Mapping[str, JsonValue]) -> str:
-    """Return the first field of an item that describes it, as text, or an empty text."""
     for key in ("command", "tool", "query", "text", "message", "error", "changes"):
         value = item.get(key)
         if value is not None:

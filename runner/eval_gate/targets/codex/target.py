@@ -10,16 +10,16 @@ from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError, Problem
 from eval_gate.files.file_paths import find_folder_problem, format_path
 from eval_gate.model import limits
-from eval_gate.model.conversation import OutputMessage, Response
+from eval_gate.model.conversation import OutputCall, OutputMessage, Response
 from eval_gate.model.execution import ErrorCause
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.process.environment import WithheldVariables, filter_environment
 from eval_gate.process.private_folder import open_private_folder
 from eval_gate.process.run import CapturedOutput, Command, FinishedProgram, ProcessError, run
+from eval_gate.struct import replace
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.build import BuildContext
-from eval_gate.targets.codex.log import DEFAULT_FOLDER, CodexLog, build_null_log, open_log, should_log
-from eval_gate.targets.codex.output import CodexOutputError, CodexResponse, find_failure, parse_output
+from eval_gate.targets.build_context import BuildContext
+from eval_gate.targets.codex.log import DEFAULT_FOLDER, CodexLog, open_log, should_log
 from eval_gate.targets.codex.settings import CodexSettings
 from eval_gate.targets.coding_agent import (
     INPUT_FILES,
@@ -28,6 +28,8 @@ from eval_gate.targets.coding_agent import (
     find_program,
     refuse_missing_file,
 )
+from eval_gate.targets.command.streams.codex import find_last_error
+from eval_gate.targets.command.streams.presets import ProgramName, read_stream
 from eval_gate.text.escape import to_one_line
 from eval_gate.text.quoting import quote_name
 from eval_gate.text.redaction import Redactor
@@ -39,8 +41,7 @@ Your last message is all that is read, so it has to hold the complete answer.
 Where the answer is a change to files, show each of them in that message as a diff that begins with `diff --git`."""
 """Beginning of the prompt, unless the target has a system prompt."""
 MAX_OUTPUT: Final = limits.CODEX_BYTES
-MAX_QUOTED: Final = 200
-"""Maximum characters of an unreadable output in an error."""
+_MAX_QUOTED: Final = 200
 _MAX_TAIL: Final = 500
 _HOME_VARIABLE: Final = "CODEX_HOME"
 """Variable with the folder of Codex's login and configuration, if it is outside the home folder."""
@@ -65,10 +66,11 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         super().__init__(settings)
         self._root = root
         self._redact = redact
+        self._folder = root / settings.cwd if settings.cwd else None
         home = {_HOME_VARIABLE: environment[_HOME_VARIABLE]} if _HOME_VARIABLE in environment else {}
         self._environment = filter_environment(environment, {**home, **settings.env.open()})
         self._withheld = WithheldVariables.from_environment(environment, self._environment)
-        self._logs = should_log(environment)
+        self._log_folder = root / (settings.log_dir or DEFAULT_FOLDER) if should_log(environment) else None
         self._program: str | None = None
         self._trouble: dict[str, None] = {}
 
@@ -95,29 +97,30 @@ class CodexTarget(DescribedTarget[CodexSettings]):
 
     async def respond(self, request: Request) -> Response:
         """Run Codex and read its answer. Raises TargetError, which names the log and quotes what was printed."""
-        program = self._find_program()
-        settings = self._settings
-        prompt = build_prompt(
-            request, INPUT_FILES, settings.system_prompt.open() if settings.system_prompt else PREAMBLE
-        ).encode("utf-8", "replace")
-        log = self._open_log(request)
+        settings, preamble = self._settings, self._settings.system_prompt
+        command = (self._find_program(), *build_arguments(settings))
+        prompt = build_prompt(request, INPUT_FILES, preamble.open() if preamble else PREAMBLE)
+        given = prompt.encode("utf-8", "replace")
+        log = open_log(self._log_folder, settings.name, request, settings.log_format, self._redact)
         finished: FinishedProgram | None = None
         try:
             with open_private_folder("eval-gate-codex-", self._folder or self._root) as folder:
-                folder.write("prompt.md", prompt)
-                command = Command(
-                    (program, *build_arguments(settings)),
-                    cwd=request.workspace or self._folder or folder.path,
-                    environment=self._environment,
-                    stdin=prompt,
-                    timeout_s=settings.timeout_seconds,
-                    max_output=MAX_OUTPUT,
-                    end_when_cut=True,
-                    watch=log.add,
-                    mask=self._redact.mask_bytes,
+                folder.write("prompt.md", given)
+                cwd = request.workspace or self._folder or folder.path
+                log.begin(command, cwd)
+                finished = await run(
+                    Command(
+                        command,
+                        cwd=cwd,
+                        environment=self._environment,
+                        stdin=given,
+                        timeout_s=settings.timeout_seconds,
+                        max_output=MAX_OUTPUT,
+                        end_when_cut=True,
+                        watch=log.add,
+                        mask=self._redact.mask_bytes,
+                    )
                 )
-                log.begin((program, *build_arguments(settings)), command.cwd)
-                finished = await run(command)
         except (ProcessError, OSError) as error:
             why = error.message if isinstance(error, ProcessError) else error.strerror
             raise self._build_error(f"Codex CLI could not be run: {why}", None, log, TargetFault.UNREACHABLE) from error
@@ -125,14 +128,11 @@ class CodexTarget(DescribedTarget[CodexSettings]):
             log.end(finished)
             if log.trouble:
                 self._trouble[log.trouble] = None
-        return self._build_response(request, finished, log)
-
-    @property
-    def _folder(self) -> Path | None:
-        return self._root / self._settings.cwd if self._settings.cwd else None
+        response = self._read_output(finished, log)
+        refuse_missing_file(request, response.text)
+        return response
 
     def _find_program(self) -> str:
-        """Return the path of the Codex program, looked up once."""
         if self._program is None:
             program = find_program(self._settings.executable, "Codex executable", self._root, self._environment)
             if self._folder is not None and not self._folder.is_dir():
@@ -141,31 +141,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
             self._program = program
         return self._program
 
-    def _open_log(self, request: Request) -> CodexLog:
-        if not self._logs:
-            return build_null_log()
-        settings = self._settings
-        folder = self._root / (settings.log_dir or DEFAULT_FOLDER)
-        return open_log(folder, settings.name, request, settings.log_format, self._redact)
-
-    def _build_response(self, request: Request, finished: FinishedProgram, log: CodexLog) -> Response:
-        reading = self._read_output(finished, log)
-        refuse_missing_file(request, reading.text)
-        duration_ms = finished.seconds * 1000
-        if reading.calls is None:
-            return Response(text=reading.text, usage=reading.usage, duration_ms=duration_ms, tool_calls_known=False)
-        message = OutputMessage(
-            role="assistant", content=reading.text, tool_calls=tuple(call.output_call for call in reading.calls)
-        )
-        return Response(
-            text=reading.text,
-            tool_calls=tuple(call.tool_call for call in reading.calls),
-            usage=reading.usage,
-            duration_ms=duration_ms,
-            messages=(message,),
-        )
-
-    def _read_output(self, finished: FinishedProgram, log: CodexLog) -> CodexResponse:
+    def _read_output(self, finished: FinishedProgram, log: CodexLog) -> Response:
         if finished.timed_out:
             limit = self._settings.timeout_seconds or 0
             raise self._build_error(f"Codex CLI timed out after {limit:g} s", finished, log, TargetFault.LATE)
@@ -173,14 +149,19 @@ class CodexTarget(DescribedTarget[CodexSettings]):
             raise self._build_error(f"Codex CLI printed more than {MAX_OUTPUT:,} bytes", finished, log)
         text = finished.stdout.to_text()
         if finished.code != 0:
-            raise self._build_error(
-                f"Codex CLI {finished.ending}{self._quote_words(find_failure(text))}", finished, log
-            )
+            why = to_one_line(find_last_error(text) or "", _MAX_QUOTED)
+            raise self._build_error(f"Codex CLI {finished.ending}{f': {why}' if why else ''}", finished, log)
         try:
-            return parse_output(text)
-        except CodexOutputError as error:
-            what = f"{error.message}{self._quote_words(error.said)}"
-            raise self._build_error(what, finished, log, TargetFault.MALFORMED) from error
+            response = read_stream(ProgramName.CODEX, text)
+        except TargetError as error:
+            raise self._build_error(error.message, finished, log, error.fault) from error
+        calls = tuple(
+            OutputCall(tool=call.name, input=call.params, output=call.result, id=call.id)
+            for call in response.tool_calls
+        )
+        message = OutputMessage(role="assistant", content=response.text, tool_calls=calls)
+        messages = (message,) if response.tool_calls_known else None
+        return replace(response, duration_ms=finished.seconds * 1000, messages=messages)
 
     def _build_error(
         self, what: str, finished: FinishedProgram | None, log: CodexLog, fault: TargetFault = TargetFault.REFUSED
@@ -189,7 +170,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         parts = [what]
         if finished is not None:
             streams = (("stderr", finished.stderr), ("stdout", finished.stdout))
-            parts += [f"{name}: {words}" for name, stream in streams if (words := self._format_output_tail(stream))]
+            parts += [f"{name}: {words}" for name, stream in streams if (words := _format_tail(stream))]
         if missing := self._withheld.find_hint("", " ".join(parts)):
             parts.append(missing)
         if log.path is not None:
@@ -199,14 +180,10 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         is_ended = fault is TargetFault.REFUSED
         return TargetError("; ".join(parts), fault=fault, known_cause=ErrorCause.PROGRAM_FAILED if is_ended else None)
 
-    def _quote_words(self, said: str | None) -> str:
-        """Codex's words as the end of a sentence."""
-        words = to_one_line(self._redact(said or ""), MAX_QUOTED)
-        return f": {words}" if words else ""
 
-    def _format_output_tail(self, stream: CapturedOutput) -> str:
-        words = stream.format_last_line(4 * _MAX_TAIL)
-        return words if len(words) <= _MAX_TAIL else f"…{words[1 - _MAX_TAIL :]}"
+def _format_tail(stream: CapturedOutput) -> str:
+    words = stream.format_last_line(4 * _MAX_TAIL)
+    return words if len(words) <= _MAX_TAIL else f"…{words[1 - _MAX_TAIL :]}"
 
 
 def build(settings: CodexSettings, choice: TargetChoice, context: BuildContext) -> CodexTarget:

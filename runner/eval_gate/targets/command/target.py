@@ -26,7 +26,7 @@ from eval_gate.process.misplaced_files import find_path_hint
 from eval_gate.process.run import ProcessError, StartRefusal
 from eval_gate.struct import replace
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.build import BuildContext
+from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.command.call import (
     FOLDER_PREFIX,
     MAX_OUTPUT,

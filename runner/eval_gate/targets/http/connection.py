@@ -20,6 +20,7 @@ from eval_gate.model.execution import ErrorCause
 from eval_gate.process.orphans import is_own_process
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault, names_missing_model
+from eval_gate.targets.isolation import get_isolation_headers, is_isolated
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.retry_after import parse_retry_after
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
@@ -144,21 +145,25 @@ class ResponseLimits(FrozenStruct):
 
 
 class Connection:
-    """Pool of connections to one agent, one per case in flight, kept open between cases."""
+    """Pools of connections to one agent, one per case in flight.
+
+    They are kept open between cases, except those of isolated executions.
+    """
 
     def __init__(self, redact: Redactor, bounds: ResponseLimits, concurrency: int, *, secure: bool) -> None:
         self._redact = redact
         self._bounds = bounds
         self._concurrency = concurrency
         self._secure = secure
-        self._pool: aiohttp.ClientSession | None = None
+        self._pools: dict[bool, aiohttp.ClientSession] = {}
+        """By whether their connections are kept open."""
         self._proxies: dict[str, str | None] = {}
         """By scheme and host, for those that were asked."""
 
     async def aclose(self) -> None:
         """Close all of them."""
-        if self._pool is not None:
-            await self._pool.close()
+        for pool in self._pools.values():
+            await pool.close()
 
     async def exchange(self, request: HttpRequest) -> tuple[ResponseHead, bytes]:
         """Send one request and read the whole answer, without secrets. Raises TargetError and LostError."""
@@ -173,13 +178,14 @@ class Connection:
         Raises TargetError for bytes that are not HTTP and LostError for lost connections.
         """
         pool, proxy = self._get_pool(), self._find_proxy(request.url)
+        headers = {**get_isolation_headers(), **request.headers}  # what somebody describes wins
         from aiohttp import ClientError
 
         try:
             async with pool.request(
                 request.method,
                 request.url,
-                headers=request.headers,
+                headers=headers,
                 data=request.content or None,
                 allow_redirects=False,
                 proxy=proxy,
@@ -309,15 +315,17 @@ class Connection:
         return self._proxies[place]
 
     def _get_pool(self) -> aiohttp.ClientSession:
-        """Return the connection pool, created on first use, with one connection more than cases in flight."""
-        if self._pool is None:
+        """Return the pool of this execution, created on first use, with one connection more than cases in flight."""
+        keep_open = not is_isolated()
+        if keep_open not in self._pools:
             with _skip_certificates() if is_own_process() else nullcontext():
                 from eval_gate.targets.http.pool import make_pool
 
             # certificates cost 20 ms: only for those who use them
             secure = self._secure or _has_secure_proxy()
-            self._pool = make_pool(self._concurrency + 1, load_ssl_context() if secure else None)
-        return self._pool
+            certificates = load_ssl_context() if secure else None
+            self._pools[keep_open] = make_pool(self._concurrency + 1, certificates, keep_open=keep_open)
+        return self._pools[keep_open]
 
 
 @contextmanager

@@ -38,7 +38,7 @@ class SessionScope(StrEnum):
     EXECUTION = "execution"
     """A new session for every execution of a case: each trial, re-run, and retry after an error."""
     CASE = "case"
-    """One session for a case in a run, shared by its trials and re-runs."""
+    """One session for a case in a run, shared by its trials; a re-run has its own."""
 
 
 class PlaceholderValues:
@@ -76,6 +76,7 @@ class PlaceholderValues:
                 return request.run_id
             case "session" if self._session is SessionScope.CASE:
                 place = f"{request.run_id}\n{request.eval_file}\n{request.case_id}"
+                place += f"\n{request.rerun}" if request.rerun else ""
                 return str(uuid.uuid5(uuid.NAMESPACE_URL, to_well_formed(place)))
             case "session" | "uuid":
                 return str(uuid.uuid4())

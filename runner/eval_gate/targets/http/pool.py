@@ -24,13 +24,16 @@ MAX_LINES: Final = 256
 _IS_NUMERIC: Final = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
 
-def make_pool(at_most: int, certificates: SSLContext | None) -> ClientSession:
-    """Make a pool of at most `at_most` connections at a time.
+def make_pool(at_most: int, certificates: SSLContext | None, *, keep_open: bool = True) -> ClientSession:
+    """Make a pool of at most `at_most` connections at a time, each for one request unless they are kept open.
 
     It does not follow redirects and does not store cookies.
     """
     connector = QuietConnector(
-        limit=at_most, ssl=True if certificates is None else certificates, resolver=LocalResolver()
+        limit=at_most,
+        ssl=True if certificates is None else certificates,
+        resolver=LocalResolver(),
+        force_close=not keep_open,
     )
     return ClientSession(
         connector=connector,

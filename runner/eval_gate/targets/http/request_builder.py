@@ -71,10 +71,7 @@ class RequestBuilder:
         settings = self._settings
         values = values or self.build_values(request)
         url = self._build_url(values) if self._per_case else self.url
-        headers = self.build_headers(values)
-        if request.nonce is not None:
-            headers = {**request.cache_busting_headers, **headers}  # what somebody describes wins
-        return HttpRequest(settings.method, url, headers, self._build_body(request, values))
+        return HttpRequest(settings.method, url, self.build_headers(values), self._build_body(request, values))
 
     def build_headers(self, values: PlaceholderValues) -> Mapping[str, str]:
         """Build the headers for one case, with names in lower case."""

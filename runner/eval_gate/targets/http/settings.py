@@ -165,7 +165,7 @@ class HttpSettings(StreamSettings):
     )
     session: SessionScope = Field(
         default=SessionScope.EXECUTION,
-        description="Scope of {{session}}: new for every execution of a case, or the same for all of them.",
+        description="Scope of {{session}}: new for every execution of a case, or the same for all trials of a case.",
     )
     poll: Polling | None = Field(default=None, description="How to poll an asynchronous agent for its response.")
     healthcheck: Annotated[

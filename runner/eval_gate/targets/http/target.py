@@ -17,7 +17,7 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.execution import ErrorCause
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.build import BuildContext
+from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
 from eval_gate.targets.container import LOCAL_NAMES, ContainerProbe, find_connection_hint, is_local_host
 from eval_gate.targets.http.connection import (

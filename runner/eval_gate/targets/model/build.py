@@ -11,7 +11,7 @@ from eval_gate.files.file_paths import find_read_problem
 from eval_gate.files.reading import read_limited
 from eval_gate.model.limits import PROMPT_BYTES
 from eval_gate.struct import replace
-from eval_gate.targets.build import BuildContext
+from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
 from eval_gate.targets.model.chat import Chat
 from eval_gate.targets.model.model_client import ModelClient

@@ -1,19 +1,11 @@
 """Protocol of a chat with a model, the same for all providers."""
 
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
-from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Protocol
 
 from eval_gate.model.base import Frozen, JsonValue
 from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
-
-NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
-
-
-extra_headers: ContextVar[Mapping[str, str]] = ContextVar("more_headers", default=NO_HEADERS)
-"""Additional headers of every request of this task."""
 
 
 class ModelTurn(Frozen, kw_only=True, omit_defaults=True):

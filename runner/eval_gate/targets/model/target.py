@@ -14,7 +14,6 @@ from eval_gate.model.usage import Usage, add_up
 from eval_gate.struct import Struct, field, replace
 from eval_gate.targets.base import DescribedTarget, PromptSetup, Request
 from eval_gate.targets.deadline import collect_waits
-from eval_gate.targets.model.chat import extra_headers
 from eval_gate.targets.model.model_client import ModelClient, ModelReply
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.javascript.strings import dump_compact_json
@@ -62,12 +61,8 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         """One turn without stubs, else turns until one calls nothing or `max_turns` are used. Raises TargetError."""
         started = time.perf_counter()
         talk = ModelConversation([*self._system, *request.messages])
-        token = extra_headers.set(request.cache_busting_headers)
-        try:
-            with collect_waits() as waits:
-                await self._lead_conversation(talk, request)
-        finally:
-            extra_headers.reset(token)
+        with collect_waits() as waits:
+            await self._lead_conversation(talk, request)
         duration_ms = (time.perf_counter() - started - sum(waits)) * 1000
         return talk.build_response(duration_ms, stub_mode=request.stubs is not None)
 
@@ -124,12 +119,17 @@ class ModelConversation(Struct):
 
     def respond_to_calls(self, calls: Sequence[ToolCall], stubs: Mapping[str, JsonValue]) -> None:
         """Every call is answered in the same turn; one without a stub with an error (tool-forge behaviour 1.4)."""
-        for at, call in enumerate(calls, start=len(self.calls) - len(calls)):
-            missing: JsonValue = {"error": f'no stub for "{call.name}"'}
-            result = stubs.get(call.name, missing)
-            content = dump_compact_json(result)
-            self.calls[at] = replace(call, result=result)
-            self.messages.append(Message(role="tool", name=call.name, content=content, tool_call_id=call.id))
+        results = [stubs.get(call.name, {"error": f'no stub for "{call.name}"'}) for call in calls]
+        done = [replace(call, result=result) for call, result in zip(calls, results, strict=True)]
+        self.record_results(done, [dump_compact_json(result) for result in results])
+
+    def record_results(self, done: Sequence[ToolCall], outputs: Sequence[str]) -> None:
+        """Give the model the outputs of the last calls, and keep what became of the calls."""
+        self.calls[-len(done) :] = done
+        self.messages += [
+            Message(role="tool", name=call.name, content=output, tool_call_id=call.id)
+            for call, output in zip(done, outputs, strict=True)
+        ]
 
     def build_response(self, duration_ms: float, *, stub_mode: bool) -> Response:
         """Build one response from all turns: tool calls in order, tokens and cost summed.

@@ -14,7 +14,7 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.process.environment import WithheldVariables, filter_environment
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
-from eval_gate.targets.build import BuildContext
+from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.coding_agent import (
     ATTACHMENT_FILES,
     build_prompt,

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.evidence.day_effects import NO_DAY_EFFECTS, build_run_days, find_bad_days, learn_day_effects
+from eval_gate.gate.evidence.day_effects import (
+    NO_DAY_EFFECTS,
+    build_run_days,
+    find_bad_days,
+    join_rounds,
+    learn_day_effects,
+)
 from eval_gate.gate.evidence.day_effects import _compute_poisson_tail as at_least
 from eval_gate.gate.evidence.flakiness import CaseRun
 from eval_gate.model.evidence import BranchRun, Counts
@@ -117,3 +123,10 @@ def test_at_least__whole_numbers__is_the_poisson_tail(number, mean) -> None:
 
 def test_bad_days__stored_result_with_absurd_numbers__has_none() -> None:
     assert find_bad_days((BranchRun(failures=10**400, expected=1, variance=1), *days(2, 2, 2, 2))) == ()
+
+
+def test_join_rounds__warm_up_of_one_run__is_one_day() -> None:
+    runs = days(2, 3, 9, 1)
+    joined = join_rounds(["r2", "r2", "r2", "r1"], runs)
+    assert [(one.failures, one.expected) for one in joined] == [(14, 3 * runs[0].expected), (1, runs[0].expected)]
+    assert learn_day_effects(joined * 2).runs == 4, "ten rounds of one run would pass for ten days"

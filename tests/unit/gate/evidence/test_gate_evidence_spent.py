@@ -8,7 +8,12 @@ import pytest
 
 from eval_gate.gate.evidence.prior import learn_prior
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion
-from eval_gate.gate.evidence.thresholds import ExecutionLimits, compute_error_share, compute_thresholds
+from eval_gate.gate.evidence.thresholds import (
+    ExecutionLimits,
+    compute_error_share,
+    compute_history_share,
+    compute_thresholds,
+)
 from eval_gate.model.evidence import Counts
 
 RUNS, CONFIRM, ALPHA = 10, 6, 0.05
@@ -59,6 +64,48 @@ def test_confirmation__solid_and_flaky_cases__single_ones_are_red_in_few_harmles
             ]
             chance += cases / 5 / len(FLAKY) * math.fsum(of_such)
     assert 0.002 <= chance <= most
+
+
+SOLID_AND_FLAKY = ((0.01, 0.8), (0.3, 0.2))
+
+
+@pytest.mark.contract("verdict.targets")
+@pytest.mark.parametrize("cases", [20, 100, 500])
+@pytest.mark.parametrize("runs", [1, 2, 3, 5, 8])
+def test_confirmation__fewer_than_ten_runs__harmless_runs_are_seldom_red_and_dead_cases_are_found(cases, runs) -> None:
+    def count(rate: float, share: float) -> dict[tuple[int, int], float]:
+        return {
+            (runs - at, at): cases * share * math.comb(runs, at) * rate**at * (1 - rate) ** (runs - at)
+            for at in range(runs + 1)
+        }
+
+    kinds = [(rate, count(rate, share)) for rate, share in SOLID_AND_FLAKY]
+    histories = {history: sum(known[history] for _, known in kinds) for history in kinds[0][1]}
+    prior = learn_prior(histories)
+    asked = compute_thresholds(prior, histories, ExecutionLimits(CONFIRM), ALPHA)
+    confirmation = RerunCriteria(cases, prior, ALPHA, CONFIRM, asked.threshold, asked.all_failed_threshold)
+    chance = math.fsum(
+        number * red(confirmation, Counts(passes=passes, failures=failures), rate)
+        for rate, known in kinds
+        for (passes, failures), number in known.items()
+        if passes
+    )
+    assert chance <= 0.026
+    assert red(confirmation, Counts(passes=runs), 1.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("histories", "part"),
+    [
+        ({(1, 0): 90, (0, 1): 10}, 0.1),
+        ({(3, 0): 50, (2, 1): 50}, 0.3),
+        ({(10, 0): 1}, 1.0),
+        ({(0, 0): 5}, 1.0),
+        ({(20, 0): 5, (1, 0): 5, (0, 0): 90}, 1.0),
+    ],
+)
+def test_of_history__fewer_than_ten_executions__spend_as_many_tenths(histories, part) -> None:
+    assert compute_history_share(histories) == pytest.approx(part)
 
 
 @pytest.mark.parametrize(("cases", "part"), [(0, 1.0), (1, 1.0), (100, 1.0), (225, 2 / 3), (400, 0.5), (10**6, 0.5)])

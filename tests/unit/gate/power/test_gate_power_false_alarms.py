@@ -20,6 +20,8 @@ from eval_gate.reports.wording.power import format_false_alarms
 from eval_gate.struct import replace
 
 A_FIFTH_IS_FLAKY = ((0.0, 400), (0.3, 100))
+A_FIFTH_IS_A_COIN = ((0.0, 400), (0.45, 100))
+"""One in 270 of these fails all seven executions by chance, which no bar keeps from being a regression."""
 ALL_ALIKE = ((0.05, 500),)
 
 
@@ -69,24 +71,26 @@ def test_two_kinds__cases_that_never_pass__are_broken_and_not_flaky() -> None:
 
 
 def test_false_alarms__few_runs_and_many_flaky_cases__are_said_with_what_helps() -> None:
-    found = estimate_false_alarms(known(A_FIFTH_IS_FLAKY, 1), seen(A_FIFTH_IS_FLAKY, 4))
+    found = estimate_false_alarms(known(A_FIFTH_IS_A_COIN, 1), seen(A_FIFTH_IS_A_COIN, 4))
     assert found is not None
     assert found.chance > PROMISED_SHARE
     assert (found.cases, found.runs) == (500, 1)
     assert found.flaky == pytest.approx(100, abs=10)
-    assert found.more_runs in {1, 2, 3, 4, 5}
+    assert found.more_runs in {1, 2, 3, 4, 5, 7, 10}
 
 
 def test_false_alarms__the_runs_that_were_asked_for__keep_the_promise() -> None:
-    cases, kinds = known(A_FIFTH_IS_FLAKY, 1), fit_mixture(seen(A_FIFTH_IS_FLAKY, 4))
+    cases, kinds = known(A_FIFTH_IS_A_COIN, 1), fit_mixture(seen(A_FIFTH_IS_A_COIN, 4))
     assert kinds is not None
-    found = estimate_false_alarms(cases, seen(A_FIFTH_IS_FLAKY, 4))
+    found = estimate_false_alarms(cases, seen(A_FIFTH_IS_A_COIN, 4))
     assert found is not None
     assert found.more_runs is not None
     assert compute_red_chance(project_history(cases, kinds, found.more_runs), kinds) <= PROMISED_SHARE
 
 
-@pytest.mark.parametrize(("suite", "runs"), [(ALL_ALIKE, 1), (ALL_ALIKE, 3), (A_FIFTH_IS_FLAKY, 10)])
+@pytest.mark.parametrize(
+    ("suite", "runs"), [(ALL_ALIKE, 1), (ALL_ALIKE, 3), (A_FIFTH_IS_FLAKY, 1), (A_FIFTH_IS_FLAKY, 10)]
+)
 def test_false_alarms__the_promise_holds__nothing_is_said(suite, runs) -> None:
     assert estimate_false_alarms(known(suite, runs), seen(suite, max(runs, 4))) is None
 

@@ -1,5 +1,6 @@
 """The chance to find one case: what the judge makes of every tape, weighed; and that more never shows less."""
 
+import math
 from itertools import product
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from eval_gate.config.policy import FailOn, Policy
+from eval_gate.gate.evidence.execution_groups import ExecutionGroup, compute_log_group_chance
 from eval_gate.gate.evidence.prior import DEFAULT_PRIOR
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria
 from eval_gate.gate.power.case_groups import (
@@ -66,8 +68,10 @@ def test_tree__every_tape_through_the_judge__has_exactly_this_chance(history, tr
             question = GateInputs(main.baseline, RULES)
             judged = decide_verdict(Engine(suite(tape), reruns=CONFIRM, trials=trials).run(question), question)
             called = [one.case_id for one in judged.comparison.select_changes(CaseClass.REGRESSION)]
-            failures = tape.count("F")
-            found += ("it" in called) * rate**failures * (1 - rate) ** (len(tape) - failures)
+            first, again = tape[:trials], tape[trials:]
+            group = ExecutionGroup(first.count("P"), first.count("F"), again.count("P"), again.count("F"))
+            chance = math.exp(compute_log_group_chance(rate, group, known.criteria.prior.shares))
+            found += ("it" in called) * chance
         assert tree.compute_regression_chance(rate) == pytest.approx(found)
 
 

@@ -271,7 +271,7 @@ def test_codex__exit_code_after_a_failed_turn__says_why(tmp_path, program) -> No
 
 def test_codex__failed_turn_without_exit_code__is_an_error_too(tmp_path, program) -> None:
     program(events=[STARTED, DONE, {"type": "turn.failed", "error": {"message": "quota exceeded"}}])
-    assert broken(tmp_path).message.startswith("Codex CLI reports that its turn failed: quota exceeded; ")
+    assert broken(tmp_path).message.startswith("Codex CLI reports a failure: quota exceeded; ")
 
 
 @pytest.mark.contract("codex.output-forms")

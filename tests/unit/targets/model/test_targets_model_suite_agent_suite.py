@@ -18,7 +18,8 @@ from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.conversation import Response
 from eval_gate.sandbox.sandbox_setup import SandboxSetup
 from eval_gate.targets.base import Request
-from eval_gate.targets.build import BuildContext, build_model_settings
+from eval_gate.targets.build import build_model_settings
+from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.model.build import build_client
 from eval_gate.targets.model.suite_agent import SuiteAgentTarget
 from eval_gate.text.javascript.regex import PatternMatcher

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -38,6 +38,8 @@ class Stratum(NamedTuple):
     history_failures: int
     passes: int
     failures: int
+    share: float = 0.0
+    """Correlation of two executions of the case in one run (0 to 1)."""
 
     @classmethod
     def from_counts(cls, counts: Counts, current: Counts) -> Stratum:
@@ -47,7 +49,7 @@ class Stratum(NamedTuple):
     @property
     def swapped(self) -> Stratum:
         """The same with passes for failures, for the question whether it passes more than its history."""
-        return Stratum(self.history_failures, self.history_passes, self.failures, self.passes)
+        return Stratum(self.history_failures, self.history_passes, self.failures, self.passes, self.share)
 
     @property
     def runs(self) -> int:
@@ -57,7 +59,7 @@ class Stratum(NamedTuple):
     @property
     def total_runs(self) -> int:
         """How many executions there are here and in the history."""
-        return sum(self)
+        return self.history_passes + self.history_failures + self.runs
 
     @property
     def total_failures(self) -> int:
@@ -70,6 +72,11 @@ class Stratum(NamedTuple):
         return self.total_failures <= 1 < self.total_runs or self.total_failures * _STEADY_RUNS <= self.total_runs
 
     @property
+    def chances(self) -> tuple[int, tuple[float, ...]]:
+        """The least number of failures that can fall on this run if nothing has changed, and chances from it on."""
+        return _compute_chances(self.total_runs, self.total_failures, self.runs, self.share if self.runs > 1 else 0.0)
+
+    @property
     def expected_failures(self) -> float:
         """How many of the failures fall on this run if nothing has changed."""
         return self.runs * self.total_failures / self.total_runs
@@ -77,6 +84,10 @@ class Stratum(NamedTuple):
     @property
     def variance(self) -> float:
         """How much the number of failures that fall on this run varies if nothing has changed: its square."""
+        if self.share and self.runs > 1:
+            least, chances = self.chances
+            mean = math.fsum(number * chance for number, chance in enumerate(chances, start=least))
+            return math.fsum((number - mean) ** 2 * chance for number, chance in enumerate(chances, start=least))
         runs, failures = self.total_runs, self.total_failures
         return self.runs * (runs - self.runs) * failures * (runs - failures) / (runs**2 * (runs - 1))
 
@@ -160,7 +171,7 @@ def compute_sum_distribution(kinds: Counter[Stratum]) -> tuple[int, list[float]]
     """Compute the distribution of failures over all strata: the smallest sum that matters, and chances from it."""
     chances, lowest = [1.0], 0
     for kind, count in sorted(kinds.items()):  # sums of floats must not depend on the order of the cases
-        least, shares = _compute_hypergeometric(kind.total_runs, kind.total_failures, kind.runs)
+        least, shares = kind.chances
         lowest += least * count
         if len(shares) > 1:
             for _ in range(count):
@@ -169,14 +180,62 @@ def compute_sum_distribution(kinds: Counter[Stratum]) -> tuple[int, list[float]]
 
 
 @lru_cache(maxsize=10_000)
-def _compute_hypergeometric(runs: int, failures: int, drawn: int) -> tuple[int, tuple[float, ...]]:
-    """Compute the chances of each number of failures among `drawn` executions, from the least possible number on."""
+def _compute_chances(runs: int, failures: int, drawn: int, share: float) -> tuple[int, tuple[float, ...]]:
+    """Compute the chances of each number of failures among `drawn` executions, from the least possible number on.
+
+    If executions of one run belong together, they are the chances given all failures of runs with `drawn` executions
+    each, in which the case has the same rate on average.
+    """
+    if share:
+        return _compute_shared_chances(runs, failures, drawn, share)
     least, most = max(0, drawn - (runs - failures)), min(drawn, failures)
     ways = math.comb(runs, drawn)
     shares = tuple(
         math.comb(failures, x) * math.comb(runs - failures, drawn - x) / ways for x in range(least, most + 1)
     )
     return least, shares
+
+
+def _compute_shared_chances(runs: int, failures: int, drawn: int, share: float) -> tuple[int, tuple[float, ...]]:
+    if not 0 < failures < runs:
+        return min(failures, drawn), (1.0,)
+    rate = failures / runs
+    here = _compute_run_chances(drawn, rate, share)
+    history = [1.0]
+    whole, rest = divmod(runs - drawn, drawn)
+    for executions in (*[drawn] * whole, *([rest] if rest else [])):
+        history = _multiply(history, _compute_run_chances(executions, rate, share), failures)
+    joint = [
+        here[x] * (history[failures - x] if failures - x < len(history) else 0.0)
+        for x in range(min(drawn, failures) + 1)
+    ]
+    total = math.fsum(joint)
+    return 0, tuple(chance / total for chance in joint)
+
+
+@lru_cache(maxsize=10_000)
+def _compute_run_chances(executions: int, rate: float, share: float) -> tuple[float, ...]:
+    """Compute the chances of 0, 1, 2 … failures in one run (beta-binomial)."""
+    worth = (1 - share) / share
+    alpha, beta = rate * worth, (1 - rate) * worth
+
+    def rise(start: float, steps: int) -> float:
+        return math.lgamma(start + steps) - math.lgamma(start)
+
+    return tuple(
+        math.comb(executions, x)
+        * math.exp(rise(alpha, x) + rise(beta, executions - x) - rise(alpha + beta, executions))
+        for x in range(executions + 1)
+    )
+
+
+def _multiply(chances: list[float], others: Sequence[float], most: int) -> list[float]:
+    """Convolve two distributions, up to the sum `most`."""
+    found = [0.0] * min(len(chances) + len(others) - 1, most + 1)
+    for at, one in enumerate(chances):
+        for to, other in enumerate(others[: len(found) - at]):
+            found[at + to] += one * other
+    return found
 
 
 def _convolve_chances(chances: list[float], shares: tuple[float, ...]) -> list[float]:

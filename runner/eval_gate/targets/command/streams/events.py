@@ -84,7 +84,7 @@ def refuse_many_calls(number: int) -> None:
 
 def build_malformed_error(what: str) -> TargetError:
     """Build the error for an output without a response."""
-    hint = "let the program of the target's agentProtocol print its events: `--output-format stream-json`"
+    hint = "let the program of the target's agentProtocol print its events: `--output-format stream-json`, or `--json`"
     return TargetError(what, fault=TargetFault.MALFORMED, hint=hint)
 
 

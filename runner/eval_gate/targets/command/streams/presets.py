@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from eval_gate.model.conversation import Response
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.command.streams import claude_code, gemini_cli
-from eval_gate.targets.command.streams.events import Event, parse_events
+from eval_gate.targets.command.streams import claude_code, codex, gemini_cli
+from eval_gate.targets.command.streams.events import Event, ProgramEvents, parse_events
 from eval_gate.text.escape import format_count, to_one_line
 
 
@@ -19,17 +19,20 @@ class ProgramName(StrEnum):
 
     CLAUDE_CODE = "claude-code"
     GEMINI_CLI = "gemini-cli"
+    CODEX = "codex"
 
 
 class _StreamReader(NamedTuple):
     display_name: str
     read: Callable[[Sequence[Event]], Response]
     find_failure: Callable[[Sequence[Event]], str | None]
+    parse: Callable[[str], ProgramEvents] = parse_events
 
 
 _READERS: Final = {
     ProgramName.CLAUDE_CODE: _StreamReader("Claude Code", claude_code.read, claude_code.find_failure),
     ProgramName.GEMINI_CLI: _StreamReader("Gemini CLI", gemini_cli.read, gemini_cli.find_failure),
+    ProgramName.CODEX: _StreamReader("Codex CLI", codex.read, codex.find_failure, codex.parse_output),
 }
 _MAX_SHOWN: Final = 300
 """Maximum characters of a program's own error message in a message."""
@@ -40,7 +43,7 @@ def read_stream(preset: ProgramName, content: str) -> Response:
 
     Raises TargetError: refused if the program reports a failure, malformed if its output is incomplete.
     """
-    lines = parse_events(content)
+    lines = _READERS[preset].parse(content)
     said = _describe_failure(preset, lines.events)
     if said is not None:
         raise TargetError(said, fault=TargetFault.REFUSED)
@@ -54,7 +57,7 @@ def read_stream(preset: ProgramName, content: str) -> Response:
 def find_failure(preset: ProgramName, content: str) -> str | None:
     """Why a program that did not exit with 0 failed, where its output says so."""
     try:
-        return _describe_failure(preset, parse_events(content).events)
+        return _describe_failure(preset, _READERS[preset].parse(content).events)
     except TargetError:
         return None
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import httpx2
 from pydantic_ai.exceptions import ModelHTTPError
@@ -22,7 +22,7 @@ from pydantic_ai.settings import ModelSettings as RequestSettings
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.model.chat import extra_headers
+from eval_gate.targets.isolation import get_isolation_headers, is_isolated
 from eval_gate.targets.model.providers.credentials import Credentials
 from eval_gate.targets.model.providers.provider_table import API_VERSION, OPENAI_URL
 from eval_gate.targets.model.settings import ModelSettings
@@ -321,10 +321,35 @@ def build_connection_pool(timeout_s: float) -> httpx2.AsyncClient:
 
     The wait for a free connection has no limit of its own, because the chat limits the whole request.
     """
-    client = create_async_httpx2_client(
-        timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, MAX_CONNECT_S), pool=None)
-    )
-    client.event_hooks["request"].append(_add_extra_headers)
+    return _ModelConnections(httpx2.Timeout(timeout_s, connect=min(timeout_s, MAX_CONNECT_S), pool=None))
+
+
+class _ModelConnections(httpx2.AsyncClient):
+    """HTTP client that sends requests of isolated executions over connections that nothing else uses."""
+
+    def __init__(self, timeout: httpx2.Timeout) -> None:
+        self._pool = _add_response_hooks(create_async_httpx2_client(timeout=timeout))
+        self._single_use: httpx2.AsyncClient | None = None
+        super().__init__(timeout=timeout, headers=self._pool.headers, transport=httpx2.AsyncBaseTransport())
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request over a new connection in an isolated execution, else over the pool."""
+        if not is_isolated():
+            return await self._pool.send(request, **options)
+        if self._single_use is None:
+            limits = httpx2.Limits(max_keepalive_connections=0)
+            self._single_use = _add_response_hooks(create_async_httpx2_client(timeout=self.timeout, limits=limits))
+        request.headers.update(get_isolation_headers())
+        return await self._single_use.send(request, **options)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for client in (self._pool, self._single_use):
+            if client is not None:
+                await client.aclose()
+
+
+def _add_response_hooks(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
     client.event_hooks["response"] += [read_bounded_response, _record_response]
     return client
 
@@ -338,10 +363,6 @@ def collect_responses() -> Iterator[list[httpx2.Response]]:
         yield answers
     finally:
         _responses.reset(token)
-
-
-async def _add_extra_headers(request: httpx2.Request) -> None:
-    request.headers.update(extra_headers.get())
 
 
 async def _record_response(response: httpx2.Response) -> None:

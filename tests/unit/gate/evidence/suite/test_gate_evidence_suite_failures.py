@@ -18,8 +18,8 @@ from eval_gate.gate.evidence.suite.failures import (
 from eval_gate.model.evidence import Counts
 from tests.support.sizes import size
 
-SMALL = st.builds(Stratum, *[st.integers(0, 2)] * 4)
-STRATA = st.lists(st.builds(Stratum, *[st.integers(0, 6)] * 4), max_size=12)
+SMALL = st.builds(Stratum, *[st.integers(0, 2)] * 4, share=st.just(0.0))
+STRATA = st.lists(st.builds(Stratum, *[st.integers(0, 6)] * 4, share=st.just(0.0)), max_size=12)
 
 
 def stratum(history: str, here: str) -> Stratum:

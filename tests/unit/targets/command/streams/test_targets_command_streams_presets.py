@@ -89,6 +89,17 @@ GEMINI_STREAM = [
     GEMINI_END,
 ]
 STREAMS = {CLAUDE: CLAUDE_STREAM, GEMINI: GEMINI_STREAM}
+CODEX_STREAM = [
+    {"type": "thread.started", "thread_id": "t"},
+    {"type": "item.started", "item": {"id": "c", "type": "command_execution", "command": "ls"}},
+    {"type": "item.completed", "item": {"id": "c", "type": "command_execution", "command": "ls", "exit_code": 0}},
+    {
+        "type": "item.completed",
+        "item": {"id": "t", "type": "mcp_tool_call", "tool": "tides", "arguments": {"port": "X"}},
+    },
+    {"type": "item.completed", "item": {"id": "m", "type": "agent_message", "text": "Use hold 3."}},
+    {"type": "turn.completed", "usage": {"input_tokens": 100, "output_tokens": 7}},
+]
 
 
 def lines(events) -> str:
@@ -282,7 +293,7 @@ VALUES = st.recursive(
 @given(data=st.data(), agent_protocol=st.sampled_from(ProgramName))
 def test_stream__any_value_anywhere__is_an_answer_or_an_error_of_its_case(data, agent_protocol) -> None:
     """Every place of a real stream in turn holds something else."""
-    events = json.loads(json.dumps(STREAMS[agent_protocol]))
+    events = json.loads(json.dumps({**STREAMS, ProgramName.CODEX: CODEX_STREAM}[agent_protocol]))
     spot = data.draw(st.sampled_from(events))
     while True:
         key = data.draw(st.sampled_from(sorted(spot))) if isinstance(spot, dict) else 0
@@ -338,9 +349,9 @@ def test_respond__more_than_is_read__is_an_error_and_no_guess(tmp_path) -> None:
         respond(tmp_path, "gemini-cli", f"print('x' * {limits.CODEX_BYTES + 1})")
 
 
-def test_settings__preset__is_one_of_two_words_and_takes_one_case_at_a_time() -> None:
+def test_settings__preset__is_one_of_three_words_and_takes_one_case_at_a_time() -> None:
     known = {"name": "a", "commandTemplate": "x {PROMPT}"}
-    with pytest.raises(ValueError, match="'claude-code' or 'gemini-cli'"):
+    with pytest.raises(ValueError, match="'claude-code', 'gemini-cli' or 'codex'"):
         CliSettings.model_validate(known | {"agentProtocol": "claude"})
     with pytest.raises(ValueError, match="providerBatching is not supported"):
         CliSettings.model_validate(known | {"agentProtocol": "gemini-cli", "providerBatching": True})

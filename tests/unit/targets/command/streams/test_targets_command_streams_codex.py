@@ -9,9 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.targets.codex.output import CodexOutputError, find_failure, parse_output
+from eval_gate.targets.base import TargetError
+from eval_gate.targets.command.streams.codex import find_last_error
+from eval_gate.targets.command.streams.presets import ProgramName, read_stream
 
 STARTED = {"type": "thread.started", "thread_id": "t"}
+
+
+def read_output(text: str):
+    return read_stream(ProgramName.CODEX, text)
 
 
 def lines(*events) -> str:
@@ -43,7 +49,7 @@ def item(kind, identity="i", stage="completed", **fields):
     ],
 )
 def test_read_output__each_form__gives_the_answer(text) -> None:
-    assert parse_output(text).text == "42"
+    assert read_output(text).text == "42"
 
 
 @pytest.mark.contract("codex.output-forms")
@@ -54,30 +60,30 @@ def test_read_output__each_form__gives_the_answer(text) -> None:
         ("sorry, no", "emitted invalid JSON"),
         ('{"output": NaN}', "emitted invalid JSON"),
         (lines(STARTED) + "oops\n" + lines(said("42")), "emitted invalid JSON"),
-        ("[" * 100_000, "emitted invalid JSON"),
+        ("[" * 100_000, "nested"),
         (lines(STARTED), "printed no message of the assistant"),
-        ("42", "printed no message of the assistant"),
+        ("42", "emitted invalid JSON"),
     ],
 )
 def test_read_output__anything_else__is_an_error(text, words) -> None:
-    with pytest.raises(CodexOutputError, match=words):
-        parse_output(text)
+    with pytest.raises(TargetError, match=words):
+        read_output(text)
 
 
 def test_read_output__line_separators_within_a_text__split_no_line() -> None:
     text = json.dumps(STARTED) + "\n" + json.dumps(said("a\u2028b\x85c"), ensure_ascii=False)
-    assert parse_output(text).text == "a\u2028b\x85c"
+    assert read_output(text).text == "a\u2028b\x85c"
 
 
 def test_read_output__half_a_surrogate_pair__becomes_text_that_files_can_hold() -> None:
-    assert parse_output('{"output": "a\\ud800b"}').text == "a\ufffdb"
+    assert read_output('{"output": "a\\ud800b"}').text == "a\ufffdb"
 
 
 @pytest.mark.slow
 @given(st.text())
 def test_read_output__any_text__is_an_answer_or_an_output_error(text) -> None:
-    with suppress(CodexOutputError):
-        parse_output(text)
+    with suppress(TargetError):
+        read_output(text)
 
 
 # the answer
@@ -87,56 +93,55 @@ def test_read_output__any_text__is_an_answer_or_an_output_error(text) -> None:
 @pytest.mark.parametrize("kind", ["agent_message", "response", "output"])
 @pytest.mark.parametrize("key", ["text", "content", "output"])
 def test_read_output__completed_item__is_the_answer(kind, key) -> None:
-    assert parse_output(lines(STARTED, said("first"), said("last", kind, key))).text == "last"
+    assert read_output(lines(STARTED, said("first"), said("last", kind, key))).text == "last"
 
 
 @pytest.mark.contract("codex.answer-rules")
 def test_read_output__rules__hold_in_their_order() -> None:
     document = {"output": "4", "response": {"content": "3"}}
-    assert parse_output(json.dumps({"output": "4"})).text == "4"
-    assert parse_output(json.dumps(document)).text == "3"
+    assert read_output(json.dumps({"output": "4"})).text == "4"
+    assert read_output(json.dumps(document)).text == "3"
     document["messages"] = [{"role": "assistant", "content": "2"}, {"role": "user", "content": "no"}]
-    assert parse_output(json.dumps(document)).text == "2"
-    assert parse_output(lines(said("1"), document)).text == "1"
+    assert read_output(json.dumps(document)).text == "2"
+    assert read_output(lines(said("1"), document)).text == "1"
 
 
 def test_read_output__content_in_parts__is_joined() -> None:
     parts = [{"type": "text", "text": "a"}, {"type": "image"}, "b"]
-    assert parse_output(json.dumps({"response": {"content": parts}})).text == "a\nb"
+    assert read_output(json.dumps({"response": {"content": parts}})).text == "a\nb"
 
 
 def test_read_output__other_items_and_stages__are_no_answer() -> None:
-    with pytest.raises(CodexOutputError):
-        parse_output(lines(item("reasoning", text="hm"), item("agent_message", stage="started", text="hm")))
+    with pytest.raises(TargetError):
+        read_output(lines(item("reasoning", text="hm"), item("agent_message", stage="started", text="hm")))
 
 
 def test_read_output__empty_message__is_an_empty_answer() -> None:
-    assert parse_output(lines(STARTED, said(""))).text == ""
+    assert read_output(lines(STARTED, said(""))).text == ""
 
 
 def test_read_output__last_turn_failed__has_no_answer() -> None:
     failed = {"type": "turn.failed", "error": {"message": "quota\nexceeded"}}
-    with pytest.raises(CodexOutputError, match="its turn failed") as caught:
-        parse_output(lines(STARTED, said("half done"), failed))
-    assert caught.value.said == "quota exceeded"
-    assert parse_output(lines(failed, said("done"), {"type": "turn.completed"})).text == "done"
+    with pytest.raises(TargetError, match="Codex CLI reports a failure: quota exceeded"):
+        read_output(lines(STARTED, said("half done"), failed))
+    assert read_output(lines(failed, said("done"), {"type": "turn.completed"})).text == "done"
 
 
 def test_failure_of__connection_errors_and_failed_turns__are_quoted() -> None:
     error = {"type": "error", "message": "no network"}
-    assert find_failure(lines(STARTED, error)) == "no network"
-    assert find_failure(lines(error, {"type": "turn.failed", "error": {"message": "gave up"}})) == "gave up"
-    assert find_failure(lines(STARTED, said("x"))) is None
-    assert find_failure("no json") is None
+    assert find_last_error(lines(STARTED, error)) == "no network"
+    assert find_last_error(lines(error, {"type": "turn.failed", "error": {"message": "gave up"}})) == "gave up"
+    assert find_last_error(lines(STARTED, said("x"))) is None
+    assert find_last_error("no json") is None
 
 
 # calls and tokens
 
 
 def calls(*events):
-    found = parse_output(lines(STARTED, *events, said("done"))).calls
-    assert found is not None
-    return found
+    found = read_output(lines(STARTED, *events, said("done")))
+    assert found.tool_calls_known
+    return found.tool_calls
 
 
 @pytest.mark.contract("codex.tool-calls")
@@ -145,11 +150,9 @@ def test_read_output__command__is_a_call() -> None:
         item("command_execution", command="ls", aggregated_output="", status="in_progress", stage="started"),
         item("command_execution", command="ls", aggregated_output="a\n", exit_code=0, status="completed"),
     )
-    assert call.output_call.tool == call.tool_call.name == "command_execution"
-    assert call.output_call.input == call.tool_call.params == {"command": "ls"}
-    assert call.output_call.output == {"aggregated_output": "a\n", "exit_code": 0}
-    assert call.tool_call.result == call.output_call.output
-    assert call.tool_call.success is True
+    assert (call.name, call.params) == ("command_execution", {"command": "ls"})
+    assert call.result == {"aggregated_output": "a\n", "exit_code": 0}
+    assert call.success is True
 
 
 @pytest.mark.contract("codex.tool-calls")
@@ -158,14 +161,10 @@ def test_read_output__tool_of_a_server__keeps_its_name_and_arguments() -> None:
         item("mcp_tool_call", "a", server="tides", tool="tideTable", arguments={"port": "X"}, result={"content": []}),
         item("mcp_tool_call", "b", server="tides", tool="tideTable", arguments=[1], error={"message": "no such port"}),
     )
-    assert (good.output_call.tool, good.output_call.input, good.output_call.output) == (
-        "tideTable",
-        {"port": "X"},
-        {"content": []},
-    )
-    assert (good.tool_call.params, good.tool_call.success) == ({"port": "X"}, None)
-    assert (bad.tool_call.params, bad.tool_call.success) == ({"arguments": [1]}, False)
-    assert bad.output_call.output == {"error": {"message": "no such port"}}
+    assert (good.name, good.params, good.result) == ("tideTable", {"port": "X"}, {"content": []})
+    assert good.success is None
+    assert (bad.params, bad.success) == ({"arguments": [1]}, False)
+    assert bad.result == {"error": {"message": "no such port"}}
 
 
 @pytest.mark.contract("codex.tool-calls")
@@ -176,12 +175,12 @@ def test_read_output__file_changes_and_searches__are_calls() -> None:
         item("todo_list", "c", items=[]),
         item("reasoning", "d", text="hm"),
     )
-    assert (change.output_call.tool, change.tool_call.params["changes"]) == (
+    assert (change.name, change.params["changes"]) == (
         "file_change",
         [{"path": "a.py", "kind": "add"}],
     )
-    assert change.tool_call.success is True
-    assert (search.output_call.tool, search.tool_call.params, search.tool_call.success) == (
+    assert change.success is True
+    assert (search.name, search.params, search.success) == (
         "web_search",
         {"query": "tides"},
         None,
@@ -200,7 +199,7 @@ def test_read_output__file_changes_and_searches__are_calls() -> None:
 )
 def test_read_output__success__is_what_the_item_says(fields, success) -> None:
     (call,) = calls(item("command_execution", command="x", **fields))
-    assert call.tool_call.success is success
+    assert call.success is success
 
 
 def test_read_output__calls__stand_in_the_order_they_began() -> None:
@@ -210,7 +209,7 @@ def test_read_output__calls__stand_in_the_order_they_began() -> None:
         item("command_execution", "b", command="quick"),
         item("command_execution", "a", command="slow"),
     )
-    assert [call.tool_call.params["command"] for call in found] == ["slow", "quick"]
+    assert [call.params["command"] for call in found] == ["slow", "quick"]
 
 
 def test_read_output__items_without_id__are_calls_of_their_own() -> None:
@@ -218,42 +217,30 @@ def test_read_output__items_without_id__are_calls_of_their_own() -> None:
     assert len(calls(bare, bare)) == 2
 
 
-def test_read_output__long_and_deep_values__are_cut() -> None:
-    deep: object = "x"
-    for _ in range(300):
-        deep = [deep]
-    (long, nested) = calls(
-        item("command_execution", "a", command="x", aggregated_output="y" * 100_000),
-        item("mcp_tool_call", "b", tool="t", arguments={"deep": deep}),
-    )
-    assert len(json.dumps(long.output_call.output)) < 21_000
-    assert "100,000 characters" in json.dumps(long.output_call.output, ensure_ascii=False)
-    assert "…" in json.dumps(nested.output_call.input, ensure_ascii=False)
-
-
 @pytest.mark.contract("codex.tool-calls")
 def test_read_output__usage__is_summed_over_turns() -> None:
     turns = [{"type": "turn.completed", "usage": {"input_tokens": 1200, "output_tokens": 30}}] * 2
-    usage = parse_output(lines(STARTED, said("x"), *turns, {"type": "turn.completed"})).usage
+    usage = read_output(lines(STARTED, said("x"), *turns, {"type": "turn.completed"})).usage
     assert usage is not None
     assert (usage.input_tokens, usage.output_tokens) == (2400, 60)
-    assert parse_output(lines(STARTED, said("x"))).usage is None
+    assert read_output(lines(STARTED, said("x"))).usage is None
 
 
 @pytest.mark.parametrize("before", [[], [{"type": "turn.started"}, {"type": "turn.completed"}]])
 def test_read_output__turn_that_was_not_completed__is_no_answer(before) -> None:
     begun = [*before, {"type": "turn.started"}, said("I shall look at")]
-    with pytest.raises(CodexOutputError, match="ended before its turn was completed"):
-        parse_output(lines(STARTED, *begun))
-    assert parse_output(lines(STARTED, *begun, {"type": "turn.completed"})).text == "I shall look at"
+    with pytest.raises(TargetError, match="ended before its turn was completed"):
+        read_output(lines(STARTED, *begun))
+    assert read_output(lines(STARTED, *begun, {"type": "turn.completed"})).text == "I shall look at"
 
 
 def test_read_output__counts_that_are_none__are_left_out() -> None:
     turn = {"type": "turn.completed", "usage": {"input_tokens": -1, "output_tokens": "many"}}
-    assert parse_output(lines(STARTED, said("x"), turn)).usage is None
+    assert read_output(lines(STARTED, said("x"), turn)).usage is None
 
 
 def test_read_output__forms_that_tell_of_no_calls__leave_them_unknown() -> None:
-    assert parse_output('{"output": "x"}').calls is None
-    assert parse_output('noise {"type": "turn.note", "output": "x"}').calls is None
-    assert parse_output(lines(STARTED, said("x"))).calls == ()
+    assert not read_output('{"output": "x"}').tool_calls_known
+    assert not read_output('noise {"type": "turn.note", "output": "x"}').tool_calls_known
+    found = read_output(lines(STARTED, said("x")))
+    assert (found.tool_calls_known, found.tool_calls) == (True, ())

@@ -1,0 +1,283 @@
+"""How much the executions of a case in one run belong together, learned from the runs of the default branch.
+
+One prompt cache, one bad minute or one model replica hits all executions of a case in one run. Then a failure that is
+repeated says little more than the first, and a gate that takes executions for independent is red for nothing. How much
+of a case's variance belongs to the run shows in the branch's own runs: in their trials, and in the re-runs of what
+failed. Some shares are weighed against each other by how well they explain those (`execution_groups`), and none at all
+is believed most. Executions are taken for independent until the history speaks for a share.
+
+Three other causes of repeated failures are told apart. A case that the branch broke in one run fails there every time:
+each run of a case is believed to be broken now and then, and a run that broke many cases at once is left out. On a bad
+day all cases fail more: the rates of a case are those of the day. And a flaky case fails in other runs, too.
+
+Re-runs that wait share less. What is learned from runs that waited as long as this one says how much; until there are
+such runs, half of the belief is that they share nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from statistics import median_low
+from typing import Final, NamedTuple
+
+from eval_gate.gate.evidence.execution_groups import ExecutionGroup, RunShares, compute_log_group_chance
+from eval_gate.gate.evidence.flakiness import CaseRun
+from eval_gate.gate.evidence.prior import RATES, STEADY_RATE, Prior
+from eval_gate.model.evidence import BranchRun, RunShare
+from eval_gate.struct import FrozenStruct, replace
+
+SHARES: Final = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.7, 0.95)
+"""The shares that are told apart; the last is that of a cache, which repeats itself."""
+_SHARE_WEIGHTS: Final = (0.6, 0.06, 0.1, 0.12, 0.07, 0.03, 0.012, 0.006, 0.002)
+"""Prior weights of the shares: large ones are rare, so that a few repeated failures do not keep a dead case open."""
+CALM_WEIGHT: Final = _SHARE_WEIGHTS[0]
+"""Weight of independence from which on executions are independent: the history has to speak for a share."""
+TOGETHER: Final = (0.0, 0.5, 1.0)
+"""The chances, told apart, that re-runs belong to the same draw as the trials."""
+_TOGETHER_WEIGHTS: Final = (0.1, 0.1, 0.8)
+_MIN_WEIGHT: Final = 0.01
+"""Smallest weight of a share; what has less is left out."""
+BROKEN_CHANCE: Final = 0.0002
+"""Chance that the branch broke a case in one run, so that all its executions fail."""
+_MANY_BROKEN, _BROKEN_TIMES = 5, 3
+"""A run that broke many cases: five at least that failed every execution, and three times as many as usual."""
+_DAY_WEIGHT: Final = 8.0
+"""Usual failures that are added to those of a day, so that few of them make no bad day."""
+_DAY_STEPS: Final = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+_MAX_GROUPS: Final = 4_000
+"""Runs of cases that are looked at: more would say the same."""
+SHORTEST_WAIT, WAIT_SECONDS, LONGEST_WAIT = 0.03, 600.0, 300.0
+"""Re-runs wait from this share on: a minute for each tenth of the variance, five minutes at most."""
+_SAME_WAIT: Final = 0.75
+"""Part of this run's wait from which on the wait of another run counts as long."""
+_ENOUGH_RUNS: Final = 5
+"""Runs with re-runs that did not wait, from which on these tell the share."""
+
+
+def compute_rerun_wait(share: float) -> float:
+    """Compute the seconds that a re-run waits, so that it shares as little as possible with the executions before."""
+    return 0.0 if share < SHORTEST_WAIT else min(share * WAIT_SECONDS, LONGEST_WAIT)
+
+
+class ShareBelief(FrozenStruct):
+    """What the history says of the share of the run.
+
+    `run_share` is that of re-runs without a wait, from which the wait follows. `shares` are those of this run. One
+    execution in the history says as much as `history_worth` independent ones.
+    """
+
+    run_share: float = 0.0
+    shares: RunShares = ()
+    history_worth: float = 1.0
+
+
+NO_SHARES: Final = ShareBelief()
+
+
+def discount_rounds(belief: ShareBelief, groups: Iterable[str]) -> ShareBelief:
+    """Count the runs of a group, warm-up rounds of one run, as whole runs only as far as the share allows.
+
+    `groups` names the group of each run. Rounds begin anew as waited re-runs do, so half of the belief is that they
+    share nothing.
+    """
+    sizes, share = Counter(groups).values(), belief.run_share / 2
+    runs = sum(sizes)
+    worth = math.fsum(size / (1.0 + (size - 1.0) * share) for size in sizes) / runs if runs else 1.0
+    return replace(belief, history_worth=belief.history_worth * worth)
+
+
+class _CaseGroups(NamedTuple):
+    """Runs of equal cases: passes and failures of runs with one execution, and the other runs with factor and wait."""
+
+    single: tuple[int, int]
+    groups: tuple[tuple[ExecutionGroup, float, int], ...]
+    number: int
+
+
+def learn_run_shares(
+    cases: Iterable[tuple[Sequence[tuple[int, CaseRun]], int]],
+    prior: Prior,
+    days: Sequence[BranchRun],
+    waits: Sequence[int] = (),
+    wait: int = 0,
+) -> ShareBelief:
+    """Learn the shares from what the runs saw of each case, by place, and how many cases have the same history.
+
+    `prior` is the suite's own, `days` its runs, `waits` how long the re-runs of each run waited, and `wait` how long
+    those of this run do, all newest first.
+    """
+    seen = list(cases)
+    if not any(one.all.executions > 1 for runs, _ in seen for _, one in runs):
+        return NO_SHARES
+    groups = _build_case_groups(seen, [_find_day_step(day) for day in days], waits)
+    rates = _weigh_rates(prior)
+    early = [one for one in (_select_groups(case, waited=None) for case in groups) if one]
+    trials = [one for one in (_drop_reruns(case) for case in early) if one]
+    prompt = [one for one in (_select_groups(case, waited=False) for case in groups) if one]
+    known = sum(not waits[at] if at < len(waits) else True for at in _find_rerun_places(seen))
+    longest = max(waits, default=0)
+    if longest and known < _ENOUGH_RUNS and not trials:  # the wait itself tells why runs waited
+        belief = {min(SHARES, key=lambda share: abs(share - longest / WAIT_SECONDS)): 1.0}
+    else:
+        belief = _weigh_shares(trials or prompt, rates)
+    if belief.get(0.0, 0.0) >= CALM_WEIGHT:
+        return NO_SHARES
+    mean = math.fsum(share * weight for share, weight in belief.items())
+    together = {1.0: 1.0}
+    if trials:
+        together = _weigh_together(prompt, rates, mean, dict(zip(TOGETHER, _TOGETHER_WEIGHTS, strict=True)))
+    run_share = mean * math.fsum(part * weight for part, weight in together.items())
+    if wait:
+        unknown = {part: weight / 2 for part, weight in together.items()}
+        unknown[0.0] = unknown.get(0.0, 0.0) + 0.5
+        late = [one for one in (_select_groups(case, waited=True, wait=wait) for case in groups) if one]
+        together = _weigh_together(late, rates, mean, unknown)
+    return ShareBelief(run_share, _join(belief, together), 1.0 / (1.0 + (_count_mean_trials(seen) - 1.0) * mean))
+
+
+def _build_case_groups(
+    seen: Sequence[tuple[Sequence[tuple[int, CaseRun]], int]], steps: Sequence[float], waits: Sequence[int]
+) -> list[_CaseGroups]:
+    """Build the runs of each case; cases whose runs have one execution each say nothing and are left out."""
+    broken = _find_breaking_places(seen)
+    found: Counter[tuple[tuple[int, int], tuple[tuple[ExecutionGroup, float, int], ...]]] = Counter()
+    for runs, number in seen:
+        passes = failures = 0
+        several = []
+        for at, one in runs:
+            if at in broken or not one.first.executions:
+                continue
+            if one.all.executions < 2:
+                passes, failures = passes + one.first.passes, failures + one.first.failures
+            else:
+                day, waited = steps[at] if at < len(steps) else 1.0, waits[at] if at < len(waits) else 0
+                several.append((ExecutionGroup.from_counts(one.first, one.reruns), day, waited))
+        if several:
+            found[(passes, failures), tuple(sorted(several))] += number
+    ordered = sorted(found.items())
+    stride = -(-sum(len(several) for (_, several), _ in ordered) // _MAX_GROUPS)
+    return [_CaseGroups(single, several, number) for (single, several), number in ordered[:: max(stride, 1)]]
+
+
+def _find_breaking_places(seen: Sequence[tuple[Sequence[tuple[int, CaseRun]], int]]) -> set[int]:
+    """Find the runs that broke many cases at once: these failed every execution."""
+    broken: Counter[int] = Counter()
+    for runs, number in seen:
+        for at, one in runs:
+            if one.all.executions > 1:
+                broken[at] += number * (not one.all.passes)
+    usual = median_low(broken.values()) if broken else 0
+    return {at for at, count in broken.items() if count >= max(_MANY_BROKEN, _BROKEN_TIMES * usual)}
+
+
+def _find_rerun_places(seen: Sequence[tuple[Sequence[tuple[int, CaseRun]], int]]) -> set[int]:
+    return {at for runs, _ in seen for at, one in runs if one.reruns.executions}
+
+
+def _count_mean_trials(seen: Sequence[tuple[Sequence[tuple[int, CaseRun]], int]]) -> float:
+    """Count the first executions of a case in one run of the branch, on average."""
+    runs = sum(number * len(of_case) for of_case, number in seen)
+    return sum(number * one.first.executions for of_case, number in seen for _, one in of_case) / max(runs, 1)
+
+
+def _find_day_step(day: BranchRun) -> float:
+    """Find by how much a day multiplied failures."""
+    factor = (day.failures + _DAY_WEIGHT) / (day.expected + _DAY_WEIGHT)
+    return min(_DAY_STEPS, key=lambda step: abs(math.log(step / factor)))
+
+
+def _select_groups(case: _CaseGroups, *, waited: bool | None, wait: int = 0) -> _CaseGroups | None:
+    """Select the runs that did not wait, or those that waited about as long as `wait`; None selects all."""
+    kept = tuple(
+        one for one in case.groups if waited is None or (one[2] >= wait * _SAME_WAIT if waited else not one[2])
+    )
+    return case._replace(groups=kept) if kept else None
+
+
+def _drop_reruns(case: _CaseGroups) -> _CaseGroups | None:
+    """Keep the first executions of the runs that have several."""
+    kept = [(ExecutionGroup(*one[:2]), day, wait) for one, day, wait in case.groups]
+    if all(one.passes + one.failures < 2 for one, _, _ in kept):
+        return None
+    return case._replace(groups=tuple(kept))
+
+
+def _weigh_rates(prior: Prior) -> tuple[tuple[float, float], ...]:
+    """Weigh the failure rates that cases had so far: the steadiest ones nearly none."""
+    least, *others = prior.weights
+    weights = (least * prior.steady, least * (1.0 - prior.steady), *others)
+    return tuple((rate, weight) for rate, weight in zip((STEADY_RATE, *RATES), weights, strict=True) if weight > 0.0)
+
+
+def _weigh_shares(cases: Sequence[_CaseGroups], rates: tuple[tuple[float, float], ...]) -> dict[float, float]:
+    """Weigh the shares by how well they explain executions that all share one draw."""
+    logs = {
+        share: math.log(weight) + _sum_log_chances(cases, rates, _build_shares(share, 1.0))
+        for share, weight in zip(SHARES, _SHARE_WEIGHTS, strict=True)
+    }
+    return _normalize(logs)
+
+
+def _weigh_together(
+    cases: Sequence[_CaseGroups], rates: tuple[tuple[float, float], ...], share: float, weights: dict[float, float]
+) -> dict[float, float]:
+    """Weigh how likely re-runs belong to the draw of the trials, from these prior weights."""
+    logs = {
+        part: math.log(weight) + _sum_log_chances(cases, rates, _build_shares(share, part))
+        for part, weight in weights.items()
+        if weight > 0.0
+    }
+    return _normalize(logs)
+
+
+def _build_shares(share: float, together: float) -> RunShares:
+    return (RunShare(trials=share, reruns=share * together, weight=1.0),) if share else ()
+
+
+def _sum_log_chances(cases: Sequence[_CaseGroups], rates: tuple[tuple[float, float], ...], shares: RunShares) -> float:
+    """Sum the logarithms of the chances of what the runs saw of each case, over its possible rates."""
+    tables: dict[tuple[ExecutionGroup, float], list[float]] = {}
+    total = 0.0
+    for case in cases:
+        passes, failures = case.single
+        logs = [math.log(weight) + passes * math.log1p(-rate) + failures * math.log(rate) for rate, weight in rates]
+        for group, day, _ in case.groups:
+            if (group, day) not in tables:
+                tables[group, day] = [
+                    _compute_log_chance(group, min(rate * day, RATES[-1]), shares) for rate, _ in rates
+                ]
+            logs = [one + other for one, other in zip(logs, tables[group, day], strict=True)]
+        most = max(logs)
+        total += case.number * (most + math.log(math.fsum(math.exp(log - most) for log in logs)))
+    return total
+
+
+def _compute_log_chance(group: ExecutionGroup, rate: float, shares: RunShares) -> float:
+    """Compute the chance of a run of a case, which the branch may have broken in it."""
+    usual = math.log1p(-BROKEN_CHANCE) + compute_log_group_chance(rate, group, shares)
+    broken = math.log(BROKEN_CHANCE) + compute_log_group_chance(RATES[-1], group, ())
+    most = max(usual, broken)
+    return most + math.log(math.exp(usual - most) + math.exp(broken - most))
+
+
+def _normalize(logs: dict[float, float]) -> dict[float, float]:
+    """Turn logarithms into weights that sum to 1, without the smallest."""
+    most = max(logs.values())
+    weights = {value: math.exp(log - most) for value, log in logs.items()}
+    total = math.fsum(weights.values())
+    kept = {value: weight for value, weight in weights.items() if weight >= total * _MIN_WEIGHT}
+    return {value: weight / math.fsum(kept.values()) for value, weight in kept.items()}
+
+
+def _join(shares: dict[float, float], together: dict[float, float]) -> RunShares:
+    """Join both beliefs to the shares of one run."""
+    found = [
+        RunShare(trials=share, reruns=share * part, weight=weight * of_part)
+        for share, weight in shares.items()
+        for part, of_part in (together.items() if share else [(0.0, 1.0)])
+        if weight * of_part >= _MIN_WEIGHT
+    ]
+    total = math.fsum(one.weight for one in found)
+    return tuple(replace(one, weight=one.weight / total) for one in found)

@@ -1,0 +1,65 @@
+"""What all targets of a run are built with, and who decides which of them gets which secret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from eval_gate.config.settings import RecordingMode
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import ToolSpec
+from eval_gate.sandbox.sandbox_setup import SandboxSetup
+from eval_gate.struct import FrozenStruct, field
+from eval_gate.targets.missing_requirements import MissingRequirements
+from eval_gate.targets.model.recording import Recording
+from eval_gate.text.redaction import Redactor
+from eval_gate.text.secret import Secret
+
+
+class SecretRequest(FrozenStruct):
+    """Request of a target for `variables`.
+
+    `file` is its targets file, if any. `place` is its described address without secrets.
+    """
+
+    name: str
+    entry: Secret[Mapping[str, JsonValue]]
+    file: str | None
+    variables: tuple[str, ...]
+    place: str | None
+
+
+class SecretPolicy(Protocol):
+    """Policy that decides which targets get which variables."""
+
+    def __call__(self, secret_request: SecretRequest) -> None:
+        """Check that a target may get the variables that it requests. Raises GateError if it must not."""
+        ...
+
+
+class BuildContext(FrozenStruct):
+    """Common input for building all targets of a run: environment, root, recording and secrets."""
+
+    environment: Mapping[str, str]
+    root: Path
+    tools: tuple[ToolSpec, ...] = ()
+    recording: Recording = Recording(RecordingMode.OFF)
+    timeout_s: float = 60.0
+    pass_env: tuple[str, ...] = ()
+    """Variables that every command gets in addition to the basic ones."""
+    secret_policy: SecretPolicy | None = None
+    """Policy that decides which targets get variables; None if all get them."""
+    home: SandboxSetup = field(default_factory=SandboxSetup)
+    """Folder in which the agents of suites work."""
+    redact: Redactor = field(default_factory=Redactor)
+    """Masks every secret of the run: a secret of one target is masked in the output of all of them."""
+    shards: int = 1
+    """Number of machines that run the same targets at the same time and share their rate limits."""
+    missing_requirements: MissingRequirements | None = None
+    """Collects the missing requirements when targets are only checked; None if all must be present."""
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether nobody is asked, so that no key is needed."""
+        return self.recording.mode is RecordingMode.REPLAY
