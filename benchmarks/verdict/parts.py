@@ -20,6 +20,7 @@ from eval_gate.gate.evidence import (
     day_effects,
     flakiness,
     prior,
+    rerun_decision,
     suite_drop,
     thresholds,
 )
@@ -129,7 +130,7 @@ def _nothing(*_: object, **__: object) -> None:
     return None
 
 
-def _parts() -> Iterator[Part]:
+def _parts_of_history() -> Iterator[Part]:
     alike = ((comparison_refinement, "learn_day_effects", _all_alike),)
     yield Part("days", "runs never differ as a whole; nor is this one on a day", alike, least=5)
     today = ((comparison_refinement, "adjust_to_day", _unchanged), (verdict_decision, "adjust_to_day", _unchanged))
@@ -148,6 +149,9 @@ def _parts() -> Iterator[Part]:
     half = tuple((thresholds, name, getattr(thresholds, name) / 2) for name in ("THRESHOLD_SHARE", "ALL_FAILED_SHARE"))
     strict = "the same, and single cases may spend half as much of the error rate"
     yield Part("prior.mixture, strict", strict, (*one_kind, *half))
+
+
+def _parts_of_verdict() -> Iterator[Part]:
     places = (comparison_refinement, day_effects)
     no_bars = tuple((where, "compute_run_thresholds", _nothing) for where in places)
     yield Part("bars", "N / error rate for every case; of an unsteady one also where it failed every time", no_bars)
@@ -177,6 +181,8 @@ def _parts() -> Iterator[Part]:
     yield Part("scores", both, scores, judged_only=True, special=True)
     sparing = ((reruns.Reruns, "_build_suspects", lambda *_: Suspects({}, None)),)
     yield Part("sparing", "every suspect is run again, whatever is known by then", sparing, special=True)
+    minimum = ((rerun_decision, "MIN_RERUN_EVIDENCE", 0.0),)
+    yield Part("long re-runs", "what passed is re-run while failing from now on would confirm it", minimum)
     fixes = ((case_classification, "find_suspicion", _suspect_no_fix),)
     yield Part("fixes", "a case that the branch failed and that passes is run once", fixes, least=2, special=True)
     fresh = ((reruns, "plan_extra_executions", lambda *_, **__: {}),)
@@ -184,4 +190,4 @@ def _parts() -> Iterator[Part]:
     yield Part("base agent", "nobody asks the base branch's agent", on_branch=False, special=True)
 
 
-PARTS: Mapping[str, Part] = MappingProxyType({part.name: part for part in _parts()})
+PARTS: Mapping[str, Part] = MappingProxyType({part.name: part for part in (*_parts_of_history(), *_parts_of_verdict())})

@@ -134,8 +134,9 @@ class HistoryEvidence:
 
     @property
     def permitted_regressions(self) -> tuple[PermittedRegression, ...]:
-        """The regressions that the baseline has because they were permitted."""
-        return self._ledger.runs[0].permitted_regressions if self._ledger.runs else ()
+        """The regressions that the baseline has because they were permitted, of cases that the history knows."""
+        permitted = self._ledger.runs[0].permitted_regressions if self._ledger.runs else ()
+        return tuple(one for one in permitted if self._ledger.get_case(one.key).runs)
 
     @cached_property
     def level_run_count(self) -> int:
@@ -195,18 +196,19 @@ class HistoryEvidence:
 
     def count_error_runs(self, quarantined: Collection[CaseKey] = ()) -> tuple[ErrorRun, ...]:
         """Count the agent errors among the first executions of each comparable run, newest first."""
-        errors, executions = Counter[int](), Counter[int]()
+        errors, executions = Counter[str](), Counter[str]()
+        groups = {place: self._ledger.runs[place].group for place in self._runs}
         kinds = Counter(self._ledger.get_case(key).runs for key in self._ledger.iter_keys() if key not in quarantined)
         for runs, number in kinds.items():
             for place, entry in enumerate(CaseHistory(runs=runs).decode_entries_unchecked()):
-                if entry is not None:
+                if entry is not None and place in groups:
                     counts = count_executions(entry.first, self._pass_score)
-                    errors[place] += number * counts.agent_errors
-                    executions[place] += number * counts.attempts
+                    errors[groups[place]] += number * counts.agent_errors
+                    executions[groups[place]] += number * counts.attempts
         return tuple(
-            ErrorRun(errors=errors[place], executions=executions[place])
-            for place in self._runs[:MAX_RUNS]
-            if executions[place]
+            ErrorRun(errors=errors[group], executions=executions[group])
+            for group in list(dict.fromkeys(groups.values()))[:MAX_RUNS]
+            if executions[group]
         )
 
     @cached_property
