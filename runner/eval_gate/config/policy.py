@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from eval_gate.model.policy import EvaluationSetup, RunPolicy
     from eval_gate.model.result import RunResult
 
-DEFAULT_CONFIRM: Final = 6
-"""Default of the maximum re-runs of a case: with 2 the false alarm rate cannot be kept."""
+DEFAULT_CONFIRM: Final = 12
+"""Default of the maximum re-runs of a case. Few cases need them all: see `MIN_RERUN_EVIDENCE`."""
 DEFAULT_FALSE_ALARM_RATE: Final = 0.05
 DEFAULT_WAIVERS: Final = ".eval-gate/waivers.yaml"
 

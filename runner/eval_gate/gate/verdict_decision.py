@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from eval_gate.config.policy import Policy
+from eval_gate.config.policy import DEFAULT_CONFIRM, Policy
 from eval_gate.config.settings import RetentionRules
 from eval_gate.gate.base_agent.clearance import iter_base_agent_notes
 from eval_gate.gate.baseline_side import add_baseline_sides
@@ -52,6 +52,7 @@ from eval_gate.model.result import RunResult
 from eval_gate.model.setup_change import ChangedCase, SetupChange, SetupChangeKind
 from eval_gate.model.waiver import AppliedWaivers, CaseStanding, WaiverKind, WaiverStanding
 from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.results.permitted_regressions import update_permitted_regressions
 from eval_gate.struct import FrozenStruct, field, replace
 
 WaiverLookup = Callable[[KnownWaivers], KnownWaivers]
@@ -96,7 +97,8 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
         waiving, lost = _build_waiving(held, None, inputs), find_lost_baseline(baseline, held, policy)
         verdict = decide_outcome(RuleInput(held, waiving=waiving or AppliedWaivers()), policy, baseline, lost)
         decided = replace(run, policy=policy.to_run_policy(run), comparison=None, waivers=waiving, verdict=verdict)
-        return replace(decided, lost_baseline=lost.change if lost else None)
+        permitted = update_permitted_regressions((), decided, {})
+        return replace(decided, lost_baseline=lost.change if lost else None, permitted_regressions=permitted)
     then = apply_pass_score(baseline.result, policy.pass_score)
     known = _get_prior_evidence(held, inputs)
     differs = find_setup_changes(then, held, policy.to_run_policy(run), lost=known.unscored_in_baseline)
@@ -110,9 +112,9 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
     waiving = _build_waiving(held, comparison, inputs)
     earlier, permitted = find_earlier_keys(then, held), known.evidence.permitted_regressions
     comparison = _add_renamed_waivers(comparison, waiving, earlier)
-    comparison = count_ended_permissions(comparison, permitted, held, waiving.lasting_keys if waiving else (), earlier)
+    comparison = count_ended_permissions(comparison, permitted, held, waiving.covered_keys if waiving else (), earlier)
     judged = RuleInput(held, comparison, then, waiving or AppliedWaivers())
-    return replace(
+    decided = replace(
         run,
         suites=add_contract_fields(run, baseline.result),
         baseline_run_id=baseline.result.run_id,
@@ -122,6 +124,7 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
         waivers=waiving,
         verdict=decide_outcome(judged, policy),
     )
+    return replace(decided, permitted_regressions=update_permitted_regressions(permitted, decided, earlier))
 
 
 def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[CaseFacts], RerunCriteria, ErrorShare]:
@@ -186,7 +189,7 @@ def _iter_rerun_notes(run: RunResult, policy: Policy, run_share: float) -> Itera
     if policy.reruns and not run.reruns:
         yield (
             "this run had no re-runs, so every case that passed in the baseline and failed counts as a regression. "
-            "To re-run suspected regressions, run with a baseline or with --reruns 6"
+            f"To re-run suspected regressions, run with a baseline or with --reruns {DEFAULT_CONFIRM}"
         )
 
 

@@ -11,7 +11,8 @@ from eval_gate.model.evidence import GroundKind
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_comment
 from eval_gate.reports.view.report_view import build_view
-from tests.support.write_verdict_page import DROPPED, EXAMPLES, PAGE, TOOL, UNGATED, judged, pages, report_words
+from eval_gate.struct import replace
+from tests.support.write_verdict_page import DROPPED, EXAMPLES, PAGE, TOOL, VERY_FLAKY, judged, pages, report_words
 
 MOST_WORDS = 2_600
 REGRESSION = CaseClass.REGRESSION
@@ -60,9 +61,11 @@ def test_example__its_words__stand_in_the_comment(example) -> None:
         assert sentence.casefold() in comment.casefold()
 
 
-def test_flaky_case__no_number_of_failures__confirms_the_one_that_failed_nine_times() -> None:
+def test_flaky_case__the_one_that_failed_nine_times__needs_ten_failures_and_more_than_six_re_runs() -> None:
     made = judged("flaky")
-    assert made.confirmation.count_needed_failures(made.facts[f"case-{UNGATED}"].history.counts) is None
+    history = made.facts[f"case-{VERY_FLAKY}"].history.counts
+    assert made.confirmation.count_needed_failures(history) == 10
+    assert replace(made.confirmation, max_reruns=6).count_needed_failures(history) is None
 
 
 def test_page__words__are_no_more_than_somebody_reads() -> None:

@@ -23,7 +23,7 @@ from eval_gate.gate.evidence.flakiness import (
     select_level_runs,
 )
 from eval_gate.gate.evidence.prior import Prior, learn_prior
-from eval_gate.gate.evidence.run_share import NO_SHARES, ShareBelief, learn_run_shares
+from eval_gate.gate.evidence.run_share import NO_SHARES, ShareBelief, discount_rounds, learn_run_shares
 from eval_gate.gate.evidence.suite.branch_level import MAX_RUNS, count_level_runs
 from eval_gate.gate.evidence.suite.score_noise import PooledVariance, ScoreVariance, pool_variances
 from eval_gate.gate.pass_score import is_passing_trial
@@ -134,8 +134,9 @@ class HistoryEvidence:
 
     @property
     def permitted_regressions(self) -> tuple[PermittedRegression, ...]:
-        """The regressions that the baseline has because they were permitted."""
-        return self._ledger.runs[0].permitted_regressions if self._ledger.runs else ()
+        """The regressions that the baseline has because they were permitted, of cases that the history knows."""
+        permitted = self._ledger.runs[0].permitted_regressions if self._ledger.runs else ()
+        return tuple(one for one in permitted if self._ledger.get_case(one.key).runs)
 
     @cached_property
     def level_run_count(self) -> int:
@@ -161,19 +162,32 @@ class HistoryEvidence:
         """Learn how much executions of one run belong together if re-runs wait for `wait` seconds."""
         aside = frozenset(quarantined), wait
         if aside not in self._shares:
-            self._shares[aside] = learn_run_shares(
+            learned = learn_run_shares(
                 self._list_settled_runs(quarantined),
                 self.learn_prior(quarantined),
-                self.build_run_days(quarantined),
+                self._build_run_figures(quarantined),
                 [self._ledger.runs[place].rerun_wait for place in self._runs],
                 wait,
             )
+            self._shares[aside] = discount_rounds(learned, self._groups[: self.level_run_count])
         return self._shares[aside]
 
-    def build_run_days(self, quarantined: Collection[CaseKey] = ()) -> tuple[BranchRun, ...]:
-        """Build the whole-run figures of the current level, newest first, of the branch's own gated cases."""
-        runs = build_run_days(self._list_settled_runs(quarantined), min(self.level_run_count, MAX_RUNS))
-        return join_rounds([self._ledger.runs[place].group for place in self._runs], runs)
+    def build_run_days(
+        self, quarantined: Collection[CaseKey] = (), shares: ShareBelief = NO_SHARES
+    ) -> tuple[BranchRun, ...]:
+        """Build the figures of each day of the current level, newest first, of the branch's own gated cases."""
+        return join_rounds(self._groups, self._build_run_figures(quarantined, shares))
+
+    def _build_run_figures(
+        self, quarantined: Collection[CaseKey], shares: ShareBelief = NO_SHARES
+    ) -> tuple[BranchRun, ...]:
+        runs = min(self.level_run_count, MAX_RUNS)
+        return build_run_days(self._list_settled_runs(quarantined), runs, shares.trial_share)
+
+    @cached_property
+    def _groups(self) -> list[str]:
+        """The run that each comparable run was made with, which is another one for warm-up rounds."""
+        return [self._ledger.runs[place].group for place in self._runs]
 
     def _list_settled_runs(self, quarantined: Collection[CaseKey]) -> list[tuple[Sequence[tuple[int, CaseRun]], int]]:
         """List the runs of each kind of case since the branch last broke or fixed it, and the number of cases."""

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from eval_gate.gate.evidence.prior import DEFAULT_PRIOR, MIN_FAILURE_RATE, STEADY_RATE, Prior, learn_prior
 from eval_gate.gate.evidence.rerun_decision import (
+    FIX_RERUNS,
+    MIN_RERUN_EVIDENCE,
     RerunCriteria,
     RerunStep,
     Suspicion,
@@ -88,6 +90,28 @@ def test_next_step__nothing_has_changed__stops_with_mean_one_and_seldom_confirms
     mean, confirmed = walk(0, 0)
     assert mean == pytest.approx(1)
     assert confirmed <= 1 / confirmation.threshold
+
+
+@given(CONFIRMATIONS, PASSING, st.integers(1, 6), st.integers(1, 6))
+def test_next_step__passed_and_little_evidence_left__is_not_run_again(confirmation, history, failures, passes) -> None:
+    here = Counts(passes=passes, failures=failures)
+    step = confirmation.decide_next_step(Suspicion.REGRESSION, history, here, 6)
+    if compute_e_value(confirmation.prior, history, here) < MIN_RERUN_EVIDENCE:
+        assert step is RerunStep.INCONCLUSIVE
+
+
+def test_next_step__evidence_stays__is_run_more_than_six_times() -> None:
+    """It fails every other time: the seventh execution decides nothing, and the ninth confirms it."""
+    confirmation = RerunCriteria(500, learned([CLEAN] * 400 + [Counts(passes=9, failures=1)] * 100))
+    assert steps(confirmation, "FPFPFPFPFPFPF") == "FPFPFPFPF confirmed"
+    assert steps(replace(confirmation, max_reruns=6), "FPFPFPF").endswith("inconclusive")
+    assert steps(confirmation, "FPPPPPP") == "FPPP inconclusive"
+
+
+def test_next_step__a_fix__is_run_as_often_as_a_row_of_passes_needs() -> None:
+    confirmation = RerunCriteria(100)
+    failing = Counts(passes=1, failures=9)
+    assert steps(confirmation, "P" * 13, failing, Suspicion.FIX) == f"{'P' * (FIX_RERUNS + 1)} inconclusive"
 
 
 @given(STEADY_PRIORS, PASSING, st.integers(0, 30), st.integers(0, 30))
