@@ -179,6 +179,11 @@ class HistoryEvidence:
     def _build_run_figures(self, quarantined: Collection[CaseKey]) -> tuple[BranchRun, ...]:
         return build_run_days(self._list_settled_runs(quarantined), min(self.level_run_count, MAX_RUNS))
 
+    def count_repeating_runs(self, quarantined: Collection[CaseKey] = ()) -> int:
+        """Count the runs in which a case failed more than once: what one run broke shows in that run only."""
+        cases = self._list_settled_runs(quarantined)
+        return len({self._groups[at] for runs, _ in cases for at, one in runs if one.all.failures > 1})
+
     @cached_property
     def _groups(self) -> list[str]:
         """The run that each comparable run was made with, which is another one for warm-up rounds."""
