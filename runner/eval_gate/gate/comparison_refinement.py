@@ -51,7 +51,7 @@ from eval_gate.results.baseline import Baseline, is_measured
 from eval_gate.struct import FrozenStruct, replace
 
 _MIN_REPEATING_RUNS: Final = 3
-"""Runs with a repeated failure from which on re-runs wait: one or two runs may each have broken a case."""
+"""Runs, and cases, with a repeated failure from which on re-runs wait: the branch may have broken one or two."""
 
 
 class PriorEvidence(FrozenStruct):

@@ -180,9 +180,15 @@ class HistoryEvidence:
         return build_run_days(self._list_settled_runs(quarantined), min(self.level_run_count, MAX_RUNS))
 
     def count_repeating_runs(self, quarantined: Collection[CaseKey] = ()) -> int:
-        """Count the runs in which a case failed more than once: what one run broke shows in that run only."""
-        cases = self._list_settled_runs(quarantined)
-        return len({self._groups[at] for runs, _ in cases for at, one in runs if one.all.failures > 1})
+        """Count the runs in which a case failed more than once, or these cases if they are fewer.
+
+        What the branch broke shows in a few runs, or in a few cases.
+        """
+        repeated = [
+            ({self._groups[at] for at, one in runs if one.all.failures > 1}, number)
+            for runs, number in self._list_settled_runs(quarantined)
+        ]
+        return min(len(set[str]().union(*(runs for runs, _ in repeated))), sum(one for runs, one in repeated if runs))
 
     @cached_property
     def _groups(self) -> list[str]:

@@ -289,8 +289,8 @@ def test_reruns__wait_as_long_as_main_s_own_runs_say(tape, waits) -> None:
     assert (found.rerun_wait > 0) is waits
 
 
-@pytest.mark.parametrize("broken", [(4,), (4, 7)])
-def test_reruns__main_broke_a_case_in_one_run_or_two__do_not_wait(broken) -> None:
+@pytest.mark.parametrize("broken", [(4,), (4, 7), (4, 5, 6, 7)])
+def test_reruns__main_broke_a_case_in_some_runs__do_not_wait(broken) -> None:
     names, branch = [f"c{number}" for number in range(8)], Branch()
     for number in range(10):
         cases = [Asked("a", name, "F" if number in broken and name == "c0" else "P") for name in names]
