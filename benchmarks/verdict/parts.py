@@ -20,10 +20,12 @@ from eval_gate.gate.evidence import (
     day_effects,
     flakiness,
     prior,
+    rerun_decision,
     suite_drop,
     thresholds,
 )
-from eval_gate.gate.evidence.rerun_decision import Suspicion, find_suspicion
+from eval_gate.gate.evidence.rerun_decision import RerunCriteria, Suspicion, find_suspicion
+from eval_gate.gate.evidence.run_share import NO_SHARES
 from eval_gate.gate.evidence.suite import branch_level
 from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.gate.evidence.thresholds import EvidenceThresholds, compute_run_thresholds
@@ -84,7 +86,7 @@ def _nothing_dropped(_pairs: object, _days: object, limit: float, **_: object) -
     return SuiteFinding(cases=0, failures=0, expected=0.0, chance=1.0, limit=limit)
 
 
-def _one_kind(histories: Mapping[tuple[int, int], float]) -> prior.Prior:
+def _one_kind(histories: Mapping[tuple[int, int], float], *_: object) -> prior.Prior:
     """Find the Beta distribution that explains the records of the cases best.
 
     Its mean is that of all records and one more case. Records that failed every time, and at least three times, are
@@ -128,7 +130,7 @@ def _nothing(*_: object, **__: object) -> None:
     return None
 
 
-def _parts() -> Iterator[Part]:
+def _parts_of_history() -> Iterator[Part]:
     alike = ((comparison_refinement, "learn_day_effects", _all_alike),)
     yield Part("days", "runs never differ as a whole; nor is this one on a day", alike, least=5)
     today = ((comparison_refinement, "adjust_to_day", _unchanged), (verdict_decision, "adjust_to_day", _unchanged))
@@ -140,19 +142,28 @@ def _parts() -> Iterator[Part]:
     turned = ((flakiness, "_is_level_change", lambda *_: False),)
     yield Part("levels.case", "all runs of a case count, whether it broke or was mended", turned, least=2)
     yield Part("days and levels", "none of both, of the suite and of a case", (*alike, *levels, *turned), least=2)
-    unknown = ((case_history, "learn_prior", lambda _: prior.DEFAULT_PRIOR),)
+    unknown = ((case_history, "learn_prior", lambda *_: prior.DEFAULT_PRIOR),)
     yield Part("prior", "every suite is believed to be an unknown one: Beta(9, 1)", unknown)
     one_kind = ((case_history, "learn_prior", _one_kind),)
     yield Part("prior.mixture", "one kind of cases: the Beta distribution that explains the records best", one_kind)
     half = tuple((thresholds, name, getattr(thresholds, name) / 2) for name in ("THRESHOLD_SHARE", "ALL_FAILED_SHARE"))
     strict = "the same, and single cases may spend half as much of the error rate"
     yield Part("prior.mixture, strict", strict, (*one_kind, *half))
+
+
+def _parts_of_verdict() -> Iterator[Part]:
     places = (comparison_refinement, day_effects)
     no_bars = tuple((where, "compute_run_thresholds", _nothing) for where in places)
     yield Part("bars", "N / error rate for every case; of an unsteady one also where it failed every time", no_bars)
     no_every = tuple((where, "compute_run_thresholds", _every_unknown) for where in places)
     every = "what failed every time counts where it is steady on record, else it needs the bar"
     yield Part("bars.every", every, no_every)
+    shares = ((case_history, "learn_run_shares", lambda *_: NO_SHARES),)
+    yield Part("run share", "executions of one run are independent, whatever main's show", shares, special=True)
+    trials = ((RerunCriteria, "trial_share", property(lambda _: 0.0)),)
+    yield Part("run share.trials", "trials of one run are independent for the suite test", trials, special=True)
+    at_once = ((thresholds, "_lower_never_failed", lambda *_: 0.0),)
+    yield Part("run share.another run", "a case that never failed and fails all is confirmed", at_once, special=True)
     settled = ((thresholds, "compute_history_share", lambda _: 1.0),)
     yield Part("bars.short", "single cases with few runs of history may spend as much as with ten", settled)
     uncached = case_history._build_case_runs.__wrapped__  # noqa: SLF001 (what it built with other parts must be forgotten)
@@ -170,6 +181,8 @@ def _parts() -> Iterator[Part]:
     yield Part("scores", both, scores, judged_only=True, special=True)
     sparing = ((reruns.Reruns, "_build_suspects", lambda *_: Suspects({}, None)),)
     yield Part("sparing", "every suspect is run again, whatever is known by then", sparing, special=True)
+    minimum = ((rerun_decision, "MIN_RERUN_EVIDENCE", 0.0),)
+    yield Part("long re-runs", "what passed is re-run while failing from now on would confirm it", minimum)
     fixes = ((case_classification, "find_suspicion", _suspect_no_fix),)
     yield Part("fixes", "a case that the branch failed and that passes is run once", fixes, least=2, special=True)
     fresh = ((reruns, "plan_extra_executions", lambda *_, **__: {}),)
@@ -177,4 +190,4 @@ def _parts() -> Iterator[Part]:
     yield Part("base agent", "nobody asks the base branch's agent", on_branch=False, special=True)
 
 
-PARTS: Mapping[str, Part] = MappingProxyType({part.name: part for part in _parts()})
+PARTS: Mapping[str, Part] = MappingProxyType({part.name: part for part in (*_parts_of_history(), *_parts_of_verdict())})

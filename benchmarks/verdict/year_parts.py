@@ -13,15 +13,16 @@ from bounds import Kind
 from rules import Called
 
 SIZES = (20, 100, 500, 2000)
-PULLS: Mapping[int, int] = MappingProxyType({20: 1000, 100: 1000, 500: 400, 2000: 100})
+PULLS: Mapping[int, int] = MappingProxyType({20: 1000, 100: 600, 500: 400, 2000: 100})
 """So many harmless pull requests of each line, by the number of cases."""
 A_DAY, DAYS = 4, 25
 """Harmless pull requests of one day, and days of one part of a year."""
-HISTORIES = YEAR, ONE = "year", "one"
-RUNS_BEFORE: Mapping[str, int] = MappingProxyType({YEAR: 10, ONE: 1})
+HISTORIES = TWENTY, TEN, ONE = "twenty", "ten", "one"
+RUNS_BEFORE: Mapping[str, int] = MappingProxyType({TWENTY: 20, TEN: 10, ONE: 1})
+"""So many runs of main the history has, in every pull request."""
 EACH_BAD, TIMES, EACH_BREAK, LOST = 50, 3.0, 100, 0.10
 """One day in so many is bad, and multiplies failures; one run of main in so many breaks; what a loss of all is."""
-HARMLESS, DEAD, HALF, LOSS = "harmless", "dead", "half", "loss"
+HARMLESS, FIRST_BAD, DEAD, HALF, LOSS = "harmless", "first bad day", "dead", "half", "loss"
 RULES = ("ours", "ours + base", "plain", "retry twice", "−5 points", "gemini", "gemini + base", "McNemar", "paired t")
 SUITE_RULES = frozenset({"−5 points", "McNemar", "paired t"})
 """These name no case: what they find they find by being red."""
@@ -74,12 +75,14 @@ class Part:
     undecided: Counter[str] = field(default_factory=Counter)
     executions: Counter[str] = field(default_factory=Counter)
     """Of harmless pull requests, those of the base branch's agent among them."""
+    chances: dict[str, list[float]] = field(default_factory=dict)
+    """Of broken cases: the chance that this gate finds one, on average over all cases of the kind, by day."""
 
     def add(self, kind: str, changed: frozenset[int], called: Mapping[str, Called]) -> None:
         """One pull request, that changed these cases."""
         self.pulls[kind] += 1
         for rule, one in called.items():
-            named = kind not in {HARMLESS, LOSS} and rule not in SUITE_RULES
+            named = kind.startswith((DEAD, HALF)) and rule not in SUITE_RULES
             self.said[f"{kind}|{rule}"] += bool(one.regressions & changed) if named else one.red
             if kind == HARMLESS:
                 self.undecided[rule] += one.undecided
@@ -102,7 +105,8 @@ def kept_in(file: Path) -> dict[Place, Part]:
     for line in (one for one in lines if one.endswith("}")):
         values = json.loads(line)
         counters = {name: Counter(values[name]) for name in ("pulls", "said", "undecided", "executions")}
-        part = Part(values["line"], values["cases"], values["history"], values["part"], **counters)
+        place = values["line"], values["cases"], values["history"], values["part"]
+        part = Part(*place, **counters, chances=values["chances"])
         if part.place not in found or part.pulls[HARMLESS] > found[part.place].pulls[HARMLESS]:
             found[part.place] = part
     return found

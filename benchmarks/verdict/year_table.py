@@ -11,16 +11,16 @@ from typing import NamedTuple
 from bounds import of_kinds, of_loss
 from year_parts import (
     DEAD,
+    FIRST_BAD,
     HALF,
     HARMLESS,
     HISTORIES,
     LINES,
     LOSS,
     LOST,
-    ONE,
     RULES,
+    RUNS_BEFORE,
     SIZES,
-    YEAR,
     Part,
     half_broken,
     kinds,
@@ -66,6 +66,8 @@ class Row:
         """
         ours = self.figures["ours"]
         assert ours is not None
+        if math.isinf(self.limit):
+            return "–"
         if ours.value >= self.limit if self.least else ours.value <= self.limit:
             return "yes"
         if self.bound is not None and self.bound < self.limit:
@@ -82,7 +84,9 @@ class Row:
 
     @property
     def limit_words(self) -> str:
-        """`≤ 20`."""
+        """`≤ 20`, or `–` if nothing is promised."""
+        if math.isinf(self.limit):
+            return "–"
         return f"{'≥' if self.least else '≤'} {self.limit:.{2 if self.digits == 2 else 0}f}"
 
     def cell(self, rule: str, *, short: bool = False) -> str:
@@ -130,52 +134,6 @@ def compact_table(parts: Iterable[Part]) -> Iterator[str]:
     yield from _footnote(some)
 
 
-def page_table(parts: Iterable[Part]) -> Iterator[str]:
-    """Yield the table of docs/verdict.md: this gate alone, with a column for each size.
-
-    Each cell has the range over the four suites.
-    """
-    some = list(parts)
-    sizes = sorted({part.cases for part in some})
-    found = [row for row in rows(some) if not row.of_kind]
-    for history, words in ((YEAR, "ten runs of history and more"), (ONE, "one run of history")):
-        yield f"| with {words} | goal | {' | '.join(f'{cases:,} cases' for cases in sizes)} |"
-        yield "|:--|:--|" + "--:|" * len(sizes)
-        for name, (promise, limit, digits) in _PAGE.items():
-            after = "" if history == YEAR else ", one run of main"
-            cells = [
-                _range([row for row in found if row.promise == f"{name}{after}" and row.cases == cases], digits)
-                for cases in sizes
-            ]
-            yield f"| {promise} | {limit} | {' | '.join(cells)} |"
-        yield ""
-
-
-_PAGE: Mapping[str, tuple[str, str, int]] = MappingProxyType(
-    {
-        "red of 1,000 harmless": ("harmless pull requests that fail, of 1,000", "at most 20", 0),
-        "dead case found, %": ("dead cases found, %", "at least 99", 0),
-        "half-broken case found, %": ("half-broken cases found, % (best possible)", "90 % of the best", 0),
-        "loss of ten points found, %": ("a suite that lost ten points, %", "at least 80", 0),
-        "executions a case": ("cost, in executions a case", "at most 1.25", 2),
-    }
-)
-
-
-def _range(same: list[Row], digits: int) -> str:
-    """Format the range of our figures, and for half-broken cases the range of the best possible ones."""
-    ours = [figure.value for row in same if (figure := row.figures["ours"]) is not None]
-    best = [row.bound for row in same if row.bound is not None and row.promise.startswith("half-broken")]
-    if not ours:
-        return "–"
-    return _format_range(ours, digits) + (f" ({_format_range(best, digits)})" if best else "")
-
-
-def _format_range(values: list[float], digits: int) -> str:
-    least, most = (f"{of(values):.{digits}f}" for of in (min, max))
-    return least if least == most else f"{least}–{most}"
-
-
 def _footnote(parts: list[Part]) -> Iterator[str]:
     pulls: dict[int, list[int]] = {}
     for cell in _cells(parts).values():
@@ -204,13 +162,21 @@ def rows(parts: Iterable[Part]) -> list[Row]:
     return [row for promise in promises for row in found if row.promise == promise]
 
 
+def name_history(history: str) -> str:
+    """Say how long the history is: `, ten runs of main`."""
+    return f", {history} run{'s' if RUNS_BEFORE[history] > 1 else ''} of main"
+
+
 def _rows_of(parts: list[Part]) -> Iterator[Row]:
     """Yield the rows of one cell, which is a suite, a size and a history."""
     line, cases, history = parts[0].line, parts[0].cases, parts[0].history
     suite = kinds(line, cases)
-    after = "" if history == YEAR else ", one run of main"
+    after = name_history(history)
     red = {rule: _share(parts, HARMLESS, rule, of=1000) for rule in RULES}
     yield Row(f"red of 1,000 harmless{after}", line, cases, red, RED_OF_1000, least=False)
+    bad = {rule: _share(parts, FIRST_BAD, rule) for rule in RULES}
+    if bad["ours"] is not None:
+        yield Row(f"red on the first bad day, %{after}", line, cases, bad, math.inf, least=False)
     for what, words in ((DEAD, "dead case found, %"), (HALF, "half-broken case found, %")):
         here = half_broken if what == HALF else lambda _usual: 1.0
         of_kind: list[Figures] = [
@@ -239,7 +205,15 @@ def _rows_of(parts: list[Part]) -> Iterator[Row]:
 
 
 def _share(parts: list[Part], kind: str, rule: str, of: int = 100) -> Figure | None:
-    """So many of `of`. The error is that of whole parts where it is larger, and of one pull request at least."""
+    """So many of `of`. The error is that of whole parts where it is larger, and of one pull request at least.
+
+    Chances that were added up have the error of whole parts, or of days if there is one part.
+    """
+    if rule == "ours" and any(kind in part.chances for part in parts):
+        days = [part.chances[kind] for part in parts if kind in part.chances]
+        return _average(days, of)
+    if not any(f"{kind}|{rule}" in part.said for part in parts):
+        return None
     several = [(part.pulls[kind], part.said[f"{kind}|{rule}"]) for part in parts]
     pulls, said = sum(one for one, _ in several), sum(one for _, one in several)
     if not pulls:
@@ -249,8 +223,19 @@ def _share(parts: list[Part], kind: str, rule: str, of: int = 100) -> Figure | N
     return Figure(of * mean, of * math.sqrt(max(near * (1 - near) / pulls, together)))
 
 
-def _mean(figures: list[Figure | None], weights: list[float]) -> Figure:
+def _average(days: list[list[float]], of: int) -> Figure:
+    """Average the chances of all days; `days` has those of each part."""
+    known = [chance for part in days for chance in part]
+    units = [sum(part) / len(part) for part in days] if len(days) > 1 else known
+    mean = sum(known) / len(known)
+    spread = sum((one - mean) ** 2 for one in units) / max(len(units) - 1, 1) / len(units)
+    return Figure(of * mean, of * math.sqrt(spread))
+
+
+def _mean(figures: list[Figure | None], weights: list[float]) -> Figure | None:
     known = [one for one in figures if one is not None]
+    if len(known) < len(figures):
+        return None
     value = math.fsum(one.value * weight for one, weight in zip(known, weights, strict=True))
     return Figure(value, math.hypot(*(one.error * weight for one, weight in zip(known, weights, strict=True))))
 

@@ -29,7 +29,7 @@ from eval_gate.results.history import CaseHistory, History, HistoryEntry, comput
 from eval_gate.results.masking import TextMasking, map_baseline_side
 from eval_gate.struct import replace
 from eval_gate.text.javascript.regex import PatternError, replace_matches_sync
-from eval_gate.text.secret import MASK
+from eval_gate.text.mask import MASK
 
 PASSED: Final = "P"
 FAILED: Final = "F"

@@ -157,7 +157,7 @@ def collect_prior_evidence(
         shares=share_belief.shares,
         history_worth=share_belief.history_worth,
         history_runs=past.level_run_count,
-        branch_runs=past.build_run_days(quarantined_in_baseline),
+        branch_runs=past.build_run_days(quarantined_in_baseline, share_belief),
         error_runs=past.count_error_runs(quarantined_in_baseline),
         unscored_in_baseline=tuple(
             UnscoredCase(

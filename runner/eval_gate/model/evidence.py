@@ -438,11 +438,6 @@ class Evidence(Record, kw_only=True):
     permitted_regressions: tuple[PermittedRegression, ...] = ()
     """Regressions that the baseline has because they were permitted, by their names there."""
 
-    @property
-    def trial_share(self) -> float:
-        """Mean share of a case's variance that the trials of one run have in common."""
-        return sum(one.trials * one.weight for one in self.shares)
-
 
 def _round_to_leading_digit(odds: float) -> int:
     whole = int(odds)

@@ -114,12 +114,12 @@ def _build_environment(variables: dict[str, str]) -> dict[str, str]:
 
 
 def _run(
-    folder: Path, environment: dict[str, str], arguments: tuple[str, ...], given: bytes = b"", limit_s: float = _LIMIT_S
+    folder: Path, environment: dict[str, str], arguments: tuple[str, ...], stdin: bytes = b"", limit_s: float = _LIMIT_S
 ) -> bytes | None:
     command = ["git", *_SAFE_OPTIONS, *arguments]
     try:
         done = subprocess.run(  # noqa: S603 (no shell; what may be foreign among the arguments stands behind a --)
-            command, cwd=folder, input=given, capture_output=True, timeout=limit_s, check=False, env=environment
+            command, cwd=folder, input=stdin, capture_output=True, timeout=limit_s, check=False, env=environment
         )
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None

@@ -13,7 +13,8 @@ from tests.support.sizes import size
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
-MODULES = ("branch", "bounds", "worlds", "days", "rules", "rival_rules", "year_parts", "year_table", "year")
+MODULES = ("branch", "bounds", "worlds", "days", "rules", "rival_rules", "year_parts", "long_reruns", "year_table")
+MODULES += ("year_page", "year")
 ALL_2 = "all cases fail 2 %"
 
 
@@ -104,7 +105,7 @@ def test_bound__more_red_or_more_executions__finds_no_less(bounds) -> None:
 
 
 def test_simulated__a_year_that_was_killed__goes_on_where_it_was(year, tmp_path) -> None:
-    wanted = list(year.places([ALL_2], [20], ["year", "one"], 8))
+    wanted = list(year.places([ALL_2], [20], ["ten", "one"], 8))
     file = tmp_path / "year.jsonl"
     whole = year.simulate(file, wanted, 1)
     lines = file.read_text(encoding="utf-8").splitlines()
@@ -112,12 +113,89 @@ def test_simulated__a_year_that_was_killed__goes_on_where_it_was(year, tmp_path)
     file.write_text(f"{lines[0]}\n{lines[1][:60]}", encoding="utf-8")
     assert year.simulate(file, wanted, 1) == whole
     assert year.kept_in(file) == whole
-    assert len(list(year.places([ALL_2], [20], ["year"], 120))) == 2  # a part has a hundred
+    assert len(list(year.places([ALL_2], [20], ["ten"], 120))) == 2  # a part has a hundred
 
 
 def test_simulated__the_past_is_remembered__says_the_same(year) -> None:
-    place = year.Place("a fifth fails 30 %, the others 1 %", 20, "year", 0)
-    assert year.simulated(place, 2, 1) == year._simulated(place, 2, 1)
+    place = year.Place("a fifth fails 30 %, the others 1 %", 20, "ten", 0)
+    assert year.simulated(place, 2, 1) == year.simulate_days(place, 2, 1)
+
+
+@pytest.mark.parametrize(("length", "runs"), [("one", 1), ("ten", 10), ("twenty", 20)])
+def test_simulated__a_history_of_so_many_runs__has_exactly_these_on_every_day(year, monkeypatch, length, runs) -> None:
+    seen = set()
+    judged = year.judged
+
+    def look(pull, branch, *rest, **more):
+        seen.add(len(branch.ledger.runs))
+        return judged(pull, branch, *rest, **more)
+
+    monkeypatch.setattr(year, "judged", look)
+    year.simulated(year.Place(ALL_2, 20, length, 0), 3, 1)
+    assert seen == {runs}
+
+
+@pytest.mark.parametrize("line", [ALL_2, "a fifth fails 30 %, the others 1 %"])
+def test_chances__of_a_half_broken_case__are_how_often_it_is_found(year, line) -> None:
+    """Drawn in the whole way of a pull request, for every case of the suite in turn."""
+    suite = year.kinds(line, 20)
+    kinds_of = [number for number, kind in enumerate(suite) for _ in range(kind.cases)]
+    main = year.Main(tuple(suite[number].rate for number in kinds_of), year.Random("chances"))
+    for _ in range(8):
+        main.push()
+    random, rounds = year.Random("pulls"), size(6)
+    calm = year.pull_of(main, {}, random, bad=False)
+    while "F" in calm.first:
+        calm = year.pull_of(main, {}, random, bad=False)
+    chances = year.compute_chances(calm, main, kinds_of, year.half_broken)
+    wanted = sum(chances[number] for number in kinds_of) * rounds
+    found = 0
+    for number in range(rounds):
+        for at, rate in enumerate(main.usual):
+            broken = {at: year.half_broken(rate)}
+            pull = year.pull_of(main, broken, random, bad=False)
+            called = year.judged(pull, main.branch, f"{number}/{at}")["ours"]
+            found += at in called.regressions
+    assert found == pytest.approx(wanted, abs=3 * math.sqrt(wanted))
+
+
+def test_conditions__executions_of_one_run_belong_together__have_the_same_mean_and_that_share(year) -> None:
+    random, conditions = year.Random(1), year.Conditions(run_share=0.3)
+    rates = conditions.draw_rates([0.2] * 20_000, random)
+    mean = sum(rates) / len(rates)
+    variance = sum((rate - mean) ** 2 for rate in rates) / len(rates)
+    assert mean == pytest.approx(0.2, abs=0.01)
+    assert variance / (0.2 * 0.8) == pytest.approx(0.3, abs=0.02)
+    assert conditions.draw_rates([0.0, 1.0], random) == (0.0, 1.0)
+
+
+def test_conditions__agent_errors__are_drawn_in_every_run(year) -> None:
+    place = year.Place(ALL_2, 20, "ten", 0)
+    part = year.simulated(place, 1, 1, year.Conditions(errors=0.3))
+    assert part.chances == {}, "what is found is drawn"
+    assert part.said["dead/0|ours"] + part.said["half/0|ours"] <= 2
+    letters = [year.Conditions(errors=0.3).execute(0.0, year.Random(seed)) for seed in range(1000)]
+    assert 200 < letters.count("C") < 400
+    assert letters.count("F") == 0
+
+
+def test_pages__figures__are_those_of_the_table(year) -> None:
+    """README.md says what docs/verdict.md has in its table, and both are made by the program."""
+    page = sys.modules["year_page"]
+    table = page.read_block(page.PAGE)
+    assert page.read_block(page.README) == page.build_readme_words(table)
+    rows = [line.strip("| ").split(" | ")[0] for line in table[2:]]
+    assert rows[:-1] == [words for words, *_ in page.PROMISES.values()]
+    assert not any("?" in line for line in table)
+
+
+def test_pages__a_small_year__has_a_range_for_each_size(year) -> None:
+    page = sys.modules["year_page"]
+    parts = [year.simulated(year.Place(ALL_2, 20, length, 0), 1, 1) for length in ("one", "ten", "twenty")]
+    table = list(page.page_table(parts))
+    assert table[0] == "| 20 / 100 / 500 cases | goal | 1 run | 10 runs | 20 runs |"
+    assert table[4].startswith("| dead cases found, % | at least 99 | ")
+    assert all(line.count("|") == 6 for line in table)
 
 
 def test_calendar__a_year__has_as_many_bad_days_and_breaks_as_are_said(year) -> None:
@@ -139,12 +217,12 @@ def test_judged__main_was_an_outage__no_rule_is_red(year) -> None:
 @pytest.mark.contract("verdict.targets")
 def test_year__small__keeps_the_promises_that_it_can_within_their_errors(year) -> None:
     rows = importlib.import_module("year_table").rows
-    parts = [year.simulated(year.Place(ALL_2, 100, "year", at), 10, 3) for at in range(size(3))]
+    parts = [year.simulated(year.Place(ALL_2, 100, "ten", at), 10, 3) for at in range(size(3))]
     found = {row.promise: row for row in rows(parts)}
-    assert len(found) == 5
+    assert len(found) == 6
     for row in found.values():
         ours = row.figures["ours"]
         far = (row.limit - ours.value) * (1 if row.least else -1)
-        assert far <= 3 * ours.error or row.promise.startswith("half-broken"), row
-    plain = found["red of 1,000 harmless"].figures["plain"]
+        assert far <= 3 * ours.error or row.kept == "–" or row.promise.startswith("half-broken"), row
+    plain = found["red of 1,000 harmless, ten runs of main"].figures["plain"]
     assert plain.value > 500

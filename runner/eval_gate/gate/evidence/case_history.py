@@ -172,12 +172,17 @@ class HistoryEvidence:
             self._shares[aside] = discount_rounds(learned, self._groups[: self.level_run_count])
         return self._shares[aside]
 
-    def build_run_days(self, quarantined: Collection[CaseKey] = ()) -> tuple[BranchRun, ...]:
+    def build_run_days(
+        self, quarantined: Collection[CaseKey] = (), shares: ShareBelief = NO_SHARES
+    ) -> tuple[BranchRun, ...]:
         """Build the figures of each day of the current level, newest first, of the branch's own gated cases."""
-        return join_rounds(self._groups, self._build_run_figures(quarantined))
+        return join_rounds(self._groups, self._build_run_figures(quarantined, shares))
 
-    def _build_run_figures(self, quarantined: Collection[CaseKey]) -> tuple[BranchRun, ...]:
-        return build_run_days(self._list_settled_runs(quarantined), min(self.level_run_count, MAX_RUNS))
+    def _build_run_figures(
+        self, quarantined: Collection[CaseKey], shares: ShareBelief = NO_SHARES
+    ) -> tuple[BranchRun, ...]:
+        runs = min(self.level_run_count, MAX_RUNS)
+        return build_run_days(self._list_settled_runs(quarantined), runs, shares.trial_share)
 
     def count_repeating_runs(self, quarantined: Collection[CaseKey] = ()) -> int:
         """Count the runs in which a case failed more than once, or these cases if they are fewer.
@@ -202,18 +207,19 @@ class HistoryEvidence:
 
     def count_error_runs(self, quarantined: Collection[CaseKey] = ()) -> tuple[ErrorRun, ...]:
         """Count the agent errors among the first executions of each comparable run, newest first."""
-        errors, executions = Counter[int](), Counter[int]()
+        errors, executions = Counter[str](), Counter[str]()
+        groups = {place: self._ledger.runs[place].group for place in self._runs}
         kinds = Counter(self._ledger.get_case(key).runs for key in self._ledger.iter_keys() if key not in quarantined)
         for runs, number in kinds.items():
             for place, entry in enumerate(CaseHistory(runs=runs).decode_entries_unchecked()):
-                if entry is not None:
+                if entry is not None and place in groups:
                     counts = count_executions(entry.first, self._pass_score)
-                    errors[place] += number * counts.agent_errors
-                    executions[place] += number * counts.attempts
+                    errors[groups[place]] += number * counts.agent_errors
+                    executions[groups[place]] += number * counts.attempts
         return tuple(
-            ErrorRun(errors=errors[place], executions=executions[place])
-            for place in self._runs[:MAX_RUNS]
-            if executions[place]
+            ErrorRun(errors=errors[group], executions=executions[group])
+            for group in list(dict.fromkeys(groups.values()))[:MAX_RUNS]
+            if executions[group]
         )
 
     @cached_property

@@ -139,10 +139,11 @@ def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collec
         )
 
     kinds = _group_cases(one(key, case) for key, case in run.iter_cases() if key not in quarantined)
+    shares = past.learn_run_shares(quarantined)
     confirmation = _set_thresholds(
         RerunCriteria(
             max(count_planned_cases(run), 1),
-            past.learn_prior(quarantined, past.learn_run_shares(quarantined)),
+            past.learn_prior(quarantined, shares),
             policy.false_alarm_rate,
             policy.most_reruns,
             trials=count_trials(run),
@@ -150,7 +151,7 @@ def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collec
         past.count_histories(quarantined),
     )
     aside = len(results) - sum(kind.number for kind in kinds)
-    days = learn_day_effects(past.build_run_days(quarantined))
+    days = learn_day_effects(past.build_run_days(quarantined, shares))
     return CaseGroups(
         kinds, confirmation, past.level_run_count, confirmation.trials, policy.allowed_regressions, aside, days
     )

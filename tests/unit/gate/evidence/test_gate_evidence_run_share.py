@@ -151,7 +151,7 @@ def test_learn_run_shares__reruns_wait__half_of_the_belief_is_that_they_share_no
 
 
 def test_rerun_wait__grows_with_the_share() -> None:
-    assert [compute_rerun_wait(share) for share in (0.0, 0.02, 0.1, 0.3, 0.95)] == pytest.approx([0, 0, 60, 180, 300])
+    assert [compute_rerun_wait(share) for share in (0.0, 0.01, 0.1, 0.3, 0.95)] == pytest.approx([0, 0, 60, 180, 300])
 
 
 @given(st.floats(0.01, 0.99), st.integers(1, 4), st.integers(0, 4))
