@@ -128,6 +128,8 @@ class Asking:
     """How often every case is executed whatever comes of it."""
     wait_s: float = 0.0
     """The most that all waits of a case may take."""
+    on_wait: Callable[[int], None] = lambda _: None
+    """Told how long the re-runs of the run wait."""
 
 
 @dataclass
@@ -143,6 +145,7 @@ class Simulated:
     """Executions of the base branch's agent."""
     trials: int = 1
     wait_s: float = 0.0
+    on_wait: Callable[[int], None] = lambda _: None
 
     def run(
         self, name: str, when: str, first: Sequence[tuple[int, Execution]], planned: int, shard: Shard | None = None
@@ -190,6 +193,7 @@ class Simulated:
         if self.reruns:
             numbers = {_key(at): at for at in done}
             doubtful = list(reruns.find_rerun_candidates(result()))
+            self.on_wait(reruns.rerun_wait)
             more: dict[CaseKey, list[Execution]] = {key: [] for key in doubtful}
             waiting, firsts = doubtful, dict(done)
             while True:
@@ -241,7 +245,12 @@ class Branch:
     def pushed(self, number: int, first: Sequence[Execution], ask: Asking) -> Branch:
         """After one more run of the branch, kept with its ledger; one that could not be measured is no baseline."""
         simulated = Simulated(
-            GateInputs(self.baseline, ask.rules), ask.reruns, ask.again, trials=ask.trials, wait_s=ask.wait_s
+            GateInputs(self.baseline, ask.rules),
+            ask.reruns,
+            ask.again,
+            trials=ask.trials,
+            wait_s=ask.wait_s,
+            on_wait=ask.on_wait,
         )
         when = f"2026-10-{number // 24 + 1:02}T{number % 24:02}:00:00Z"
         run = simulated.run(f"main-{number}", when, list(enumerate(first)), len(first))
@@ -283,7 +292,15 @@ def pull_request(
             return read_run(run.run_id, results)
 
         question = GateInputs(baseline, ask.rules)
-        simulated = Simulated(question, ask.reruns, ask.again, ask.control, trials=ask.trials, wait_s=ask.wait_s)
+        simulated = Simulated(
+            question,
+            ask.reruns,
+            ask.again,
+            ask.control,
+            trials=ask.trials,
+            wait_s=ask.wait_s,
+            on_wait=ask.on_wait,
+        )
         numbered, when = list(enumerate(first)), "2026-11-21T10:00:00Z"
         if not sharded:
             run = decide_verdict(kept(simulated.run("here", when, numbered, len(first))), question)

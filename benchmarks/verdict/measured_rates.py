@@ -82,6 +82,18 @@ SUITES: tuple[MeasuredSuite, ...] = (
         MappingProxyType({4: (10, 4, 10, 12, 14)}),
         "sierra-research/tau-bench 59a200c6, historical_trajectories/gpt-4o-airline.json",
     ),
+    MeasuredSuite(
+        "SmolLM2-135M at temperature 0.7, three agents",
+        MappingProxyType(
+            {
+                5: (2, 4, 0, 0, 0, 0),
+                6: (8, 3, 4, 4, 0, 3, 2),
+                8: (8, 4, 4, 4, 0, 3, 1, 1, 2),
+                9: (0, 1, 1, 0, 1, 0, 0, 0, 0, 0),
+            }
+        ),
+        "model_runs.py, the good prompt in five runs, 2026-11-28",
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""The promises on suites with the failure rates of real agents (`measured_rates.py`), after ten runs of main.
+"""The promises on suites with the failure rates of real agents (`measured_rates.py`).
 
     python benchmarks/verdict/measured_suites.py --cases 20 100 --harmless 200 --worse 60
 
@@ -22,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, nargs="+", default=[20, 100])
     parser.add_argument("--harmless", type=int, default=200, help="pull requests that change nothing, of each suite")
     parser.add_argument("--worse", type=int, default=60, help="pull requests of each kind that broke a case")
+    parser.add_argument("--history", type=int, default=10, help="runs of main before")
     parser.add_argument("--suites", default="", metavar="NAME", help="only those whose name begins so")
     given = parser.parse_args(arguments)
     heads = ("dead", "half-broken", "flaky, dead", "flaky, half-broken")
@@ -29,12 +30,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"|:--|--:|--:|{'--:|' * len(heads)}--:|", flush=True)
     for cases in given.cases:
         for suite in (one for one in SUITES if one.name.startswith(given.suites)):
-            print(_describe_suite(suite, cases, given.harmless, given.worse), flush=True)
+            print(_describe_suite(suite, cases, given), flush=True)
     return 0
 
 
-def _describe_suite(suite: MeasuredSuite, cases: int, harmless: int, worse: int) -> str:
-    found = [measured(Line(world), harmless if world.harmless else worse) for world in measured_worlds(suite, cases)]
+def _describe_suite(suite: MeasuredSuite, cases: int, given: argparse.Namespace) -> str:
+    found = [
+        measured(Line(world, given.history), given.harmless if world.harmless else given.worse)
+        for world in measured_worlds(suite, cases)
+    ]
     cells = " | ".join(_describe_share(one) for one in found)
     return f"| {suite.name} | {cases} | {cells} | {found[0].per_case:.2f} |"
 

@@ -5,12 +5,12 @@ Only here: the program has no settings for it. What is put in place is what a ga
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import fsum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 from unittest.mock import patch
 
 from eval_gate.gate import comparison_refinement, reruns, verdict_decision
@@ -24,14 +24,17 @@ from eval_gate.gate.evidence import (
     suite_drop,
     thresholds,
 )
-from eval_gate.gate.evidence.rerun_decision import Suspicion, find_suspicion
+from eval_gate.gate.evidence.rerun_decision import RerunCriteria, Suspicion, find_suspicion
+from eval_gate.gate.evidence.run_share import NO_SHARES
 from eval_gate.gate.evidence.suite import branch_level
 from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.gate.evidence.thresholds import EvidenceThresholds, compute_run_thresholds
 from eval_gate.gate.suspects import Suspects
 from eval_gate.model.evidence import BranchRun, Counts, SuiteFinding
+from eval_gate.results.history import HistoryExecution
 from eval_gate.struct import replace
 
+Executions: TypeAlias = tuple[HistoryExecution, ...]
 EVERYTHING = ""
 """The name under which the gate with all its parts is kept."""
 _STRENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
@@ -83,7 +86,7 @@ def _nothing_dropped(_pairs: object, _days: object, limit: float, **_: object) -
     return SuiteFinding(cases=0, failures=0, expected=0.0, chance=1.0, limit=limit)
 
 
-def _one_kind(histories: Mapping[tuple[int, int], float]) -> prior.Prior:
+def _one_kind(histories: Mapping[tuple[int, int], float], *_: object) -> prior.Prior:
     """Find the Beta distribution that explains the records of the cases best.
 
     Its mean is that of all records and one more case. Records that failed every time, and at least three times, are
@@ -108,8 +111,14 @@ def _every_unknown(*arguments: Any) -> EvidenceThresholds | None:
     return None if found is None else replace(found, all_failed_threshold=None)
 
 
-def _as_settled(settled: Iterable[object], *_: object) -> Iterator[object]:
-    return iter(settled)
+def _count_errors_as_failures(first: Executions, again: Executions, pass_score: float) -> case_history.Responses:
+    """Count an agent error as a wrong response, and repeat none."""
+
+    def count(executions: Executions) -> Counts:
+        seen = case_history.count_executions(executions, pass_score)
+        return Counts(passes=seen.passes, failures=seen.failures + seen.agent_errors)
+
+    return case_history.Responses(count(first), count(again))
 
 
 def _suspect_no_fix(*facts: Any, **more: Any) -> Suspicion | None:
@@ -121,7 +130,7 @@ def _nothing(*_: object, **__: object) -> None:
     return None
 
 
-def _parts() -> Iterator[Part]:
+def _parts_of_history() -> Iterator[Part]:
     alike = ((comparison_refinement, "learn_day_effects", _all_alike),)
     yield Part("days", "runs never differ as a whole; nor is this one on a day", alike, least=5)
     today = ((comparison_refinement, "adjust_to_day", _unchanged), (verdict_decision, "adjust_to_day", _unchanged))
@@ -133,23 +142,36 @@ def _parts() -> Iterator[Part]:
     turned = ((flakiness, "_is_level_change", lambda *_: False),)
     yield Part("levels.case", "all runs of a case count, whether it broke or was mended", turned, least=2)
     yield Part("days and levels", "none of both, of the suite and of a case", (*alike, *levels, *turned), least=2)
-    unknown = ((case_history, "learn_prior", lambda _: prior.DEFAULT_PRIOR),)
+    unknown = ((case_history, "learn_prior", lambda *_: prior.DEFAULT_PRIOR),)
     yield Part("prior", "every suite is believed to be an unknown one: Beta(9, 1)", unknown)
     one_kind = ((case_history, "learn_prior", _one_kind),)
     yield Part("prior.mixture", "one kind of cases: the Beta distribution that explains the records best", one_kind)
     half = tuple((thresholds, name, getattr(thresholds, name) / 2) for name in ("THRESHOLD_SHARE", "ALL_FAILED_SHARE"))
     strict = "the same, and single cases may spend half as much of the error rate"
     yield Part("prior.mixture, strict", strict, (*one_kind, *half))
+
+
+def _parts_of_verdict() -> Iterator[Part]:
     places = (comparison_refinement, day_effects)
     no_bars = tuple((where, "compute_run_thresholds", _nothing) for where in places)
     yield Part("bars", "N / error rate for every case; of an unsteady one also where it failed every time", no_bars)
     no_every = tuple((where, "compute_run_thresholds", _every_unknown) for where in places)
     every = "what failed every time counts where it is steady on record, else it needs the bar"
     yield Part("bars.every", every, no_every)
+    shares = ((case_history, "learn_run_shares", lambda *_: NO_SHARES),)
+    yield Part("run share", "executions of one run are independent, whatever main's show", shares, special=True)
+    trials = ((RerunCriteria, "trial_share", property(lambda _: 0.0)),)
+    yield Part("run share.trials", "trials of one run are independent for the suite test", trials, special=True)
+    at_once = ((thresholds, "_lower_never_failed", lambda *_: 0.0),)
+    yield Part("run share.another run", "a case that never failed and fails all is confirmed", at_once, special=True)
     settled = ((thresholds, "compute_history_share", lambda _: 1.0),)
     yield Part("bars.short", "single cases with few runs of history may spend as much as with ten", settled)
-    late = ((comparison_refinement, "reclassify_timeouts", _as_settled), (reruns, "has_many_timeouts", lambda _: False))
-    yield Part("late", "a late answer is a crash like any other", late, special=True)
+    uncached = case_history._build_case_runs.__wrapped__  # noqa: SLF001 (what it built with other parts must be forgotten)
+    errors = (
+        *((where, "count_responses", _count_errors_as_failures) for where in (case_history, reruns)),
+        (case_history, "_build_case_runs", uncached),
+    )
+    yield Part("errors", "an agent error is a wrong answer like any other", errors, special=True)
     whole = ((case_classification, "run_suite_test", _nothing_dropped),)
     yield Part("suite", "all cases together are never worse", whole, judged_only=True)
     steady = ((Stratum, "is_steady", property(lambda _: False)),)
@@ -168,4 +190,4 @@ def _parts() -> Iterator[Part]:
     yield Part("base agent", "nobody asks the base branch's agent", on_branch=False, special=True)
 
 
-PARTS: Mapping[str, Part] = MappingProxyType({part.name: part for part in _parts()})
+PARTS: Mapping[str, Part] = MappingProxyType({part.name: part for part in (*_parts_of_history(), *_parts_of_verdict())})

@@ -4,8 +4,8 @@
     python benchmarks/verdict/run_shares.py --shares 0.3 --trials 3 --pull-requests 100 --fresh
 
 Every case has a rate of its own in each run, drawn from a Beta distribution: the share is the correlation of two
-executions of a case in one run. The executions of one run are independent given that rate. With `--fresh` each re-run
-has a rate of its own, as one that waited long enough. With `--waits` re-runs wait, whether that helps or not.
+executions of a case in one run. The executions of one run are independent given that rate. With `--waits` re-runs
+wait as long as the history asks for, and with `--fresh` each re-run that waits has a rate of its own.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from dataclasses import dataclass, field
 from random import Random
 
 from branch import Asking, Branch, Execution, policy, pull_request
+from parts import PARTS, without
 
 from eval_gate.config.policy import DEFAULT_CONFIRM
 from eval_gate.errors import ExitCode
+from eval_gate.gate.evidence.execution_groups import compute_trial_share
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
 
@@ -56,6 +58,7 @@ class RunExecutions:
     rates: Sequence[float]
     random: Random
     done: dict[int, int] = field(default_factory=dict)
+    wait_s: int = 0
     run_rates: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -65,9 +68,13 @@ class RunExecutions:
     def __call__(self, at: int) -> Execution:
         """Execute the case with this number once."""
         self.done[at] = self.done.get(at, 0) + 1
-        again = self.cell.fresh and self.done[at] > self.cell.trials
+        again = self.cell.fresh and self.wait_s > 0 and self.done[at] > self.cell.trials
         rate = self._draw_rate(self.rates[at]) if again else self.run_rates[at]
         return "F" if self.random.random() < rate else "P"
+
+    def note_wait(self, seconds: int) -> None:
+        """Note how long re-runs wait."""
+        self.wait_s = seconds
 
     def list_firsts(self) -> list[Execution]:
         """Execute every case once."""
@@ -112,7 +119,7 @@ def simulate(cell: Cell, pull_requests: int, seed: int) -> tuple[dict[str, Seen]
             main = Branch()
             for place in range(cell.history):
                 run = RunExecutions(cell, cell.rates, Random(f"{name}/main/{place}"))
-                asking = Asking(rules, DEFAULT_CONFIRM, run, trials=cell.trials, wait_s=wait_s)
+                asking = Asking(rules, DEFAULT_CONFIRM, run, trials=cell.trials, wait_s=wait_s, on_wait=run.note_wait)
                 main = main.pushed(place, run.list_firsts(), asking)
         for kind, one in seen.items():
             random, rates = Random(f"{name}/{number}/{kind}"), cell.rates
@@ -120,13 +127,13 @@ def simulate(cell: Cell, pull_requests: int, seed: int) -> tuple[dict[str, Seen]
             if kind != "same":
                 rates[broken] = 1.0 if kind == "dead" else 1 - (1 - rates[broken]) / 2
             here = RunExecutions(cell, rates, random)
-            asking = Asking(rules, DEFAULT_CONFIRM, here, trials=cell.trials, wait_s=wait_s)
+            asking = Asking(rules, DEFAULT_CONFIRM, here, trials=cell.trials, wait_s=wait_s, on_wait=here.note_wait)
             done = pull_request(main, here.list_firsts(), asking)
             comparison, verdict = done.judged.comparison, done.judged.verdict
             assert comparison is not None
             assert comparison.evidence is not None
             assert verdict is not None
-            learned.append(getattr(comparison.evidence, "trial_share" if cell.trials > 1 else "run_share", 0.0))
+            learned.append(compute_trial_share(comparison.evidence.shares))
             named = comparison.select_changes(CaseClass.REGRESSION)
             one.number += 1
             one.red += verdict.exit_code is ExitCode.FAILED
@@ -172,8 +179,9 @@ def main() -> None:
     parser.add_argument("--history", type=int, default=10)
     parser.add_argument("--pull-requests", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--fresh", action="store_true", help="every re-run has a rate of its own")
+    parser.add_argument("--fresh", action="store_true", help="a re-run that waits has a rate of its own")
     parser.add_argument("--waits", action="store_true", help="re-runs wait as long as the history asks for")
+    parser.add_argument("--without", choices=PARTS, help="switch off this part of the gate")
     given = parser.parse_args()
     cells = [
         Cell(
@@ -188,8 +196,9 @@ def main() -> None:
         for share in given.shares
         for trials in given.trials
     ]
-    for line in build_table(cells, given.pull_requests, given.seed):
-        print(line, flush=True)
+    with without(PARTS[given.without] if given.without else None):
+        for line in build_table(cells, given.pull_requests, given.seed):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def lines(cases: int) -> dict[str, Line]:
     for world in (broken(cases, tenth), broken(cases, half)):
         found[world.name] = Line(world, ("sparing", "suite", "bars"))
     found[all_lost] = Line(found[all_lost].world, (*general(), "sparing"))
-    found |= {world.name: Line(world, ("late",)) for world in late_worlds(cases)}
+    found |= {world.name: Line(world, ("errors",)) for world in late_worlds(cases)}
     fixed = World(
         "the branch fixed a dead case in its newest run, and this breaks it (2%)",
         (Group(1, 1.0, 1.0, 1, 0.02), same(cases - 1, 0.02)),

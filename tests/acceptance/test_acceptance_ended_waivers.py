@@ -111,13 +111,19 @@ def test_waived_case_was_flaky_before__quarantine_ends__is_no_regression(world) 
     assert run_main(made, "F(P)PPPPPPP").code == 0
 
 
-def test_push_to_main__after_a_waiver_in_the_file_has_ended__is_red(action) -> None:
+def waive_on_main(action, days: int = 3) -> Path:
+    """Waive case 0 on main, which breaks it then; return the waiver file."""
     action.main(f"{GOOD}*4")
     file = Path(action.job.workspace) / ".eval-gate" / "waivers.yaml"
     file.parent.mkdir(exist_ok=True)
-    today = datetime.now(UTC).date()
-    file.write_text(f'waivers:\n- case: gs-000\n  reason: "known"\n  until: "{today + timedelta(days=3)}"\n')
+    until = datetime.now(UTC).date() + timedelta(days=days)
+    file.write_text(f'waivers:\n- case: gs-000\n  reason: "known"\n  until: "{until}"\n')
     action.main(f"{BROKEN}*2")
+    return file
+
+
+def test_push_to_main__after_a_waiver_in_the_file_has_ended__is_red(action) -> None:
+    file = waive_on_main(action)
     fork = action.pull(head_repo="mallory/bot", user="mallory")
     seen = action.here(BROKEN, fork)
     assert (seen.code, seen.classes["gs-000"]) == (0, "still_failing"), "whose waivers do not count, nor take one back"
@@ -126,6 +132,28 @@ def test_push_to_main__after_a_waiver_in_the_file_has_ended__is_red(action) -> N
     action.main(BROKEN)
     assert (action.ended.outputs["verdict"], action.ended.outputs["regressions"]) == ("failed", "1"), action.ended.log
     expect(action.here(BROKEN), 0, "no regressions", still_failing=[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "event"), [("schedule", {"schedule": "17 3 * * *"}), ("workflow_dispatch", {"ref": "refs/heads/main"})]
+)
+def test_run_of_main__by_schedule_or_by_hand__after_a_waiver_is_removed__is_red(action, name, event) -> None:
+    file = waive_on_main(action)
+    file.unlink()
+    action.job.begin_run(event=name)
+    action.script.begin(BROKEN)
+    ended = action.job.step(name, event, {"agent-endpoint": action.script.url} | action._given({}))
+    assert (ended.outputs["verdict"], ended.outputs["regressions"]) == ("failed", "1"), ended.log
+
+
+def test_merge_queue__after_a_waiver_is_removed__is_red_for_the_group_that_removes_it_only(action) -> None:
+    file = waive_on_main(action)
+    file.unlink()
+    removing = action.in_queue(BROKEN)
+    assert (removing.code, removing.outputs["regressions"]) == (1, "1"), removing.log
+    action.main(BROKEN)
+    later = action.in_queue(BROKEN)
+    assert (later.code, later.outputs["regressions"]) == (0, "0"), later.log
 
 
 @pytest.mark.parametrize("kind", ["waivers", "quarantine"])
@@ -150,4 +178,41 @@ def test_agent_error_is_waived__permission_ends__counts_until_the_case_passes(wo
     seen = run_main(made, "CPPPPPPP")
     expect(seen, 1, "1 regression", first="regressions", regression=[0])
     assert f"waived until {day}, still failing" in " ".join(seen.text.split())
+    assert run_main(made, GOOD).code == 0
+
+
+def test_history_is_lost__runs_alone_say_what_was_permitted(world) -> None:
+    made = world(f"{GOOD}*4")
+    made.accept(0)
+    assert run_main(made, BROKEN).code == 0
+    end_waivers(made)
+    for file in (made.folder / made.MAIN).rglob("history.json"):
+        file.unlink()
+    expect(run_main(made, BROKEN), 1, "1 regression", regression=[0])
+
+
+def test_history_says_nothing_of_a_permission__the_run_itself_does(world) -> None:
+    made = world(f"{GOOD}*4")
+    made.accept(0)
+    assert run_main(made, BROKEN).code == 0
+    end_waivers(made)
+    for file in (made.folder / made.MAIN).rglob("history.json"):
+        history = json.loads(file.read_text())
+        for run in history["runs"]:
+            run.pop("permittedRegressions", None)
+        file.write_text(json.dumps(history))
+    expect(run_main(made, BROKEN), 1, "1 regression", regression=[0])
+
+
+@pytest.mark.parametrize("kind", ["waivers", "quarantine"])
+def test_results_get_another_name_while_a_permission_lasts__it_ends_all_the_same(world, kind) -> None:
+    made = world(f"{GOOD}*4")
+    made.accept(0, kind=kind)
+    assert run_main(made, BROKEN).code == 0
+    made.MAIN = "renamed"
+    assert run_main(made, BROKEN).code == 0, "there is no baseline under the new name"
+    assert run_main(made, BROKEN).code == 0
+    end_waivers(made)
+    expect(run_main(made, BROKEN), 1, "1 regression", regression=[0])
+    assert run_main(made, GOOD).code == 0
     assert run_main(made, GOOD).code == 0

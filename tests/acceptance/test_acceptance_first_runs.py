@@ -18,9 +18,9 @@ def first_runs(text: str) -> list[str]:
 
 DEAD = "the gate finds all cases that start failing every time, but only"
 WORDS = {
-    1: f"With 1 run of history, {DEAD} 1 of 4 that start failing half of the time, and 1 of 100 that start failing 1 "
-    "time in 5. After 9 more such runs on main, it finds all, 1 of 2 and 1 of 10 of them.",
-    3: f"With 3 runs of history, {DEAD} 1 of 3 that start failing half of the time, and 1 of 20 that start failing 1 "
+    1: f"With 1 run of history, {DEAD} 1 of 50 that start failing half of the time, and hardly any that start failing "
+    "1 time in 5. After 9 more such runs on main, it finds all, 1 of 2 and 1 of 10 of them.",
+    3: f"With 3 runs of history, {DEAD} 1 of 4 that start failing half of the time, and 1 of 100 that start failing 1 "
     "time in 5. After 7 more such runs on main, it finds all, 1 of 2 and 1 of 10 of them.",
     9: f"With 9 runs of history, {DEAD} 1 of 2 that start failing half of the time, and 1 of 10 that start failing 1 "
     "time in 5. 1 more such run on main does not change this.",

@@ -120,6 +120,17 @@ def test_warm_up__limits__end_it_and_say_so(tmp_path, more, rounds, said) -> Non
         assert ("warm-up round" in text) is (said is not None)
 
 
+def test_warm_up__a_round__gets_past_caches_as_re_runs_do(tmp_path) -> None:
+    write_suite(tmp_path, CASES)
+    with agent(answers()) as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url, *OPTIONS)
+        nonces = [one.header("x-eval-gate-nonce") for one in running.requests]
+    assert done.returncode == 0, done.stderr
+    assert nonces[:CASES] == [None] * CASES
+    assert [len(set(nonces[at * CASES : (at + 1) * CASES])) for at in (1, 2, 3)] == [1, 1, 1]
+    assert len(set(nonces)) == 4, "each round has one of its own"
+
+
 def test_warm_up__a_pull_request_changes_it__is_no_reason_for_rounds(tmp_path) -> None:
     write_suite(tmp_path, CASES)
     with agent(answers()) as running:

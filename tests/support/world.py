@@ -26,7 +26,7 @@ from typing import Any
 from tests.support.agents import Exchange, agent, unused_port
 from tests.support.github import FakeGitHub, PullRequest
 from tests.support.github.state import iso
-from tests.support.jobs import Ended, Job, pull_request_event, push_event
+from tests.support.jobs import Ended, Job, pull_request_event, push_event, repository_facts
 from tests.support.program import gate
 
 OUTCOMES = {0: "passed", 1: "failed", 3: "inconclusive"}
@@ -405,6 +405,23 @@ class ActionWorld:
         self.script.begin(letters)
         ended = self.job.pull_request(pull, url or self.script.url, self._given(inputs))
         return self.seen(ended, pull)
+
+    def in_queue(self, letters: str, base: str | None = None, branch: str = "main", **inputs: str) -> Ended:
+        """The run of a merge group of #7 on top of this commit, checked out."""
+        base = base or self.github.state.branches[branch]
+        ref = f"gh-readonly-queue/{branch}/pr-7-{base}"
+        head = self.github.state.add_commit(f"group on {base}", base, branch=ref).sha
+        group = {
+            "head_sha": head,
+            "head_ref": f"refs/heads/{ref}",
+            "base_sha": base,
+            "base_ref": f"refs/heads/{branch}",
+        }
+        event = {"action": "checks_requested", "merge_group": group, "repository": repository_facts(self.github)}
+        self.job.begin_run(event="merge_group", head_branch=ref, head_sha=head)
+        self.script.begin(letters)
+        given = {"agent-endpoint": self.script.url} | self._given(inputs)
+        return self.job.step("merge_group", event, given, GITHUB_SHA=head, GITHUB_REF=f"refs/heads/{ref}")
 
     def seen_step(self, pull: PullRequest, **inputs: str) -> Seen:
         """Another step of the same run, such as one that publishes what an earlier one made."""

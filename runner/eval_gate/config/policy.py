@@ -91,8 +91,12 @@ class Policy:
         panel=Panel.VERDICT,
         limits={"ge": 0, "le": 1},
     )
-    max_errors: int = define_setting(
-        0, "Maximum number of cases without a score.", panel=Panel.VERDICT, limits={"ge": 0}
+    max_errors: int | None = define_setting(
+        None,
+        "Maximum number of cases without a score.",
+        default_text="0, and for agent errors as many as the runs of main explain",
+        panel=Panel.VERDICT,
+        limits={"ge": 0},
     )
     pass_score: float = define_setting(
         1.0,

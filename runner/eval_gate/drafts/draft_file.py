@@ -26,8 +26,8 @@ from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.limits import DRAFT_QUESTION
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.javascript.regex import PatternMatcher, PatternWorkerError
+from eval_gate.text.mask import MASK
 from eval_gate.text.quoting import quote_name, quote_value
-from eval_gate.text.secret import MASK
 from eval_gate.text.tokens import TokenData
 from eval_gate.text.untrusted.surrogates import is_well_formed
 

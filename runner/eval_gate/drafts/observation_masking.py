@@ -14,8 +14,8 @@ from eval_gate.struct import replace
 from eval_gate.text.escape import format_count
 from eval_gate.text.javascript.regex import PatternError, replace_matches_sync
 from eval_gate.text.key_forms import mask_keys
+from eval_gate.text.mask import MASK
 from eval_gate.text.redaction import Redactor
-from eval_gate.text.secret import MASK
 
 
 def mask_observations(original: ObservationSet, redact: Redactor, patterns: Sequence[str] = ()) -> ObservationSet:

@@ -19,9 +19,9 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.limits import DRAFT_FACTS, STORED_RESPONSE
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.json_values import iter_leaves
+from eval_gate.text.mask import MASK
 from eval_gate.text.number_search import NumberToken, iter_numbers
 from eval_gate.text.safe_output import INVISIBLE
-from eval_gate.text.secret import MASK
 from eval_gate.text.untrusted.surrogates import to_well_formed
 from eval_gate.text.volatile_words import UUID
 

@@ -44,7 +44,7 @@ from eval_gate.text.escape import to_one_line
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
 from eval_gate.text.javascript.strings import dump_compact_json
 from eval_gate.text.key_forms import find_known_forms
-from eval_gate.text.secret import MASK
+from eval_gate.text.mask import MASK
 
 _NOTHING_LEFT_OUT: Final[dict[str, int]] = {}
 """One object for all of which nothing is left out; never changed."""

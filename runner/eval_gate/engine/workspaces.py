@@ -27,7 +27,7 @@ from eval_gate.model.limits import WORKSPACE_CASE, WORKSPACE_FILE, WORKSPACE_RUN
 from eval_gate.results.masking import MARGIN
 from eval_gate.text.digest import compute_digest
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
-from eval_gate.text.secret import MASK
+from eval_gate.text.mask import MASK
 
 _EMPTY_DIGEST: Final = compute_digest([])
 _ARTIFACT_PREFIX: Final = "workspace"

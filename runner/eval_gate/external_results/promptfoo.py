@@ -335,11 +335,11 @@ def _describe_assertion(one: Record) -> str:
 
 
 def _build_score(one: Record, *, marks: bool) -> RowScore:
-    reason, kind = one.text("reason"), one.text("assertion.type")
-    name = (one.text("assertion.metric", "assertion.type") or "assertion")[:200]
+    reason, assertion = one.text("reason"), one.at("assertion")
+    name = (assertion.text("metric", "type") or "assertion")[:200]
     if _has_failed_grader(one, reason, marks=marks):
         return RowScore(name, None, None, reason, grader_failed=True)
-    minimum = one.number("assertion.threshold") if kind in _MINIMUMS else None
+    minimum = assertion.number("threshold") if assertion.text("type") in _MINIMUMS else None
     score = RowScore(name, one.number("score"), None, reason, threshold=minimum, is_minimum=True)
     return _PASS.apply_verdict(score, one.get("pass"))
 

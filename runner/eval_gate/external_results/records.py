@@ -7,6 +7,7 @@ is of another kind, is nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from eval_gate.external_results.result_rows import (
     RowPlace,
@@ -26,6 +27,11 @@ from eval_gate.model.usage import Usage
 _MAX_TAGS = 50
 
 
+@lru_cache(1_000)
+def _split_path(path: str) -> Sequence[str]:
+    return path.split(".") if path else ()
+
+
 class Record:
     """A value in a results file, most often a mapping."""
 
@@ -37,16 +43,15 @@ class Record:
     def __bool__(self) -> bool:
         return bool(self.value)
 
-    def get(self, *paths: str) -> JsonValue:
+    def get(self, path: str = "", *others: str) -> JsonValue:
         """Return the first value at these paths that is not empty, else the last; without a path the whole."""
-        found = None if paths else self.value
-        for path in paths:
-            found = self.value
-            for name in path.split("."):
-                found = found.get(name) if isinstance(found, dict) else None
-            if found:
-                return found
-        return found
+        found = self.value
+        for name in _split_path(path):
+            if not isinstance(found, dict):
+                found = None
+                break
+            found = found.get(name)
+        return self.get(*others) if others and not found else found
 
     def at(self, *paths: str) -> Record:
         """Return the same as a record."""
@@ -75,10 +80,10 @@ class Record:
         """Return the name of a case. Raises GateError for what is none, calling it by its last path."""
         return require_name(self.get(*paths), place, paths[-1])
 
-    def number(self, *paths: str) -> float | None:
+    def number(self, path: str = "", *others: str) -> float | None:
         """Return the first finite number at these paths; true and false are none."""
-        given = map(self.get, paths) if paths else (self.value,)
-        return next((found for one in given if (found := parse_number(one)) is not None), None)
+        found = parse_number(self.get(path))
+        return self.number(*others) if others and found is None else found
 
     def count(self, *paths: str) -> int:
         """Return a count that is not negative, or 0 for any other value."""

@@ -1,4 +1,4 @@
-"""TLS certificates that this process trusts, shared by all HTTP clients."""
+"""TLS certificates that this process trusts, shared by all HTTP clients, and the client of single requests."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import ssl
     from collections.abc import MutableMapping
+
+    import httpx
 
 VARIABLE_NAMES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """The variables that name certificates: the first two for OpenSSL, httpx and aiohttp, the others for requests."""
@@ -39,3 +41,16 @@ def load_ssl_context() -> ssl.SSLContext:
     import httpx
 
     return httpx.create_ssl_context()
+
+
+def build_async_client(url: str, silence_s: float | None, *, max_redirects: int = 0) -> httpx.AsyncClient:
+    """Build the client of one request: proxies of the environment, these certificates, and no more redirects.
+
+    `silence_s` is the time without a byte in seconds; the caller limits the whole request.
+    """
+    import httpx
+
+    secure = load_ssl_context() if max_redirects or url.lower().startswith("https:") else False
+    return httpx.AsyncClient(
+        timeout=silence_s, verify=secure, follow_redirects=max_redirects > 0, max_redirects=max_redirects
+    )

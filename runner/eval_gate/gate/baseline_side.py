@@ -29,7 +29,7 @@ from eval_gate.results.history import CaseHistory, History, HistoryEntry, comput
 from eval_gate.results.masking import TextMasking, map_baseline_side
 from eval_gate.struct import replace
 from eval_gate.text.javascript.regex import PatternError, replace_matches_sync
-from eval_gate.text.secret import MASK
+from eval_gate.text.mask import MASK
 
 PASSED: Final = "P"
 FAILED: Final = "F"
@@ -209,7 +209,7 @@ def _format_outcome(entry: HistoryEntry, pass_score: float) -> str:
         return MIXED
     if counts.passes:
         return PASSED
-    if counts.failures > counts.agent_errors:
+    if counts.failures:
         return FAILED
     return AGENT_ERROR if counts.agent_errors else NOT_JUDGED
 
@@ -217,7 +217,7 @@ def _format_outcome(entry: HistoryEntry, pass_score: float) -> str:
 @lru_cache(maxsize=10_000)
 def _find_majority_outcome(entry: HistoryEntry, pass_score: float) -> str:
     """Return the outcome of the majority of the scored executions, as a case counts."""
-    answered = count_executions((*entry.first, *entry.reruns), pass_score).without_agent_errors
+    answered = count_executions((*entry.first, *entry.reruns), pass_score)
     if not answered.executions:
         return NOT_JUDGED
     return FAILED if answered.is_failing else PASSED

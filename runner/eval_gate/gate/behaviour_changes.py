@@ -46,7 +46,7 @@ from eval_gate.results.history import EMPTY_HISTORY, History, compute_result_fin
 from eval_gate.results.masking import TextMasking, map_details
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.javascript.regex import PatternError, replace_matches_sync
-from eval_gate.text.secret import MASK
+from eval_gate.text.mask import MASK
 
 MAX_VALUE: Final = 200
 """Characters of a value, or of the beginning of a response."""

@@ -10,8 +10,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from statistics import multimode
 
 from eval_gate.config.policy import Policy
-from eval_gate.gate.base_agent.clearance import clear_cases, collect_base_agent_results, recheck_score_finding
+from eval_gate.gate.base_agent.clearance import (
+    clear_cases,
+    collect_base_agent_results,
+    count_all_base_agent_executions,
+    recheck_score_finding,
+)
 from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.gate.evidence.agent_errors import ErrorShare, learn_error_share, recheck_error_finding
 from eval_gate.gate.evidence.case_classification import SUITE_TEST_SHARE, CaseFacts, Classification, classify_cases
 from eval_gate.gate.evidence.case_history import (
     NO_CASE_EVIDENCE,
@@ -19,7 +25,8 @@ from eval_gate.gate.evidence.case_history import (
     EarlierResult,
     build_history_evidence,
     compute_first_score,
-    count_case_executions,
+    count_case_responses,
+    has_only_timeouts,
 )
 from eval_gate.gate.evidence.day_effects import DayEffects, adjust_to_day, learn_day_effects
 from eval_gate.gate.evidence.identical_responses import find_repeats
@@ -32,7 +39,6 @@ from eval_gate.gate.evidence.suite.score_drop import (
     select_testable_cases,
 )
 from eval_gate.gate.evidence.thresholds import ExecutionLimits, compute_error_share, compute_run_thresholds
-from eval_gate.gate.evidence.timeouts import reclassify_timeouts
 from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, PassCount, ScoreHistory
@@ -78,6 +84,11 @@ class PriorEvidence(FrozenStruct):
     def day_effects(self) -> DayEffects:
         """How much the failure rates of the branch's runs differ from day to day."""
         return learn_day_effects(self.evidence.branch_runs)
+
+    @property
+    def error_share(self) -> ErrorShare:
+        """How often executions of the branch's runs end in an agent error."""
+        return learn_error_share(self.evidence.error_runs)
 
 
 def build_rerun_criteria(evidence: Evidence) -> RerunCriteria:
@@ -141,7 +152,8 @@ def collect_prior_evidence(
         shares=share_belief.shares,
         history_worth=share_belief.history_worth,
         history_runs=past.level_run_count,
-        branch_runs=past.build_run_days(quarantined_in_baseline),
+        branch_runs=past.build_run_days(quarantined_in_baseline, share_belief),
+        error_runs=past.count_error_runs(quarantined_in_baseline),
         unscored_in_baseline=tuple(
             UnscoredCase(
                 suite=key.suite,
@@ -235,15 +247,15 @@ def build_case_facts(
         case = cases.get(key)
         if case is None or change.change is CaseClass.REMOVED or key in prior_evidence.quarantined:
             continue
-        first, again = count_case_executions(case, prior_evidence.evidence.pass_score)
+        seen = count_case_responses(case, prior_evidence.evidence.pass_score)
         past = prior_evidence.case_evidence.get(key, NO_CASE_EVIDENCE)
         facts.append(
             CaseFacts(
                 key,
                 change.change,
                 past.history,
-                first,
-                again,
+                *seen,
+                is_late=has_only_timeouts(case.list_executions()),
                 must_pass=is_must_pass(case, patterns),
                 rerun_end=case.rerun_stop_reason,
                 preceding_cases=before.get(key),
@@ -253,26 +265,20 @@ def build_case_facts(
 
 
 def build_facts_without_baseline(run: RunResult, pass_score: float, patterns: Sequence[str]) -> list[CaseFacts]:
-    """Build the facts of the failing cases of a run that is not compared with anything yet.
-
-    Nothing is known of any case. Passing cases are left out because nothing has to be decided about them.
-    """
+    """Build the facts of the cases of a run that is not compared with anything yet; nothing is known of any case."""
     facts, before = [], dict(iter_dependent_cases(run))
     for key, case in run.iter_cases():
-        simply = len(case.trials) == 1 and case.trials[0].status is Status.PASSED  # as most cases do
-        if simply or all(trial.status is Status.PASSED for trial in case.list_executions()):
-            continue
-        first, again = count_case_executions(case, pass_score)
-        if first.is_failing:
-            must = is_must_pass(case, patterns)
+        seen = count_case_responses(case, pass_score)
+        if seen.first.attempts:
+            passes = seen.first.executions > 0 and not seen.first.is_failing
             facts.append(
                 CaseFacts(
                     key,
-                    CaseClass.REGRESSION,
+                    CaseClass.STILL_PASSING if passes else CaseClass.REGRESSION,
                     NO_HISTORY,
-                    first,
-                    again,
-                    must_pass=must,
+                    *seen,
+                    is_late=has_only_timeouts(case.list_executions()),
+                    must_pass=is_must_pass(case, patterns),
                     rerun_end=case.rerun_stop_reason,
                     preceding_cases=before.get(key),
                 )
@@ -338,11 +344,17 @@ def refine_comparison(
     scored = _select_scored_cases(facts, run, prior_evidence)
     share = (SUITE_TEST_SHARE / 2 if scored else SUITE_TEST_SHARE) * compute_error_share(prior_evidence.evidence.cases)
     confirmation = adjust_to_day(prior_evidence.rerun_criteria, facts, prior_evidence.day_effects)
-    settlement = classify_cases(facts, confirmation, allowed=allowed, share=share, days=prior_evidence.day_effects)
+    settlement = classify_cases(
+        facts,
+        confirmation,
+        allowed=allowed,
+        share=share,
+        days=prior_evidence.day_effects,
+        error_share=prior_evidence.error_share,
+    )
     answers = collect_base_agent_results(run, settlement.cases, prior_evidence.evidence.pass_score)
     heard = clear_cases(settlement, facts, answers, confirmation)
-    told_apart = reclassify_timeouts(heard.cases, facts, run, confirmation, prior_evidence.evidence.pass_score)
-    settled = {one.key: one for one in told_apart}
+    settled = {one.key: one for one in heard.cases}
     scores = _run_score_test(scored, settlement, prior_evidence.evidence.false_alarm_rate * share, allowed)
 
     def refined(change: CaseChange) -> CaseChange:
@@ -357,6 +369,7 @@ def refine_comparison(
         comparison,
         changes=tuple(refined(change) for change in comparison.changes),
         suite_finding=heard.suite_finding,
+        error_finding=recheck_error_finding(heard.error_finding, count_all_base_agent_executions(run)),
         score_finding=recheck_score_finding(scores, scored, run, answers),
         false_alarm_rate=prior_evidence.evidence.false_alarm_rate,
         evidence=prior_evidence.evidence,

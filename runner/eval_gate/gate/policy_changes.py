@@ -33,7 +33,7 @@ _NUMBER_RULES: Final[dict[str, tuple[str, _Strictness]]] = {
     "allowed_regressions": ("allowed-regressions", _less),
     "pass_score": ("pass-score", _more),
     "min_pass_rate": ("min-pass-rate", _more),
-    "max_errors": ("max-errors", _less),
+    "max_errors": ("max-errors", lambda errors: _less(errors or 0)),
     "max_score_drop": ("max-score-drop", _less),
     "min_coverage": ("min-coverage", _more),
     "max_latency_increase": ("max-latency-increase", _less),
@@ -62,7 +62,7 @@ _TYPED_RULES: Final = frozenset(RECORDED_RULES.values())
 """Rules that a person may type at a terminal as they like."""
 _OPTIONAL_RULES: Final = frozenset(
     {
-        *("min_pass_rate", "max_score_drop", "min_coverage"),
+        *("min_pass_rate", "max_score_drop", "min_coverage", "max_errors"),
         *("max_latency_increase", "max_cost_increase", "max_token_increase"),
     }
 )

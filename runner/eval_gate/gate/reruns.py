@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence, Set
 from typing import Final
 
-from eval_gate.gate.base_agent.case_selection import BaseAgentCases, find_cleared_cases, select_base_agent_cases
-from eval_gate.gate.evidence.case_classification import CaseFacts, decide_next_step, decide_next_steps
-from eval_gate.gate.evidence.case_history import count_executions
+from eval_gate.gate.base_agent.case_selection import (
+    BaseAgentCases,
+    find_cleared_cases,
+    select_base_agent_cases,
+    select_error_cases,
+)
+from eval_gate.gate.evidence.agent_errors import RunErrors
+from eval_gate.gate.evidence.case_classification import (
+    CaseFacts,
+    count_run_errors,
+    decide_next_step,
+    decide_next_steps,
+)
+from eval_gate.gate.evidence.case_history import count_responses, has_only_timeouts
 from eval_gate.gate.evidence.new_case_runs import plan_extra_executions
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion
 from eval_gate.gate.evidence.run_share import compute_rerun_wait
-from eval_gate.gate.evidence.timeouts import TimeoutCounts, count_timeouts, drop_timeouts, has_many_timeouts
 from eval_gate.gate.failure_causes import find_cause, get_group_key
 from eval_gate.gate.suspects import ENOUGH_CONFIRMED, Suspects, compute_shard_share
 from eval_gate.gate.verdict_decision import (
@@ -22,10 +32,9 @@ from eval_gate.gate.verdict_decision import (
     get_allowed_regressions,
 )
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import Outcome, RuleCode
-from eval_gate.model.evidence import NO_EXECUTIONS
+from eval_gate.model.comparison import CaseClass, Outcome, RuleCode
 from eval_gate.model.execution import Trial
-from eval_gate.model.result import RerunStopReason, RunResult
+from eval_gate.model.result import CaseResult, RerunStopReason, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.history import build_executions
 from eval_gate.struct import FrozenStruct, replace
@@ -87,16 +96,15 @@ class Reruns:
         """New cases, and how often each is run beyond its first executions."""
         self._fixes: Set[CaseKey] = frozenset()
         self._facts: dict[CaseKey, CaseFacts] = {}
-        self._graded: dict[CaseKey, bool] = {}
-        self._first: dict[CaseKey, Sequence[Trial]] = {}
-        """The first executions of each suspect, where many were late or may be."""
+        self._first: dict[CaseKey, CaseResult] = {}
+        """Each suspect before its re-runs."""
+        self._latest: dict[CaseKey, CaseFacts] = {}
+        """Each suspect after its latest re-run."""
+        self._errors: RunErrors | None = None
+        """Agent errors of all other cases."""
         self._confirmation = RerunCriteria(0)
         self._suspects = Suspects({}, None)
         self._confirmed: set[CaseKey] = set()
-        self._hanging: set[CaseKey] = set()
-        """Cases that were late every time, where many were and most were not."""
-        self._timeouts = TimeoutCounts()
-        """How many first executions were late."""
 
     @property
     def baseline(self) -> Baseline | NoBaseline:
@@ -130,20 +138,21 @@ class Reruns:
         if self._later is not None:
             self._question, self._later = self._later(), None
         run = replace(result, reruns=self._confirm)
-        facts, self._confirmation = build_facts_before_reruns(run, self._question)
+        facts, self._confirmation, share = build_facts_before_reruns(run, self._question)
         if any(one.suspicion in _WORTH_WAITING for one in facts):
             self._wait_s = self._interval.compute_s(self._confirmation.run_share, self._confirm)
         if self.rerun_wait:  # re-runs that waited say more
             run = replace(run, rerun_wait=self.rerun_wait)
-            facts, self._confirmation = build_facts_before_reruns(run, self._question)
+            facts, self._confirmation, share = build_facts_before_reruns(run, self._question)
         # of most cases nothing is to be decided, whatever more was seen
-        self._facts = {one.key: replace(one, reruns=NO_EXECUTIONS) for one in facts if one.suspicion is not None}
-        self._graded = {key: case.graded for key, case in result.iter_cases() if key in self._facts}
-        self._first, self._timeouts = {}, count_timeouts(result)
-        heard = any(case.status.is_scored for _, case in result.iter_cases())
-        if has_many_timeouts(result) or (run.shard is not None and heard):  # only the whole knows how many are late
-            self._first = {key: case.list_executions() for key, case in result.iter_cases() if key in self._facts}
-        steps = decide_next_steps(self._facts.values(), self._confirmation)
+        mine = {one.key: one for one in facts if one.suspicion is not None or one.has_only_errors}
+        self._first = {key: _drop_reruns(case) for key, case in result.iter_cases() if key in mine}
+        others = count_run_errors((one for one in facts if one.key not in mine), self._confirmation, share)
+        self._errors = replace(others, is_part=run.shard is not None)
+        self._facts, self._latest = {}, dict(mine)
+        for key, one in mine.items():
+            self._facts[key] = self._count_reruns(one, ())
+        steps = decide_next_steps(self._facts.values(), self._confirmation, self._count_errors())
         doubtful = [key for key, step in steps.items() if step is RerunStep.AGAIN and self._confirm]
         fixes = [key for key in doubtful if self._facts[key].suspicion is Suspicion.FIX]
         self._fixes = frozenset(fixes[:ENOUGH_CONFIRMED])
@@ -153,6 +162,25 @@ class Reruns:
         if isinstance(self.baseline, Baseline) and self._question.policy.most_reruns:
             self._fresh = plan_extra_executions(facts, run.index_cases(), bounded=not self._budgeted)
         return [*doubtful, *self._fresh]
+
+    def _count_reruns(self, facts: CaseFacts, reruns: Sequence[Trial]) -> CaseFacts:
+        """Return the facts of a suspect after these re-runs."""
+        first = self._first[facts.key]
+        seen = count_responses(
+            build_executions(first.list_executions(), graded=first.graded),
+            build_executions(reruns, graded=first.graded),
+            self._question.policy.pass_score,
+        )
+        is_late = has_only_timeouts((*first.list_executions(), *reruns))
+        return replace(facts, first=seen.first, reruns=seen.reruns, repeated=seen.repeated, is_late=is_late)
+
+    def _count_errors(self) -> RunErrors:
+        """Count the agent errors of the run by now."""
+        assert self._errors is not None
+        errors = self._errors
+        for one in self._latest.values():
+            errors = errors.add(one.total, one.rerun_count, is_late=one.is_late)
+        return errors
 
     def select_next(self, waiting: Sequence[CaseKey]) -> Sequence[CaseKey]:
         """Those of the waiting cases that are run again next: all of a few, else some of each cause first.
@@ -192,7 +220,8 @@ class Reruns:
         question = self._question
         if question.waivers is not None and question.waiver_lookup is not None and self._can_fail(result):
             self._question = replace(question, waivers=question.waiver_lookup(question.waivers), waiver_lookup=None)
-        return select_base_agent_cases(result, self._question, askable)
+        asked = select_error_cases(result, self._question, askable)
+        return asked if asked.keys else select_base_agent_cases(result, self._question, askable)
 
     def is_red(self, result: RunResult) -> bool:
         """Whether failures fail the gate already: by rules that passes of further cases cannot turn."""
@@ -222,47 +251,19 @@ class Reruns:
         facts = self._facts.get(key)
         if facts is None:
             return False
-        graded = self._graded.get(key, False)
-        seen = count_executions(build_executions(reruns, graded=graded), self._question.policy.pass_score)
-        step = decide_next_step(replace(facts, reruns=seen), self._confirmation)
-        if step is RerunStep.CONFIRMED and facts.suspicion is Suspicion.REGRESSION:
-            self._note_confirmed(key, reruns)
-        return (
-            step is RerunStep.AGAIN
-            or self._is_open_without_timeouts(key, reruns)
-            or (self._is_hanging(key, reruns) and len(reruns) < self._timeouts.reruns_needed)
-        )
-
-    def _note_confirmed(self, key: CaseKey, reruns: Sequence[Trial]) -> None:
-        """Count a confirmed regression; hanging cases count only together, as the day may just be slow."""
-        if self._is_hanging(key, reruns):
-            self._hanging.add(key)
-            if len(self._hanging) < ENOUGH_CONFIRMED:
-                return
-            self._confirmed |= self._hanging
-        self._confirmed.add(key)
-
-    def _is_hanging(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
-        """Whether a case was late every time, where many were or may be, and most were not."""
-        first = self._first.get(key)
-        in_time = self._timeouts.is_mostly_in_time
-        return first is not None and in_time and all(trial.timed_out for trial in (*first, *reruns))
-
-    def _is_open_without_timeouts(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
-        """Whether what was answered wrong is not decided yet without what was late: on a slow day only that counts."""
-        first = self._first.get(key)
-        if first is None or not any(trial.timed_out for trial in (*first, *reruns)):
-            return False
-        score, graded = self._question.policy.pass_score, self._graded[key]
-        left = drop_timeouts(self._facts[key], first, reruns, score, graded=graded)
-        return left is not None and decide_next_step(left, self._confirmation) is RerunStep.AGAIN
+        self._latest[key] = now = self._count_reruns(facts, reruns)
+        errors = self._count_errors() if now.has_only_errors else None
+        step = decide_next_step(now, self._confirmation, errors)
+        if step is RerunStep.CONFIRMED and _may_regress(now):
+            self._confirmed.add(key)
+        return step is RerunStep.AGAIN
 
     def _build_suspects(self, run: RunResult, doubtful: Sequence[CaseKey]) -> Suspects:
         """Build the suspected regressions, with what is needed to leave out re-runs."""
         question = self._question
         cases = run.index_cases()
         # re-runs of must-pass cases are never left out: their suspicion is another one
-        mine = [key for key in doubtful if self._facts[key].suspicion is Suspicion.REGRESSION]
+        mine = [key for key in doubtful if _may_regress(self._facts[key])]
         enough = compute_shard_share(run.shard.count if run.shard else 1)
         causes = {key: get_group_key(find_cause(cases[key]) or "") for key in mine}
         suspects = Suspects(causes, get_allowed_regressions(question), enough_confirmed=enough)
@@ -270,5 +271,18 @@ class Reruns:
             return suspects
         uncounted = find_waived_regressions(mine, run, question)
         if run.shard is not None:  # where nothing at all was answered the whole may see an outage
-            uncounted |= {key for key in mine if not self._facts[key].first.without_agent_errors.is_failing}
+            uncounted |= {key for key in mine if self._facts[key].has_only_errors}
         return replace(suspects, non_blocking=uncounted)
+
+
+def _may_regress(facts: CaseFacts) -> bool:
+    """Whether confirming the suspicion makes the case a regression. Sparing leaves out no other re-runs."""
+    if facts.has_only_errors:
+        return facts.plain_class in {CaseClass.REGRESSION, CaseClass.STILL_FAILING}
+    return facts.suspicion is Suspicion.REGRESSION
+
+
+def _drop_reruns(case: CaseResult) -> CaseResult:
+    """Return the case with its first executions only."""
+    trials = case.list_executions()
+    return replace(case, trials=tuple(trials[: len(trials) - case.reruns]), reruns=0)

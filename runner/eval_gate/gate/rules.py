@@ -16,7 +16,7 @@ from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.gate.score_changes import exceeds_limit, format_limit
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Rule, RuleCode
-from eval_gate.model.evidence import GroundKind, ScoreFinding, SuiteFinding
+from eval_gate.model.evidence import ErrorFinding, GroundKind, ScoreFinding, SuiteFinding
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.setup_change import SetupChanges
@@ -87,6 +87,9 @@ def apply_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
     """Every rule of the policy that can be applied, in the order people care about them."""
     if not policy.is_report_only:
         yield from _apply_change_rules(rule_input, policy)
+        finding = rule_input.comparison.error_finding if rule_input.comparison is not None else None
+        if finding is not None and finding.errors and policy.max_errors is None:
+            yield _apply_agent_error_rule(finding)
     if FailOn.FAILURES in policy.fail_on:
         yield _apply_failure_rule(rule_input)
     if rule_input.comparison is not None and policy.max_score_drop is not None:
@@ -146,6 +149,26 @@ def _apply_suite_rule(rule_input: RuleInput, finding: SuiteFinding) -> RuleFindi
         f"chance without a real change: {chance} % (limit {most} %)"
     )
     return RuleFinding(RuleCode.SUITE_DROP, value, limit, not (finding.is_drop and left), what)
+
+
+def _apply_agent_error_rule(finding: ErrorFinding) -> RuleFinding:
+    """Build the finding about the agent errors of the whole run, which an outage explains as well as the change."""
+    found, usual = f"{finding.errors} of {finding.executions}", round(finding.expected)
+    what = f"{found} first executions ended in an agent error, usually {usual}"
+    there = finding.base_agent
+    if there.attempts:
+        cause = ", so the change is the cause" if finding.is_caused_by_change else ""
+        what += f"; the base agent had {there.agent_errors} in {there.attempts} in the same minutes{cause}"
+    else:
+        what += ": an outage, or the change"
+    return RuleFinding(
+        RuleCode.AGENT_ERRORS,
+        found,
+        f"usually {usual}",
+        not finding.is_unusual,
+        what,
+        inconclusive=finding.is_unusual and not finding.is_caused_by_change,
+    )
 
 
 def _apply_suite_score_rule(rule_input: RuleInput, finding: ScoreFinding) -> RuleFinding:
@@ -301,20 +324,25 @@ def _build_increase_finding(code: RuleCode, most: float, found: usage_increase.U
     return RuleFinding(code, shown, limit, not found.exceeds_limit, what)
 
 
-def iter_new_errors(run: RunResult, comparison: Comparison | None) -> Iterator[CaseResult]:
-    """Yield the errors that the baseline does not have and that do not count as regressions or suspects."""
+def iter_new_errors(run: RunResult, comparison: Comparison | None, max_errors: int | None) -> Iterator[CaseResult]:
+    """Yield the errors that the baseline does not have and that do not count as regressions or suspects.
+
+    Without a limit (`max_errors` is None), agent errors that those of the whole run or of the branch explain do not
+    count: the test of the run decides about them.
+    """
     changes = comparison.changes if comparison else ()
+    apart = {GroundKind.GATE_FAILED, *((GroundKind.AGENT_ERRORS,) if max_errors is None else ())}
     known = {
         one.key
         for one in changes
-        if one.change in _KNOWN_ERRORS or (one.grounds is not None and one.grounds.kind is GroundKind.GATE_FAILED)
+        if one.change in _KNOWN_ERRORS or (one.grounds is not None and one.grounds.kind in apart)
     }
     return (case for key, case in run.iter_cases() if case.status is Status.ERROR and key not in known)
 
 
-def _apply_error_rule(rule_input: RuleInput, allowed: int) -> RuleFinding:
+def _apply_error_rule(rule_input: RuleInput, limit: int | None) -> RuleFinding:
     """Apply the limit of errors: too many agent errors fail the gate, too many others make it inconclusive."""
-    errors = list(iter_new_errors(rule_input.run, rule_input.comparison))
+    errors, allowed = list(iter_new_errors(rule_input.run, rule_input.comparison, limit)), limit or 0
     count, of_the_agent = len(errors), sum(not _is_external_error(case) for case in errors)
     what = f"{format_count(count, 'new error')} (limit {allowed}){_format_error_kinds(errors)}"
     return RuleFinding(

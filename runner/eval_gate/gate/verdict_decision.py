@@ -26,7 +26,8 @@ from eval_gate.gate.comparison_refinement import (
     refine_comparison,
     restore_prior_evidence,
 )
-from eval_gate.gate.evidence.case_classification import CaseFacts
+from eval_gate.gate.evidence.agent_errors import ErrorShare
+from eval_gate.gate.evidence.case_classification import NO_ERROR_SHARE, CaseFacts
 from eval_gate.gate.evidence.day_effects import adjust_to_day
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria
 from eval_gate.gate.evidence.run_share import compute_rerun_wait
@@ -51,6 +52,7 @@ from eval_gate.model.result import RunResult
 from eval_gate.model.setup_change import ChangedCase, SetupChange, SetupChangeKind
 from eval_gate.model.waiver import AppliedWaivers, CaseStanding, WaiverKind, WaiverStanding
 from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.results.permitted_regressions import update_permitted_regressions
 from eval_gate.struct import FrozenStruct, field, replace
 
 WaiverLookup = Callable[[KnownWaivers], KnownWaivers]
@@ -95,7 +97,8 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
         waiving, lost = _build_waiving(held, None, inputs), find_lost_baseline(baseline, held, policy)
         verdict = decide_outcome(RuleInput(held, waiving=waiving or AppliedWaivers()), policy, baseline, lost)
         decided = replace(run, policy=policy.to_run_policy(run), comparison=None, waivers=waiving, verdict=verdict)
-        return replace(decided, lost_baseline=lost.change if lost else None)
+        permitted = update_permitted_regressions((), decided, {})
+        return replace(decided, lost_baseline=lost.change if lost else None, permitted_regressions=permitted)
     then = apply_pass_score(baseline.result, policy.pass_score)
     known = _get_prior_evidence(held, inputs)
     differs = find_setup_changes(then, held, policy.to_run_policy(run), lost=known.unscored_in_baseline)
@@ -109,9 +112,9 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
     waiving = _build_waiving(held, comparison, inputs)
     earlier, permitted = find_earlier_keys(then, held), known.evidence.permitted_regressions
     comparison = _add_renamed_waivers(comparison, waiving, earlier)
-    comparison = count_ended_permissions(comparison, permitted, held, waiving.lasting_keys if waiving else (), earlier)
+    comparison = count_ended_permissions(comparison, permitted, held, waiving.covered_keys if waiving else (), earlier)
     judged = RuleInput(held, comparison, then, waiving or AppliedWaivers())
-    return replace(
+    decided = replace(
         run,
         suites=add_contract_fields(run, baseline.result),
         baseline_run_id=baseline.result.run_id,
@@ -121,10 +124,11 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
         waivers=waiving,
         verdict=decide_outcome(judged, policy),
     )
+    return replace(decided, permitted_regressions=update_permitted_regressions(permitted, decided, earlier))
 
 
-def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[CaseFacts], RerunCriteria]:
-    """Build the facts of every case after its first execution, and the criteria of the re-runs.
+def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[CaseFacts], RerunCriteria, ErrorShare]:
+    """Build the facts of every case after its first execution, the criteria of the re-runs, and main's error share.
 
     If no baseline was requested, the run may still be compared with one later. Then every failing case is a
     suspected regression without history. If a baseline was requested but none is available, there is nothing to
@@ -133,19 +137,21 @@ def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[
     held = apply_pass_score(_align_with_baseline(run, inputs), inputs.policy.pass_score)
     if isinstance(inputs.baseline, NoBaseline):
         if inputs.baseline.is_requested:
-            return [], RerunCriteria(0)
-        return build_facts_without_baseline(held, inputs.policy.pass_score, inputs.policy.must_pass), RerunCriteria(
+            return [], RerunCriteria(0), NO_ERROR_SHARE
+        criteria = RerunCriteria(
             max(count_planned_cases(run), 1),
             false_alarm_rate=inputs.policy.false_alarm_rate,
             max_reruns=run.reruns,
             trials=count_trials(run),
         )
+        facts = build_facts_without_baseline(held, inputs.policy.pass_score, inputs.policy.must_pass)
+        return facts, criteria, NO_ERROR_SHARE
     then = apply_pass_score(inputs.baseline.result, inputs.policy.pass_score)
     known = _get_prior_evidence(held, inputs)
     # a case that is too late is run again in a shard even if it is the only one there: the whole must know
     plain = _build_plain_comparison(held, then, known, inputs, has_other_parts=run.shard is not None)
     facts = build_case_facts(plain, held, known, inputs.policy.must_pass)
-    return facts, adjust_to_day(known.rerun_criteria, facts, known.day_effects)
+    return facts, adjust_to_day(known.rerun_criteria, facts, known.day_effects), known.error_share
 
 
 def _align_with_baseline(run: RunResult, inputs: GateInputs) -> RunResult:

@@ -64,8 +64,10 @@ def decide_outcome(
     - A failure of a test runner has a name that the baseline does not have, and cases that passed there are removed
       or skipped: inconclusive, since it may be one of these.
     - It is unknown whether a rule holds, and nothing counts against the change: inconclusive.
-    - More agent errors than allowed: failed, exit code 1, with its own reason. If the limit is exceeded only
-      together with unreachable agents and evaluation errors: inconclusive.
+    - More agent errors in the whole run than usual: inconclusive, unless the base agent, run in the same minutes, has
+      far fewer. Then failed, exit code 1.
+    - More agent errors than a limit that the user set: failed, exit code 1, with its own reason. If the limit is
+      exceeded only together with unreachable agents and evaluation errors: inconclusive.
     - Otherwise: passed.
     """
     run = rule_input.run
@@ -255,7 +257,6 @@ def _find_passed_before(rule_input: RuleInput) -> Collection[CaseKey]:
 
 
 _UNCONFIRMED_CAUSES = {
-    GroundKind.TIMEOUTS: "the timeouts point to a slow model provider",
     GroundKind.MISSING_RERUNS: "the re-runs ended without a result",
     GroundKind.NOT_RERUN: "no command re-runs it, and its own executions decide nothing",
     GroundKind.BUDGET_USED: "the re-run budget is used up",

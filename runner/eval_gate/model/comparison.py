@@ -11,6 +11,7 @@ from eval_gate.model.behaviour_change import BehaviourChanges
 from eval_gate.model.case import CaseName, Location
 from eval_gate.model.evidence import (
     CaseHistorySummary,
+    ErrorFinding,
     Evidence,
     Grounds,
     PermittedRegression,
@@ -190,6 +191,8 @@ class Comparison(Record, kw_only=True):
     """Test of all cases together against their history; None with `reruns: 0`."""
     score_finding: ScoreFinding | None = None
     """Test of all scores together against their history; None for too few cases or with `reruns: 0`."""
+    error_finding: ErrorFinding | None = None
+    """Test of the agent errors of the whole run; None with `reruns: 0`."""
     false_alarm_rate: float | None = None
     """Accepted chance of a reported regression without a real change; None with `reruns: 0`."""
     evidence: Evidence | None = None
@@ -247,6 +250,8 @@ class RuleCode(StrEnum):
     LATENCY = "max-latency-increase", "Latency"
     COST = "max-cost-increase", "Cost"
     TOKENS = "max-token-increase", "Tokens"
+    AGENT_ERRORS = "agent-errors", "Agent errors"
+    """Test of the agent errors of the whole run. A violation may be an outage."""
     ERRORS = "max-errors", "Errors"
     """Limit of execution errors. A violation says nothing about the change."""
     COVERAGE = "min-coverage", "Coverage"

@@ -12,7 +12,7 @@ from eval_gate.model.waiver import WaiverKind
 
 
 class Counts(Record, kw_only=True):
-    """Passed and failed executions of a case. A failure is a wrong response or an agent error.
+    """Passed and failed responses to a case, and its agent errors, which are neither.
 
     Executions that say nothing about the target (agent unreachable, evaluation error) are not counted.
     """
@@ -20,12 +20,17 @@ class Counts(Record, kw_only=True):
     passes: Annotated[int, Meta(ge=0)] = 0
     failures: Annotated[int, Meta(ge=0)] = 0
     agent_errors: Annotated[int, Meta(ge=0)] = 0
-    """Failures without a response to score: HTTP 5xx, broken off, malformed or timed out."""
+    """Executions without a response to score: HTTP 5xx, broken off, malformed or timed out."""
 
     @property
     def executions(self) -> int:
-        """Executions that say something about the target."""
+        """Executions with a scored response."""
         return self.passes + self.failures
+
+    @property
+    def attempts(self) -> int:
+        """Executions with a scored response or an agent error."""
+        return self.executions + self.agent_errors
 
     @property
     def is_failing(self) -> bool:
@@ -39,7 +44,7 @@ class Counts(Record, kw_only=True):
 
     def add(self, other: "Counts") -> "Counts":
         """Return the sum of both counts of executions."""
-        if not other.executions:
+        if not other.attempts:
             return self  # as of nearly every case, which was not run again
         return Counts(
             passes=self.passes + other.passes,
@@ -49,8 +54,8 @@ class Counts(Record, kw_only=True):
 
     @property
     def without_agent_errors(self) -> "Counts":
-        """Counts of the executions with a scored response."""
-        return Counts(passes=self.passes, failures=self.failures - self.agent_errors) if self.agent_errors else self
+        """The scored responses alone, for comparison with others."""
+        return Counts(passes=self.passes, failures=self.failures) if self.agent_errors else self
 
 
 NO_EXECUTIONS: Final = Counts()
@@ -102,7 +107,7 @@ class CaseHistorySummary(Record, kw_only=True):
         To exclude the cases that the newest run failed, a caller must exclude that run from the other cases too.
         Otherwise their histories are too good, because they were selected for passing.
         """
-        counts, newest = self.counts.without_agent_errors, self.newest_run.without_agent_errors
+        counts, newest = self.counts.without_agent_errors, self.newest_run
         left = Counts(passes=max(counts.passes - newest.passes, 0), failures=max(counts.failures - newest.failures, 0))
         return left if left.executions else counts
 
@@ -148,8 +153,8 @@ class GroundKind(StrEnum):
     """Decisive re-runs are missing because the re-run budget is used up."""
     RUN_SHARE = "run_share"
     """The case failed every time, but executions of one run belong together here: another run decides."""
-    TIMEOUTS = "timeouts"
-    """The case timed out together with so many others that no single case is the cause."""
+    AGENT_ERRORS = "agent_errors"
+    """The case has only agent errors, and so has the run, or main, so often that the case need not be the cause."""
 
     @property
     def is_inconclusive(self) -> bool:
@@ -160,7 +165,6 @@ class GroundKind(StrEnum):
             GroundKind.GATE_FAILED,
             GroundKind.BUDGET_USED,
             GroundKind.RUN_SHARE,
-            GroundKind.TIMEOUTS,
         }
 
 
@@ -257,6 +261,38 @@ class SuiteFinding(Record, kw_only=True):
         return self.chance_if_runs_equal is not None and self.chance_if_runs_equal <= self.limit < self.chance
 
 
+class ErrorFinding(Record, kw_only=True):
+    """Test of the agent errors of a run against the runs of the branch, without cases that are regressions.
+
+    It counts first executions (or trials): only cases with an error or a wrong response have more.
+    """
+
+    errors: Annotated[int, Meta(ge=0)]
+    """First executions that ended in an agent error."""
+    executions: Annotated[int, Meta(ge=0)]
+    """First executions that ended in an agent error or have a scored response."""
+    expected: Annotated[float, Meta(ge=0)]
+    """Errors expected from the runs of the branch."""
+    chance: float
+    """Chance of at least this many errors without a real change."""
+    limit: float
+    """Chance at or below which the errors are more than usual."""
+    base_agent: Counts = NO_EXECUTIONS
+    """Counts of the base agent, run at the same time; empty if it was not run."""
+    base_agent_chance: float | None = None
+    """Chance of so few errors of the base agent if both agents are equal; None if not tested."""
+
+    @property
+    def is_unusual(self) -> bool:
+        """Whether the run has more agent errors than the runs of the branch explain."""
+        return self.chance <= self.limit
+
+    @property
+    def is_caused_by_change(self) -> bool:
+        """Whether the base agent, run in the same minutes, has far fewer errors."""
+        return self.is_unusual and self.base_agent_chance is not None and self.base_agent_chance <= BASE_AGENT_LIMIT
+
+
 class ScoreFinding(Record, kw_only=True):
     """Test of the scores of all graded cases against their history.
 
@@ -331,6 +367,14 @@ class BranchRun(Record, kw_only=True):
     variance: Annotated[float, Meta(ge=0)]
 
 
+class ErrorRun(Record, kw_only=True):
+    """Agent errors among the first executions of one run of the branch."""
+
+    errors: Annotated[int, Meta(ge=0)]
+    executions: Annotated[int, Meta(ge=1)]
+    """First executions that ended in an agent error or have a scored response."""
+
+
 class UnscoredCase(CaseName, kw_only=True):
     """Case without a score in the baseline, with the counts of the newest earlier run that scored it.
 
@@ -386,15 +430,12 @@ class Evidence(Record, kw_only=True):
     """Runs of the history at the level of the newest run."""
     branch_runs: Annotated[tuple[BranchRun, ...], Meta(max_length=1000)] = ()
     """Totals of these runs, newest first, to estimate how much runs vary."""
+    error_runs: Annotated[tuple[ErrorRun, ...], Meta(max_length=1000)] = ()
+    """Agent errors of the runs of the history, newest first."""
     unscored_in_baseline: tuple[UnscoredCase, ...] = ()
     """Earlier results of cases without a score in the baseline, including cases that were removed since."""
     permitted_regressions: tuple[PermittedRegression, ...] = ()
     """Regressions that the baseline has because they were permitted, by their names there."""
-
-    @property
-    def trial_share(self) -> float:
-        """Mean share of a case's variance that the trials of one run have in common."""
-        return sum(one.trials * one.weight for one in self.shares)
 
 
 def _round_to_leading_digit(odds: float) -> int:

@@ -12,7 +12,8 @@ class RunPolicy(Record, kw_only=True):
     fail_on_default: bool = False
     """`fail_on` is the default of the command line or action; the user did not set it."""
     min_pass_rate: float | None = None
-    max_errors: int = 0
+    max_errors: int | None = None
+    """None: no limit for agent errors beyond the test of the run, and none allowed of other errors."""
     pass_score: float = 1.0
     score_tolerance: float | None = None
     max_score_drop: float | None = None

@@ -6,10 +6,12 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field
 
+from eval_gate.model import limits
 from eval_gate.model.base import Record
 from eval_gate.model.calibration import RunJudges
 from eval_gate.model.case import CaseKey, EvalMistake, Location, Tier
 from eval_gate.model.comparison import Comparison, Outcome, Verdict
+from eval_gate.model.evidence import PermittedRegression
 from eval_gate.model.execution import NO_DETAILS, CaseDetails, ErrorCause, ErrorKind, EvaluatorResult, Status, Trial
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
 from eval_gate.model.selection import CaseSelection
@@ -427,6 +429,9 @@ class RunResult(Record, kw_only=True):
     waivers: AppliedWaivers | None = None
     """Waived and quarantined failures; None without any."""
     verdict: Verdict | None = None
+    permitted_regressions: Annotated[tuple[PermittedRegression, ...], Meta(max_length=limits.CASES)] = ()
+    """Regressions that this run or an earlier one of the branch was allowed to pass with, and that no run passes
+    since."""
 
     def iter_cases(self) -> Iterator[tuple[CaseKey, CaseResult]]:
         """Every case with its key, in file order."""

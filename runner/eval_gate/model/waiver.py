@@ -173,10 +173,10 @@ class AppliedWaivers(Record, kw_only=True):
         )
 
     @property
-    def lasting_keys(self) -> frozenset[CaseKey]:
+    def covered_keys(self) -> frozenset[CaseKey]:
         """Every case that a waiver or quarantine names that has not ended, whatever the result of the case."""
-        lasting = (entry for entry in self.entries if entry.state is not WaiverState.EXPIRED)
-        return frozenset(case.key for one in lasting for case in (*one.failing, *one.passing, *one.without_result))
+        not_ended = (entry for entry in self.entries if entry.state is not WaiverState.EXPIRED)
+        return frozenset(case.key for one in not_ended for case in (*one.failing, *one.passing, *one.without_result))
 
     def select_entries(self, *states: WaiverState) -> tuple[WaiverEntry, ...]:
         """Return the entries that are in one of these states."""

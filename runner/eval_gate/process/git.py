@@ -23,7 +23,9 @@ _COMPARE_LIMIT_S: Final = 60
 _SAFE_OPTIONS: Final = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
 _NO_SETTINGS: Final = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 _NO_NETWORK: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
-_SHA256_CONFIG: Final = "[core]\nrepositoryFormatVersion = 1\n[extensions]\nobjectFormat = sha256\n"
+# names that other systems take for `.git` are only names here
+_CONFIG: Final = "[core]\nrepositoryFormatVersion = 1\nprotectNTFS = false\nprotectHFS = false\n"
+_SHA256_CONFIG: Final = f"{_CONFIG}[extensions]\nobjectFormat = sha256\n"
 _SHA256_DIGITS: Final = 64
 
 
@@ -101,7 +103,7 @@ def _open_repository(digits: int = 40) -> Iterator[dict[str, str]]:
     with tempfile.TemporaryDirectory(prefix="eval-gate-git-") as folder:
         made = Path(folder)
         (made / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
-        (made / "config").write_text(_SHA256_CONFIG if digits == _SHA256_DIGITS else "", encoding="ascii")
+        (made / "config").write_text(_SHA256_CONFIG if digits == _SHA256_DIGITS else _CONFIG, encoding="ascii")
         for name in ("objects", "refs"):
             (made / name).mkdir()
         yield _build_environment({"GIT_DIR": folder})
@@ -112,12 +114,12 @@ def _build_environment(variables: dict[str, str]) -> dict[str, str]:
 
 
 def _run(
-    folder: Path, environment: dict[str, str], arguments: tuple[str, ...], given: bytes = b"", limit_s: float = _LIMIT_S
+    folder: Path, environment: dict[str, str], arguments: tuple[str, ...], stdin: bytes = b"", limit_s: float = _LIMIT_S
 ) -> bytes | None:
     command = ["git", *_SAFE_OPTIONS, *arguments]
     try:
         done = subprocess.run(  # noqa: S603 (no shell; what may be foreign among the arguments stands behind a --)
-            command, cwd=folder, input=given, capture_output=True, timeout=limit_s, check=False, env=environment
+            command, cwd=folder, input=stdin, capture_output=True, timeout=limit_s, check=False, env=environment
         )
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None

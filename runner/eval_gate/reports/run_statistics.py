@@ -124,8 +124,8 @@ def _count_usual_errors(run: RunResult, cases: frozenset[CaseKey]) -> float | No
     """Count how many of these cases have an agent error in a usual run; None if no history is known."""
     changes = run.comparison.changes if run.comparison else ()
     histories = [one.grounds.history for one in changes if one.key in cases and one.grounds]
-    known = [counts for counts in histories if counts.executions]
-    return sum(counts.agent_errors / counts.executions for counts in known) if known else None
+    known = [counts for counts in histories if counts.attempts]
+    return sum(counts.agent_errors / counts.attempts for counts in known) if known else None
 
 
 class PassCounts(FrozenStruct):

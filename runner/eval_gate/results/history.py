@@ -29,7 +29,6 @@ from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.run_totals import count_scored_cases
 from eval_gate.results.case_behaviour import BehaviourDigest, decode_behaviour, encode_behaviour
 from eval_gate.results.levels import MAX_LEVELS, Levels, RunLevels
-from eval_gate.results.permitted_regressions import update_permitted_regressions
 from eval_gate.struct import replace
 from eval_gate.text.sources.validation_errors import describe_mismatch, format_field_path
 
@@ -242,10 +241,7 @@ class History(Record, kw_only=True, omit_defaults=True):
                 )
                 if not _is_empty(kept.runs):
                     suites.setdefault(key.suite, {})[key.case_id] = kept
-        permitted = update_permitted_regressions(self.runs[0].permitted_regressions if self.runs else (), run, earlier)
-        known_here = tuple(one for one in permitted if one.case_id in suites.get(one.suite, {}))
-        newest = replace(build_history_run(run), permitted_regressions=known_here)
-        runs = (newest, *self.runs)[:MAX_RUNS]
+        runs = (build_history_run(run), *self.runs)[:MAX_RUNS]
         return History(runs=runs, suites=suites, levels=self.levels)
 
 
@@ -266,6 +262,7 @@ def build_history_run(run: RunResult) -> HistoryRun:
         cases=cases,
         scored=judged,
         rerun_wait=run.rerun_wait,
+        permitted_regressions=run.permitted_regressions,
     )
 
 

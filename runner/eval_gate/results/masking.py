@@ -16,7 +16,7 @@ from eval_gate.model.execution import BaselineResult, CaseDetails, EvaluatorResu
 from eval_gate.model.result import CaseText
 from eval_gate.struct import replace
 from eval_gate.text.json_values import map_leaves
-from eval_gate.text.secret import MASK
+from eval_gate.text.mask import MASK
 
 TextChange: TypeAlias = Callable[[str], str]
 Thing = TypeVar("Thing")

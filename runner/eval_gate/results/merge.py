@@ -106,6 +106,7 @@ def _merge_comparisons(runs: Sequence[RunResult], suites: Sequence[SuiteResult])
         compared[0],
         changes=tuple(changes[key] for key in keys if key in changes),
         suite_finding=None,
+        error_finding=None,
         score_finding=None,
         notes=(),
     )

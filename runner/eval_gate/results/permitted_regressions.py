@@ -30,33 +30,32 @@ def update_permitted_regressions(
     keys = [renamed.get(one.key, one.key) for one in permitted]
     found = {key: replace(one, suite=key.suite, case_id=key.case_id) for key, one in zip(keys, permitted, strict=True)}
     changes = {change.key: change for change in (run.comparison.changes if run.comparison else ())}
-    allowed = dict(_iter_permitted(run, changes, found))
-    lasting = run.waivers.lasting_keys if run.waivers else frozenset()
+    allowed, day = dict(_iter_permitted(run, changes, found)), find_day(run)
+    covered = run.waivers.covered_keys if run.waivers else frozenset()
     for key, case in run.iter_cases():
         if changes[key].change in _PASSING if key in changes else case.passed:
             found.pop(key, None)
         elif key in allowed:
             found[key] = allowed[key]
-        elif key in found and key not in lasting and case.status not in _NOT_RUN:
-            found[key] = _take_back(found[key], run)
+        elif key in found and key not in covered and case.status not in _NOT_RUN:
+            found[key] = _take_back(found[key], day)
     return tuple(found.values())
 
 
-def is_permission_ended(permitted: PermittedRegression, run: RunResult) -> bool:
-    """Whether the last day of a permission is before the day of the run. One without a day held for its run only."""
-    day = _find_day(run)
+def is_permission_ended(permitted: PermittedRegression, day: date | None) -> bool:
+    """Whether the last day of a permission is before the day of a run. One without a day held for its run only."""
     return permitted.until is None or day is None or permitted.until < day
 
 
-def _take_back(permitted: PermittedRegression, run: RunResult) -> PermittedRegression:
+def _take_back(permitted: PermittedRegression, day: date | None) -> PermittedRegression:
     """End a permission that the run does not have any more: the branch has the regression without one from here on."""
-    day = _find_day(run)
-    if day is None or is_permission_ended(permitted, run):
+    if day is None or is_permission_ended(permitted, day):
         return permitted
     return replace(permitted, until=day - timedelta(days=1))
 
 
-def _find_day(run: RunResult) -> date | None:
+def find_day(run: RunResult) -> date | None:
+    """Find the day of a run, in UTC; None if its timestamp cannot be read."""
     started = parse_timestamp(run.timestamp)
     return started.date() if started else None
 
@@ -74,7 +73,11 @@ def _iter_permitted(
     applied = run.waivers or AppliedWaivers()
     for case in applied.waived:
         waiver, compared = applied.get_entry(case).waiver, changes.get(case.key)
-        broke = compared is not None and (_is_broken(compared, waiver.kind) or _is_incomparable_failure(compared, run))
+        if compared is None:
+            # no baseline tells that the case failed before: a result under a new name would end what the waiver began
+            broke = run.comparison is None
+        else:
+            broke = _is_broken(compared, waiver.kind) or _is_incomparable_failure(compared, run)
         if case.key in permitted or broke:
             yield (
                 case.key,

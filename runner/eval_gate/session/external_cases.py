@@ -26,7 +26,7 @@ from eval_gate.results.masking import TextChange, TextMasking, map_value
 from eval_gate.struct import replace
 from eval_gate.text.digest import DIGEST_DIGITS, compute_digest
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
-from eval_gate.text.secret import MASK
+from eval_gate.text.mask import MASK
 
 MAX_ERROR: Final = 2_000
 _NO_FINGERPRINTS: Final = CaseFingerprints()

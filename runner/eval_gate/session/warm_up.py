@@ -22,6 +22,7 @@ from eval_gate.engine.rerun_allowance import RerunAllowance
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.evidence.case_history import find_comparable_runs
+from eval_gate.gate.evidence.run_share import compute_rerun_wait
 from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult, RunResult, WarmUp
 from eval_gate.reports.wording.numbers import format_money
@@ -32,6 +33,7 @@ from eval_gate.session.history_update import build_next_history
 from eval_gate.session.run import RunObserver, execute_plan, plan_run
 from eval_gate.session.session import Session
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.targets.isolation import isolate_execution
 
 FOLDER: Final = "warm-up"
 """Folder of the rounds, in the folder of their run."""
@@ -118,7 +120,7 @@ class _Filling:
 
     async def _make_round(self, number: int, missing: int) -> RunResult | None:
         """Make one round; None if the limits do not allow it."""
-        wait_s, folder = _get_wait(self._session), self._session.folder / self._run.run_id / FOLDER
+        wait_s, folder = _get_wait(self._session, self._run), self._session.folder / self._run.run_id / FOLDER
         run_id = f"{self._run.run_id}-{FOLDER}-{number}"
         is_resumed = (folder / run_id).exists()
         if not is_resumed and not self._can_begin(wait_s):
@@ -127,7 +129,8 @@ class _Filling:
         if not is_resumed:
             await asyncio.sleep(wait_s)
         plan = await self._plan_round(run_id, folder)
-        made = await execute_plan(self._session, plan, self._progress, folder)
+        with isolate_execution():
+            made = await execute_plan(self._session, plan, self._progress, folder)
         self.interrupted = made.interrupted
         cost = sum(_iter_costs(made.result), start=0.0)
         self._allowance.add_cost(cost)
@@ -197,7 +200,10 @@ def _get_budget(session: Session) -> RerunBudget:
     return DEFAULT_BUDGET if given is None else parse_rerun_budget(given)
 
 
-def _get_wait(session: Session) -> float:
-    """Get the seconds between two rounds, which share as little as two executions of a case that is run again."""
+def _get_wait(session: Session, run: RunResult) -> float:
+    """Get the seconds before a round: as long as a re-run waits, by the setting or by what the history shows."""
     given = session.config.limits.rerun_interval
-    return 0.0 if given is None else parse_rerun_interval(given)
+    if given is not None:
+        return parse_rerun_interval(given)
+    evidence = run.comparison.evidence if run.comparison else None
+    return compute_rerun_wait(evidence.run_share) if evidence else 0.0

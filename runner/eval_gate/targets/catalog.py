@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -76,17 +77,11 @@ class TargetCatalog:
         Where an endpoint or model was chosen nothing else is taken from a list, and one that cannot be read does no
         harm: the agent may still say what others of it are given.
         """
-        root, context = self._context.root, self._context
-        for folder in dict.fromkeys(str(Path(file).parent) for file in eval_files):
+        for folder in dict.fromkeys(map(self._get_folder, eval_files)):
             with suppress(GateError, OSError):
-                if self._choice.targets is not None:
-                    listed = self._lists.get(None) or read_targets(self._choice.targets, root, self._choice.given)
-                else:
-                    found = find_targets_file(root / folder, find_repository(root / folder) or root, root)
-                    if found is None:
-                        continue
-                    listed = self._lists.get(found) or read_targets_file(found, format_relative_path(found, root))
-                context.redact.include(listed.build_redactor(context.environment))
+                listed = self._find_list(folder, keep=False)[1]
+                if listed is not None:
+                    self._context.redact.include(listed.build_redactor(self._context.environment))
 
     def list_files(self) -> tuple[Path, ...]:
         """List the files with lists of targets that were read."""
@@ -111,11 +106,8 @@ class TargetCatalog:
         if self._choice.targets is not None or not self._is_unread:
             return None
         root = self._context.root
-        for folder in folders:
-            found = find_targets_file(root / folder, find_repository(root / folder) or root, root)
-            if found is not None:
-                return f"{format_relative_path(found, root)} is not used: {self._describe_choice()}"
-        return None
+        found = next(filter(None, (self._find_file(root / folder) for folder in folders)), None)
+        return None if found is None else f"{format_relative_path(found, root)} is not used: {self._describe_choice()}"
 
     @property
     def _is_unread(self) -> bool:
@@ -134,8 +126,11 @@ class TargetCatalog:
         place, chosen = self._resolve_target(eval_file, wanted)
         key = place, chosen.settings.name
         if key not in self._targets:
-            self._targets[key] = self._build_or_stand_in(chosen, eval_file, self._build_evaluated_target)
-            self._record_notices(chosen, self._targets[key])
+            target = self._build_or_stand_in(chosen, eval_file, partial(self._build_target, grades=False))
+            self._targets[key] = target
+            if chosen.settings.provider_batching and not isinstance(target, BatchTarget):
+                what = f"target {chosen.settings.name}: {chosen.settings.provider} does not support batches"
+                self._notices[f"{what} (provider_batching): each case is sent separately"] = None
         return self._targets[key]
 
     def resolve_target(self) -> ResolvedTarget:
@@ -181,7 +176,7 @@ class TargetCatalog:
         model = _find_model(name, reference)
         if model is not None:
             return name, self._build_grader(None, model, eval_file)
-        place, listed = self._find_list(eval_file)
+        place, listed = self._find_list(self._get_folder(eval_file))
         if listed is None or name not in listed.names:
             raise _build_no_grader_error(name, reference, listed)
         chosen = self._resolve_listed(listed, name)
@@ -192,10 +187,8 @@ class TargetCatalog:
     def _build_grader(self, place: Path | None, chosen: ResolvedTarget, eval_file: str) -> Grader:
         key = place, chosen.settings.name
         if key not in self._graders:
-            make = self._build_client if chosen.kind.is_model else self._build_grading_target
+            make = self._build_client if chosen.kind.is_model else partial(self._build_target, grades=True)
             self._graders[key] = self._build_or_stand_in(chosen, eval_file, make)
-            self._notices |= dict.fromkeys(chosen.notices)
-            self._remarks |= dict.fromkeys(chosen.remarks)
         return self._graders[key]
 
     def _check_secret_policy(self, chosen: ResolvedTarget) -> None:
@@ -208,6 +201,8 @@ class TargetCatalog:
         self, chosen: ResolvedTarget, eval_file: str, make: Callable[[ResolvedTarget], Built]
     ) -> Built | Target:
         """Build a target, or a stand-in where targets are only checked and this machine lacks a requirement."""
+        self._notices |= dict.fromkeys(chosen.notices)
+        self._remarks |= dict.fromkeys(chosen.remarks)
         if not chosen.is_complete:
             return _build_stand_in(chosen)
         self._context.redact.include(chosen.redact)
@@ -223,12 +218,6 @@ class TargetCatalog:
             said = chosen.problem(error.message, "") if chosen.problem else Problem(error.message, eval_file or None)
             lacking.add_problem(said)
             return _build_stand_in(chosen)
-
-    def _build_evaluated_target(self, chosen: ResolvedTarget) -> Target:
-        return self._build_target(chosen, grades=False)
-
-    def _build_grading_target(self, chosen: ResolvedTarget) -> Target:
-        return self._build_target(chosen, grades=True)
 
     def _build_target(self, chosen: ResolvedTarget, *, grades: bool) -> Target:
         self.starts_programs |= isinstance(chosen.settings, ProgramSettings)
@@ -248,7 +237,7 @@ class TargetCatalog:
             return None, self._fixed
         if self._choice.name is None and wanted is not None and (model := _find_model(wanted)) is not None:
             return None, model
-        place, listed = self._find_list(eval_file)
+        place, listed = self._find_list(self._get_folder(eval_file))
         name = self._choice.name or wanted
         if listed is None:
             missing = (
@@ -265,28 +254,30 @@ class TargetCatalog:
         with self._choice.given.attribute_errors("target"):
             return place, self._resolve_listed(listed, name)
 
-    def _find_list(self, eval_file: str) -> tuple[Path | None, TargetList | None]:
-        """Find the list of targets for an eval file, and the file that holds it: None if the list was given."""
-        root = self._context.root
-        if self._choice.targets is not None:
-            if None not in self._lists:
-                self._lists[None] = read_targets(self._choice.targets, root, self._choice.given)
-            return None, self._lists[None]
+    def _get_folder(self, eval_file: str) -> Path:
         # not resolved: a link to an eval file belongs where the link is
-        folder = Path(os.path.normpath(root / eval_file)).parent if eval_file else root
-        found = find_targets_file(folder, find_repository(folder) or root, root)
-        if found is None:
-            return None, None
-        if found not in self._lists:
-            self._lists[found] = read_targets_file(found, format_relative_path(found, root))
-        return found, self._lists[found]
+        root = self._context.root
+        return Path(os.path.normpath(root / eval_file)).parent if eval_file else root
 
-    def _record_notices(self, chosen: ResolvedTarget, target: Target) -> None:
-        self._notices |= dict.fromkeys(chosen.notices)
-        self._remarks |= dict.fromkeys(chosen.remarks)
-        if chosen.settings.provider_batching and not isinstance(target, BatchTarget):
-            what = f"target {chosen.settings.name}: {chosen.settings.provider} does not support batches"
-            self._notices[f"{what} (provider_batching): each case is sent separately"] = None
+    def _find_file(self, folder: Path) -> Path | None:
+        return find_targets_file(folder, find_repository(folder) or self._context.root, self._context.root)
+
+    def _find_list(self, folder: Path, *, keep: bool = True) -> tuple[Path | None, TargetList | None]:
+        """Find the list of targets for evals in a folder, and the file that holds it: None if the list was given."""
+        root, named = self._context.root, self._choice.targets
+        place = self._find_file(folder) if named is None else None
+        if named is None and place is None:
+            return None, None
+        listed = self._lists.get(place)
+        if listed is None:
+            if place is not None:
+                listed = read_targets_file(place, format_relative_path(place, root))
+            else:
+                assert named is not None
+                listed = read_targets(named, root, self._choice.given)
+            if keep:
+                self._lists[place] = listed
+        return place, listed
 
 
 def _build_no_grader_error(name: str, reference: str | None, listed: TargetList | None) -> GateError:

@@ -36,9 +36,13 @@ class MockResponse(DescribedSettings):
 
     response: Annotated[str, CANNED_RESPONSE] = DEFAULT_RESPONSE
     tool_calls: tuple[MockCall, ...] = ()
-    output_messages: Annotated[list[dict[str, JsonValue]] | None, CANNED_RESPONSE] = None
-    trace: Annotated[list[dict[str, JsonValue]] | None, CANNED_RESPONSE] = None
-    error: Annotated[str | None, CANNED_RESPONSE] = None
+    output_messages: Annotated[list[dict[str, JsonValue]] | None, CANNED_RESPONSE] = Field(
+        default=None, description="Messages in the format of AgentV commands."
+    )
+    trace: Annotated[list[dict[str, JsonValue]] | None, CANNED_RESPONSE] = Field(
+        default=None, description="Trace in the format of AgentV commands."
+    )
+    error: Annotated[str | None, CANNED_RESPONSE] = Field(default=None, description="Error message instead.")
 
     def to_response(self) -> Response:
         """Convert the canned response to the form that an agent returns.
@@ -72,25 +76,14 @@ def _expand_text(value: object) -> object:
     return {"response": value} if isinstance(value, str) else value
 
 
-class MockSettings(TargetSettings):
-    """Settings of a mock target. `responses` are by case id; all other cases get `response`."""
+class MockSettings(TargetSettings, MockResponse):
+    """Settings of a mock target. `responses` are by case id; all other cases get the response that it is itself."""
 
     provider: Literal["mock"] = "mock"
-    response: Annotated[str, CANNED_RESPONSE] = DEFAULT_RESPONSE
     responses: dict[
         Annotated[str, NotSecret("it is the id of a case")],
         Annotated[MockResponse, BeforeValidator(_expand_text, json_schema_input_type=MockResponse | str)],
     ] = Field(default_factory=dict)
-    tool_calls: tuple[MockCall, ...] = ()
-    output_messages: Annotated[list[dict[str, JsonValue]] | None, CANNED_RESPONSE] = Field(
-        default=None, description="Messages in the format of AgentV commands."
-    )
-    trace: Annotated[list[dict[str, JsonValue]] | None, CANNED_RESPONSE] = Field(
-        default=None, description="Trace in the format of AgentV commands."
-    )
-    error: Annotated[str | None, CANNED_RESPONSE] = Field(
-        default=None, description="Error message of every case without its own response."
-    )
     delay_ms: float = Field(default=0, ge=0, le=600_000)
     delay_min_ms: float | None = Field(default=None, ge=0, le=600_000)
     delay_max_ms: float | None = Field(default=None, ge=0, le=600_000)

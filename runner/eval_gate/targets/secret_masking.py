@@ -6,7 +6,7 @@ This module also passes the rate limit to each attempt.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
@@ -36,6 +36,8 @@ class MaskedTarget:
         self, inner: Target, redact: Redactor, rate: RateLimiter | None = None, setup: TargetSetup | None = None
     ) -> None:
         self.inner = inner
+        self.workers, self.timeout_ms = inner.workers, inner.timeout_ms
+        self.takes_stubs, self.workspace_problem = inner.takes_stubs, inner.workspace_problem
         self._redact = redact
         self._rate = rate
         self._setup = setup
@@ -52,44 +54,18 @@ class MaskedTarget:
         return self._setup.programs if self._setup else None
 
     @property
-    def workers(self) -> int | None:
-        """How many cases at once the target's description asks for."""
-        return self.inner.workers
-
-    @property
-    def takes_stubs(self) -> bool:
-        """Whether the target can be answered with a case's stubs."""
-        return self.inner.takes_stubs
-
-    @property
-    def workspace_problem(self) -> str | None:
-        """Why the target cannot run cases that have a workspace; None where it can."""
-        return self.inner.workspace_problem
-
-    @property
     def notices(self) -> tuple[str, ...]:
         """What the target has to say for the result, without secrets."""
         paced = self._rate.notice if self._rate else None
         return (*map(self._redact, self.inner.notices), *([paced] if paced else ()))
-
-    @property
-    def timeout_ms(self) -> float | None:
-        """The target's own limit for one case, in milliseconds."""
-        return self.inner.timeout_ms
 
     async def respond(self, request: Request) -> Response:
         """Return the response of the target, with secrets masked.
 
         Raises TargetError.
         """
-        try:
-            if self._rate is None:
-                return self._redact.mask_struct(await self.inner.respond(request))
-            with self._rate.activate():
-                return self._redact.mask_struct(await self.inner.respond(request))
-        except TargetError as error:
-            error.mask_secrets(self._redact.mask_message)
-            raise
+        with self._mask_errors(), self._rate.activate() if self._rate else nullcontext():
+            return self._redact.mask_struct(await self.inner.respond(request))
 
     async def check_health(self) -> None:
         """Ask the target's health check. Raises TargetError."""
@@ -117,11 +93,7 @@ class MaskedBatchTarget(MaskedTarget):
     ) -> None:
         super().__init__(inner, redact, rate, setup)
         self._batch = inner
-
-    @property
-    def batches(self) -> bool:
-        """Whether the target's description asks for batches."""
-        return self._batch.batches
+        self.batches = inner.batches
 
     async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
         """Return the responses of the target by case id, with secrets masked.

@@ -5,7 +5,9 @@ Masking (`redaction.py`) is the second line: it finds in texts what comes back f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
+
+from eval_gate.text.mask import MASK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from pydantic_core import CoreSchema
     from pydantic_core.core_schema import SerializationInfo
 
-MASK: Final = "***"
 T_co = TypeVar("T_co", covariant=True)
 
 

@@ -8,8 +8,8 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from eval_gate.errors import GateError
+from eval_gate.text.mask import MASK
 from eval_gate.text.quoting import looks_like_key
-from eval_gate.text.secret import MASK
 
 _ADDRESS: Final = re.compile(
     r"(?P<begin>[A-Za-z][A-Za-z0-9+.-]{0,20}://)(?P<user>[^\s/?#'\"]*@)?(?P<place>[^\s?#'\"]*)(?P<rest>[?#][^\s'\"]*)?"

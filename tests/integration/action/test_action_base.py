@@ -13,7 +13,6 @@ import pytest
 from tests.integration.action.test_action_workflow_run import relay
 from tests.support.git import point_head
 from tests.support.github import sha, zipped
-from tests.support.jobs import Ended, repository_facts
 from tests.support.world import ActionWorld, scripted
 
 
@@ -21,28 +20,6 @@ from tests.support.world import ActionWorld, scripted
 def world(tmp_path, github):
     with scripted() as script:
         yield ActionWorld(tmp_path, github, script)
-
-
-def in_queue(world: ActionWorld, letters: str, base: str | None = None, branch: str = "main", **inputs: str) -> Ended:
-    """A merge group of #7 on top of this commit, checked out."""
-    github = world.github
-    base = base or github.state.branches[branch]
-    ref = f"gh-readonly-queue/{branch}/pr-7-{base}"
-    head = github.state.add_commit(f"group on {base}", base, branch=ref).sha
-    event = {
-        "action": "checks_requested",
-        "merge_group": {
-            "head_sha": head,
-            "head_ref": f"refs/heads/{ref}",
-            "base_sha": base,
-            "base_ref": f"refs/heads/{branch}",
-        },
-        "repository": repository_facts(github),
-    }
-    world.job.begin_run(event="merge_group", head_branch=ref, head_sha=head)
-    world.script.begin(letters)
-    given = {"agent-endpoint": world.script.url} | world._given(inputs)
-    return world.job.step("merge_group", event, given, GITHUB_SHA=head, GITHUB_REF=f"refs/heads/{ref}")
 
 
 # --- a pull request: its test merge, its head, and nothing else
@@ -310,7 +287,7 @@ def test_queue__is_compared_with_its_base_whatever_the_setting_says(world, named
     world.main("PPPP*2")
     base = world.github.state.branches["main"]
     named = f"gh-readonly-queue/main/pr-7-{base}" if named == "the queue's own" else named
-    ended = in_queue(world, "PPFP", **{"baseline-branch": named})
+    ended = world.in_queue("PPFP", **{"baseline-branch": named})
     assert (ended.code, ended.outputs["baseline-sha"]) == (1, base), ended.log
 
 
@@ -325,7 +302,7 @@ def test_queue__of_another_branch__base_is_that_branch(world) -> None:
     artifact = state.archives[-1]
     world.main("PPFP")
     artifact.zip_bytes, artifact.digest = claiming(artifact.zip_bytes, sha=state.branches["release"]), None
-    ended = in_queue(world, "PPFP", branch="release", **{"baseline-branch": "base"})
+    ended = world.in_queue("PPFP", branch="release", **{"baseline-branch": "base"})
     assert (ended.code, ended.outputs["baseline-sha"]) == (1, state.branches["release"]), ended.log
 
 
@@ -335,7 +312,7 @@ def test_queue__policy_from_base__are_the_rules_of_the_base(world) -> None:
     world.main("PPPP*2")
     state.files[state.branches["main"], "eval-gate.yaml"] = b"failOn: [regressions]\n"
     (world.job.workspace / "eval-gate.yaml").write_text("failOn: []\n")
-    ended = in_queue(world, "PPFP", **{"policy-from": "base"})
+    ended = world.in_queue("PPFP", **{"policy-from": "base"})
     assert ended.code == 1, ended.log
 
 
@@ -346,7 +323,7 @@ def test_queue__entry_among_accepted_failures_that_the_base_has_not__is_marked_a
     file.parent.mkdir()
     until = (datetime.now(UTC) + timedelta(days=5)).date().isoformat()
     file.write_text(f'waivers:\n- case: gs-002\n  reason: known\n  until: "{until}"\n')
-    ended = in_queue(world, "PPFP", **{"policy-from": rules})
+    ended = world.in_queue("PPFP", **{"policy-from": rules})
     assert (ended.code, said in ended.summary) == (code, True), ended.summary
 
 
@@ -354,7 +331,7 @@ def test_queue__entry_among_accepted_failures_that_the_base_has_not__is_marked_a
 def test_queue__workspace_holds_another_commit__is_refused(world) -> None:
     world.main("PPPP*2")
     world.job.check_out(world.github.state.branches["main"])
-    assert in_queue(world, "PPFP").code == 2
+    assert world.in_queue("PPFP").code == 2
 
 
 # --- promotions

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.action.test_action_base import in_queue
 from tests.integration.action.test_action_one_answer import on_branch, shown
 from tests.support.git import commit_all
 from tests.support.jobs import Ended, push_event
@@ -83,7 +82,7 @@ def test_red_commit_again__nothing_before_it_is_kept__is_inconclusive_and_never_
 def test_red_merge_group_that_was_merged__push_of_that_commit__is_as_red(world, github, letters, code) -> None:
     state = github.state
     *_, base = world.main("PPPP*3")
-    assert in_queue(world, letters).code == code
+    assert world.in_queue(letters).code == code
     head = next(sha for name, sha in state.branches.items() if name.startswith("gh-readonly-queue/"))
     state.branches["main"] = head
     world.script.begin("PPFP")

@@ -173,12 +173,12 @@ def test_remarks__passing_cases__have_none() -> None:
 
 @pytest.mark.slow
 def test_check__very_many_of_everything__the_title_is_cut() -> None:
-    """`12345 regressions, 12345 new passes, baseline is stale — …`"""
+    """`12,345 regressions, 12,345 new passes, baseline is stale — …`"""
     then = {f"r{n}": "passed" for n in range(1_000)} | {f"n{n}": "failed" for n in range(1_000)}
     now = {case: "failed" if status == "passed" else "passed" for case, status in then.items()}
     baseline = Baseline(make_baseline_run(then), "b", 400.0, 400)
     view = build_view(judge_against(make_run(now), baseline, Policy(frozenset({FailOn.REGRESSIONS}))), ReportContext())
-    assert format_check_title(view) == ("1000 regressions, 1000 new passes, baseline is stale — 1000 of 2000 pass…")
+    assert format_check_title(view) == ("1,000 regressions, 1,000 new passes, baseline is stale — 1000 of 2000 pass…")
 
 
 def test_check__why_nothing_could_be_decided__is_one_line_without_signs_that_steer() -> None:

@@ -40,7 +40,7 @@ def test_config__the_contracts_example__is_read_as_it_stands(tmp_path) -> None:
 def test_config__nothing_given__has_the_contracts_defaults() -> None:
     config = load_config({}, {}, None)
     assert (config.limits.timeout_ms, config.output_dir, config.baseline) == (60_000, "evals/results", None)
-    assert (config.target.concurrency, config.limits.trials, config.policy.max_errors) == (None, 1, 0)
+    assert (config.target.concurrency, config.limits.trials, config.policy.max_errors) == (None, 1, None)
     assert config.policy == Policy(frozenset({FailOn.FAILURES}), score_tolerance=DEFAULT_SCORE_TOLERANCE)
 
 
@@ -59,7 +59,7 @@ def test_config__all_layers__flag_beats_variable_beats_file_beats_default(tmp_pa
     environment = {"EVAL_GATE_CONCURRENCY": "3", "EVAL_GATE_TRIALS": "3", "PATH": "/bin", "EVAL_GATE_STRICT": ""}
     config = load_config({"concurrency": 4}, environment, file)
     assert (config.target.concurrency, config.limits.trials, config.limits.timeout_ms) == (4, 3, 2)
-    assert config.policy.max_errors == 0
+    assert config.policy.max_errors is None
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from eval_gate.formats.discovery import EvalFile, load_suites
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.process.signals import run_async
-from eval_gate.text.secret import MASK
+from eval_gate.text.mask import MASK
 from eval_gate.text.tokens import find_tokens
 
 NAMES = {"tool-forge": "first.golden.json", "agentv": "first.eval.yaml"}

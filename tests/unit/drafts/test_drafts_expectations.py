@@ -11,7 +11,7 @@ from eval_gate.drafts.observation import Observation
 from eval_gate.drafts.refusal import REFUSAL
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response, ToolCall
-from eval_gate.text.secret import MASK
+from eval_gate.text.mask import MASK
 
 NOW = datetime(2026, 11, 27, 12, 0, tzinfo=UTC)
 

@@ -88,6 +88,18 @@ def test_format_changes__executable_bit__is_told_as_git_tells_it() -> None:
     assert "new file mode 100755\n" in format_changes([], [marked])
 
 
+def test_format_changes__names_that_git_may_not_store__are_told_or_left_out() -> None:
+    names = ["git~1/config", ".git\u200c", "a\\b", ' "\n', "-x", "new\nline"]
+    found = format_changes([], files(dict.fromkeys([*names, ".git/config", "sub/.GIT/config"], b"x\n")))
+    assert found.count("new file mode") == len(names)
+
+
+def test_format_changes__no_git__is_an_error(monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(SandboxError, match="git is missing"):
+        format_changes([], files({"a": b"x"}))
+
+
 def test_format_changes__nothing_changed__is_empty() -> None:
     assert format_changes(files({"a": b"x"}), [*files({"a": b"x"}), InitialFile("folder", None)]) == ""
 

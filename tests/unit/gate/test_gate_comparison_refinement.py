@@ -17,7 +17,7 @@ from tests.support.results import FILE, make_baseline_run, make_result, make_run
 from tests.support.verdicts import judge_against, make_executed
 
 
-def test_facts_alone__cases__are_those_that_failed() -> None:
+def test_facts_alone__cases__are_those_that_ran_and_failures_are_suspects() -> None:
     cases = [
         make_result("fails", "failed"),
         make_result("passes"),
@@ -26,7 +26,8 @@ def test_facts_alone__cases__are_those_that_failed() -> None:
     ]
     found = build_facts_without_baseline(make_run(make_suite_result(cases)), 1.0, ("fail*", "pass*"))
     assert [(one.key.case_id, one.plain_class, one.must_pass) for one in found] == [
-        ("fails", CaseClass.REGRESSION, True)
+        ("fails", CaseClass.REGRESSION, True),
+        ("passes", CaseClass.STILL_PASSING, True),
     ]
 
 

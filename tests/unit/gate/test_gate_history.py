@@ -19,7 +19,7 @@ def ledger(*cases: CaseHistory, runs: int = 3) -> History:
     ("word", "letter"),
     [
         *(("0P", "P"), ("0F", "F"), ("0FPP", "M"), ("0F|P", "M"), ("0C", "C"), ("0T", "C")),
-        *(("0FC", "F"), ("0PC", "M"), ("0U", "E"), ("0O", "E"), ("0UP", "P"), ("-", "-")),
+        *(("0FC", "F"), ("0PC", "P"), ("0U", "E"), ("0O", "E"), ("0UP", "P"), ("-", "-")),
     ],
 )
 def test_letters_of__what_a_run_saw__is_one_letter(word, letter) -> None:

@@ -339,7 +339,7 @@ def sharing(share: float, **cases: str) -> RunResult:
     ("share", "interval", "expected"),
     [
         (0.0, RerunInterval(most_s=math.inf), 0),
-        (0.02, RerunInterval(most_s=math.inf), 0),
+        (0.01, RerunInterval(most_s=math.inf), 0),
         (0.1, RerunInterval(most_s=math.inf), 60),
         (0.9, RerunInterval(most_s=math.inf), 300),
         (0.9, RerunInterval(most_s=150), 25),

@@ -53,14 +53,14 @@ def test_reports__passing_cases__are_counted_among_all_that_ran(state) -> None:
 
 
 def test_page__every_kind_of_blame__has_its_own_words_counts_and_place() -> None:
-    above = render("md", blamed(), PULL_REQUEST).partition("<details><summary>12 cases")
+    above = render("md", blamed(), PULL_REQUEST).partition("<details><summary>26 cases")
     assert (
-        "3 pass, 9 do not pass (3 regressions, 2 without a score in the baseline too, 1 agent error, "
+        "17 pass, 9 do not pass (3 regressions, 2 without a score in the baseline too, 1 agent error, "
         "2 agent unreachable, 1 evaluation error)" in above[2]
     )
     for words in ("**1 agent error**", "**2 cases with the agent unreachable**", "**1 evaluation error**"):
         assert words in above[0]
-    assert "agent error in 2 of 2 here, responded in 10 of 10 on main" in above[0]
+    assert "agent error in 7 of 7 here, responded in 10 of 10 on main" in above[0]
     assert "order/bulk" not in above[0]  # main has it too
     assert "No score here or in the baseline: `order/bulk` (agent error)" in above[2]
 
@@ -83,7 +83,7 @@ def test_junit__types__are_the_blame() -> None:
 @pytest.mark.parametrize("kind", ["waiver", "quarantine"])
 def test_crash__that_is_a_regression__can_be_accepted_as_one(kind) -> None:
     waivers = make_waivers(make_waiver("a", kind, is_new=False))
-    run = make_judged({"a": "CC", "b": "P"}, {"a": TEN, "b": TEN}, waivers=waivers)
+    run = make_judged({"a": "CCCC", "b": "P"}, {"a": TEN, "b": TEN}, waivers=waivers)
     assert run.comparison.changes[0].change is CaseClass.REGRESSION
     assert run.verdict.outcome is Outcome.PASSED
     (row,) = build_view(run, PULL_REQUEST).waived
@@ -93,7 +93,7 @@ def test_crash__that_is_a_regression__can_be_accepted_as_one(kind) -> None:
 
 
 def test_inconclusive_crash__blocks_as_an_error__and_is_seen_above_the_fold() -> None:
-    run = make_judged({"a": "C", "b": "P"}, {"a": "PPFPPFPPFP", "b": TEN}, reruns=1)
+    run = make_judged({"a": "CC", "b": "P"}, {"a": "PPFPPFPPFP", "b": TEN}, reruns=1)
     view = build_view(run, PULL_REQUEST)
     assert view.verdict.outcome is not Outcome.PASSED
     listed = [*view.regressions, *view.unconfirmed, *view.errors, *view.inconclusive_cases]

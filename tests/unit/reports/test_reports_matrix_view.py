@@ -171,9 +171,9 @@ def test_reports__thousands_of_cases__are_bounded_and_say_what_is_left_out() -> 
     matrix = many(6_000, 1_000)
     markdown, page, console = (render_matrix(form, matrix) for form in ("md", "html", "console"))
     assert len(markdown) <= 60_000
-    assert re.search(r"^\d+ more cases not shown here\.$", markdown, re.MULTILINE)
-    assert "1000 more cases not shown here" in page
-    assert "5800 cases not listed (--verbose lists them)" in console
+    assert re.search(r"^[\d,]+ more cases not shown here\.$", markdown, re.MULTILINE)
+    assert "1,000 more cases not shown here" in page
+    assert "5,800 cases not listed (--verbose lists them)" in console
     assert len(console.splitlines()) < 230
     assert len(render_matrix("console", matrix, ConsoleStyle(verbose=True)).splitlines()) > 6_000
 

@@ -10,7 +10,7 @@ import pytest
 
 from eval_gate.text import key_forms
 from eval_gate.text.key_forms import HIGH_ENTROPY, find_keys, find_known_forms, mask_keys
-from eval_gate.text.secret import MASK
+from eval_gate.text.mask import MASK
 from tests.support.bounds import within_cpu
 from tests.support.cut_key_rules import translate_pattern
 

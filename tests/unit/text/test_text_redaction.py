@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.text.mask import MASK
 from eval_gate.text.redaction import MIN_LENGTH, Redactor
-from eval_gate.text.secret import MASK
 from tests.support.bounds import within_cpu
 from tests.support.canaries import leaks
 

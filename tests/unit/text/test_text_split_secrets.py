@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eval_gate.text.mask import MASK
 from eval_gate.text.redaction import Redactor
-from eval_gate.text.secret import MASK
 from eval_gate.text.split_secrets import MAX_SEARCHED, build_bare_secrets, iter_secret_pieces
 from tests.support.bounds import within_cpu
 

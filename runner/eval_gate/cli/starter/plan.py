@@ -220,8 +220,7 @@ def _describe_rounds(evals: FoundEvals, folder: Path, usd: float | None) -> str:
     """`9 further rounds of 12 cases (108 executions, about $1.08)`; `usd` is what one response cost, if known."""
     rounds = WARM_UP_RUNS - 1
     try:
-        files = find_eval_files(evals.places, folder) if evals.places else ()
-        suites = load_suites(files, folder, ReadOptions())
+        suites = load_suites(find_eval_files(evals.places, folder), folder, ReadOptions()) if evals.places else ()
     except GateError:  # `eval-gate validate`, a next step, says what is wrong
         return f"{rounds} further rounds of all cases"
     cases = sum(case.skip_reason is None for suite in suites for case in suite.cases) or 1  # that of the example

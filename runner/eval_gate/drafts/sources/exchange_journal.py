@@ -21,7 +21,7 @@ from eval_gate.results.masking import TextChange, TextMasking, map_value
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
 from eval_gate.text.key_forms import mask_keys
-from eval_gate.text.secret import MASK
+from eval_gate.text.mask import MASK
 
 
 class RecordedExchange(FrozenStruct):

@@ -13,7 +13,7 @@ from eval_gate.model.result import CaseText
 from eval_gate.results.masking import TextMasking, map_case_texts
 from eval_gate.text.javascript.regex import PatternError, replace_matches_sync
 from eval_gate.text.javascript.strings import dump_compact_json
-from eval_gate.text.secret import MASK
+from eval_gate.text.mask import MASK
 from eval_gate.text.tokens import TokenData
 
 

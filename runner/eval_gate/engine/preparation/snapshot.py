@@ -9,7 +9,7 @@ from typing import Final
 
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST
 from eval_gate.errors import ExitCode, GateError, Problem
-from eval_gate.files.certificates import load_ssl_context
+from eval_gate.files.certificates import build_async_client
 from eval_gate.files.file_paths import format_path
 from eval_gate.files.reading import read_limited
 from eval_gate.model import limits
@@ -184,9 +184,7 @@ async def _download_source(url: str, shown: str, time_limit_s: float, redact: Re
     data = bytearray()
     try:
         async with (
-            httpx.AsyncClient(
-                follow_redirects=True, max_redirects=_MAX_REDIRECTS, timeout=time_limit_s, verify=load_ssl_context()
-            ) as client,
+            build_async_client(url, time_limit_s, max_redirects=_MAX_REDIRECTS) as client,
             client.stream("GET", url, headers={"Accept": "application/json"}) as response,
         ):
             unpacker = Decompressor(response.headers.get_list("content-encoding"))

@@ -19,6 +19,7 @@ from eval_gate.gate.base_agent.clearance import (
     decide_clearance,
 )
 from eval_gate.gate.comparison_refinement import build_rerun_criteria
+from eval_gate.gate.evidence.agent_errors import count_base_agent_executions
 from eval_gate.gate.evidence.prior import DEFAULT_PRIOR
 from eval_gate.gate.failure_causes import find_cause, get_group_key
 from eval_gate.gate.must_pass import is_must_pass
@@ -26,7 +27,7 @@ from eval_gate.gate.verdict_decision import GateInputs, decide_provisional_verdi
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Outcome
 from eval_gate.model.evidence import NO_HISTORY, GroundKind
-from eval_gate.model.execution import Status, Trial
+from eval_gate.model.execution import ErrorKind, Status, Trial
 from eval_gate.model.result import BaseAgentSummary, CaseResult, RunResult
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.struct import FrozenStruct, replace
@@ -34,6 +35,8 @@ from eval_gate.text.escape import to_one_line
 
 _BATCH_SIZE: Final = 10
 """Cases of one batch; after each batch, the gate decides again whether it can still pass."""
+MAX_ERROR_EXECUTIONS: Final = 30
+"""Maximum executions of the base agent that tell an outage from a change."""
 MAX_WITNESSES: Final = 3
 """Cases that pass in this run and in the history: the base agent must pass them to show that it works."""
 NO_WITNESSES: Final = (
@@ -72,6 +75,27 @@ def select_base_agent_cases(run: RunResult, inputs: GateInputs, askable: Set[Cas
     if not _can_turn_verdict(run, inputs, comparison, askable):
         return BaseAgentCases()
     return _select_next(now, comparison, red, witnesses, inputs, askable)
+
+
+def select_error_cases(run: RunResult, inputs: GateInputs, askable: Set[CaseKey]) -> BaseAgentCases:
+    """Select the cases with which the base agent tells an outage from a change that makes the agent err.
+
+    Select nothing unless the run has more agent errors than usual, and enough cases can tell.
+    """
+    if isinstance(inputs.baseline, NoBaseline) or not run.reruns or inputs.policy.max_errors is not None:
+        return BaseAgentCases()
+    comparison = decide_provisional_verdict(run, inputs).comparison
+    finding = comparison.error_finding if comparison is not None else None
+    cases = {key: case for key, case in run.iter_cases() if key in askable}
+    if finding is None or not finding.is_unusual or any(case.base_agent_trials for case in cases.values()):
+        return BaseAgentCases()
+    number = count_base_agent_executions(finding)
+    with_errors_first = sorted(cases, key=lambda key: not _has_agent_error(cases[key]))
+    return BaseAgentCases(with_errors_first[:number] if number <= min(len(cases), MAX_ERROR_EXECUTIONS) else ())
+
+
+def _has_agent_error(case: CaseResult) -> bool:
+    return any(trial.error_kind is ErrorKind.AGENT_ERROR for trial in case.list_executions())
 
 
 def find_clearable_cases(run: RunResult, inputs: GateInputs) -> tuple[CaseKey, ...]:

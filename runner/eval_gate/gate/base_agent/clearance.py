@@ -99,21 +99,28 @@ def collect_base_agent_results(
     if run.base_agent is None:
         return NO_BASE_AGENT_RESULTS
     counts = {
-        key: count_base_agent_results(case, pass_score) for key, case in run.iter_cases() if case.base_agent_trials
+        key: count_base_agent_results(case, pass_score).without_agent_errors
+        for key, case in run.iter_cases()
+        if case.base_agent_trials
     }
     vouching = [counts[one.key] for one in settled if one.key in counts and one.case_class is CaseClass.STILL_PASSING]
     return BaseAgentResults(counts, sum(one.passes for one in vouching) > sum(one.failures for one in vouching))
 
 
 def count_base_agent_results(case: CaseResult, pass_score: float) -> Counts:
-    """Count passes and failures among the base agent's scored responses to one case.
+    """Count passes and failures of the base agent's scored responses to one case, and its agent errors.
 
     A failure that was repeated from what looks like a cache counts once. Otherwise that one failure would clear the
     case alone.
     """
     failed = next((one for one in case.base_agent_trials if one.status is Status.FAILED), None)
     seen = [one for one in case.base_agent_trials if failed is None or not _is_cached(one, failed)]
-    return count_executions(build_executions(seen, graded=case.graded), pass_score).without_agent_errors
+    return count_executions(build_executions(seen, graded=case.graded), pass_score)
+
+
+def count_all_base_agent_executions(run: RunResult) -> list[Counts]:
+    """Count the base agent's responses and agent errors, case by case."""
+    return [count_base_agent_results(case, 1.0) for _, case in run.iter_cases() if case.base_agent_trials]
 
 
 def _is_cached(one: Trial, failed: Trial) -> bool:
@@ -194,13 +201,9 @@ def _recheck_suite_finding(
         if one.case_class is CaseClass.REGRESSION
         and (one.grounds is None or one.grounds.kind is not GroundKind.SUITE_DROP)
     }
-    asked = [
-        one
-        for one in facts
-        if one.is_in_suite_test and one.key not in alone and one.first.without_agent_errors.executions
-    ]
+    asked = [one for one in facts if one.is_in_suite_test and one.key not in alone]
     both = [
-        (base_agent_results.get_counts(one.key), one.first.without_agent_errors)
+        (base_agent_results.get_counts(one.key), one.first)
         for one in asked
         if base_agent_results.get_counts(one.key).executions >= DECISIVE_COUNT
     ]

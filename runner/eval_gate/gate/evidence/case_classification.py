@@ -11,6 +11,8 @@ The comparison says what happened in two runs. Here that becomes what one may co
 | fails here | none of these | `inconclusive` |
 | fails here | none of these, nobody can run it again, and too few runs in the history | `errored` |
 | fails here | re-runs that would have decided gave no result | `errored` |
+| never responds here | more than the agent errors of the other cases explain | `regression` |
+| never responds here | the errors of this run, or of main, explain it, or nothing decides | `errored` |
 | fails here | re-runs were not made: the gate had failed, or the budget was used | `suspected_regression` |
 | fails here | fails every time, and executions of one run belong together | `suspected_regression` |
 | passes here, with failures among the trials, also where they are part of a drop of the suite | | `flaky` |
@@ -18,16 +20,23 @@ The comparison says what happened in two runs. Here that becomes what one may co
 | passes here | never passes in the history, or passes too often for it | `new_pass` |
 | passes here | now and then passes in the history | `flaky` |
 
-A crash here is a failure that nobody could judge. It makes a case a suspect as a wrong answer does; in the test of the
-suite as a whole it is neither, because an outage breaks many cases at once and says nothing about their answers.
+Cases are judged by their responses. What an execution that ended in an agent error says is in `agent_errors`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from functools import reduce
 
+from eval_gate.gate.evidence.agent_errors import ErrorShare, RunErrors, learn_error_share, run_error_test
 from eval_gate.gate.evidence.day_effects import NO_DAY_EFFECTS, DayEffects
-from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion, find_suspicion
+from eval_gate.gate.evidence.rerun_decision import (
+    RerunCriteria,
+    RerunStep,
+    Suspicion,
+    find_suspicion,
+    is_known_failure,
+)
 from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.gate.evidence.suite_drop import run_suite_test
 from eval_gate.model.case import CaseKey
@@ -37,13 +46,16 @@ from eval_gate.model.evidence import (
     NO_HISTORY,
     CaseHistorySummary,
     Counts,
+    ErrorFinding,
     GroundKind,
     Grounds,
     SuiteFinding,
 )
 from eval_gate.model.result import RerunStopReason
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 
+NO_ERROR_SHARE = learn_error_share(())
+"""The error share of a branch without a history."""
 SUITE_TEST_SHARE = 0.2
 """The part of the error rate that the test of the whole suite may spend: 0.01 of 0.05.
 
@@ -61,8 +73,13 @@ class CaseFacts(FrozenStruct):
     plain_class: CaseClass
     history: CaseHistorySummary = NO_HISTORY
     first: Counts = NO_EXECUTIONS
+    """First execution, and what repeated it until there was a response; or all trials."""
     reruns: Counts = NO_EXECUTIONS
-    """Results of the re-runs."""
+    """Results of the re-runs after that."""
+    repeated: int = 0
+    """Re-runs among `first`, because no first execution has a response."""
+    is_late: bool = False
+    """It has nothing but timeouts."""
     must_pass: bool = False
     rerun_end: RerunStopReason | None = None
     """Why there was no further re-run; None if the run had no re-runs."""
@@ -74,6 +91,26 @@ class CaseFacts(FrozenStruct):
     def total(self) -> Counts:
         """First execution and re-runs together."""
         return self.first.add(self.reruns)
+
+    @property
+    def rerun_count(self) -> int:
+        """Re-runs so far, those that ended in an agent error among them."""
+        return self.repeated + self.reruns.attempts
+
+    @property
+    def first_executions(self) -> Counts:
+        """First execution, or trials, without what repeated it."""
+        if not self.repeated:
+            return self.first
+        return Counts(agent_errors=self.first.attempts - self.repeated)
+
+    @property
+    def has_only_errors(self) -> bool:
+        """Whether it has nothing but agent errors here, and may have a response if it is run again."""
+        if self.first.executions or not self.first.agent_errors:
+            return False
+        is_unknown = self.plain_class is CaseClass.ERRORED and not self.history.counts.executions
+        return is_unknown or self.plain_class in _ANSWERABLE
 
     @property
     def missing_rerun_ground(self) -> GroundKind:
@@ -90,14 +127,13 @@ class CaseFacts(FrozenStruct):
         """Whether the suite test counts the case: not if the branch itself fails it now."""
         if self.preceding_cases is not None or not self.is_compared:
             return False
-        return not (
-            self.history.newest_failed and self.history.without_newest_run != self.history.counts.without_agent_errors
-        )
+        history = self.history
+        return not (history.newest_failed and history.without_newest_run != history.counts.without_agent_errors)
 
     @property
     def stratum(self) -> Stratum:
         """First executions in the history and here, without the run that decides whether the suite test counts them."""
-        return Stratum.from_counts(self.history.without_newest_run, self.first.without_agent_errors)
+        return Stratum.from_counts(self.history.without_newest_run, self.first)
 
     def is_part_of_drop(self, finding: SuiteFinding) -> bool:
         """Whether the suite dropped, and this case, which usually passes, is one of those that failed more.
@@ -112,11 +148,11 @@ class CaseFacts(FrozenStruct):
             and not Stratum.from_counts(self.history.without_newest_run, NO_EXECUTIONS).is_steady
         ):
             return False
-        return self.first.without_agent_errors.is_failing or first.failures > first.expected_failures
+        return self.first.is_failing or first.failures > first.expected_failures
 
     @property
     def suspicion(self) -> Suspicion | None:
-        """What is to be decided about it. Whether a case must pass has nothing to do with what it is compared with."""
+        """What is suspected of its responses; whether a case must pass does not depend on what it is compared with."""
         if not self.is_compared:
             return Suspicion.MUST_PASS if self.must_pass and self.first.is_failing else None
         return find_suspicion(self.history, self.first, must_pass=self.must_pass)
@@ -142,6 +178,10 @@ class CaseFacts(FrozenStruct):
         return is_new
 
 
+_ANSWERABLE = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.ADDED})
+"""Plain classes of a case whose agent errors are news: main has a response, or does not know the case."""
+
+
 class ClassifiedCase(FrozenStruct):
     """A case with its final class, and the grounds for it."""
 
@@ -151,39 +191,64 @@ class ClassifiedCase(FrozenStruct):
 
 
 class Classification(FrozenStruct):
-    """Final classes of all cases, in their order, and the finding of the suite test."""
+    """Final classes of all cases, in their order, and the findings about all of them together."""
 
     cases: tuple[ClassifiedCase, ...]
     suite_finding: SuiteFinding
+    error_finding: ErrorFinding
 
 
-def decide_next_step(case: CaseFacts, criteria: RerunCriteria) -> RerunStep | None:
+def decide_next_step(case: CaseFacts, criteria: RerunCriteria, errors: RunErrors | None = None) -> RerunStep | None:
     """Decide the next step of a case after its first execution and the re-runs so far.
 
     Return None if nothing is in doubt. If the re-runs ended because nothing more could be learned, no re-runs are
     left, whatever is known by now. If no re-runs were possible, the decision rests on the executions so far, and a
-    case that is unsteady in its history needs more evidence than these can give.
+    case that is unsteady in its history needs more evidence than these can give. `errors` are the agent errors of the
+    run, without which a case that has no response yet is not decided.
     """
+    repeatable = case.rerun_end is not RerunStopReason.NOT_REPEATABLE
+    remaining = max(criteria.max_reruns - case.rerun_count, 0) if repeatable else 0
+    ended = case.rerun_end is RerunStopReason.DECIDED
+    if case.has_only_errors:
+        if errors is None or is_known_failure(case.history):
+            return None
+        left = 0 if ended else remaining
+        if errors.is_broken(case.first, case.rerun_count, left, repeatable=repeatable, is_late=case.is_late):
+            return RerunStep.CONFIRMED
+        return RerunStep.AGAIN if left else RerunStep.INCONCLUSIVE
     question = case.suspicion
     if question is None:
         return None
-    remaining = (
-        0 if case.rerun_end is RerunStopReason.NOT_REPEATABLE else max(criteria.max_reruns - case.reruns.executions, 0)
-    )
-    ended = case.rerun_end is RerunStopReason.DECIDED
-    return criteria.decide_next_step(
+    step = criteria.decide_next_step(
         question, case.history.counts, case.total, remaining, first=case.first, ended=ended
     )
+    is_alone = case.rerun_count > 0 and case.total.executions == 1
+    # all re-runs ended in an agent error, and one response confirms nothing
+    return RerunStep.AGAIN if step is RerunStep.CONFIRMED and is_alone else step
 
 
-def decide_next_steps(cases: Iterable[CaseFacts], criteria: RerunCriteria) -> Mapping[CaseKey, RerunStep | None]:
+def count_run_errors(
+    cases: Iterable[CaseFacts],
+    criteria: RerunCriteria,
+    share: ErrorShare = NO_ERROR_SHARE,
+) -> RunErrors:
+    """Count the agent errors of a run; `share` is what the runs of the branch say about them."""
+    errors = RunErrors(share, criteria)
+    for case in cases:
+        errors = errors.add(case.total, case.rerun_count, is_late=case.is_late)
+    return errors
+
+
+def decide_next_steps(
+    cases: Iterable[CaseFacts], criteria: RerunCriteria, errors: RunErrors
+) -> Mapping[CaseKey, RerunStep | None]:
     """Decide the next step of many cases, once for all cases that differ only in their names."""
     steps: dict[Hashable, RerunStep | None] = {}
     found = {}
     for case in cases:
         kind = _build_kind_key(case)
         if kind not in steps:
-            steps[kind] = decide_next_step(case, criteria)
+            steps[kind] = decide_next_step(case, criteria, errors)
         found[case.key] = steps[kind]
     return found
 
@@ -195,11 +260,12 @@ def classify_cases(
     allowed: int = 0,
     share: float = SUITE_TEST_SHARE,
     days: DayEffects = NO_DAY_EFFECTS,
+    error_share: ErrorShare = NO_ERROR_SHARE,
 ) -> Classification:
-    """Decide the final class of every case, and run the suite test.
+    """Decide the final class of every case, and run the tests of all cases together.
 
     `share` is the part of the false alarm rate that the suite test of passes may spend. `days` says how much whole
-    runs of the branch differ.
+    runs of the branch differ, and `error_share` how often their executions end in an agent error.
 
     The suite test leaves out the cases that are regressions by themselves. What they broke is known, and must not
     turn every other case that happened to fail into a regression. It also leaves out suspected regressions that
@@ -210,7 +276,11 @@ def classify_cases(
     """
     kinds = [_build_kind_key(case) for case in cases]
     examples = dict(zip(kinds, cases, strict=True))
-    steps = {kind: decide_next_step(case, criteria) for kind, case in examples.items()}
+    errors = count_run_errors(cases, criteria, error_share)
+    errors = replace(errors, finding=_run_error_test(zip(kinds, cases, strict=True), errors, frozenset()))
+    steps = {kind: decide_next_step(case, criteria, errors) for kind, case in examples.items()}
+    broken = frozenset(kind for kind, case in examples.items() if case.has_only_errors and _is_named(case, steps[kind]))
+    errors = replace(errors, finding=_run_error_test(zip(kinds, cases, strict=True), errors, broken))
     alone = {kind: case.first.is_failing and steps[kind] is RerunStep.CONFIRMED for kind, case in examples.items()}
     strata = {
         kind: case.stratum._replace(share=criteria.trial_share)
@@ -226,16 +296,78 @@ def classify_cases(
         days,
         criteria.false_alarm_rate * share,
     )
-    settled = {kind: _classify_case(case, steps[kind], criteria, finding) for kind, case in examples.items()}
+    settled = {
+        kind: _classify_erring_case(case, steps[kind], errors)
+        if case.has_only_errors
+        else _classify_case(case, steps[kind], criteria, finding)
+        for kind, case in examples.items()
+    }
+    assert errors.finding is not None
     return Classification(
-        tuple(ClassifiedCase(case.key, *settled[kind]) for kind, case in zip(kinds, cases, strict=True)), finding
+        tuple(ClassifiedCase(case.key, *settled[kind]) for kind, case in zip(kinds, cases, strict=True)),
+        finding,
+        errors.finding,
     )
+
+
+def _is_named(case: CaseFacts, step: RerunStep | None) -> bool:
+    """Whether a case without a response is a regression or a suspected one, so that its errors are explained."""
+    return step is RerunStep.CONFIRMED or case.rerun_end is RerunStopReason.GATE_FAILED
+
+
+def _run_error_test(
+    cases: Iterable[tuple[Hashable, CaseFacts]], errors: RunErrors, broken: Set[Hashable]
+) -> ErrorFinding:
+    """Run the test of the run's agent errors; each case comes with its kind, and `broken` kinds are left out."""
+    first = reduce(Counts.add, (case.first_executions for kind, case in cases if kind not in broken), NO_EXECUTIONS)
+    return run_error_test(first, errors.share, errors.criteria.false_alarm_rate)
+
+
+def _classify_erring_case(
+    case: CaseFacts, step: RerunStep | None, errors: RunErrors
+) -> tuple[CaseClass, Grounds | None]:
+    """Classify a case that has nothing but agent errors here."""
+    found, why = _decide_erring_class(case, step, errors)
+    is_compared = case.plain_class in {CaseClass.REGRESSION, CaseClass.STILL_FAILING}
+    change = found if is_compared else case.plain_class
+    if why is None or (not is_compared and why is not GroundKind.AGENT_ERRORS):
+        return change, None
+    is_tested = step is RerunStep.CONFIRMED and errors.has_response  # else no case differs from the others
+    return change, Grounds(
+        kind=why,
+        current=case.first,
+        history=case.history.counts,
+        reruns=case.rerun_count,
+        cases_before=case.preceding_cases or 0,
+        chance=errors.compute_row_chance(case.first.agent_errors) if is_tested else None,
+        newest_failed=case.history.newest_failed,
+        broken_since=case.history.broken_since if why is GroundKind.MAIN_BROKE else None,
+    )
+
+
+def _decide_erring_class(
+    case: CaseFacts, step: RerunStep | None, errors: RunErrors
+) -> tuple[CaseClass, GroundKind | None]:
+    """Return class and grounds of a case that main has a response for and that has nothing but agent errors here."""
+    missing = case.missing_rerun_ground
+    if step is None:
+        return CaseClass.STILL_FAILING, None if case.history.counts.is_failing else GroundKind.MAIN_BROKE
+    if step is RerunStep.CONFIRMED:
+        return CaseClass.REGRESSION, GroundKind.EVIDENCE
+    if step is RerunStep.AGAIN and missing is GroundKind.GATE_FAILED:
+        return CaseClass.SUSPECTED_REGRESSION, missing
+    is_run_unusual = errors.finding is not None and errors.finding.is_unusual
+    if is_run_unusual or (step is RerunStep.INCONCLUSIVE and errors.explains(case.first.agent_errors)):
+        return CaseClass.ERRORED, GroundKind.AGENT_ERRORS
+    if step is RerunStep.AGAIN and missing is GroundKind.BUDGET_USED:
+        return CaseClass.SUSPECTED_REGRESSION, missing
+    return CaseClass.ERRORED, missing
 
 
 def _build_kind_key(case: CaseFacts) -> Hashable:
     """Build a key that is equal for cases that differ only in their names; each key is classified once."""
     seen = id(case.history), id(case.first), id(case.reruns)
-    return case.plain_class, *seen, case.must_pass, case.rerun_end, case.preceding_cases
+    return case.plain_class, *seen, case.repeated, case.is_late, case.must_pass, case.rerun_end, case.preceding_cases
 
 
 def _drop_worst_failures(strata: list[Stratum], count: int) -> list[Stratum]:
@@ -291,7 +423,7 @@ def _classify_failing_case(
         enough = criteria.has_enough_evidence(question, history, case.total, case.first)
         return CaseClass.REGRESSION, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
     spared = step is RerunStep.AGAIN and case.missing_rerun_ground is GroundKind.GATE_FAILED
-    if case.is_part_of_drop(finding) and case.first.without_agent_errors.is_failing and not spared:
+    if case.is_part_of_drop(finding) and case.first.is_failing and not spared:
         return CaseClass.REGRESSION, GroundKind.SUITE_DROP
     if case.is_unexplained:
         return CaseClass.ERRORED, GroundKind.NOT_RERUN
@@ -327,7 +459,7 @@ def _build_grounds(case: CaseFacts, why: GroundKind, criteria: RerunCriteria) ->
         kind=why,
         current=case.total,
         history=history,
-        reruns=case.reruns.executions,
+        reruns=case.rerun_count,
         cases_before=case.preceding_cases or 0,
         chance=criteria.compute_chance(tested, history, case.total, case.first) if tested else None,
         newest_failed=case.history.newest_failed,

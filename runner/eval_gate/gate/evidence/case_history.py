@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from statistics import fmean, median_low
+from statistics import fmean
 from typing import Final, NamedTuple
 
 from eval_gate.gate.case_matching import find_earlier_keys
@@ -23,7 +23,7 @@ from eval_gate.gate.evidence.flakiness import (
     select_level_runs,
 )
 from eval_gate.gate.evidence.prior import Prior, learn_prior
-from eval_gate.gate.evidence.run_share import NO_SHARES, ShareBelief, learn_run_shares
+from eval_gate.gate.evidence.run_share import NO_SHARES, ShareBelief, discount_rounds, learn_run_shares
 from eval_gate.gate.evidence.suite.branch_level import MAX_RUNS, count_level_runs
 from eval_gate.gate.evidence.suite.score_noise import PooledVariance, ScoreVariance, pool_variances
 from eval_gate.gate.pass_score import is_passing_trial
@@ -34,6 +34,7 @@ from eval_gate.model.evidence import (
     BranchRun,
     CaseHistorySummary,
     Counts,
+    ErrorRun,
     PermittedRegression,
     RunReference,
 )
@@ -54,20 +55,28 @@ from eval_gate.struct import FrozenStruct, replace
 
 _STATUS_LETTERS: Final = {"P": Status.PASSED, "F": Status.FAILED}
 _AGENT_ERROR_LETTERS: Final = frozenset("CT")
-_OUTAGE_SHARE, _OUTAGE_CASES, _OUTAGE_TIMES = 5, 5, 3
-"""An outage: one case in five got no response at first, five at least, and three times as many as in the other runs."""
 _HistoryKind = tuple[str, tuple[bool, ...]]
 """Encoded runs of a case and which of its fingerprints match; most cases of a suite share both."""
 _NO_RUNS: Final[_HistoryKind] = "", ()
 
 
 class _ComparableRun(NamedTuple):
-    """Comparable run: its index in the history, and whether it was an outage, whose errors do not count."""
+    """Comparable run, with its index in the history."""
 
     place: int
     run_id: str
     sha: str | None
-    outage: bool
+
+
+class Responses(NamedTuple):
+    """Executions of a case in one run: those up to the first response (or the trials), and re-runs of this response.
+
+    `repeated` are the re-runs among `first`: they repeat an execution that ended in an agent error.
+    """
+
+    first: Counts
+    reruns: Counts
+    repeated: int = 0
 
 
 class EarlierResult(FrozenStruct):
@@ -125,8 +134,9 @@ class HistoryEvidence:
 
     @property
     def permitted_regressions(self) -> tuple[PermittedRegression, ...]:
-        """The regressions that the baseline has because they were permitted."""
-        return self._ledger.runs[0].permitted_regressions if self._ledger.runs else ()
+        """The regressions that the baseline has because they were permitted, of cases that the history knows."""
+        permitted = self._ledger.runs[0].permitted_regressions if self._ledger.runs else ()
+        return tuple(one for one in permitted if self._ledger.get_case(one.key).runs)
 
     @cached_property
     def level_run_count(self) -> int:
@@ -134,11 +144,10 @@ class HistoryEvidence:
         runs: list[dict[CaseKey, Counts]] = [{} for _ in self._runs[:MAX_RUNS]]
         for key, kind in self._kinds.items():
             seen = self._list_case_runs(*kind)
-            answered = [(at, one.first.without_agent_errors) for at, one in seen if at < len(runs)]
+            answered = [(at, one.first) for at, one in seen if at < len(runs)]
             if any(one.passes for _, one in answered) and any(one.failures for _, one in answered):
                 for at, one in answered:  # a case that did the same every time shows no change
-                    if one.executions:
-                        runs[at][key] = one
+                    runs[at][key] = one.without_agent_errors
         return count_level_runs(runs)
 
     def learn_prior(self, quarantined: Collection[CaseKey] = (), shares: ShareBelief = NO_SHARES) -> Prior:
@@ -153,24 +162,54 @@ class HistoryEvidence:
         """Learn how much executions of one run belong together if re-runs wait for `wait` seconds."""
         aside = frozenset(quarantined), wait
         if aside not in self._shares:
-            self._shares[aside] = learn_run_shares(
+            learned = learn_run_shares(
                 self._list_settled_runs(quarantined),
                 self.learn_prior(quarantined),
-                self.build_run_days(quarantined),
+                self._build_run_figures(quarantined),
                 [self._ledger.runs[place].rerun_wait for place in self._runs],
                 wait,
             )
+            self._shares[aside] = discount_rounds(learned, self._groups[: self.level_run_count])
         return self._shares[aside]
 
-    def build_run_days(self, quarantined: Collection[CaseKey] = ()) -> tuple[BranchRun, ...]:
-        """Build the whole-run figures of the current level, newest first, of the branch's own gated cases."""
-        runs = build_run_days(self._list_settled_runs(quarantined), min(self.level_run_count, MAX_RUNS))
-        return join_rounds([self._ledger.runs[place].group for place in self._runs], runs)
+    def build_run_days(
+        self, quarantined: Collection[CaseKey] = (), shares: ShareBelief = NO_SHARES
+    ) -> tuple[BranchRun, ...]:
+        """Build the figures of each day of the current level, newest first, of the branch's own gated cases."""
+        return join_rounds(self._groups, self._build_run_figures(quarantined, shares))
+
+    def _build_run_figures(
+        self, quarantined: Collection[CaseKey], shares: ShareBelief = NO_SHARES
+    ) -> tuple[BranchRun, ...]:
+        runs = min(self.level_run_count, MAX_RUNS)
+        return build_run_days(self._list_settled_runs(quarantined), runs, shares.trial_share)
+
+    @cached_property
+    def _groups(self) -> list[str]:
+        """The run that each comparable run was made with, which is another one for warm-up rounds."""
+        return [self._ledger.runs[place].group for place in self._runs]
 
     def _list_settled_runs(self, quarantined: Collection[CaseKey]) -> list[tuple[Sequence[tuple[int, CaseRun]], int]]:
         """List the runs of each kind of case since the branch last broke or fixed it, and the number of cases."""
         at_level = self._list_level_runs(quarantined)
         return [(select_level_runs(one, self._fixed_looking_cases), number) for one, number in at_level]
+
+    def count_error_runs(self, quarantined: Collection[CaseKey] = ()) -> tuple[ErrorRun, ...]:
+        """Count the agent errors among the first executions of each comparable run, newest first."""
+        errors, executions = Counter[str](), Counter[str]()
+        groups = {place: self._ledger.runs[place].group for place in self._runs}
+        kinds = Counter(self._ledger.get_case(key).runs for key in self._ledger.iter_keys() if key not in quarantined)
+        for runs, number in kinds.items():
+            for place, entry in enumerate(CaseHistory(runs=runs).decode_entries_unchecked()):
+                if entry is not None and place in groups:
+                    counts = count_executions(entry.first, self._pass_score)
+                    errors[groups[place]] += number * counts.agent_errors
+                    executions[groups[place]] += number * counts.attempts
+        return tuple(
+            ErrorRun(errors=errors[group], executions=executions[group])
+            for group in list(dict.fromkeys(groups.values()))[:MAX_RUNS]
+            if executions[group]
+        )
 
     @cached_property
     def _fixed_looking_cases(self) -> int:
@@ -283,27 +322,8 @@ class HistoryEvidence:
 
     @cached_property
     def _comparable_runs(self) -> tuple[_ComparableRun, ...]:
-        runs, outages = self._ledger.runs, self._outages
-        return tuple(
-            _ComparableRun(place, runs[place].run_id, runs[place].sha, place in outages) for place in self._runs
-        )
-
-    @cached_property
-    def _outages(self) -> Collection[int]:
-        """Find the runs in which far more cases than usual got no response, and an unmeasured baseline."""
-        cases, silent = Counter[int](), Counter[int]()
-        for runs, number in Counter(self._ledger.get_case(key).runs for key in self._ledger.iter_keys()).items():
-            for place, entry in enumerate(CaseHistory(runs=runs).decode_entries_unchecked()):
-                if entry is not None:
-                    cases[place] += number
-                    silent[place] += number * all(one.letter not in _STATUS_LETTERS for one in entry.first)
-        found = set() if self._measured else {0}
-        for place in self._runs:
-            others = [silent[one] / cases[one] for one in self._runs if one != place and cases[one]]
-            many = silent[place] >= _OUTAGE_CASES and silent[place] * _OUTAGE_SHARE >= cases[place]
-            if many and others and silent[place] >= _OUTAGE_TIMES * median_low(others) * cases[place]:
-                found.add(place)
-        return found
+        runs = self._ledger.runs
+        return tuple(_ComparableRun(place, runs[place].run_id, runs[place].sha) for place in self._runs)
 
     def _build_score_history(self, case_history: CaseHistory, measured: str, *, same: bool) -> ScoreHistory | None:
         """Build a case's score history, with scores by run only if this run has the `same` setup fingerprint."""
@@ -384,32 +404,45 @@ def _build_case_runs(
     for at, run in enumerate(names):
         entry = entries[run.place] if run.place < len(entries) else None
         if entry is not None and fits[entry.fingerprint_index]:
-            first, again = count_executions(entry.first, pass_score), count_executions(entry.reruns, pass_score)
-            seen = CaseRun(run.run_id, first, again, run.sha)
-            # errors of an outage would be failures in the history
-            if run.outage and not seen.answered.all.failures:
-                seen = seen.answered
+            seen = count_responses(entry.first, entry.reruns, pass_score)
             if seen.first.executions:
-                found.append((at, seen))
+                found.append((at, CaseRun(run.run_id, seen.first, seen.reruns, run.sha)))
     return found
 
 
 @lru_cache(maxsize=20_000)
 def count_executions(executions: tuple[HistoryExecution, ...], pass_score: float) -> Counts:
-    """Count passes and failures, with agent errors among the failures.
-
-    Executions that say nothing about the target are left out.
-    """
+    """Count passes, failures and agent errors; executions that say nothing about the target are left out."""
     passed = sum(_is_passing(one, pass_score) for one in executions)
     answered = sum(one.letter in _STATUS_LETTERS for one in executions)
     crashes = sum(one.letter in _AGENT_ERROR_LETTERS for one in executions)
-    return Counts(passes=passed, failures=answered - passed + crashes, agent_errors=crashes)
+    return Counts(passes=passed, failures=answered - passed, agent_errors=crashes)
 
 
-def count_case_executions(case: CaseResult, pass_score: float) -> tuple[Counts, Counts]:
-    """Count passes and failures of a case of this run: its first execution or trials, and its re-runs."""
-    first, again = split_executions(case)
-    return count_executions(first, pass_score), count_executions(again, pass_score)
+@lru_cache(maxsize=20_000)
+def count_responses(
+    first: tuple[HistoryExecution, ...], reruns: tuple[HistoryExecution, ...], pass_score: float
+) -> Responses:
+    """Count the responses to a case in one run. If no first execution has one, the first response of a re-run counts.
+
+    Whether an execution ends in an agent error says nothing about its response, so this one is a sample like any other.
+    """
+    counts = count_executions(first, pass_score)
+    if counts.executions or not counts.agent_errors:
+        return Responses(counts, count_executions(reruns, pass_score))
+    answered = next((at for at, one in enumerate(reruns, start=1) if one.letter in _STATUS_LETTERS), len(reruns))
+    counts = count_executions((*first, *reruns[:answered]), pass_score)
+    return Responses(counts, count_executions(reruns[answered:], pass_score), answered)
+
+
+def has_only_timeouts(trials: Sequence[Trial]) -> bool:
+    """Whether there are executions, and all of them timed out."""
+    return bool(trials) and all(trial.timed_out for trial in trials)
+
+
+def count_case_responses(case: CaseResult, pass_score: float) -> Responses:
+    """Count the responses and agent errors of a case of this run."""
+    return count_responses(*split_executions(case), pass_score)
 
 
 def compute_first_score(case: CaseResult) -> float | None:

@@ -112,10 +112,13 @@ class DayEffects(FrozenStruct):
         return max(chance, self.calm_weight * chance + other)
 
 
-def build_run_days(cases: Iterable[tuple[Sequence[tuple[int, CaseRun]], int]], runs: int) -> tuple[BranchRun, ...]:
+def build_run_days(
+    cases: Iterable[tuple[Sequence[tuple[int, CaseRun]], int]], runs: int, trial_share: float = 0.0
+) -> tuple[BranchRun, ...]:
     """Build the whole-run figures of the newest `runs` runs, newest first.
 
-    Each item of `cases` has what the runs saw of one case, each with the run's place, and how many cases have the
+    `trial_share` is the correlation of two trials of a case in one run, by which its failures in a run vary more. Each
+    item of `cases` has what the runs saw of one case, each with the run's place, and how many cases have the
     same history. A case that also failed its re-runs was broken in that run. That says nothing about the day, so
     this run of the case is left out.
     """
@@ -131,7 +134,7 @@ def build_run_days(cases: Iterable[tuple[Sequence[tuple[int, CaseRun]], int]], r
         for at, first in usable:
             sums[at][0] += number * first.failures
             sums[at][1] += number * first.executions * rate
-            sums[at][2] += number * first.executions * variance
+            sums[at][2] += number * first.executions * variance * (1.0 + (first.executions - 1) * trial_share)
     return tuple(
         BranchRun(failures=round(failures), expected=round(mean, 4), variance=round(variance, 4))
         for failures, mean, variance in sums
@@ -157,12 +160,8 @@ def join_rounds(groups: Iterable[str], runs: Sequence[BranchRun]) -> tuple[Branc
 
 
 def _count_unless_broken(one: CaseRun) -> Counts:
-    everything = one.all.without_agent_errors
-    return (
-        NO_EXECUTIONS
-        if one.reruns.executions and everything.executions == everything.failures
-        else one.first.without_agent_errors
-    )
+    broken = one.reruns.executions and one.all.executions == one.all.failures
+    return NO_EXECUTIONS if broken else one.first
 
 
 @lru_cache(maxsize=64)
@@ -215,7 +214,7 @@ def estimate_day(cases: Iterable[CaseFacts], days: DayEffects) -> DayFactors:
     kinds = Counter(
         (case.history.counts.without_agent_errors, case.first.without_agent_errors)
         for case in cases
-        if case.history.counts.without_agent_errors.executions
+        if case.history.counts.executions
     )
     rates = [(first, history.failures / history.executions, number) for (history, first), number in kinds.items()]
     failures = sum(first.failures * number for first, _, number in rates) - 1

@@ -33,6 +33,11 @@ class ExecutionGroup(NamedTuple):
         return cls(first.passes, first.failures, reruns.passes, reruns.failures)
 
 
+def compute_trial_share(shares: RunShares) -> float:
+    """Compute the mean correlation of two first executions of a case in one run."""
+    return math.fsum(one.trials * one.weight for one in shares)
+
+
 def compute_log_group_chance(rate: float, group: ExecutionGroup, shares: RunShares) -> float:
     """Natural logarithm of the chance of one order of these results, of a case that fails at `rate` (0 to 1)."""
     passes, failures, rerun_passes, rerun_failures = group

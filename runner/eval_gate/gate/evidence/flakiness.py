@@ -8,8 +8,8 @@ Where many cases come and go, some of them end in a row of passes by chance, and
 then be that they never fail. So a mend is held against how many such cases there are; a break is not, since whatever
 the newest run fails is not of a change's making anyhow.
 
-Only answers can say that. A case that crashed in the newest run was judged last in the run before it, and whoever makes
-it answer wrong is not excused by the crash; in its rate a crash counts as a failure.
+Only responses say anything. A case with nothing but agent errors in the newest run was judged last in the run before,
+and a change that makes it respond wrong is not excused by these errors.
 
 What it moves that a history starts there (`benchmarks/verdict/without.py`, without → with): main fixed a dead case
 three runs ago and this breaks it, found 0.0 → 100.0 ± 1.2 % at 20 and 100 cases. At 500 and more,
@@ -49,11 +49,6 @@ class CaseRun(NamedTuple):
         """First executions and re-runs together."""
         return self.first.add(self.reruns)
 
-    @property
-    def answered(self) -> CaseRun:
-        """The run without executions that have no response to score."""
-        return self._replace(first=self.first.without_agent_errors, reruns=self.reruns.without_agent_errors)
-
 
 def build_case_history(seen: Sequence[CaseRun], among: int = 1) -> CaseHistorySummary:
     """Build the history of a case from its runs, newest first; runs that did not score it are left out.
@@ -63,15 +58,14 @@ def build_case_history(seen: Sequence[CaseRun], among: int = 1) -> CaseHistorySu
     judged = [one for one in seen if one.first.executions]
     if not judged:
         return NO_HISTORY
-    answers = _select_answered_runs(judged)
-    cut = judged[: _count_level_runs(judged, answers, among)]
+    cut = judged[: _count_level_runs(judged, among)]
     counts = _sum_counts(one.first for one in cut)
     return CaseHistorySummary(
         counts=counts,
         stability=_classify_steadiness(cut),
         evidence_run_ids=_list_deviating_runs(cut, counts),
         newest_run=cut[0].first,
-        newest_failed=bool(answers) and _is_broken(answers[0]),
+        newest_failed=_is_broken(judged[0]),
         broken_since=find_breaking_run(judged),
         oldest_run_id=cut[-1].run_id if len(cut) < len(judged) else None,
     )
@@ -79,37 +73,27 @@ def build_case_history(seen: Sequence[CaseRun], among: int = 1) -> CaseHistorySu
 
 def can_look_fixed(seen: Iterable[CaseRun]) -> bool:
     """Whether it passed and failed often enough for a row of passes at the end to be told from chance."""
-    first = _sum_counts(one.first.without_agent_errors for one in seen)
+    first = _sum_counts(one.first for one in seen)
     return min(first.passes, first.failures) >= MIN_OF_EACH
 
 
 def select_level_runs(seen: Sequence[tuple[int, CaseRun]], among: int = 1) -> Sequence[tuple[int, CaseRun]]:
     """Select the runs since the case last broke or was fixed, newest first and each with its place."""
-    judged = [one for _, one in seen if one.first.executions]
-    return [one for one in seen if one[1].first.executions][
-        : _count_level_runs(judged, _select_answered_runs(judged), among)
-    ]
+    judged = [one for one in seen if one[1].first.executions]
+    return judged[: _count_level_runs([one for _, one in judged], among)]
 
 
 def _is_broken(one: CaseRun) -> bool:
     """Whether it failed there, and mostly failed when it was run again: else it only flaked."""
     again = one.reruns
-    return (one.first.is_failing or not one.first.executions) and (
-        not again.executions or again.failures > again.passes
-    )
+    return one.first.is_failing and (not again.executions or again.failures > again.passes)
 
 
-def _count_level_runs(case_runs: Sequence[CaseRun], answers: Sequence[CaseRun], among: int) -> int:
-    """How many of the newest runs are at the level of the newest answers."""
-    streak = _find_streak(answers) if answers else ()
-    if not streak or len(streak) == len(answers) or not _is_level_change(streak, answers[len(streak) :], among):
-        return len(case_runs)
-    return next(at for at, one in enumerate(case_runs, start=1) if one.run_id == streak[-1].run_id)
-
-
-def _select_answered_runs(seen: Iterable[CaseRun]) -> list[CaseRun]:
-    """Reduce each run to its scored executions, and drop the runs without any."""
-    return [answered for one in seen if (answered := one.answered).all.executions]
+def _count_level_runs(case_runs: Sequence[CaseRun], among: int) -> int:
+    """How many of the newest runs are at the level of the newest one."""
+    streak = _find_streak(case_runs) if case_runs else ()
+    is_change = 0 < len(streak) < len(case_runs) and _is_level_change(streak, case_runs[len(streak) :], among)
+    return len(streak) if is_change else len(case_runs)
 
 
 def find_breaking_run(seen: Sequence[CaseRun]) -> RunReference | None:
@@ -117,9 +101,8 @@ def find_breaking_run(seen: Sequence[CaseRun]) -> RunReference | None:
 
     Return None if the newest run passes the case, or if no run of its history passed it.
     """
-    answers = _select_answered_runs(seen)
-    failing = list(takewhile(lambda one: one.all.is_failing, answers))
-    if not failing or len(failing) == len(answers):
+    failing = list(takewhile(lambda one: one.all.is_failing, seen))
+    if not failing or len(failing) == len(seen):
         return None
     return RunReference(run_id=failing[-1].run_id, sha=failing[-1].sha)
 

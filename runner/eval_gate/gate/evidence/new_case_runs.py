@@ -60,13 +60,14 @@ def plan_extra_executions(
 
 
 def count_outcomes(case: CaseResult) -> Counts:
-    """How often the case passed and failed here, a crash counting as a failure. The run is held to its pass score."""
+    """How often the case passed, failed and had an agent error here. The run is held to its pass score."""
     trials = case.list_executions()
-    crashes = sum(trial.status is Status.ERROR and trial.error_kind is ErrorKind.AGENT_ERROR for trial in trials)
     return Counts(
         passes=sum(trial.status is Status.PASSED for trial in trials),
-        failures=sum(trial.status is Status.FAILED for trial in trials) + crashes,
-        agent_errors=crashes,
+        failures=sum(trial.status is Status.FAILED for trial in trials),
+        agent_errors=sum(
+            trial.status is Status.ERROR and trial.error_kind is ErrorKind.AGENT_ERROR for trial in trials
+        ),
     )
 
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from eval_gate.config.policy import DEFAULT_CONFIRM, DEFAULT_FALSE_ALARM_RATE
-from eval_gate.gate.evidence.execution_groups import ExecutionGroup
+from eval_gate.gate.evidence.execution_groups import ExecutionGroup, compute_trial_share
 from eval_gate.gate.evidence.prior import DEFAULT_PRIOR, DayFactors, Prior
 from eval_gate.gate.evidence.thresholds import MAX_LOG, ExecutionLimits, compute_alternative
 from eval_gate.model.evidence import NO_EXECUTIONS, CaseHistorySummary, Counts, Stability
@@ -164,7 +164,7 @@ class RerunCriteria(FrozenStruct):
     @property
     def trial_share(self) -> float:
         """The mean share of a case's variance that its trials in one run have in common."""
-        return math.fsum(one.trials * one.weight for one in self.prior.shares)
+        return compute_trial_share(self.prior.shares)
 
     @property
     def execution_limits(self) -> ExecutionLimits:

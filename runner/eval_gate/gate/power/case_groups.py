@@ -139,10 +139,11 @@ def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collec
         )
 
     kinds = _group_cases(one(key, case) for key, case in run.iter_cases() if key not in quarantined)
+    shares = past.learn_run_shares(quarantined)
     confirmation = _set_thresholds(
         RerunCriteria(
             max(count_planned_cases(run), 1),
-            past.learn_prior(quarantined, past.learn_run_shares(quarantined)),
+            past.learn_prior(quarantined, shares),
             policy.false_alarm_rate,
             policy.most_reruns,
             trials=count_trials(run),
@@ -150,7 +151,7 @@ def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collec
         past.count_histories(quarantined),
     )
     aside = len(results) - sum(kind.number for kind in kinds)
-    days = learn_day_effects(past.build_run_days(quarantined))
+    days = learn_day_effects(past.build_run_days(quarantined, shares))
     return CaseGroups(
         kinds, confirmation, past.level_run_count, confirmation.trials, policy.allowed_regressions, aside, days
     )
@@ -178,8 +179,8 @@ def _group_cases(cases: Iterable[_SingleCase]) -> tuple[CaseGroup, ...]:
     return tuple(sorted(kinds, key=lambda kind: -kind.number))
 
 
-def _to_numbers(counts: Counts) -> tuple[int, int, int]:
-    return counts.passes, counts.failures, counts.agent_errors
+def _to_numbers(counts: Counts) -> tuple[int, int]:
+    return counts.passes, counts.failures
 
 
 def scale_history(cases: CaseGroups, runs: int) -> CaseGroups:
@@ -248,6 +249,4 @@ def _scale_history(history: CaseHistorySummary, factor: float) -> CaseHistorySum
         return history
     runs = max(round(counts.executions * factor), 1)
     failures = round(counts.failures * runs / counts.executions)
-    crashes = round(counts.agent_errors * runs / counts.executions)
-    scaled = Counts(passes=runs - failures, failures=failures, agent_errors=min(crashes, failures))
-    return replace(history, counts=scaled)
+    return replace(history, counts=Counts(passes=runs - failures, failures=failures))

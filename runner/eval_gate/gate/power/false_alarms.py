@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from eval_gate.config.policy import DEFAULT_FALSE_ALARM_RATE
-from eval_gate.gate.evidence.case_history import count_case_executions
+from eval_gate.gate.evidence.case_history import count_case_responses
 from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES
 from eval_gate.gate.power.case_groups import CaseGroup, CaseGroups, group_run_cases, relearn_prior
 from eval_gate.gate.power.loss_detection import ExecutionTree
@@ -223,5 +223,5 @@ _PASSED_ONCE: Final = Counts(passes=1)
 def _count_case(case: CaseResult, pass_score: float) -> Counts:
     if not case.graded and len(case.trials) == 1 and case.trials[0].status is Status.PASSED:  # as most cases do
         return _PASSED_ONCE
-    first, again = count_case_executions(case, pass_score)
-    return first.add(again)
+    seen = count_case_responses(case, pass_score)
+    return seen.first.add(seen.reruns).without_agent_errors

@@ -13,7 +13,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison
 from eval_gate.model.evidence import PermittedRegression
 from eval_gate.model.result import RunResult
-from eval_gate.results.permitted_regressions import is_permission_ended
+from eval_gate.results.permitted_regressions import find_day, is_permission_ended
 from eval_gate.results.result_names import LATEST
 from eval_gate.struct import replace
 
@@ -24,25 +24,25 @@ def count_ended_permissions(
     comparison: Comparison,
     permitted: Sequence[PermittedRegression],
     run: RunResult,
-    lasting: Container[CaseKey],
+    covered: Container[CaseKey],
     earlier: Mapping[CaseKey, CaseKey],
 ) -> Comparison:
     """Mark the cases that fail as the branch was permitted to let them, and make those that count regressions.
 
-    `permitted` has the keys of the baseline, and `earlier` these keys of cases that have another one now. `lasting` are
-    the cases that a waiver still names.
+    `permitted` has the keys of the baseline, and `earlier` these keys of cases that have another one now. `covered` are
+    the cases that a waiver names which has not ended.
     """
     known = {one.key: one for one in permitted}
     if not known:
         return comparison
     failing = {key for key, case in run.iter_cases() if not case.passed}
-    is_branch = _is_run_of_branch(comparison, run)
+    is_branch, day = _is_run_of_branch(comparison, run), find_day(run)
 
     def count(change: CaseChange) -> CaseChange:
         one = known.get(earlier.get(change.key, change.key))
-        if one is None or change.key in lasting or change.key not in failing or change.change not in _MAY_COUNT:
+        if one is None or change.key in covered or change.key not in failing or change.change not in _MAY_COUNT:
             return change
-        one = replace(one, taken_back=not is_permission_ended(one, run))
+        one = replace(one, taken_back=not is_permission_ended(one, day))
         if is_branch or one.taken_back:
             return replace(change, change=CaseClass.REGRESSION, grounds=None, permitted=one)
         return replace(change, permitted=one)

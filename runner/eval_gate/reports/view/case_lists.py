@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from eval_gate.gate.evidence.new_case_runs import is_failing
 from eval_gate.gate.must_pass import is_must_pass
-from eval_gate.gate.rules import SCORE_SHARE, compute_score_drop, compute_score_share, iter_new_errors
+from eval_gate.gate.rules import SCORE_SHARE, compute_score_drop, compute_score_share
 from eval_gate.gate.score_changes import exceeds_limit
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Comparison, Outcome, Reason, ReasonCode, RuleCode, Verdict
@@ -20,6 +20,7 @@ from eval_gate.reports.view.groups import ErrorGroup, group_errors
 from eval_gate.reports.view.new_cases import is_new_or_changed
 from eval_gate.reports.view.rows import CaseRow, CaseRows
 from eval_gate.reports.wording.grounds import describe_missing_reruns
+from eval_gate.reports.wording.verdict import find_new_errors
 from eval_gate.reports.wording.waivers import WaiverReport, build_waiver_report
 from eval_gate.struct import FrozenStruct
 
@@ -37,7 +38,7 @@ _SEPARATE_GROUNDS: Final = frozenset(
         GroundKind.GATE_FAILED,
         GroundKind.BUDGET_USED,
         GroundKind.RUN_SHARE,
-        GroundKind.TIMEOUTS,
+        GroundKind.AGENT_ERRORS,
     }
 )
 """Grounds that have a list of their own, whatever the class."""
@@ -270,7 +271,7 @@ def _build_incomplete_reason(run: RunResult) -> Reason:
 
 def _build_predicates(lists: CaseLists) -> Mapping[str, RowPredicate]:
     """By the code of a reason, whether it is about a case."""
-    errors = {id(case) for case in iter_new_errors(lists.run, lists.comparison)}
+    errors = {id(case) for case in find_new_errors(lists.run)}
     return {
         RuleCode.REGRESSIONS: lambda row: row.change_class is CaseClass.REGRESSION,
         RuleCode.SUITE_DROP: lambda row: row.decided_by is GroundKind.SUITE_DROP,
@@ -278,6 +279,7 @@ def _build_predicates(lists: CaseLists) -> Mapping[str, RowPredicate]:
         RuleCode.FAILURES: lambda row: row.status is Status.FAILED,
         RuleCode.PASS_RATE: lambda row: row.status is Status.FAILED,
         RuleCode.SCORE_DROP: _build_drop_predicate(lists),
+        RuleCode.AGENT_ERRORS: lambda row: row.decided_by is GroundKind.AGENT_ERRORS,
         RuleCode.ERRORS: lambda row: id(row.case) in errors,
         RuleCode.COVERAGE: lambda row: row.status in {Status.ERROR, Status.NOT_RUN},
         RuleCode.FLAKY: lambda row: row.flaky or row.change_class in _NOT_CLEAN or row.is_new_and_flaky,

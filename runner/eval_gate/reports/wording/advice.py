@@ -187,6 +187,9 @@ ADVICE_BY_REASON: Final[Mapping[str, AdviceRow]] = {
     RuleCode.TOKENS: AdviceRow(
         Owner.CHANGE, "find what makes the responses longer, or raise max-token-increase{waive}"
     ),
+    RuleCode.AGENT_ERRORS: AdviceRow(
+        Owner.UNKNOWN, "fix the most frequent error: this change may cause it", may_pass=True
+    ),
     RuleCode.ERRORS: AdviceRow(Owner.UNKNOWN, "fix the errors, then re-run the job{waive}"),
     RuleCode.COVERAGE: AdviceRow(Owner.UNKNOWN, "fix what keeps cases without a score, then re-run the job{waive}"),
     RuleCode.FLAKY: AdviceRow(Owner.CHANGE, "fix or quarantine the flaky cases{waive}"),
@@ -257,6 +260,7 @@ _OTHER_VERSION: Final = AdviceRow(
 _ERROR_REASONS: Final = frozenset(
     {
         *(ReasonCode.NO_SCORED_CASES, ReasonCode.TOO_FEW_SCORED_CASES, RuleCode.ERRORS, RuleCode.COVERAGE),
+        RuleCode.AGENT_ERRORS,
         *(ReasonCode.RUN_INCOMPLETE, ReasonCode.UNCONFIRMED_REGRESSIONS, ReasonCode.MISSING_MUST_PASS_RESULT),
         RuleCode.REGRESSIONS,
     }

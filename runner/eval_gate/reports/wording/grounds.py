@@ -47,7 +47,7 @@ _UNTESTED: Final = frozenset(
         GroundKind.NOT_RERUN,
         GroundKind.GATE_FAILED,
         GroundKind.BUDGET_USED,
-        GroundKind.TIMEOUTS,
+        GroundKind.AGENT_ERRORS,
     }
 )
 """Grounds that show no chance, because it decided nothing."""
@@ -55,9 +55,7 @@ _GROUND_TEXTS: Final = {
     GroundKind.MISSING_RERUNS: "its re-runs ended without a result",
     GroundKind.NOT_RERUN: "no command re-runs it",
     GroundKind.GATE_FAILED: "not re-run, because the gate had failed already",
-    GroundKind.TIMEOUTS: (
-        "it timed out like many other cases: the provider is slow, or this change makes all cases slow"
-    ),
+    GroundKind.AGENT_ERRORS: "other executions of this run or of its history have agent errors as well",
     GroundKind.BUDGET_USED: "not re-run, or not often enough: the rerun-budget is used up",
     GroundKind.RUN_SHARE: (
         "executions of one run belong together here: if it fails in another run too, this change broke it"
@@ -73,7 +71,7 @@ _CONCLUSIONS: Final = {
     GroundKind.RUN_SHARE: "suspected",
     GroundKind.MISSING_RERUNS: "inconclusive",
     GroundKind.NOT_RERUN: "inconclusive",
-    GroundKind.TIMEOUTS: "inconclusive",
+    GroundKind.AGENT_ERRORS: "inconclusive",
     GroundKind.RECOVERED: "inconclusive",
     GroundKind.MIXED: "inconclusive",
 }
@@ -133,8 +131,8 @@ def _format_chance(one_in: int | None) -> str | None:
 def _describe_counts(change: CaseClass, grounds: Grounds, place: str) -> str:
     here, record = grounds.current, grounds.history
     passes = change in _PASSING
-    if here.agent_errors and here.agent_errors == here.executions:
-        return f"agent error in {here.agent_errors} of {here.executions} here, {_describe_responses(record, place)}"
+    if here.agent_errors and not here.executions:
+        return f"agent error in {here.agent_errors} of {here.attempts} here, {_describe_responses(record, place)}"
     seen = _format_count("passed" if passes else "failed", here.passes if passes else here.failures, here, "here")
     if not record.executions:
         return f"{seen}, {_describe_missing_history(place)}"
@@ -142,8 +140,8 @@ def _describe_counts(change: CaseClass, grounds: Grounds, place: str) -> str:
 
 
 def _format_count(verb: str, number: int, counts: Counts, place: str) -> str:
-    """`failed 4 of 4 here`, and where not every failure was a response `failed 4 of 4 here (1 agent error)`."""
-    errors = f" ({format_count(counts.agent_errors, 'agent error')})" if counts.agent_errors else ""
+    """`failed 4 of 4 here`, and where not every execution has a response `failed 4 of 4 here (and 1 agent error)`."""
+    errors = f" (and {format_count(counts.agent_errors, 'agent error')})" if counts.agent_errors else ""
     return f"{verb} {number} of {counts.executions} {place}{errors}".strip()
 
 
@@ -155,9 +153,8 @@ def _describe_responses(counts: Counts, place: str) -> str:
     """Describe how often the history has a response, right or wrong, for comparison with agent errors."""
     if not counts.executions:
         return _describe_missing_history(place)
-    wrong = counts.failures - counts.agent_errors
-    answered = counts.executions - counts.agent_errors
-    return f"responded in {answered} of {counts.executions} {place}{f' ({wrong} wrong)' if wrong else ''}"
+    wrong = f" ({counts.failures} wrong)" if counts.failures else ""
+    return f"responded in {counts.executions} of {counts.attempts} {place}{wrong}"
 
 
 def format_run_name(run: RunReference) -> str:

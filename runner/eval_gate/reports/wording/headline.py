@@ -102,6 +102,8 @@ def _format_inconclusive(run: RunResult, verdict: Verdict) -> str:
     if scored and summary.not_run:
         return f"inconclusive, ended at {scored} of {format_count(summary.total_cases, 'case')}"
     advice = find_advice(run, verdict, ReportContext())
+    if advice and verdict.reasons and verdict.reasons[0].code == RuleCode.AGENT_ERRORS:
+        return "inconclusive: more agent errors than usual"
     is_about_run = not verdict.reasons or verdict.reasons[0].code in _RUN_REASONS
     default = ": no case ran" if not summary.ran and summary.total_cases else ""
     return f"inconclusive{_CAUSE_PHRASES.get(advice.cause, default) if advice and is_about_run else default}"
@@ -213,6 +215,7 @@ _COUNT_PHRASES: Final[dict[RuleCode | None, tuple[str, ...]]] = {
 """Headlines of rules that allow none."""
 _LIMIT_PHRASES: Final[dict[RuleCode | None, str]] = {
     RuleCode.SUITE_SCORES: _SCORE_DROP,
+    RuleCode.AGENT_ERRORS: "agent errors in {value} first executions ({limit})",
     RuleCode.SCORE_DROP: "score drop of {value} (limit {limit})",
     RuleCode.LATENCY: "latency {value} (limit {limit})",
     RuleCode.COST: "cost {value} (limit {limit})",

@@ -14,7 +14,7 @@ from eval_gate.gate.waivers.wording import KIND_WORDS
 from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, ReasonCode, RuleCode, Verdict
 from eval_gate.model.evidence import BranchRun, GroundKind, PermittedRegression
 from eval_gate.model.execution import Status
-from eval_gate.model.result import RunResult, Summary
+from eval_gate.model.result import CaseResult, RunResult, Summary
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import compute_case_digest
 from eval_gate.reports.run_statistics import (
@@ -108,7 +108,7 @@ def _find_must_pass_regressions(run: RunResult) -> str | None:
 
 def _format_counted_errors(run: RunResult, limit: str) -> str:
     """Format new errors, `2 new errors (limit 0): 2 agent errors`; others are regressions or were errors before."""
-    found = [case.error_kind for case in iter_new_errors(run, run.comparison)]
+    found = [case.error_kind for case in find_new_errors(run)]
     kinds = format_error_kind_counts(found)
     return f"{format_count(len(found), 'new error')} (limit {limit}){f': {kinds}' if kinds else ''}"
 
@@ -326,12 +326,17 @@ def list_unwaived_changes(run: RunResult) -> list[CaseChange]:
 
 def summarize_new_errors(run: RunResult) -> str:
     """`2 agent errors`, `4 new errors: 2 agent errors, 1 agent unreachable, 1 evaluation error`: those that count."""
-    return summarize_errors(case.error_kind for case in iter_new_errors(run, run.comparison))
+    return summarize_errors(case.error_kind for case in find_new_errors(run))
 
 
 def format_new_errors(run: RunResult) -> tuple[str, ...]:
     """Format the number of new errors: `4 new errors`; empty without any."""
-    return (summarize_new_errors(run).partition(":")[0],) if any(iter_new_errors(run, run.comparison)) else ()
+    return (summarize_new_errors(run).partition(":")[0],) if find_new_errors(run) else ()
+
+
+def find_new_errors(run: RunResult) -> list[CaseResult]:
+    """Find the errors that the policy of the run counts."""
+    return list(iter_new_errors(run, run.comparison, run.policy.max_errors if run.policy else None))
 
 
 def describe_changes_since_push(run: RunResult, context: ReportContext) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from eval_gate.files.certificates import load_ssl_context
+from eval_gate.files.certificates import build_async_client
 from eval_gate.process.environment import WithheldVariables
 from eval_gate.process.run import ProcessError
 from eval_gate.targets.base import TargetError, TargetFault
@@ -108,11 +108,9 @@ async def _check_url(url: str, limit_s: float) -> str | None:
     try:
         address = httpx.URL(url)
         address = address.copy_with(host=resolve_host(address.host, ContainerProbe()))
-        # certificates cost 20 ms: only for those who use them
-        secure = load_ssl_context() if address.scheme == "https" else False
         async with (
             asyncio.timeout(limit_s),
-            httpx.AsyncClient(timeout=None, verify=secure) as client,  # noqa: S113 (the line above is the limit)
+            build_async_client(url, None) as client,
             client.stream("GET", address) as answer,
         ):
             return None if answer.is_success else f"{shown} answered HTTP {answer.status_code}"

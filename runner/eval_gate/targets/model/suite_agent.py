@@ -17,7 +17,7 @@ from eval_gate.sandbox.paths import SandboxError
 from eval_gate.sandbox.sandbox import Sandbox
 from eval_gate.sandbox.sandbox_setup import SandboxSetup
 from eval_gate.sandbox.tools import build_tool_spec, run_tool
-from eval_gate.struct import FrozenStruct, Struct, field, replace
+from eval_gate.struct import Struct, field, replace
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.deadline import collect_waits, pause_case_clock
 from eval_gate.targets.model.model_client import ModelClient
@@ -26,6 +26,7 @@ from eval_gate.targets.model.target import ModelConversation, ModelTarget
 
 MAX_CALLS: Final = 64
 """Maximum executed calls of one turn; further calls are refused."""
+_TOO_MANY: Final = f"Error: no more than {MAX_CALLS} calls in one turn are carried out."
 _MAX_NAME: Final = 80
 
 
@@ -116,18 +117,12 @@ class SuiteAgentTarget(ModelTarget):
             if not calls:
                 return talk
             done = [await _run_call(call, agent, sandbox) for call in calls[:MAX_CALLS]]
-            _record_outcomes(talk, [*done, *(_refuse_call(call) for call in calls[MAX_CALLS:])])
+            done += [(replace(call, success=False), _TOO_MANY) for call in calls[MAX_CALLS:]]
+            talk.record_results([call for call, _ in done], [output for _, output in done])
         raise TargetError(f"Max turns ({agent.max_turns}) exceeded", fault=TargetFault.REFUSED)
 
 
-class _CallOutcome(FrozenStruct):
-    """Tool call with its result."""
-
-    call: ToolCall
-    output: str
-
-
-async def _run_call(call: ToolCall, agent: SuiteAgent, sandbox: Sandbox | None) -> _CallOutcome:
+async def _run_call(call: ToolCall, agent: SuiteAgent, sandbox: Sandbox | None) -> tuple[ToolCall, str]:
     """Do what the model asked for; a refusal is its answer. Raises TargetError for a tool the agent does not have."""
     await asyncio.sleep(0)  # a case whose time is up ends here, between two tools and never within one
     name = next((name for name in agent.tools if name == call.name), None)
@@ -140,17 +135,4 @@ async def _run_call(call: ToolCall, agent: SuiteAgent, sandbox: Sandbox | None) 
     except SandboxError as error:
         answer, success = f"Error: {error}", False
     took_ms = (time.perf_counter() - started) * 1000
-    return _CallOutcome(replace(call, success=success, duration_ms=round(took_ms, 3)), answer)
-
-
-def _refuse_call(call: ToolCall) -> _CallOutcome:
-    answer = f"Error: no more than {MAX_CALLS} calls in one turn are carried out."
-    return _CallOutcome(replace(call, success=False), answer)
-
-
-def _record_outcomes(talk: ModelConversation, done: Sequence[_CallOutcome]) -> None:
-    """Give the model its answers, and keep what became of the calls."""
-    talk.calls[-len(done) :] = [one.call for one in done]
-    talk.messages += [
-        Message(role="tool", name=one.call.name, content=one.output, tool_call_id=one.call.id) for one in done
-    ]
+    return replace(call, success=success, duration_ms=round(took_ms, 3)), answer

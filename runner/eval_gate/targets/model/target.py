@@ -119,12 +119,17 @@ class ModelConversation(Struct):
 
     def respond_to_calls(self, calls: Sequence[ToolCall], stubs: Mapping[str, JsonValue]) -> None:
         """Every call is answered in the same turn; one without a stub with an error (tool-forge behaviour 1.4)."""
-        for at, call in enumerate(calls, start=len(self.calls) - len(calls)):
-            missing: JsonValue = {"error": f'no stub for "{call.name}"'}
-            result = stubs.get(call.name, missing)
-            content = dump_compact_json(result)
-            self.calls[at] = replace(call, result=result)
-            self.messages.append(Message(role="tool", name=call.name, content=content, tool_call_id=call.id))
+        results = [stubs.get(call.name, {"error": f'no stub for "{call.name}"'}) for call in calls]
+        done = [replace(call, result=result) for call, result in zip(calls, results, strict=True)]
+        self.record_results(done, [dump_compact_json(result) for result in results])
+
+    def record_results(self, done: Sequence[ToolCall], outputs: Sequence[str]) -> None:
+        """Give the model the outputs of the last calls, and keep what became of the calls."""
+        self.calls[-len(done) :] = done
+        self.messages += [
+            Message(role="tool", name=call.name, content=output, tool_call_id=call.id)
+            for call, output in zip(done, outputs, strict=True)
+        ]
 
     def build_response(self, duration_ms: float, *, stub_mode: bool) -> Response:
         """Build one response from all turns: tool calls in order, tokens and cost summed.

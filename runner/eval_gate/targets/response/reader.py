@@ -489,6 +489,12 @@ class EventMatcher(FrozenStruct):
             None if rule.id is None else FieldPath.parse(rule.id),
         )
 
+    def matches(self, value: JsonValue | MissingValue, name: str = "") -> bool:
+        """Whether a response, or its event `name`, is one that this rule selects."""
+        if self.event is not None and self.event != name:
+            return False
+        return self.where is None or (not isinstance(value, MissingValue) and self.where(value))
+
     def select_value(self, value: JsonValue) -> JsonValue | MissingValue:
         """Select the value at the path of this rule in a matching response or event.
 
@@ -504,7 +510,7 @@ class EventMatcher(FrozenStruct):
 def find_failure(value: JsonValue, rules: tuple[EventMatcher, ...], name: str = "") -> TargetError | None:
     """Find the failure that a response, or its event `name`, reports by one of the rules."""
     for rule in rules:
-        if (rule.event is None or rule.event == name) and (rule.where is None or rule.where(value)):
+        if rule.matches(value, name):
             found = rule.select_value(value)
             if isinstance(found, MissingValue) or found is None:
                 if rule.where is None and rule.event is None:

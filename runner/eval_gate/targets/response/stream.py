@@ -156,35 +156,25 @@ class BodyReader:
                 return replace(collector.build_response(duration_ms), first_token_ms=None)
 
 
-class IncomingEvent:
-    """One event whose JSON is parsed on first access."""
+class _ParsedEvent(NamedTuple):
+    """One event. `value` is its JSON, MISSING for another text."""
 
-    def __init__(self, event: StreamEvent) -> None:
-        self.name = event.name
-        self.data = event.data
-        self._value: JsonValue | MissingValue = MISSING
-        self._read = False
-
-    @property
-    def value(self) -> JsonValue | MissingValue:
-        """The JSON of the event; MISSING for another text. Raises ShapeError for more than is read."""
-        if not self._read:
-            self._read = True
-            try:
-                self._value = parse_untrusted_json(self.data)
-            except UntrustedJsonError as error:
-                if error.too_much:
-                    raise ResponseShapeError(f"an event {error}") from None
-        return self._value
+    name: str
+    data: bytes
+    value: JsonValue | MissingValue
 
     def is_matched_by(self, rule: EventMatcher) -> bool:
-        """Whether the rule means this event."""
-        if rule.event is not None and rule.event != self.name:
-            return False
-        if rule.where is None:
-            return True
-        value = self.value
-        return not isinstance(value, MissingValue) and rule.where(value)
+        return rule.matches(self.value, self.name)
+
+
+def _parse_event(name: str, data: bytes) -> _ParsedEvent:
+    """Parse the JSON of an event. Raises ResponseShapeError for more than is read."""
+    try:
+        return _ParsedEvent(name, data, parse_untrusted_json(data))
+    except UntrustedJsonError as error:
+        if error.too_much:
+            raise ResponseShapeError(f"an event {error}") from None
+    return _ParsedEvent(name, data, MISSING)
 
 
 class StreamCollector:
@@ -277,33 +267,36 @@ class StreamCollector:
         if event.data.strip() == DONE_MARKER:
             self._over = True
             return True
-        incoming = IncomingEvent(StreamEvent(event.name, self._mask(event.data)))
+        data = self._mask(event.data)
         if len(self._first) < MAX_EVENTS:
-            self._first.append(incoming.data)
+            self._first.append(data)
         try:
+            incoming = _parse_event(event.name, data)
             self._read_event(incoming)
             self._over = any(incoming.is_matched_by(rule) for rule in self._done)
         except ResponseShapeError as error:
             raise self._build_malformed_error(str(error), is_mapping=error.is_mapping) from None
         return self._over
 
-    def _read_event(self, event: IncomingEvent) -> None:
-        failures = self._reader.failures
-        if failures and not isinstance(event.value, MissingValue):
-            failure = find_failure(event.value, failures, event.name)
-            if failure is not None:
-                raise failure
+    def _read_event(self, event: _ParsedEvent) -> None:
+        value = event.value
+        if isinstance(value, MissingValue):
+            self._read_text(event)
+            return
+        failure = find_failure(value, self._reader.failures, event.name)
+        if failure is not None:
+            raise failure
         self._read_text(event)
-        self._read_calls(event)
+        self._read_calls(event, value)
         for rule in self._whole:
-            if event.is_matched_by(rule) and not isinstance(event.value, MissingValue):
-                self._document = rule.select_value(event.value)
-        if self._model is None and b"model" in event.data and not isinstance(event.value, MissingValue):
-            self._model = self._reader.find_model(event.value)
-        if b"usage" in event.data and not isinstance(event.value, MissingValue):
-            self._usage = find_usage(event.value) or self._usage
+            if event.is_matched_by(rule):
+                self._document = rule.select_value(value)
+        if self._model is None and b"model" in event.data:
+            self._model = self._reader.find_model(value)
+        if b"usage" in event.data:
+            self._usage = find_usage(value) or self._usage
 
-    def _read_text(self, event: IncomingEvent) -> None:
+    def _read_text(self, event: _ParsedEvent) -> None:
         for rule in self._texts:
             if not event.is_matched_by(rule):
                 continue
@@ -324,26 +317,25 @@ class StreamCollector:
                     self._first_ms = (time.perf_counter() - self._began) * 1000
             return
 
-    def _read_calls(self, event: IncomingEvent) -> None:
+    def _read_calls(self, event: _ParsedEvent, value: JsonValue) -> None:
         for rule in self._calls:
-            if not event.is_matched_by(rule) or isinstance(event.value, MissingValue):
+            if not event.is_matched_by(rule):
                 continue
             if rule.path is None:
-                entries, listed = [event.value], True
+                entries, listed = [value], True
             elif rule.path.is_gathering:
-                found = rule.path.find_all(event.value)
+                found = rule.path.find_all(value)
                 entries, listed = found.values, found.has_list
             else:
-                one = rule.path.find_first(event.value)
-                entries, listed = ([] if isinstance(one, MissingValue) or one is None else [one]), False
+                one = rule.path.find_first(value)
+                entries = [] if isinstance(one, MissingValue) or one is None else [one]
                 listed = bool(entries)
             self._calls_known = self._calls_known or listed
             for entry in entries:
                 self._read_call(entry)
             if listed:
                 break
-        if not self._calls_known and not isinstance(event.value, MissingValue):
-            self._calls_known = self._reader.is_without_calls(event.value)
+        self._calls_known = self._calls_known or self._reader.is_without_calls(value)
 
     def _read_call(self, entry: JsonValue) -> None:
         said = self._reader.calls.read_fragment(entry, _CALL_PLACE)
@@ -353,7 +345,7 @@ class StreamCollector:
         self._called.setdefault(key, []).append(said)
 
 
-def _extract_event_text(event: IncomingEvent, *, json: bool) -> str | None:
+def _extract_event_text(event: _ParsedEvent, *, json: bool) -> str | None:
     """Extract the text of an event that is plain text (unless `json` requires JSON) or a JSON value."""
     value = event.value
     if json and isinstance(value, MissingValue):

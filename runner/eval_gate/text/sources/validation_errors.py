@@ -11,8 +11,8 @@ from pydantic_core import ErrorDetails, ValidationError
 
 from eval_gate.errors import format_suggestion
 from eval_gate.model.limits import MISTAKES
+from eval_gate.text.mask import MASK
 from eval_gate.text.quoting import looks_like_key, quote_number, quote_value
-from eval_gate.text.secret import MASK
 
 MAX_MESSAGE: Final = 200
 """Maximum characters of a msgspec message, which may contain an untrusted value."""

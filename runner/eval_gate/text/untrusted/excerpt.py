@@ -12,9 +12,9 @@ from itertools import islice
 from typing import Final
 
 from eval_gate.model.base import JsonValue
+from eval_gate.text.mask import MASK
 from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.safe_output import INVISIBLE
-from eval_gate.text.secret import MASK
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, is_json, parse_untrusted_json
 
 MAX_EXCERPT: Final = 200

@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eval_gate.gate.evidence.agent_errors import learn_error_share
 from eval_gate.gate.evidence.case_classification import CaseFacts, Classification, classify_cases, decide_next_step
 from eval_gate.gate.evidence.flakiness import CaseRun, build_case_history
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.evidence import NO_HISTORY, Counts, GroundKind, Grounds
+from eval_gate.model.evidence import NO_HISTORY, Counts, ErrorRun, GroundKind, Grounds
 from eval_gate.model.result import RerunStopReason
 from eval_gate.struct import replace
 from tests.support.histories import learned
@@ -279,52 +280,68 @@ def test_classify__reruns_in_another_order__rest_on_the_same_counts(again, rando
 
 
 def crashed(history: str, first: str, again: str = "", **fields) -> CaseFacts:
-    """The same where `C` is an execution without an answer."""
+    """The same where `C` is an execution that ended in an agent error, and the first response counts as the first."""
 
     def seen(letters: str) -> Counts:
-        crashes = letters.count("C")
-        return Counts(passes=letters.count("P"), failures=letters.count("F") + crashes, agent_errors=crashes)
+        return replace(counts(letters), agent_errors=letters.count("C"))
 
-    made = facts(history.replace("C", "F"), first.replace("C", "F"), again.replace("C", "F"), **fields)
+    repeated = 0 if counts(first).executions else len(again) - len(again.lstrip("C")) + (again.strip("C") != "")
+    first, again = first + again[:repeated], again[repeated:]
+    made = facts(history.replace("C", ""), first.replace("C", ""), **fields)
+    plain = CaseClass.REGRESSION if history.replace("C", "")[:1] == "P" else CaseClass.STILL_FAILING
     known = build_case_history([CaseRun(f"r{number}", seen(letter)) for number, letter in enumerate(history)])
-    return replace(made, history=known, first=seen(first), reruns=seen(again))
+    if not counts(first).executions:
+        made = replace(made, plain_class=plain)
+    return replace(made, history=known, first=seen(first), reruns=seen(again), repeated=repeated)
+
+
+ERRORLESS = learn_error_share((ErrorRun(errors=0, executions=60),) * 10)
+"""What ten runs of main without an agent error say."""
 
 
 @pytest.mark.contract("verdict.crash")
 @pytest.mark.parametrize(
     ("history", "first", "again", "expected"),
     [
-        (CLEAN, "C", "CCC", ("regression", "evidence")),
-        (CLEAN, "C", "CFC", ("regression", "evidence")),
-        (CLEAN, "C", "PP", ("inconclusive", "recovered")),
-        ("C" + "P" * 9, "F", "FFFFFF", ("regression", "evidence")),
-        ("CCC" + "P" * 7, "F", "FFFFFF", ("inconclusive", "recovered")),
+        (CLEAN, "C", "CC", ("regression", "evidence")),
+        (CLEAN, "C", "C", ("errored", "missing_reruns")),
+        (CLEAN, "C", "CFFFF", ("regression", "evidence")),
+        (CLEAN, "C", "FCFFF", ("regression", "evidence")),
+        (CLEAN, "C", "FCCCCC", ("errored", "missing_reruns")),
+        (CLEAN, "C", "P", ("still_passing", None)),
+        (CLEAN, "F", "CCPPPP", ("inconclusive", "recovered")),
+        ("CCC" + "P" * 7, "F", "FFF", ("regression", "evidence")),
         ("CF" + "P" * 8, "F", "", ("still_failing", "main_broke")),
         ("F" * 10, "C", "", ("still_failing", None)),
-        ("PCPPPPPPPP", "C", "CC", ("errored", "missing_reruns")),
     ],
     ids=[
-        "dead",
-        "crashes and fails",
+        "always",
+        "once more",
+        "errors and fails",
+        "fails and errors",
+        "one response",
         "recovered",
-        "main crashed once",
-        "main crashes",
-        "main broke before it crashed",
+        "errors after a failure",
+        "main errs",
+        "main broke before it erred",
         "fails on main",
-        "crashes now and then on main",
     ],
 )
-def test_classify__crash__makes_a_suspect_as_a_wrong_answer_does(history, first, again, expected) -> None:
-    assert class_of(crashed(history, first, again)) == expected
+def test_classify__agent_errors__are_repeated_and_only_responses_are_judged(history, first, again, expected) -> None:
+    others = [facts(CLEAN, "P", key=CaseKey("a.json", f"c{at}")) for at in range(59)]
+    case = crashed(history, first, again)
+    settled = classify_cases([case, *others], replace(CONFIRMATION, cases=60), error_share=ERRORLESS).cases[0]
+    assert (settled.case_class.value, settled.grounds.kind.value if settled.grounds else None) == expected
 
 
 @pytest.mark.contract("verdict.crash")
 def test_classify__many_crashes_that_recovered__are_no_drop_of_the_suite() -> None:
     """An outage of minutes breaks many cases at once; what answers when it is asked again has lost nothing."""
-    cases = [crashed(CLEAN, "C", "PP", key=CaseKey("a.json", f"c{at}")) for at in range(20)]
-    settlement = classify_cases([*cases, *suite(0)], CONFIRMATION)
+    cases = [crashed(CLEAN, "C", "P", key=CaseKey("a.json", f"c{at}")) for at in range(20)]
+    settlement = classify_cases([*cases, *suite(0)], CONFIRMATION, error_share=ERRORLESS)
     assert not settlement.suite_finding.is_drop
-    assert {one.case_class.value for one in settlement.cases[:20]} == {"inconclusive"}
+    assert settlement.error_finding.is_unusual
+    assert {one.case_class.value for one in settlement.cases[:20]} == {"still_passing"}
 
 
 @pytest.mark.contract("verdict.record.broken-branch")

@@ -16,9 +16,16 @@ from eval_gate.gate.evidence.execution_groups import ExecutionGroup, compute_log
 from eval_gate.gate.evidence.flakiness import CaseRun
 from eval_gate.gate.evidence.prior import DEFAULT_PRIOR, Prior, learn_prior
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion, compute_e_value
-from eval_gate.gate.evidence.run_share import NO_SHARES, ShareBelief, compute_rerun_wait, learn_run_shares
+from eval_gate.gate.evidence.run_share import (
+    NO_SHARES,
+    ShareBelief,
+    compute_rerun_wait,
+    discount_rounds,
+    learn_run_shares,
+)
 from eval_gate.gate.evidence.suite.failures import Stratum, compute_suite_finding
 from eval_gate.gate.evidence.thresholds import ExecutionLimits, compute_thresholds
+from eval_gate.gate.reruns import RerunInterval, Reruns
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.evidence import BranchRun, Counts, GroundKind, RunShare
@@ -144,7 +151,7 @@ def test_learn_run_shares__reruns_wait__half_of_the_belief_is_that_they_share_no
 
 
 def test_rerun_wait__grows_with_the_share() -> None:
-    assert [compute_rerun_wait(share) for share in (0.0, 0.02, 0.1, 0.3, 0.95)] == pytest.approx([0, 0, 60, 180, 300])
+    assert [compute_rerun_wait(share) for share in (0.0, 0.01, 0.1, 0.3, 0.95)] == pytest.approx([0, 0, 60, 180, 300])
 
 
 @given(st.floats(0.01, 0.99), st.integers(1, 4), st.integers(0, 4))
@@ -254,3 +261,29 @@ def test_decide_verdict__cache_on_main__a_case_that_fails_every_time_needs_anoth
     again = decide_verdict(judged, question)  # as a stored run is judged
     assert (again.verdict, again.comparison.changes) == (judged.verdict, judged.comparison.changes)
     assert judged.comparison.evidence.run_share > 0.5
+
+
+@pytest.mark.parametrize(
+    ("share", "groups", "worth"),
+    [(0.0, ["a"] * 10, 1.0), (0.4, ["a"] * 10, 1 / 2.8), (0.4, ["b", "c", "a", "a", "a"], (2 + 3 / 1.4) / 5)],
+)
+def test_discount_rounds__executions_of_one_run_belong_together__count_less_than_whole_runs(
+    share, groups, worth
+) -> None:
+    belief = ShareBelief(run_share=share, history_worth=0.5)
+    assert discount_rounds(belief, groups).history_worth == pytest.approx(0.5 * worth)
+
+
+@pytest.mark.parametrize(("tape", "waits"), [("FFFFFFF", True), ("FPPPPPP", False)])
+def test_reruns__wait_as_long_as_main_s_own_runs_say(tape, waits) -> None:
+    """Cases come and go on main: all executions of a run fail together, or each by itself."""
+    names, branch = [f"c{number}" for number in range(40)], Branch()
+    for number in range(10):
+        failing = {(number * 7) % 40, (number * 7 + 3) % 40, (number * 11 + 5) % 40}
+        cases = [Asked("a", name, tape if at in failing else "P") for at, name in enumerate(names)]
+        branch = branch.pushed(cases, Policy(frozenset({FailOn.NEVER})), number)
+    question = GateInputs(branch.baseline, RULES)
+    run = Engine([Asked("a", name, "F" if name == "c1" else "P") for name in names], reruns=0).run(question)
+    found = Reruns(question, 6, interval=RerunInterval(most_s=math.inf))
+    assert found.find_rerun_candidates(run)
+    assert (found.rerun_wait > 0) is waits

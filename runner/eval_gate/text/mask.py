@@ -1,0 +1,5 @@
+"""What stands in place of a secret."""
+
+from typing import Final
+
+MASK: Final = "***"
