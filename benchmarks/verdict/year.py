@@ -299,7 +299,7 @@ def compute_chances(pull: Pull, main: Main, kinds_of: Sequence[int], here: Calla
     question = GateInputs(main.branch.baseline, _RULES)
     simulated = Simulated(question, 0, lambda _at: "P")
     run = simulated.run("here", "2026-11-21T10:00:00Z", list(enumerate(pull.first)), len(pull.first))
-    facts, criteria = build_facts_before_reruns(replace(run, reruns=DEFAULT_CONFIRM), question)
+    facts, criteria, _ = build_facts_before_reruns(replace(run, reruns=DEFAULT_CONFIRM), question)
     confirmed = {
         counts: [end for end in list_ends(criteria, counts) if end.confirmed]
         for counts in {one.history.counts for one in facts}

@@ -88,7 +88,7 @@ def judged(example: str) -> Judged:
     question = GateInputs(main_branch().baseline, REGRESSIONS)
     engine = Engine(_cases(EXAMPLES[example]), reruns=RERUNS)
     run = decide_verdict(engine.run(question), question)
-    facts, confirmation = build_facts_before_reruns(run, question)
+    facts, confirmation, _ = build_facts_before_reruns(run, question)
     return Judged(run, engine.executions, confirmation, {one.key.case_id: one for one in facts})
 
 
