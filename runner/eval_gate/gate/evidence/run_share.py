@@ -133,7 +133,12 @@ def learn_run_shares(
     known = sum(not waits[at] if at < len(waits) else True for at in _find_rerun_places(seen))
     longest = max(waits, default=0)
     if longest and known < _ENOUGH_RUNS and not trials:  # the wait itself tells why runs waited
-        belief = {min(SHARES, key=lambda share: abs(share - longest / WAIT_SECONDS)): 1.0}
+        share = min(SHARES, key=lambda one: abs(one - longest / WAIT_SECONDS))
+        if wait:
+            late = [one for one in (_select_groups(case, waited=True, wait=wait) for case in groups) if one]
+            belief = _weigh_shares(late, rates)
+            return ShareBelief(share, () if belief.get(0.0, 0.0) >= CALM_WEIGHT else _join(belief, {1.0: 1.0}))
+        belief = {share: 1.0}
     else:
         belief = _weigh_shares(trials or prompt, rates)
     mean = math.fsum(share * weight for share, weight in belief.items())
