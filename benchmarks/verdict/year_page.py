@@ -49,14 +49,14 @@ def page_table(parts: Iterable[Part]) -> Iterator[str]:
         [row.bound for row in found if row.cases == cases and row.bound and row.promise.startswith("half-broken")]
         for cases in SIZES
     ]
-    said = " / ".join(_join(min(bounds), max(bounds), 0) if bounds else "?" for bounds in best)
+    said = " / ".join(_join(min(bounds), max(bounds), 0) if bounds else "–" for bounds in best)
     yield f"| by the best rule, which knows all failure rates, % | | {' | '.join([said] * len(columns))} |"
 
 
 def _format_range(same: list[Row], digits: int, most: float) -> str:
     figures = [figure for row in same if (figure := row.figures["ours"]) is not None]
     if not figures:
-        return "?"
+        return "–"
     low = max(min(one.value - ERRORS * one.error for one in figures), 0.0)
     return _join(low, min(max(one.value + ERRORS * one.error for one in figures), most), digits)
 
