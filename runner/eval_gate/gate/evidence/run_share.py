@@ -55,6 +55,7 @@ _MANY_BROKEN, _BROKEN_TIMES = 5, 3
 _DAY_WEIGHT: Final = 8.0
 """Usual failures that are added to those of a day, so that few of them make no bad day."""
 _DAY_STEPS: Final = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+_LEARNING_STEPS: Final = 6
 _MAX_GROUPS: Final = 4_000
 """Runs of cases that are looked at: more would say the same."""
 SHORTEST_WAIT, WAIT_SECONDS, LONGEST_WAIT = 0.015, 600.0, 300.0
@@ -127,15 +128,14 @@ def learn_run_shares(
         return NO_SHARES
     groups = _build_case_groups(seen, [_find_day_step(day) for day in days], waits)
     rates = _weigh_rates(prior)
-    early = [one for one in (_select_groups(case, waited=None) for case in groups) if one]
-    trials = [one for one in (_drop_reruns(case) for case in early) if one]
-    prompt = [one for one in (_select_groups(case, waited=False) for case in groups) if one]
+    trials = _select_trials(groups)
+    prompt = [_select_groups(case) for case in groups]
     known = sum(not waits[at] if at < len(waits) else True for at in _find_rerun_places(seen))
     longest = max(waits, default=0)
     if longest and known < _ENOUGH_RUNS and not trials:  # the wait itself tells why runs waited
         share = min(SHARES, key=lambda one: abs(one - longest / WAIT_SECONDS))
         if wait:
-            late = [one for one in (_select_groups(case, waited=True, wait=wait) for case in groups) if one]
+            late = [_select_groups(case, wait) for case in groups]
             belief = _weigh_shares(late, rates)
             return ShareBelief(share, () if belief.get(0.0, 0.0) >= CALM_WEIGHT else _join(belief, {1.0: 1.0}))
         belief = {share: 1.0}
@@ -151,7 +151,7 @@ def learn_run_shares(
     if wait:
         unknown = {part: weight / 2 for part, weight in together.items()}
         unknown[0.0] = unknown.get(0.0, 0.0) + 0.5
-        late = [one for one in (_select_groups(case, waited=True, wait=wait) for case in groups) if one]
+        late = [_select_groups(case, wait) for case in groups]
         together = _weigh_together(late, rates, mean, unknown)
     return ShareBelief(run_share, _join(belief, together), 1.0 / (1.0 + (_count_mean_trials(seen) - 1.0) * mean))
 
@@ -164,7 +164,7 @@ def _has_several(one: CaseRun) -> bool:
 def _build_case_groups(
     seen: Sequence[tuple[Sequence[tuple[int, CaseRun]], int]], steps: Sequence[float], waits: Sequence[int]
 ) -> list[_CaseGroups]:
-    """Build the runs of each case; cases whose runs have one execution each say nothing and are left out."""
+    """Build the runs of each case."""
     broken = _find_breaking_places(seen)
     found: Counter[tuple[tuple[int, int], tuple[tuple[ExecutionGroup, float, int], ...]]] = Counter()
     for runs, number in seen:
@@ -178,8 +178,7 @@ def _build_case_groups(
             else:
                 day, waited = steps[at] if at < len(steps) else 1.0, waits[at] if at < len(waits) else 0
                 several.append((ExecutionGroup.from_counts(one.first, one.reruns), day, waited))
-        if several:
-            found[(passes, failures), tuple(sorted(several))] += number
+        found[(passes, failures), tuple(sorted(several))] += number
     ordered = sorted(found.items())
     stride = -(-sum(len(several) for (_, several), _ in ordered) // _MAX_GROUPS)
     return [_CaseGroups(single, several, number) for (single, several), number in ordered[:: max(stride, 1)]]
@@ -212,20 +211,19 @@ def _find_day_step(day: BranchRun) -> float:
     return min(_DAY_STEPS, key=lambda step: abs(math.log(step / factor)))
 
 
-def _select_groups(case: _CaseGroups, *, waited: bool | None, wait: int = 0) -> _CaseGroups | None:
-    """Select the runs that did not wait, or those that waited about as long as `wait`; None selects all."""
-    kept = tuple(
-        one for one in case.groups if waited is None or (one[2] >= wait * _SAME_WAIT if waited else not one[2])
-    )
-    return case._replace(groups=kept) if kept else None
+def _select_groups(case: _CaseGroups, wait: int = 0) -> _CaseGroups:
+    """Select the runs that waited about as long as `wait`, or those that did not wait."""
+    kept = tuple(one for one in case.groups if (one[2] >= wait * _SAME_WAIT if wait else not one[2]))
+    return case._replace(groups=kept)
 
 
-def _drop_reruns(case: _CaseGroups) -> _CaseGroups | None:
-    """Keep the first executions of the runs that have several."""
-    kept = [(ExecutionGroup(*one[:2]), day, wait) for one, day, wait in case.groups]
-    if all(one.passes + one.failures < 2 for one, _, _ in kept):
-        return None
-    return case._replace(groups=tuple(kept))
+def _select_trials(cases: Sequence[_CaseGroups]) -> list[_CaseGroups]:
+    """Keep the first executions of all runs; there are none if no run has several of a case."""
+    kept = [
+        case._replace(groups=tuple((ExecutionGroup(*one[:2]), day, wait) for one, day, wait in case.groups))
+        for case in cases
+    ]
+    return kept if any(one.passes + one.failures > 1 for case in kept for one, _, _ in case.groups) else []
 
 
 def _weigh_rates(prior: Prior) -> tuple[tuple[float, float], ...]:
@@ -261,12 +259,15 @@ def _build_shares(share: float, together: float) -> RunShares:
 
 
 def _sum_log_chances(cases: Sequence[_CaseGroups], rates: tuple[tuple[float, float], ...], shares: RunShares) -> float:
-    """Sum the logarithms of the chances of what the runs saw of each case, over its possible rates."""
+    """Sum the logarithms of the chances of what the runs saw of each case, over its possible rates.
+
+    How many cases have which rate is learned from the same executions: flaky cases would pass for a share otherwise.
+    """
     tables: dict[tuple[ExecutionGroup, float], list[float]] = {}
-    total = 0.0
+    chances, total = [], 0.0
     for case in cases:
         passes, failures = case.single
-        logs = [math.log(weight) + passes * math.log1p(-rate) + failures * math.log(rate) for rate, weight in rates]
+        logs = [passes * math.log1p(-rate) + failures * math.log(rate) for rate, _ in rates]
         for group, day, _ in case.groups:
             if (group, day) not in tables:
                 tables[group, day] = [
@@ -274,8 +275,21 @@ def _sum_log_chances(cases: Sequence[_CaseGroups], rates: tuple[tuple[float, flo
                 ]
             logs = [one + other for one, other in zip(logs, tables[group, day], strict=True)]
         most = max(logs)
-        total += case.number * (most + math.log(math.fsum(math.exp(log - most) for log in logs)))
-    return total
+        total += case.number * most
+        chances.append((case.number, [math.exp(log - most) for log in logs]))
+    start = [weight for _, weight in rates]
+    weights, number = start, sum(case.number for case in cases) + 1.0
+    for _ in range(_LEARNING_STEPS):
+        found = start
+        for many, likely in chances:
+            joint = [weight * chance for weight, chance in zip(weights, likely, strict=True)]
+            factor = many / math.fsum(joint)
+            found = [one + factor * other for one, other in zip(found, joint, strict=True)]
+        weights = [one / number for one in found]
+    return total + math.fsum(
+        many * math.log(math.fsum(weight * chance for weight, chance in zip(weights, likely, strict=True)))
+        for many, likely in chances
+    )
 
 
 def _compute_log_chance(group: ExecutionGroup, rate: float, shares: RunShares) -> float:
