@@ -62,7 +62,7 @@ def test_run__re_runs_come_from_a_cache__the_report_says_so_and_what_to_do(cache
     done = run(folder, url)
     assert done.returncode == 1, done.stdout + done.stderr
     said = " ".join(done.stdout.split())
-    assert "1 re-run returned the same response byte for byte, in" in said
+    assert "2 re-runs returned the same response byte for byte, in" in said
     assert "this looks like a cache that re-runs do not get past" in said
     found = grounds(folder)
     assert found["repeats"]["cached"]

@@ -117,7 +117,7 @@ def build_run_result(plan: RunPlan, progress: RunProgress, wall_ms: float) -> Ru
     return replace(
         record,
         setup=_build_measurement(plan, cases),
-        rerun_wait=progress.rerun_wait,
+        rerun_wait=progress.rerun_wait if any(case.reruns for case in cases) else 0,
         complete=all(case.status is not Status.NOT_RUN for case in cases),
         suites=suites,
         summary=_summarize_run(suites, cases, wall_ms),

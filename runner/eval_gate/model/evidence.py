@@ -421,7 +421,8 @@ class Evidence(Record, kw_only=True):
     required_evidence_if_never_failed: float = 0.0
     """Evidence that is sufficient for a case that failed every time in this run and never in its history."""
     run_share: Annotated[float, Meta(ge=0, lt=1)] = 0.0
-    """Share of a case's variance that re-runs without a wait have in common with the first execution."""
+    """Share of a case's variance that re-runs without a wait have in common with the first execution. Re-runs wait
+    because of it; 0 if too few runs show it."""
     shares: Annotated[tuple[RunShare, ...], Meta(max_length=100)] = ()
     """Possible shares of this run; empty if its executions are independent."""
     history_worth: Annotated[float, Meta(gt=0, le=1)] = 1.0

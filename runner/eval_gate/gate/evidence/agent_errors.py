@@ -15,7 +15,7 @@ execution that ended in an error is repeated until there is one, and the errors 
   than a third of the run.
 - Where nothing responds at all, no case differs from the others. Then all are broken unless main's runs err as well.
 
-What it moves (`benchmarks/verdict/errors.md`): errors of 30 % on main and here, nothing changed, not green 60 → 1 % at
+What it moves (`benchmarks/verdict/errors.py`): errors of 30 % on main and here, nothing changed, not green 60 → 1 % at
 60 cases; 60 % of the executions of one run err, 33 → 0.0 cases called broken.
 """
 

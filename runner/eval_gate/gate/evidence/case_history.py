@@ -184,6 +184,17 @@ class HistoryEvidence:
         runs = min(self.level_run_count, MAX_RUNS)
         return build_run_days(self._list_settled_runs(quarantined), runs, shares.trial_share)
 
+    def count_repeating_runs(self, quarantined: Collection[CaseKey] = ()) -> int:
+        """Count the runs in which a case failed more than once, or these cases if they are fewer.
+
+        What the branch broke shows in a few runs, or in a few cases.
+        """
+        repeated = [
+            ({self._groups[at] for at, one in runs if one.all.failures > 1}, number)
+            for runs, number in self._list_settled_runs(quarantined)
+        ]
+        return min(len(set[str]().union(*(runs for runs, _ in repeated))), sum(one for runs, one in repeated if runs))
+
     @cached_property
     def _groups(self) -> list[str]:
         """The run that each comparable run was made with, which is another one for warm-up rounds."""

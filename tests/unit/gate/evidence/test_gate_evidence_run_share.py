@@ -287,3 +287,16 @@ def test_reruns__wait_as_long_as_main_s_own_runs_say(tape, waits) -> None:
     found = Reruns(question, 6, interval=RerunInterval(most_s=math.inf))
     assert found.find_rerun_candidates(run)
     assert (found.rerun_wait > 0) is waits
+
+
+@pytest.mark.parametrize("broken", [(4,), (4, 7), (4, 5, 6, 7)])
+def test_reruns__main_broke_a_case_in_some_runs__do_not_wait(broken) -> None:
+    names, branch = [f"c{number}" for number in range(8)], Branch()
+    for number in range(10):
+        cases = [Asked("a", name, "F" if number in broken and name == "c0" else "P") for name in names]
+        branch = branch.pushed(cases, Policy(frozenset({FailOn.NEVER})), number)
+    question = GateInputs(branch.baseline, RULES)
+    run = Engine([Asked("a", name, "F" if name == "c1" else "P") for name in names], reruns=0).run(question)
+    found = Reruns(question, 6, interval=RerunInterval(most_s=math.inf))
+    assert found.find_rerun_candidates(run)
+    assert found.rerun_wait == 0
