@@ -358,7 +358,17 @@ def simulated(place: Place, days: int, seed: int, conditions: Conditions = INDEP
 def simulate_days(place: Place, days: int, seed: int, conditions: Conditions = INDEPENDENT) -> Part:
     """Simulate the days of a part, with a history of exactly as many runs as its place says."""
     with patch.object(history, "MAX_RUNS", RUNS_BEFORE[place.history]):
-        return _simulate_days(place, days, seed, conditions)
+        _forget_entries()
+        part = _simulate_days(place, days, seed, conditions)
+    _forget_entries()
+    return part
+
+
+def _forget_entries() -> None:
+    """Forget the history entries that were cut to another number of runs."""
+    for kept in vars(history).values():
+        if hasattr(kept, "cache_clear"):
+            kept.cache_clear()
 
 
 def _simulate_days(place: Place, days: int, seed: int, conditions: Conditions) -> Part:
