@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from statistics import multimode
-from typing import Final
 
 from eval_gate.config.policy import Policy
 from eval_gate.gate.base_agent.clearance import (
@@ -49,9 +48,6 @@ from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.run_totals import count_scored_cases
 from eval_gate.results.baseline import Baseline, is_measured
 from eval_gate.struct import FrozenStruct, replace
-
-_MIN_REPEATING_RUNS: Final = 3
-"""Runs, and cases, with a repeated failure from which on re-runs wait: the branch may have broken one or two."""
 
 
 class PriorEvidence(FrozenStruct):
@@ -130,7 +126,6 @@ def collect_prior_evidence(
     """
     past = build_history_evidence(baseline, policy.pass_score)
     share_belief = past.learn_run_shares(quarantined_in_baseline, run.rerun_wait)
-    repeating = past.count_repeating_runs(quarantined_in_baseline)
     belief, number = past.learn_prior(quarantined_in_baseline, share_belief), max(count_planned_cases(run), 1)
     executions = ExecutionLimits(run.reruns, count_trials(run))
     asked = compute_run_thresholds(
@@ -153,7 +148,7 @@ def collect_prior_evidence(
         required_evidence=asked.threshold if asked else None,
         required_evidence_if_all_failed=asked.all_failed_threshold if asked else None,
         required_evidence_if_never_failed=asked.never_failed_threshold if asked else 0.0,
-        run_share=share_belief.run_share if repeating >= _MIN_REPEATING_RUNS else 0.0,
+        run_share=share_belief.run_share,
         shares=share_belief.shares,
         history_worth=share_belief.history_worth,
         history_runs=past.level_run_count,

@@ -23,7 +23,13 @@ from eval_gate.gate.evidence.flakiness import (
     select_level_runs,
 )
 from eval_gate.gate.evidence.prior import Prior, learn_prior
-from eval_gate.gate.evidence.run_share import NO_SHARES, ShareBelief, discount_rounds, learn_run_shares
+from eval_gate.gate.evidence.run_share import (
+    MIN_REPEATING_RUNS,
+    NO_SHARES,
+    ShareBelief,
+    discount_rounds,
+    learn_run_shares,
+)
 from eval_gate.gate.evidence.suite.branch_level import MAX_RUNS, count_level_runs
 from eval_gate.gate.evidence.suite.score_noise import PooledVariance, ScoreVariance, pool_variances
 from eval_gate.gate.pass_score import is_passing_trial
@@ -161,6 +167,8 @@ class HistoryEvidence:
     def learn_run_shares(self, quarantined: Collection[CaseKey] = (), wait: int = 0) -> ShareBelief:
         """Learn how much executions of one run belong together if re-runs wait for `wait` seconds."""
         aside = frozenset(quarantined), wait
+        if aside not in self._shares and self._count_repeating_runs(quarantined) < MIN_REPEATING_RUNS:
+            self._shares[aside] = NO_SHARES
         if aside not in self._shares:
             learned = learn_run_shares(
                 self._list_settled_runs(quarantined),
@@ -184,7 +192,7 @@ class HistoryEvidence:
         runs = min(self.level_run_count, MAX_RUNS)
         return build_run_days(self._list_settled_runs(quarantined), runs, shares.trial_share)
 
-    def count_repeating_runs(self, quarantined: Collection[CaseKey] = ()) -> int:
+    def _count_repeating_runs(self, quarantined: Collection[CaseKey]) -> int:
         """Count the runs in which a case failed more than once, or these cases if they are fewer.
 
         What the branch broke shows in a few runs, or in a few cases.

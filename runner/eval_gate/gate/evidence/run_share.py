@@ -48,8 +48,14 @@ TOGETHER: Final = (0.0, 0.5, 1.0)
 _TOGETHER_WEIGHTS: Final = (0.1, 0.1, 0.8)
 _MIN_WEIGHT: Final = 0.01
 """Smallest weight of a share; what has less is left out."""
-BROKEN_CHANCE: Final = 0.0002
-"""Chance that the branch broke a case in one run, so that all its executions fail."""
+BROKEN_CHANCE: Final = 0.005
+"""Chance that the branch broke a case in one run, so that all its executions fail.
+
+It is higher than what usually happens, so that one broken case does not pass for a share.
+"""
+MIN_REPEATING_RUNS: Final = 3
+"""Runs, and cases, with a repeated failure from which on there can be a share: of fewer, the branch may have broken one
+or two."""
 _MANY_BROKEN, _BROKEN_TIMES = 5, 3
 """A run that broke many cases: five at least that failed every execution, and three times as many as usual."""
 _DAY_WEIGHT: Final = 8.0
