@@ -57,6 +57,8 @@ class Part:
     """The shortest history after which it can do anything."""
     special: bool = False
     """It can only matter in lines of its own, and is switched off in no others."""
+    program: str = "without.py"
+    """The program that switches it off."""
 
 
 @contextmanager
@@ -158,12 +160,30 @@ def _parts_of_verdict() -> Iterator[Part]:
     no_every = tuple((where, "compute_run_thresholds", _every_unknown) for where in places)
     every = "what failed every time counts where it is steady on record, else it needs the bar"
     yield Part("bars.every", every, no_every)
-    shares = ((case_history, "learn_run_shares", lambda *_: NO_SHARES),)
-    yield Part("run share", "executions of one run are independent, whatever main's show", shares, special=True)
+    shares, share_lines = ((case_history, "learn_run_shares", lambda *_: NO_SHARES),), "run_shares.py"
+    yield Part(
+        "run share",
+        "executions of one run are independent, whatever main's show",
+        shares,
+        special=True,
+        program=share_lines,
+    )
     trials = ((RerunCriteria, "trial_share", property(lambda _: 0.0)),)
-    yield Part("run share.trials", "trials of one run are independent for the suite test", trials, special=True)
+    yield Part(
+        "run share.trials",
+        "trials of one run are independent for the suite test",
+        trials,
+        special=True,
+        program=share_lines,
+    )
     at_once = ((thresholds, "_lower_never_failed", lambda *_: 0.0),)
-    yield Part("run share.another run", "a case that never failed and fails all is confirmed", at_once, special=True)
+    yield Part(
+        "run share.another run",
+        "a case that never failed and fails all is confirmed",
+        at_once,
+        special=True,
+        program=share_lines,
+    )
     settled = ((thresholds, "compute_history_share", lambda _: 1.0),)
     yield Part("bars.short", "single cases with few runs of history may spend as much as with ten", settled)
     uncached = case_history._build_case_runs.__wrapped__  # noqa: SLF001 (what it built with other parts must be forgotten)
