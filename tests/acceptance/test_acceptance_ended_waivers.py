@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+import zipfile
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from tests.support.github import zipped
 from tests.support.world import GATE, World, as_options, expect, words
 
 FAIL_ON = ("--fail-on", "regressions")
@@ -26,8 +30,13 @@ def run_main(made: World, letters: str, **options: str):
 
 def end_waivers(made: World) -> str:
     """Let the permissions of the newest run end yesterday, in the file and in main's history; return the day."""
+    return end_permissions([made.folder / ".eval-gate" / "waivers.yaml", *(made.folder / made.MAIN).rglob("*.json")])
+
+
+def end_permissions(files: Iterable[Path]) -> str:
+    """Let every permission in these files end yesterday; return the day."""
     day = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
-    for file in [made.folder / ".eval-gate" / "waivers.yaml", *(made.folder / made.MAIN).rglob("*.json")]:
+    for file in files:
         if file.is_file():
             times = file.stat()
             file.write_text(re.sub(r'(until"?: ?)"\d{4}-\d\d-\d\d"', rf'\1"{day}"', file.read_text()))
@@ -132,6 +141,24 @@ def test_push_to_main__after_a_waiver_in_the_file_has_ended__is_red(action) -> N
     action.main(BROKEN)
     assert (action.ended.outputs["verdict"], action.ended.outputs["regressions"]) == ("failed", "1"), action.ended.log
     expect(action.here(BROKEN), 0, "no regressions", still_failing=[0])
+
+
+@pytest.mark.parametrize("named", ["a folder", "a run"])
+def test_push_to_main__baseline_is_named__after_a_waiver_has_ended__is_red_and_pull_requests_are_not(
+    action, named
+) -> None:
+    file = waive_on_main(action)
+    stored, newest = Path(action.job.workspace) / "stored", action.github.state.archives[-1]
+    with zipfile.ZipFile(io.BytesIO(newest.zip_bytes)) as archive:
+        archive.extractall(stored)
+    day = end_permissions([file, *stored.rglob("*.json")])
+    files = {one.relative_to(stored).as_posix(): one.read_bytes() for one in stored.rglob("*") if one.is_file()}
+    newest.zip_bytes, newest.digest = zipped(files), None
+    baseline = "stored" if named == "a folder" else str(newest.run_id)
+    expect(action.here(BROKEN, baseline=baseline), 0, "1 case broken before this change", still_failing=[0])
+    action.main(BROKEN, baseline=baseline)
+    assert (action.ended.outputs["verdict"], action.ended.outputs["regressions"]) == ("failed", "1"), action.ended.log
+    assert f"waived until {day}, still failing" in " ".join(action.ended.log.lower().split())
 
 
 @pytest.mark.parametrize(
