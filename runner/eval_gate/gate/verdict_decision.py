@@ -181,11 +181,9 @@ def _compare_with_baseline(
 
 def _iter_rerun_notes(run: RunResult, policy: Policy, run_share: float) -> Iterator[str]:
     """Yield a note if the policy has re-runs and the run has none, or if they waited."""
-    if run.rerun_wait and compute_rerun_wait(run_share):
-        yield (
-            f"re-runs waited {run.rerun_wait} s each, because executions of one run belong together on "
-            "the default branch"
-        )
+    if run.rerun_wait:
+        why = ", because executions of one run belong together on the default branch"
+        yield f"re-runs waited {run.rerun_wait} s each{why if compute_rerun_wait(run_share) else ''}"
     if policy.reruns and not run.reruns:
         yield (
             "this run had no re-runs, so every case that passed in the baseline and failed counts as a regression. "
