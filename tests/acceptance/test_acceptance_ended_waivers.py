@@ -243,3 +243,35 @@ def test_results_get_another_name_while_a_permission_lasts__it_ends_all_the_same
     expect(run_main(made, BROKEN), 1, "1 regression", regression=[0])
     assert run_main(made, GOOD).code == 0
     assert run_main(made, GOOD).code == 0
+
+
+GRADED = {"pass_score": "0.5", "max_score_drop": "0.05"}
+
+
+@pytest.fixture
+def graded(empty) -> World:
+    """Four cases with 0.8 and 0.9 by turns on main, where the score of the first one falls under a waiver."""
+    empty.write_graded(4)
+    empty.main("8989*2 9898*2", "--pass-score", "0.5")
+    empty.accept(0)
+    assert run_main(empty, "5989", **GRADED).code == 0
+    return empty
+
+
+def test_lower_score_is_waived__waiver_ends__main_is_red_until_the_score_is_back(graded) -> None:
+    assert run_main(graded, "5989", **GRADED).code == 0, "the waiver lasts"
+    day = end_waivers(graded)
+    expect(graded.here("5989", **GRADED), 0, "no regressions")
+    seen = run_main(graded, "5989", **GRADED)
+    expect(seen, 1, "score", first="max-score-drop")
+    assert f"waived until {day}, still lower" in " ".join(seen.text.split()).lower()
+    assert run_main(graded, "5989", **GRADED).code == 1, "a red run makes it no better"
+    assert run_main(graded, "8989", **GRADED).code == 0
+    assert run_main(graded, "8989", **GRADED).code == 0
+
+
+def test_lower_score_is_waived__waiver_is_removed__who_removes_it_is_red(graded) -> None:
+    (graded.folder / ".eval-gate" / "waivers.yaml").unlink()
+    expect(graded.here("5989", **GRADED), 1, "score", first="max-score-drop")
+    assert run_main(graded, "5989", **GRADED).code == 1
+    expect(graded.here("5989", **GRADED), 0, "no regressions")
