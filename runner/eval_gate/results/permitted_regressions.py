@@ -28,22 +28,22 @@ def update_permitted_regressions(
     permitted: Sequence[PermittedRegression],
     run: RunResult,
     earlier: Mapping[CaseKey, CaseKey],
-    fallen: Mapping[CaseKey, float] = MappingProxyType({}),
+    fallen_scores: Mapping[CaseKey, float] = MappingProxyType({}),
 ) -> tuple[PermittedRegression, ...]:
     """Update the permitted regressions of the run before by `run`.
 
-    `earlier` has the earlier keys of renamed cases, `fallen` what the scores fell from that fell by too much.
+    `earlier` has the earlier keys of renamed cases, `fallen_scores` what each score fell from that fell by too much.
     """
     renamed = {old: new for new, old in earlier.items()}
     keys = [renamed.get(one.key, one.key) for one in permitted]
     found = {key: replace(one, suite=key.suite, case_id=key.case_id) for key, one in zip(keys, permitted, strict=True)}
     changes = {change.key: change for change in (run.comparison.changes if run.comparison else ())}
-    allowed, day = dict(_iter_permitted(run, changes, found, fallen)), find_day(run)
+    allowed, day = dict(_iter_permitted(run, changes, found, fallen_scores)), find_day(run)
     most = run.policy.max_score_drop if run.policy else None
     covered = run.waivers.covered_keys if run.waivers else frozenset()
     for key, case in run.iter_cases():
         passes = changes[key].change in _PASSING if key in changes else case.passed
-        if passes and key not in fallen and not (key in found and is_still_lower(found[key], case, most)):
+        if passes and key not in fallen_scores and not (key in found and is_still_lower(found[key], case, most)):
             found.pop(key, None)
         elif key in allowed:
             found[key] = allowed[key]
@@ -52,11 +52,11 @@ def update_permitted_regressions(
     return tuple(found.values())
 
 
-def is_still_lower(permitted: PermittedRegression, case: CaseResult, most: float | None) -> bool:
+def is_still_lower(permission: PermittedRegression, case: CaseResult, most: float | None) -> bool:
     """Whether a permitted score is not back yet within `most`; nobody knows without this limit or a score."""
-    if permitted.score is None:
+    if permission.score is None:
         return False
-    return most is None or not case.status.is_scored or round(permitted.score - case.score - most, 6) > 0
+    return most is None or not case.status.is_scored or round(permission.score - case.score - most, 6) > 0
 
 
 def is_permission_ended(permitted: PermittedRegression, day: date | None) -> bool:
@@ -81,7 +81,7 @@ def _iter_permitted(
     run: RunResult,
     changes: Mapping[CaseKey, CaseChange],
     permitted: Mapping[CaseKey, PermittedRegression],
-    fallen: Mapping[CaseKey, float],
+    fallen_scores: Mapping[CaseKey, float],
 ) -> Iterator[tuple[CaseKey, PermittedRegression]]:
     """Yield the regressions that a waiver covers, and those that `allowedRegressions` covers."""
     rule = run.verdict.find_rule(RuleCode.REGRESSIONS) if run.verdict else None
@@ -99,8 +99,8 @@ def _iter_permitted(
         else:
             broke = _is_broken(compared, waiver.kind) or _is_incomparable_failure(compared, run)
         known = permitted.get(case.key)
-        if known is not None or broke or case.key in fallen:
-            score = None if broke else known.score if known is not None and known.score else fallen.get(case.key)
+        if known is not None or broke or case.key in fallen_scores:
+            score = None if broke else known.score if known is not None and known.score else fallen_scores.get(case.key)
             one = PermittedRegression(suite=case.suite, case_id=case.case_id, waiver=waiver.kind, until=waiver.until)
             yield case.key, replace(one, score=score)
 

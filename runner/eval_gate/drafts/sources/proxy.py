@@ -63,6 +63,8 @@ _READABLE: Final = frozenset({"gzip", "x-gzip", "deflate", "identity"})
 """Encodings in which a response can be recorded."""
 _IDENTITY: Final = "identity"
 _AUTOMATIC_HEADERS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+_MAX_ERROR: Final = 300
+"""Characters of an error that are recorded."""
 _MAX_CLIENTS: Final = 100
 _MAX_SESSIONS: Final = 1_000
 _SHUTDOWN_S: Final = 5.0
@@ -295,7 +297,7 @@ class RecordingProxy:
         said = (
             os.strerror(error.errno) if isinstance(error, OSError) and error.errno and error.errno > 0 else str(error)
         )
-        return self._recording.redact(said)[:300] or type(error).__name__
+        return self._recording.redact(said) or type(error).__name__
 
     async def _record(self, request: web.Request, sent: BodyCopy, received: _Received, duration_ms: float) -> None:
         """Write one exchange to the journal, or count it as not recorded."""
@@ -332,7 +334,8 @@ class RecordingProxy:
         if session is not None and not prompt.earlier_messages:
             prompt = build_prompt(prompt.text, self._conversations.get(session, ()))
         if received.error is not None or received.head is None:
-            return RecordedExchange(prompt, error=received.error)
+            # masked before it is cut: the agent may repeat what the client sent
+            return RecordedExchange(prompt, error=received.error and redact(received.error)[:_MAX_ERROR])
         try:
             body = received.body.read_decoded(received.encodings)
             response = ResponseParser(self._settings, redact).parse(received.head, body, duration_ms)

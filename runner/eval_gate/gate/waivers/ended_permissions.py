@@ -58,11 +58,11 @@ def count_ended_permissions(
     return replace(comparison, changes=tuple(map(count, comparison.changes)))
 
 
-def _count_lower_score(change: CaseChange, permitted: PermittedRegression, score: float) -> CaseChange:
+def _count_lower_score(change: CaseChange, permission: PermittedRegression, score: float) -> CaseChange:
     """Compare a score with the one that it was permitted to fall from, and not with runs since."""
-    assert permitted.score is not None
-    fall = round(score - permitted.score, 6)
-    return replace(change, score_change=fall, score_history=None, score_drop=True, permitted=permitted)
+    assert permission.score is not None
+    fall = round(score - permission.score, 6)
+    return replace(change, score_change=fall, score_history=None, score_drop=True, permitted=permission)
 
 
 def _is_run_of_branch(comparison: Comparison, run: RunResult) -> bool:

@@ -384,6 +384,20 @@ def test_proxy__connection_that_breaks_in_the_response__breaks_for_the_client_to
     assert one.errors[0].startswith("the connection broke during the response: ")
 
 
+def test_proxy__error_of_the_library_that_is_shortened__shows_no_part_of_what_the_client_sent(tmp_path) -> None:
+    sent = "q7Rk-2vXw9Lm4Tz8"
+
+    async def handler(exchange: Exchange) -> None:
+        exchange.write(
+            b"HTTP/1.1 200 OK\r\nbad header" + b"-" * int(exchange.json["message"]) + sent.encode() + b"\r\n\r\n"
+        )
+
+    made = record(tmp_path, handler, ask(*map(str, range(150, 250)), Authorization=f"Bearer {sent}"))
+    errors = [one.errors[0] for one in made.found.observations]
+    assert any("***" in one for one in errors), errors
+    assert not any(sent[:6] in one for one in errors), [one for one in errors if sent[:6] in one]
+
+
 def test_proxy__error_that_is_shortened__shows_no_part_of_a_key(tmp_path) -> None:
     async def handler(exchange: Exchange) -> None:
         exchange.answer(b"x" * int(exchange.json["message"]) + KEY.encode() + b" rest" * 99, "500 No")
