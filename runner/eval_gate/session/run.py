@@ -135,12 +135,12 @@ def _build_rerun_interval(limits: RunLimits) -> RerunInterval:
 
 
 def build_reruns(
-    session: Session, interval: RerunInterval = NO_INTERVAL, later: Callable[[], GateInputs] | None = None
+    session: Session, interval: RerunInterval = NO_INTERVAL, wait_for_inputs: Callable[[], GateInputs] | None = None
 ) -> Reruns:
-    """Who says which cases of the session are run again, and when; `later` waits for a baseline that comes later."""
+    """Who says which cases of the session are run again, and when; `wait_for_inputs` waits for a baseline that comes later."""
     config = session.config
     budgeted = config.limits.rerun_budget is not None
-    return Reruns(session.gate_inputs, session.most_reruns, budgeted=budgeted, later=later, interval=interval)
+    return Reruns(session.gate_inputs, session.most_reruns, budgeted=budgeted, later=wait_for_inputs, interval=interval)
 
 
 def _balance_shards(session: Session) -> Selection:
