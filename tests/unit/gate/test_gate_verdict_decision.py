@@ -427,7 +427,7 @@ def test_reruns__shard_in_which_nothing_is_answered__spares_none() -> None:
     late = Trial(status=Status.ERROR, score=0, duration_ms=1, error_kind=ErrorKind.AGENT_ERROR, timed_out=True)
     found = reruns(branch)
     doubtful = list(found.find_rerun_candidates(run))
-    asked = [found.should_rerun(key, [late] * number) for key in doubtful for number in (0, 3)]
+    asked = [found.should_rerun(key, [late] * number) for key in doubtful for number in (0, 12)]
     assert asked == [True, False] * 20
     assert len(doubtful) == 20
 

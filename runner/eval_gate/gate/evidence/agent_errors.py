@@ -103,13 +103,12 @@ def run_error_test(first: Counts, share: ErrorShare, false_alarm_rate: float) ->
 
 def recheck_error_finding(finding: ErrorFinding, base_agent: Iterable[Counts]) -> ErrorFinding:
     """Recheck unusual errors against the executions of the base agent in the same minutes, if there are any."""
-    there = reduce(Counts.add, base_agent, NO_EXECUTIONS)
-    if not finding.is_unusual or not there.attempts:
+    counts = reduce(Counts.add, base_agent, NO_EXECUTIONS)
+    if not finding.is_unusual or not counts.attempts:
         return finding
-    chance = 1 - _compute_tail(
-        there.agent_errors + 1, there.attempts, finding.errors + 1.0, finding.executions - finding.errors + 1.0
-    )
-    return replace(finding, base_agent=there, base_agent_chance=chance)
+    responses = finding.executions - finding.errors + 1.0
+    chance = 1 - _compute_tail(counts.agent_errors + 1, counts.attempts, finding.errors + 1.0, responses)
+    return replace(finding, base_agent=counts, base_agent_chance=chance)
 
 
 def count_base_agent_executions(finding: ErrorFinding) -> int:
@@ -125,8 +124,7 @@ class RunErrors(FrozenStruct):
     """Agent errors among all executions of one run so far.
 
     `silent` cases have nothing but errors, `MIN_ERRORS` of them and one of a re-run; `others` are the executions of
-    all other cases. `late` are the cases with nothing but timeouts. `criteria` has the number of cases and the false
-    alarm rate.
+    all other cases. `late` are the cases with nothing but timeouts.
     """
 
     share: ErrorShare
@@ -173,12 +171,6 @@ class RunErrors(FrozenStruct):
     def _are_too_many_late(self) -> bool:
         return self.late_cases * _MOST_LATE > self.cases
 
-    @property
-    def _compared(self) -> Counts:
-        """The executions that say how often this run errs."""
-        late = self.late_silent_errors if self._are_too_many_late else 0
-        return self.others.add(Counts(agent_errors=late))
-
     def is_broken(self, executions: Counts, reruns: int, remaining: int, *, repeatable: bool, is_late: bool) -> bool:
         """Whether a case with nothing but agent errors is broken, whatever more re-runs show."""
         is_silent = self._is_silent(executions, reruns)
@@ -199,15 +191,17 @@ class RunErrors(FrozenStruct):
         ways = math.lgamma(among + 1) - math.lgamma(cases + 1) - math.lgamma(among - cases + 1)
         return cases > 0 and math.log(max(self.compute_row_chance(errors), _LEAST)) + ways <= math.log(self._case_limit)
 
-    def compute_row_chance(self, errors: int) -> float:
+    def compute_row_chance(self, errors: int, others: Counts | None = None) -> float:
         """Compute the chance of so many errors in a row, given the executions of the other cases.
 
         This run is either like those of the branch, or like none, and then only its own executions say its share.
         """
-        seen = self._compared.agent_errors, self._compared.executions
+        if others is None:
+            late = self.late_silent_errors if self._are_too_many_late else 0
+            others = self.others.add(Counts(agent_errors=late))
         kinds = []
         for weight, a, b in ((1 - self.share.new, self.share.errors, self.share.responses), (self.share.new, 1.0, 1.0)):
-            after = a + seen[0], b + seen[1]
+            after = a + others.agent_errors, b + others.executions
             log = math.log(weight) + _compute_log_beta(*after) - _compute_log_beta(a, b)
             kinds.append((log, _compute_log_row(*_spread_over_cases(*after), errors)))
         most = max(log for log, _ in kinds)
@@ -215,8 +209,12 @@ class RunErrors(FrozenStruct):
         return math.fsum(math.exp(log - most + row) for log, row in kinds) / whole
 
     def explains(self, errors: int) -> bool:
-        """Whether that many errors in a row are no more than one of so many cases has in a usual run."""
-        return self.share.compute_row_chance(errors) * self.criteria.cases > self._case_limit
+        """Whether that many errors in a row are no more than one of so many cases has, in a usual run and in this one.
+
+        An outage in the history makes any row usual; what responds in this run tells whether there is one again.
+        """
+        chance = min(self.share.compute_row_chance(errors), self.compute_row_chance(errors, self.others))
+        return chance * self.criteria.cases > self._case_limit
 
     def _is_silent(self, executions: Counts, reruns: int) -> bool:
         least = min(MIN_ERRORS, self.criteria.max_reruns + 1)
@@ -247,15 +245,8 @@ def _compute_tail(least: int, number: int, a: float, b: float) -> float:
     if least <= 0:
         return 1.0
     base = math.lgamma(number + 1) - _compute_log_beta(a, b)
-    return min(
-        1.0,
-        math.fsum(
-            math.exp(
-                base
-                - math.lgamma(many + 1)
-                - math.lgamma(number - many + 1)
-                + _compute_log_beta(a + many, b + number - many)
-            )
-            for many in range(least, number + 1)
-        ),
+    logs = (
+        base - math.lgamma(many + 1) - math.lgamma(number - many + 1) + _compute_log_beta(a + many, b + number - many)
+        for many in range(least, number + 1)
     )
+    return min(1.0, math.fsum(math.exp(log) for log in logs))

@@ -115,11 +115,8 @@ def _compute_case_detection(trees: Sequence[ExecutionTree]) -> CaseDetection:
 def _compute_mean_chance(trees: Sequence[ExecutionTree], rate: float) -> float:
     """Compute the mean chance, over all cases, that a case failing at `rate` is found."""
     number = sum(tree.group.number for tree in trees)
-    return (
-        math.fsum(tree.compute_regression_chance(rate) * tree.group.number for tree in trees) / number
-        if number
-        else 0.0
-    )
+    found = math.fsum(tree.compute_regression_chance(rate) * tree.group.number for tree in trees)
+    return found / number if number else 0.0
 
 
 def _iter_ungated_cases(trees: Sequence[ExecutionTree]) -> Iterator[UngatedCase]:
@@ -132,9 +129,7 @@ def _iter_ungated_cases(trees: Sequence[ExecutionTree]) -> Iterator[UngatedCase]
         needed = None
         if why is UngatedReason.FLAKY:
             # with N / error rate, which is proof whatever the number of re-runs
-            further = replace(
-                tree.groups.criteria, max_reruns=MAX_RERUNS, computed_threshold=None, all_failed_threshold=None
-            )
+            further = replace(tree.groups.criteria, max_reruns=MAX_RERUNS, thresholds=None)
             needed = further.count_needed_failures(kind.history.counts)
         for key in kind.keys:
             yield UngatedCase(key, why, kind.history.counts, executions, needed)
