@@ -137,7 +137,7 @@ def _build_rerun_interval(limits: RunLimits) -> RerunInterval:
 def build_reruns(
     session: Session, interval: RerunInterval = NO_INTERVAL, wait_for_inputs: Callable[[], GateInputs] | None = None
 ) -> Reruns:
-    """Who says which cases of the session are run again, and when; `wait_for_inputs` waits for a baseline that comes later."""
+    """Who says which cases are run again, and when; `wait_for_inputs` waits for a baseline that is not there yet."""
     config = session.config
     budgeted = config.limits.rerun_budget is not None
     return Reruns(session.gate_inputs, session.most_reruns, budgeted=budgeted, later=wait_for_inputs, interval=interval)
