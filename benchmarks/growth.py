@@ -28,7 +28,7 @@ from tabulate import tabulate
 
 from eval_gate.config.policy import Policy
 from eval_gate.gate.case_comparison import compare_cases
-from eval_gate.gate.evidence.case_history import build_history_evidence
+from eval_gate.gate.evidence.case_history import HistoryEvidence
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, Trial
 from eval_gate.model.result import CaseFingerprints, CaseResult, RunResult, Shard, SuiteResult, ToolIdentity
@@ -157,7 +157,7 @@ def measure(cases: int) -> dict[str, float]:
         then = step("baseline read", lambda: read_run(str(record), Path("runs")))
         ledger = step("ledger read", lambda: parse_history(encode_history(ledger), "history.json"))
         baseline = Baseline(then, "main", history=ledger)
-        past = step("past", lambda: build_history_evidence(baseline, 1.0).get_case_evidence(now))
+        past = step("past", lambda: HistoryEvidence(baseline, 1.0).get_case_evidence(now))
         step("compare", lambda: compare_cases(baseline, now, past))
         parts = shards_of(now)
         merged = step(f"merge of {SHARDS} shards", lambda: merge_runs(parts, now.run_id))

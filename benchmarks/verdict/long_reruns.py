@@ -61,7 +61,11 @@ def list_ends(criteria: RerunCriteria, history: Counts) -> list[Path]:
         for passes, orders in ways.items():
             now = Counts(passes=passes, failures=done - passes)
             step = criteria.decide_next_step(
-                Suspicion.REGRESSION, history, now, criteria.max_reruns + 1 - done, first=Counts(failures=1)
+                Suspicion.REGRESSION,
+                history,
+                Counts(failures=1),
+                criteria.max_reruns + 1 - done,
+                reruns=Counts(passes=now.passes, failures=now.failures - 1),
             )
             if step is RerunStep.AGAIN:
                 further[passes] += orders
@@ -89,8 +93,7 @@ def compute_found(line: str, cases: int, runs: int, reruns: int, random: Random)
         cases,
         prior,
         max_reruns=reruns,
-        computed_threshold=bars.threshold,
-        all_failed_threshold=bars.all_failed_threshold,
+        thresholds=bars,
     )
     ends = {
         failures: list_ends(criteria, Counts(passes=passes, failures=failures))

@@ -154,10 +154,9 @@ def _parts_of_history() -> Iterator[Part]:
 
 
 def _parts_of_verdict() -> Iterator[Part]:
-    places = (comparison_refinement, day_effects)
-    no_bars = tuple((where, "compute_run_thresholds", _nothing) for where in places)
+    no_bars = ((rerun_decision, "compute_run_thresholds", _nothing),)
     yield Part("bars", "N / error rate for every case; of an unsteady one also where it failed every time", no_bars)
-    no_every = tuple((where, "compute_run_thresholds", _every_unknown) for where in places)
+    no_every = ((rerun_decision, "compute_run_thresholds", _every_unknown),)
     every = "what failed every time counts where it is steady on record, else it needs the bar"
     yield Part("bars.every", every, no_every)
     shares, share_lines = ((case_history, "learn_run_shares", lambda *_: NO_SHARES),), "run_shares.py"

@@ -42,10 +42,7 @@ class RerunAllowance:
         return None if most is None else max(most - self._begun, 0)
 
     def iter_notices(self, *, suspects: int, new: int) -> Iterator[str]:
-        """Yield notices about the cases for which the budget did not suffice.
-
-        `suspects` and `new` are numbers of cases: suspected regressions, and cases that no earlier run knows.
-        """
+        """Yield notices about how many suspected regressions and new cases the budget did not suffice for."""
         spent = f"the rerun-budget of {self.budget} is used up"
         if self._waits:
             spent += ", because `rerun-interval` would wait longer"
@@ -60,23 +57,17 @@ class RerunAllowance:
         self._usd += usd
 
     def try_begin(self, count: int = 1, *, wait_s: float = 0.0) -> bool:
-        """Whether so many more may begin, which are counted then. The clock runs from the first time on.
-
-        They begin after `wait_s` seconds only: what would begin too late is not waited for.
-        """
+        """Whether so many more may begin after `wait_s` seconds, which are counted then."""
         budget, has_time = self.budget, self.has_time(wait_s)
-        fits = (
-            (budget.executions is None or self._begun + count <= budget.executions)
-            and has_time
-            and (budget.usd is None or self._usd < budget.usd)
-        )
+        fits = has_time and (budget.executions is None or self._begun + count <= budget.executions)
+        fits = fits and (budget.usd is None or self._usd < budget.usd)
         self._begun += count if fits else 0
         self.refused = self.refused or not fits
         self._waits = self._waits or (not has_time and self.has_time(0.0))
         return fits
 
     def has_time(self, wait_s: float) -> bool:
-        """Whether time is left after a wait of so many seconds. The clock runs from the first time on."""
+        """Whether time is left after a wait of so many seconds. The clock runs from the first call on."""
         now = time.monotonic()
         self._since = now if self._since is None else self._since
         return self.budget.seconds is None or self._spent_s + now - self._since + wait_s < self.budget.seconds

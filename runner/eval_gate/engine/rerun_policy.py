@@ -34,18 +34,12 @@ class RerunPolicy(Protocol):
 
     @property
     def new_cases(self) -> Set[CaseKey]:
-        """Those of the doubtful cases that are only run more often because nothing is known of them yet.
-
-        They are run so often whatever comes of it, so that these are no re-runs but first executions.
-        """
+        """Cases without a history, which are run more often whatever comes of it: these are no re-runs."""
         ...
 
     @property
     def rerun_wait(self) -> int:
-        """Whole seconds that re-runs of suspected cases keep from the execution before them.
-
-        It is 0 before `find_rerun_candidates`, and if no case is suspected.
-        """
+        """Whole seconds that re-runs of suspects wait; 0 before `find_rerun_candidates`, and without suspects."""
         ...
 
     def get_interval_s(self, key: CaseKey) -> float:
@@ -53,18 +47,14 @@ class RerunPolicy(Protocol):
         ...
 
     def find_rerun_candidates(self, result: RunResult) -> Collection[CaseKey]:
-        """Every case whose first execution (or trials) leaves something to decide.
+        """Find every case whose first execution (or trials) leaves something to decide. Raises GateError.
 
-        Asked in a thread of its own: it may have to fetch what it compares with. Asked again where more cases were
-        run since. Raises GateError.
+        Called in a separate thread, because it may fetch the baseline, and again when more cases were run.
         """
         ...
 
     def is_red(self, result: RunResult) -> bool:
-        """Whether failures fail the gate already, whatever becomes of the cases that were not run yet.
-
-        Asked in a thread of its own, after `find_rerun_candidates` and the re-runs.
-        """
+        """Whether failures fail the gate already, whatever the other cases do. Called in a separate thread."""
         ...
 
     def select_next(self, waiting: Sequence[CaseKey]) -> Sequence[CaseKey]:
@@ -80,10 +70,9 @@ class RerunPolicy(Protocol):
         ...
 
     def build_base_agent_request(self, result: RunResult, askable: Set[CaseKey]) -> BaseAgentRequest:
-        """Build the next request to the base agent, from all its executions so far in `result`.
+        """Build the next request to the base agent, which can run `askable` cases, from its executions in `result`.
 
-        `askable` holds the cases that the base agent may run. The engine calls this in a separate thread, as it does
-        with `find_rerun_candidates`, when the re-runs are done and after every round.
+        Called in a separate thread, when the re-runs are done and after every round.
         """
         ...
 

@@ -218,9 +218,8 @@ class Run:
         batched = BatchResponses()
         if isinstance(target, BatchTarget) and target.batches:
             affordable = jobs[: self._allowance.remaining] if self._allowance is not None else jobs
-            affordable = [
-                job for job in affordable if not job.preceding_jobs and job.case.attempt_rule is None
-            ]  # these come after others, or after an attempt of their own
+            # the others come after others, or after an attempt of their own
+            affordable = [job for job in affordable if not job.preceding_jobs and job.case.attempt_rule is None]
             if await self._wait_for_batch(affordable):
                 batched = await request_batches(target, affordable, plan.limits, self._lane)
             self._notices += batched.notices
@@ -257,14 +256,12 @@ class Run:
         return True
 
     def _compute_wait_s(self, jobs: Sequence[TrialJob]) -> float:
-        """Compute the seconds until all of these may begin; 0 for a learned wait that does not fit the budget.
-
-        The time that is left is then for the executions, because a suspect that is not re-run is not decided.
-        """
-        first = self._plan.limits.trials
-        wait_s = max([self._spacing.compute_wait_s(job.case.key) for job in jobs if job.trial >= first], default=0.0)
-        is_given = self._plan.limits.rerun_interval is not None
-        if wait_s and not is_given and self._allowance is not None and not self._allowance.has_time(wait_s):
+        """Compute the seconds until all of these may begin; 0 for a learned wait that does not fit the budget."""
+        limits, allowance = self._plan.limits, self._allowance
+        reruns = [job.case.key for job in jobs if job.trial >= limits.trials]
+        wait_s = max(map(self._spacing.compute_wait_s, reruns), default=0.0)
+        if wait_s and limits.rerun_interval is None and allowance is not None and not allowance.has_time(wait_s):
+            # the time that is left is for executions: a suspect that is not re-run is not decided
             self._spacing.get_interval_s = lambda _: 0.0
             return 0.0
         return wait_s
@@ -326,9 +323,8 @@ class Run:
         begun += self._trials.count_preparatory() if self._paused is None else 0
         self._in_doubt = known | doubtful
         control = self._control
-        self._allowance = allowance = (self._paused or RerunAllowance(self._plan.compute_rerun_budget())).with_begun(
-            begun
-        )
+        allowance = self._paused or RerunAllowance(self._plan.compute_rerun_budget())
+        self._allowance = allowance.with_begun(begun)
         waiting = await self._rerun_in_turns(list(cases), cases, confirming, journal)
         while control is not None and await self._run_base_agent(control, confirming, allowance):
             waiting = await self._rerun_in_turns(waiting, cases, confirming, journal)
@@ -337,12 +333,9 @@ class Run:
         """List notices about the cases for which the re-run budget did not suffice."""
         if self._allowance is None:
             return []
-        spared = [
-            key in self._new_cases
-            for key, end in self._collect_rerun_ends().items()
-            if end is RerunStopReason.BUDGET_USED
-        ]
-        return list(self._allowance.iter_notices(suspects=spared.count(False), new=spared.count(True)))
+        ends = self._collect_rerun_ends().items()
+        are_new = [key in self._new_cases for key, end in ends if end is RerunStopReason.BUDGET_USED]
+        return list(self._allowance.iter_notices(suspects=are_new.count(False), new=are_new.count(True)))
 
     async def _rerun_in_turns(
         self, waiting: list[CaseKey], cases: Mapping[CaseKey, EvalCase], confirming: RerunPolicy, journal: Journal

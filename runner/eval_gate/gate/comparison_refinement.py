@@ -23,7 +23,7 @@ from eval_gate.gate.evidence.case_history import (
     NO_CASE_EVIDENCE,
     CaseEvidence,
     EarlierResult,
-    build_history_evidence,
+    HistoryEvidence,
     compute_first_score,
     count_case_responses,
     has_only_timeouts,
@@ -38,7 +38,7 @@ from eval_gate.gate.evidence.suite.score_drop import (
     drop_largest_falls,
     select_testable_cases,
 )
-from eval_gate.gate.evidence.thresholds import ExecutionLimits, compute_error_share, compute_run_thresholds
+from eval_gate.gate.evidence.thresholds import EvidenceThresholds, compute_error_share
 from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, PassCount, ScoreHistory
@@ -92,20 +92,24 @@ class PriorEvidence(FrozenStruct):
 
 
 def build_rerun_criteria(evidence: Evidence) -> RerunCriteria:
-    """How the cases of a run are confirmed that was judged by this."""
-    belief = evidence.prior
+    """Build the criteria by which the cases of a run are confirmed that has this evidence."""
+    belief, thresholds = evidence.prior, None
     # an older version knew one kind of cases only, or other rates
     known = len(belief.weights) == len(RATES) and all(weight > 0 for weight in belief.weights)
     prior = Prior(belief.weights, belief.steady_share) if known else Prior.from_counts(belief.passes, belief.failures)
+    if evidence.required_evidence is not None:
+        thresholds = EvidenceThresholds(
+            evidence.required_evidence,
+            evidence.required_evidence_if_all_failed,
+            evidence.required_evidence_if_never_failed,
+        )
     return RerunCriteria(
         evidence.cases,
         replace(prior, shares=evidence.shares, history_worth=evidence.history_worth),
         evidence.false_alarm_rate,
         evidence.reruns,
-        evidence.required_evidence,
-        evidence.required_evidence_if_all_failed,
+        thresholds,
         trials=evidence.trials,
-        never_failed_threshold=evidence.required_evidence_if_never_failed,
         run_share=evidence.run_share,
     )
 
@@ -118,36 +122,34 @@ def collect_prior_evidence(
     *,
     quarantined_in_baseline: Collection[CaseKey] = (),
 ) -> PriorEvidence:
-    """Collect what the history says about the cases of a run.
+    """Collect what the history says about the cases of a run; it does not depend on what happened in the run.
 
-    The evidence does not depend on what happened in this run, or on which part of a plan the run is. `quarantined` are
-    the cases of this run that are in quarantine and in no test. `quarantined_in_baseline` are the cases of the baseline
-    in quarantine, from which nothing is learned.
+    `quarantined` are the cases of this run that are in quarantine and in no test. `quarantined_in_baseline` are the
+    cases of the baseline in quarantine, from which nothing is learned.
     """
-    past = build_history_evidence(baseline, policy.pass_score)
+    past = HistoryEvidence(baseline, policy.pass_score)
     share_belief = past.learn_run_shares(quarantined_in_baseline, run.rerun_wait)
-    belief, number = past.learn_prior(quarantined_in_baseline, share_belief), max(count_planned_cases(run), 1)
-    executions = ExecutionLimits(run.reruns, count_trials(run))
-    asked = compute_run_thresholds(
-        belief, past.count_histories(quarantined_in_baseline), number, executions, policy.false_alarm_rate
-    )
-    unjudged = [key for key, case in baseline.result.iter_cases() if not case.status.is_scored]
+    prior = past.learn_prior(quarantined_in_baseline, share_belief)
+    number, trials = max(count_planned_cases(run), 1), count_trials(run)
+    criteria = RerunCriteria(number, prior, policy.false_alarm_rate, run.reruns, trials=trials)
+    thresholds = criteria.add_thresholds(past.count_histories(quarantined_in_baseline)).thresholds
+    unscored = [key for key, case in baseline.result.iter_cases() if not case.status.is_scored]
     evidence = Evidence(
         baseline_run_id=baseline.result.run_id,
         cases=number,
         false_alarm_rate=policy.false_alarm_rate,
         reruns=run.reruns,
-        trials=executions.trials,
+        trials=trials,
         pass_score=policy.pass_score,
         prior=FailurePrior(
-            passes=belief.strength * belief.pass_rate,
-            failures=belief.strength * (1 - belief.pass_rate),
-            weights=belief.weights,
-            steady_share=belief.steady,
+            passes=prior.strength * prior.pass_rate,
+            failures=prior.strength * (1 - prior.pass_rate),
+            weights=prior.weights,
+            steady_share=prior.steady,
         ),
-        required_evidence=asked.threshold if asked else None,
-        required_evidence_if_all_failed=asked.all_failed_threshold if asked else None,
-        required_evidence_if_never_failed=asked.never_failed_threshold if asked else 0.0,
+        required_evidence=thresholds.threshold if thresholds else None,
+        required_evidence_if_all_failed=thresholds.all_failed_threshold if thresholds else None,
+        required_evidence_if_never_failed=thresholds.never_failed_threshold if thresholds else 0.0,
         run_share=share_belief.run_share,
         shares=share_belief.shares,
         history_worth=share_belief.history_worth,
@@ -163,7 +165,7 @@ def collect_prior_evidence(
                 score=one.tally.score,
                 run=one.run,
             )
-            for key, one in past.find_earlier_results(unjudged).items()
+            for key, one in past.find_earlier_results(unscored).items()
         ),
         permitted_regressions=past.permitted_regressions,
     )
@@ -180,20 +182,14 @@ def restore_prior_evidence(
     """
     assert run.comparison is not None
     there, earlier, measured = baseline.index_cases(), find_earlier_keys(baseline, run), is_measured(baseline)
-    return PriorEvidence(
-        {
-            change.key: _restore_case_evidence(
-                change, there.get(earlier.get(change.key, change.key)), measured=measured
-            )
-            for change in run.comparison.changes
-        },
-        evidence,
-        quarantined,
-    )
+    cases = {
+        change.key: _restore_case_evidence(change, there.get(earlier.get(change.key, change.key)), measured=measured)
+        for change in run.comparison.changes
+    }
+    return PriorEvidence(cases, evidence, quarantined)
 
 
 def _restore_case_evidence(change: CaseChange, baseline: CaseResult | None, *, measured: bool) -> CaseEvidence:
-    """Restore the evidence of one case from the run result and from the baseline."""
     if change.change is CaseClass.ADDED and baseline is None:
         return NO_CASE_EVIDENCE
     then = None
@@ -212,12 +208,7 @@ def _drop_assumed_spread(scores: ScoreHistory | None) -> ScoreHistory | None:
     """Drop a spread that was estimated from one run: for a part of a run, the whole run may give another one."""
     if scores is None or not scores.from_one_run:
         return scores
-    return replace(
-        scores,
-        spread=0.0,
-        degrees_of_freedom=0,
-        from_one_run=False,
-    )
+    return replace(scores, spread=0.0, degrees_of_freedom=0, from_one_run=False)
 
 
 def count_planned_cases(run: RunResult) -> int:
@@ -243,24 +234,13 @@ def build_case_facts(
     cases, before = run.index_cases(), dict(iter_dependent_cases(run))
     facts = []
     for change in comparison.changes:
-        key = change.key
-        case = cases.get(key)
+        case = cases.get(key := change.key)
         if case is None or change.change is CaseClass.REMOVED or key in prior_evidence.quarantined:
             continue
-        seen = count_case_responses(case, prior_evidence.evidence.pass_score)
-        past = prior_evidence.case_evidence.get(key, NO_CASE_EVIDENCE)
-        facts.append(
-            CaseFacts(
-                key,
-                change.change,
-                past.history,
-                *seen,
-                is_late=has_only_timeouts(case.list_executions()),
-                must_pass=is_must_pass(case, patterns),
-                rerun_end=case.rerun_stop_reason,
-                preceding_cases=before.get(key),
-            )
-        )
+        responses = count_case_responses(case, prior_evidence.evidence.pass_score)
+        history = prior_evidence.case_evidence.get(key, NO_CASE_EVIDENCE).history
+        one = CaseFacts(key, change.change, history, *responses, preceding_cases=before.get(key))
+        facts.append(_add_case_facts(one, case, patterns))
     return facts
 
 
@@ -268,22 +248,22 @@ def build_facts_without_baseline(run: RunResult, pass_score: float, patterns: Se
     """Build the facts of the cases of a run that is not compared with anything yet; nothing is known of any case."""
     facts, before = [], dict(iter_dependent_cases(run))
     for key, case in run.iter_cases():
-        seen = count_case_responses(case, pass_score)
-        if seen.first.attempts:
-            passes = seen.first.executions > 0 and not seen.first.is_failing
-            facts.append(
-                CaseFacts(
-                    key,
-                    CaseClass.STILL_PASSING if passes else CaseClass.REGRESSION,
-                    NO_HISTORY,
-                    *seen,
-                    is_late=has_only_timeouts(case.list_executions()),
-                    must_pass=is_must_pass(case, patterns),
-                    rerun_end=case.rerun_stop_reason,
-                    preceding_cases=before.get(key),
-                )
-            )
+        responses = count_case_responses(case, pass_score)
+        if responses.first.attempts:
+            passes = responses.first.executions > 0 and not responses.first.is_failing
+            plain = CaseClass.STILL_PASSING if passes else CaseClass.REGRESSION
+            one = CaseFacts(key, plain, NO_HISTORY, *responses, preceding_cases=before.get(key))
+            facts.append(_add_case_facts(one, case, patterns))
     return facts
+
+
+def _add_case_facts(facts: CaseFacts, case: CaseResult, patterns: Sequence[str]) -> CaseFacts:
+    return replace(
+        facts,
+        is_late=has_only_timeouts(case.list_executions()),
+        must_pass=is_must_pass(case, patterns),
+        rerun_end=case.rerun_stop_reason,
+    )
 
 
 def iter_dependent_cases(run: RunResult) -> Iterator[tuple[CaseKey, int]]:
@@ -307,12 +287,12 @@ def _select_scored_cases(facts: Sequence[CaseFacts], run: RunResult, prior_evide
 
 
 def _run_score_test(
-    scored: Sequence[ScoredCase], settlement: Classification, limit: float, allowed: int
+    scored: Sequence[ScoredCase], classification: Classification, limit: float, allowed: int
 ) -> ScoreFinding | None:
     """Test the scores without the regressions; each further allowed regression leaves out the largest fall."""
     alone = {
         one.key
-        for one in settlement.cases
+        for one in classification.cases
         if one.case_class is CaseClass.REGRESSION
         and (one.grounds is None or one.grounds.kind is not GroundKind.SUITE_DROP)
     }
@@ -343,22 +323,22 @@ def refine_comparison(
     cases = run.index_cases()
     scored = _select_scored_cases(facts, run, prior_evidence)
     share = (SUITE_TEST_SHARE / 2 if scored else SUITE_TEST_SHARE) * compute_error_share(prior_evidence.evidence.cases)
-    confirmation = adjust_to_day(prior_evidence.rerun_criteria, facts, prior_evidence.day_effects)
-    settlement = classify_cases(
+    criteria = adjust_to_day(prior_evidence.rerun_criteria, facts, prior_evidence.day_effects)
+    classification = classify_cases(
         facts,
-        confirmation,
+        criteria,
         allowed=allowed,
         share=share,
         days=prior_evidence.day_effects,
         error_share=prior_evidence.error_share,
     )
-    answers = collect_base_agent_results(run, settlement.cases, prior_evidence.evidence.pass_score)
-    heard = clear_cases(settlement, facts, answers, confirmation)
-    settled = {one.key: one for one in heard.cases}
-    scores = _run_score_test(scored, settlement, prior_evidence.evidence.false_alarm_rate * share, allowed)
+    base_agent = collect_base_agent_results(run, classification.cases, prior_evidence.evidence.pass_score)
+    cleared = clear_cases(classification, facts, base_agent, criteria)
+    classified = {one.key: one for one in cleared.cases}
+    scores = _run_score_test(scored, classification, prior_evidence.evidence.false_alarm_rate * share, allowed)
 
-    def refined(change: CaseChange) -> CaseChange:
-        one = settled.get(key := change.key)
+    def refine_change(change: CaseChange) -> CaseChange:
+        one = classified.get(key := change.key)
         if one is None or change.change is CaseClass.REMOVED:
             return _add_case_history(change, prior_evidence)
         repeats = find_repeats(cases[key])
@@ -367,10 +347,10 @@ def refine_comparison(
 
     return replace(
         comparison,
-        changes=tuple(refined(change) for change in comparison.changes),
-        suite_finding=heard.suite_finding,
-        error_finding=recheck_error_finding(heard.error_finding, count_all_base_agent_executions(run)),
-        score_finding=recheck_score_finding(scores, scored, run, answers),
+        changes=tuple(refine_change(change) for change in comparison.changes),
+        suite_finding=cleared.suite_finding,
+        error_finding=recheck_error_finding(cleared.error_finding, count_all_base_agent_executions(run)),
+        score_finding=recheck_score_finding(scores, scored, run, base_agent),
         false_alarm_rate=prior_evidence.evidence.false_alarm_rate,
         evidence=prior_evidence.evidence,
     )

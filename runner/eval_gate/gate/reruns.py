@@ -32,7 +32,7 @@ from eval_gate.gate.verdict_decision import (
     get_allowed_regressions,
 )
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import CaseClass, Outcome, RuleCode
+from eval_gate.model.comparison import CaseClass, Outcome, RuleCode, Verdict
 from eval_gate.model.execution import Trial
 from eval_gate.model.result import CaseResult, RerunStopReason, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
@@ -81,18 +81,14 @@ class Reruns:
         later: Callable[[], GateInputs] | None = None,
         interval: RerunInterval = NO_INTERVAL,
     ) -> None:
-        """`reruns` is the most re-runs of one case; `budgeted`: somebody said what all together may take.
-
-        `later` waits for the question, where its baseline comes while the cases are run for the first time. `interval`
-        is how long re-runs wait.
-        """
+        """`max_reruns` is per case; `budgeted`: a user limits all of them. `later` waits for inputs with a baseline."""
         self._interval = interval
         self._wait_s = 0.0
-        self._question = inputs
+        self._inputs = inputs
         self._later = later
-        self._confirm = max_reruns
+        self._max_reruns = max_reruns
         self._budgeted = budgeted
-        self._fresh: dict[CaseKey, int] = {}
+        self._new_cases: dict[CaseKey, int] = {}
         """New cases, and how often each is run beyond its first executions."""
         self._fixes: Set[CaseKey] = frozenset()
         self._facts: dict[CaseKey, CaseFacts] = {}
@@ -102,19 +98,19 @@ class Reruns:
         """Each suspect after its latest re-run."""
         self._errors: RunErrors | None = None
         """Agent errors of all other cases."""
-        self._confirmation = RerunCriteria(0)
+        self._criteria = RerunCriteria(0)
         self._suspects = Suspects({}, None)
         self._confirmed: set[CaseKey] = set()
 
     @property
     def baseline(self) -> Baseline | NoBaseline:
         """What the run is compared with, or why there is nothing."""
-        return self._question.baseline
+        return self._inputs.baseline
 
     @property
     def new_cases(self) -> Set[CaseKey]:
         """Those that are run more often because no earlier run knows them, whatever came of the first time."""
-        return self._fresh.keys()
+        return self._new_cases.keys()
 
     @property
     def fixes(self) -> Set[CaseKey]:
@@ -131,48 +127,44 @@ class Reruns:
 
         New cases wait only if a user says so: all of their executions are first ones.
         """
-        return self._interval.given_s or (0.0 if key in self._fresh else self._wait_s)
+        return self._interval.given_s or (0.0 if key in self._new_cases else self._wait_s)
 
     def find_rerun_candidates(self, result: RunResult) -> Collection[CaseKey]:
         """Every case whose first execution leaves something to decide, and those of which nothing is known."""
         if self._later is not None:
-            self._question, self._later = self._later(), None
-        run = replace(result, reruns=self._confirm)
-        facts, self._confirmation, share = build_facts_before_reruns(run, self._question)
+            self._inputs, self._later = self._later(), None
+        run = replace(result, reruns=self._max_reruns)
+        facts, self._criteria, share = build_facts_before_reruns(run, self._inputs)
         if any(one.suspicion in _WORTH_WAITING for one in facts):
-            self._wait_s = self._interval.compute_s(self._confirmation.run_share, self._confirm)
+            self._wait_s = self._interval.compute_s(self._criteria.run_share, self._max_reruns)
         if self.rerun_wait:  # re-runs that waited say more
             run = replace(run, rerun_wait=self.rerun_wait)
-            facts, self._confirmation, share = build_facts_before_reruns(run, self._question)
+            facts, self._criteria, share = build_facts_before_reruns(run, self._inputs)
         # of most cases nothing is to be decided, whatever more was seen
-        mine = {one.key: one for one in facts if one.suspicion is not None or one.has_only_errors}
-        self._first = {key: _drop_reruns(case) for key, case in result.iter_cases() if key in mine}
-        others = count_run_errors((one for one in facts if one.key not in mine), self._confirmation, share)
+        suspects = {one.key: one for one in facts if one.suspicion is not None or one.has_only_errors}
+        self._first = {key: _drop_reruns(case) for key, case in result.iter_cases() if key in suspects}
+        others = count_run_errors((one for one in facts if one.key not in suspects), self._criteria, share)
         self._errors = replace(others, is_part=run.shard is not None)
-        self._facts, self._latest = {}, dict(mine)
-        for key, one in mine.items():
-            self._facts[key] = self._count_reruns(one, ())
-        steps = decide_next_steps(self._facts.values(), self._confirmation, self._count_errors())
-        doubtful = [key for key, step in steps.items() if step is RerunStep.AGAIN and self._confirm]
+        self._facts = {key: self._count_reruns(one, ()) for key, one in suspects.items()}
+        self._latest = suspects
+        steps = decide_next_steps(self._facts.values(), self._criteria, self._count_errors())
+        doubtful = [key for key, step in steps.items() if step is RerunStep.AGAIN and self._max_reruns]
         fixes = [key for key in doubtful if self._facts[key].suspicion is Suspicion.FIX]
         self._fixes = frozenset(fixes[:ENOUGH_CONFIRMED])
         doubtful = [key for key in doubtful if key not in set(fixes) - self._fixes]
         self._suspects = self._build_suspects(run, doubtful)
-        self._fresh = {}
-        if isinstance(self.baseline, Baseline) and self._question.policy.most_reruns:
-            self._fresh = plan_extra_executions(facts, run.index_cases(), bounded=not self._budgeted)
-        return [*doubtful, *self._fresh]
+        self._new_cases = {}
+        if isinstance(self.baseline, Baseline) and self._inputs.policy.most_reruns:
+            self._new_cases = plan_extra_executions(facts, run.index_cases(), bounded=not self._budgeted)
+        return [*doubtful, *self._new_cases]
 
     def _count_reruns(self, facts: CaseFacts, reruns: Sequence[Trial]) -> CaseFacts:
         """Return the facts of a suspect after these re-runs."""
         first = self._first[facts.key]
-        seen = count_responses(
-            build_executions(first.list_executions(), graded=first.graded),
-            build_executions(reruns, graded=first.graded),
-            self._question.policy.pass_score,
-        )
+        executions = (build_executions(some, graded=first.graded) for some in (first.list_executions(), reruns))
+        counts = count_responses(*executions, self._inputs.policy.pass_score)
         is_late = has_only_timeouts((*first.list_executions(), *reruns))
-        return replace(facts, first=seen.first, reruns=seen.reruns, repeated=seen.repeated, is_late=is_late)
+        return replace(facts, first=counts.first, reruns=counts.reruns, repeated=counts.repeated, is_late=is_late)
 
     def _count_errors(self) -> RunErrors:
         """Count the agent errors of the run by now."""
@@ -187,24 +179,24 @@ class Reruns:
 
         New cases come last: what is left of the budget is theirs.
         """
-        suspects = [key for key in waiting if key not in self._fresh]
+        suspects = [key for key in waiting if key not in self._new_cases]
         turn = self._suspects.select_next(suspects, self._confirmed) if suspects else []
-        return turn or [key for key in waiting if key in self._fresh]
+        return turn or [key for key in waiting if key in self._new_cases]
 
     def should_rerun(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
         """Whether one more execution could decide; what says nothing about the target uses up a re-run all the same."""
-        if key in self._fresh:
-            return len(reruns) < self._fresh[key]
+        if key in self._new_cases:
+            return len(reruns) < self._new_cases[key]
         is_open = self._is_open(key, reruns)
-        return len(reruns) < self._confirm and is_open and not self._suspects.can_skip(key, self._confirmed)
+        return len(reruns) < self._max_reruns and is_open and not self._suspects.can_skip(key, self._confirmed)
 
     def get_rerun_end(self, key: CaseKey, reruns: Sequence[Trial]) -> RerunStopReason:
         """Why it is not run again any more."""
-        if key in self._fresh:
-            return RerunStopReason.DECIDED if len(reruns) >= self._fresh[key] else RerunStopReason.RUN_STOPPED
+        if key in self._new_cases:
+            return RerunStopReason.DECIDED if len(reruns) >= self._new_cases[key] else RerunStopReason.RUN_STOPPED
         if not self._is_open(key, reruns):
             return RerunStopReason.DECIDED
-        if len(reruns) >= self._confirm:
+        if len(reruns) >= self._max_reruns:
             return RerunStopReason.NO_RESULT
         return (
             RerunStopReason.GATE_FAILED
@@ -213,38 +205,41 @@ class Reruns:
         )
 
     def build_base_agent_request(self, result: RunResult, askable: Set[CaseKey]) -> BaseAgentCases:
-        """Build the request for what the base agent runs next.
-
-        Waivers from elsewhere, such as comments, are looked up only once, so nobody waits for them twice.
-        """
-        question = self._question
-        if question.waivers is not None and question.waiver_lookup is not None and self._can_fail(result):
-            self._question = replace(question, waivers=question.waiver_lookup(question.waivers), waiver_lookup=None)
-        asked = select_error_cases(result, self._question, askable)
-        return asked if asked.keys else select_base_agent_cases(result, self._question, askable)
+        """Build the request for what the base agent runs next."""
+        if self._inputs.waiver_lookup is not None and self._can_fail(result):
+            self._look_up_waivers()
+        request = select_error_cases(result, self._inputs, askable)
+        return request if request.keys else select_base_agent_cases(result, self._inputs, askable)
 
     def is_red(self, result: RunResult) -> bool:
         """Whether failures fail the gate already: by rules that passes of further cases cannot turn."""
         if not self._is_failing_already(result):
             return False
-        question = self._question
-        if question.waivers is not None and question.waiver_lookup is not None:
-            self._question = replace(question, waivers=question.waiver_lookup(question.waivers), waiver_lookup=None)
+        self._look_up_waivers()
         return self._is_failing_already(result)
+
+    def _look_up_waivers(self) -> None:
+        """Add waivers from elsewhere, such as comments, once, so that nobody waits for them twice."""
+        waivers, look_up = self._inputs.waivers, self._inputs.waiver_lookup
+        if waivers is not None and look_up is not None:
+            self._inputs = replace(self._inputs, waivers=look_up(waivers), waiver_lookup=None)
 
     def has_cleared_failures(self, result: RunResult) -> bool:
         """Whether the base agent cleared a case. Cleared cases no longer spare other suspects their re-runs."""
-        found = find_cleared_cases(result, self._question)
+        found = find_cleared_cases(result, self._inputs)
         self._suspects = replace(self._suspects, non_blocking=self._suspects.non_blocking | found)
         return bool(found)
 
     def _is_failing_already(self, result: RunResult) -> bool:
-        verdict = decide_provisional_verdict(result, replace(self._question, waiver_lookup=None)).verdict
+        verdict = self._decide_verdict(result)
         return verdict is not None and any(not rule.ok and rule.code in _CASE_RULES for rule in verdict.rules)
 
     def _can_fail(self, result: RunResult) -> bool:
-        verdict = decide_provisional_verdict(result, replace(self._question, waiver_lookup=None)).verdict
+        verdict = self._decide_verdict(result)
         return verdict is not None and verdict.outcome is Outcome.FAILED
+
+    def _decide_verdict(self, result: RunResult) -> Verdict | None:
+        return decide_provisional_verdict(result, replace(self._inputs, waiver_lookup=None)).verdict
 
     def _is_open(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
         """Whether it is not decided yet, as the verdict will see it: there too, broken re-runs are missing ones."""
@@ -253,23 +248,22 @@ class Reruns:
             return False
         self._latest[key] = now = self._count_reruns(facts, reruns)
         errors = self._count_errors() if now.has_only_errors else None
-        step = decide_next_step(now, self._confirmation, errors)
+        step = decide_next_step(now, self._criteria, errors)
         if step is RerunStep.CONFIRMED and _may_regress(now):
             self._confirmed.add(key)
         return step is RerunStep.AGAIN
 
     def _build_suspects(self, run: RunResult, doubtful: Sequence[CaseKey]) -> Suspects:
         """Build the suspected regressions, with what is needed to leave out re-runs."""
-        question = self._question
         cases = run.index_cases()
         # re-runs of must-pass cases are never left out: their suspicion is another one
         mine = [key for key in doubtful if _may_regress(self._facts[key])]
         enough = compute_shard_share(run.shard.count if run.shard else 1)
         causes = {key: get_group_key(find_cause(cases[key]) or "") for key in mine}
-        suspects = Suspects(causes, get_allowed_regressions(question), enough_confirmed=enough)
+        suspects = Suspects(causes, get_allowed_regressions(self._inputs), enough_confirmed=enough)
         if not suspects.is_limited:
             return suspects
-        uncounted = find_waived_regressions(mine, run, question)
+        uncounted = find_waived_regressions(mine, run, self._inputs)
         if run.shard is not None:  # where nothing at all was answered the whole may see an outage
             uncounted |= {key for key in mine if self._facts[key].has_only_errors}
         return replace(suspects, non_blocking=uncounted)

@@ -1,7 +1,6 @@
 """Decide the verdict of a run: compare with the baseline, refine, waive, apply the policy.
 
-Whoever has a run to judge comes here: the run itself, a stored one, parts that were put together, a relay. What was
-known when the run was made is in its record, so that the same run gets the same verdict everywhere.
+What was known when the run was made is in the run result, so that a stored run gets the same verdict everywhere.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from eval_gate.gate.model_changes import iter_model_notes
 from eval_gate.gate.must_pass import find_must_pass_cases
 from eval_gate.gate.pass_score import apply_pass_score
 from eval_gate.gate.prompt_fields import align_fingerprints, find_varying_fields, iter_left_out_notes
-from eval_gate.gate.rules import RuleInput, compute_score_drop, compute_score_share
+from eval_gate.gate.rules import RuleInput, compute_score_drop, compute_score_share, find_fallen_scores
 from eval_gate.gate.score_changes import exceeds_limit, format_limit
 from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, find_setup_changes
 from eval_gate.gate.verdict_reasons import decide_outcome
@@ -77,10 +76,7 @@ class GateInputs(FrozenStruct):
 
 
 def decide_verdict(run: RunResult, inputs: GateInputs) -> RunResult:
-    """Decide the gate verdict of a run, and return the run with the comparison and the verdict.
-
-    Both are made from the two runs with the policy's pass score applied.
-    """
+    """Decide the gate verdict of a run, and return the run with comparison and verdict, at the policy's pass score."""
     return _decide(run, inputs, is_final=True)
 
 
@@ -112,7 +108,9 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
     waiving = _build_waiving(held, comparison, inputs)
     earlier, permitted = find_earlier_keys(then, held), known.evidence.permitted_regressions
     comparison = _add_renamed_waivers(comparison, waiving, earlier)
-    comparison = count_ended_permissions(comparison, permitted, held, waiving.covered_keys if waiving else (), earlier)
+    most = policy.max_score_drop
+    covered = waiving.covered_keys if waiving else ()
+    comparison = count_ended_permissions(comparison, permitted, held, covered, earlier, most)
     judged = RuleInput(held, comparison, then, waiving or AppliedWaivers())
     decided = replace(
         run,
@@ -124,15 +122,15 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
         waivers=waiving,
         verdict=decide_outcome(judged, policy),
     )
-    return replace(decided, permitted_regressions=update_permitted_regressions(permitted, decided, earlier))
+    fallen = find_fallen_scores(held, comparison, most)
+    return replace(decided, permitted_regressions=update_permitted_regressions(permitted, decided, earlier, fallen))
 
 
 def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[CaseFacts], RerunCriteria, ErrorShare]:
     """Build the facts of every case after its first execution, the criteria of the re-runs, and main's error share.
 
-    If no baseline was requested, the run may still be compared with one later. Then every failing case is a
-    suspected regression without history. If a baseline was requested but none is available, there is nothing to
-    suspect.
+    If no baseline was requested, the run may still be compared with one later, and every failing case is a suspected
+    regression without history. If one was requested and none is available, there is nothing to suspect.
     """
     held = apply_pass_score(_align_with_baseline(run, inputs), inputs.policy.pass_score)
     if isinstance(inputs.baseline, NoBaseline):
@@ -181,11 +179,9 @@ def _compare_with_baseline(
 
 def _iter_rerun_notes(run: RunResult, policy: Policy, run_share: float) -> Iterator[str]:
     """Yield a note if the policy has re-runs and the run has none, or if they waited."""
-    if run.rerun_wait and compute_rerun_wait(run_share):
-        yield (
-            f"re-runs waited {run.rerun_wait} s each, because executions of one run belong together on "
-            "the default branch"
-        )
+    if run.rerun_wait:
+        why = ", because executions of one run belong together on the default branch"
+        yield f"re-runs waited {run.rerun_wait} s each{why if compute_rerun_wait(run_share) else ''}"
     if policy.reruns and not run.reruns:
         yield (
             "this run had no re-runs, so every case that passed in the baseline and failed counts as a regression. "
@@ -286,9 +282,8 @@ def find_quarantined_cases(
 ) -> frozenset[CaseKey]:
     """Find the cases of a run in quarantine, which are not re-run and are in no test of the suite.
 
-    Each case is looked at by itself, whatever it and others under the same glob did. Cases of the baseline are
-    looked at in the baseline alone. Otherwise parts of a run would learn different things from the same branch.
-    Comments do not count, because they come after the run. A case that matches a pattern in `must_pass` is never in
+    Each case is looked at by itself, and cases of the baseline in the baseline alone, so that parts of a run learn the
+    same from the branch. Comments do not count, because they come after the run. A must-pass case is never in
     quarantine. `earlier` has the baseline's names of cases that have another name in this run.
     """
     quarantine = [one for one in waivers.waivers if one.kind is WaiverKind.QUARANTINE] if waivers else []
@@ -341,9 +336,9 @@ def _add_renamed_waivers(
     loosened = SetupChange(
         kind=SetupChangeKind.LOOSENED, subject="waiver", count=len(cases), cases=cases[:MAX_NAMED_CASES]
     )
-    told = comparison.setup_changes
-    told = replace(told, changes=(loosened, *told.changes), loosened_rules=told.loosened_rules + 1)
-    return replace(comparison, setup_changes=told)
+    changes = comparison.setup_changes
+    changes = replace(changes, changes=(loosened, *changes.changes), loosened_rules=changes.loosened_rules + 1)
+    return replace(comparison, setup_changes=changes)
 
 
 def _get_new_name(before: CaseKey, current: CaseKey) -> str:
@@ -373,5 +368,4 @@ def _build_waiving(run: RunResult, comparison: Comparison | None, inputs: GateIn
 
 
 def _has_waivable_case(found: Sequence[CaseStanding]) -> bool:
-    """Whether anything could be accepted, so that it is worth asking who did."""
     return any(one.standing.is_waivable and one.standing is not WaiverStanding.UNSTABLE for one in found)

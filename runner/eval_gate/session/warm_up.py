@@ -12,7 +12,6 @@ its figures are those after ten runs as far as executions of one day are indepen
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -70,7 +69,8 @@ class _Filling:
         self._rounds: list[RunResult] = []
         self._spent_usd: float | None = None
         self._problem: str | None = None
-        self._allowance = RerunAllowance(_get_budget(session))
+        budget = session.config.limits.rerun_budget
+        self._allowance = RerunAllowance(DEFAULT_BUDGET if budget is None else parse_rerun_budget(budget))
         self.interrupted: ExitCode | None = None
 
     @property
@@ -120,7 +120,7 @@ class _Filling:
 
     async def _make_round(self, number: int, missing: int) -> RunResult | None:
         """Make one round; None if the limits do not allow it."""
-        wait_s, folder = _get_wait(self._session, self._run), self._session.folder / self._run.run_id / FOLDER
+        wait_s, folder = self._get_wait_s(), self._session.folder / self._run.run_id / FOLDER
         run_id = f"{self._run.run_id}-{FOLDER}-{number}"
         is_resumed = (folder / run_id).exists()
         if not is_resumed and not self._can_begin(wait_s):
@@ -132,19 +132,23 @@ class _Filling:
         with isolate_execution():
             made = await execute_plan(self._session, plan, self._progress, folder)
         self.interrupted = made.interrupted
-        cost = sum(_iter_costs(made.result), start=0.0)
-        self._allowance.add_cost(cost)
-        if any(True for _ in _iter_costs(made.result)):
-            self._spent_usd = (self._spent_usd or 0.0) + cost
+        if costs := _list_costs(made.result):
+            self._allowance.add_cost(sum(costs))
+            self._spent_usd = (self._spent_usd or 0.0) + sum(costs)
         return made.result
 
+    def _get_wait_s(self) -> float:
+        """Get the seconds before a round: as long as a re-run waits, by the setting or by what the history shows."""
+        given = self._session.config.limits.rerun_interval
+        if given is not None:
+            return parse_rerun_interval(given)
+        evidence = self._run.comparison.evidence if self._run.comparison else None
+        return compute_rerun_wait(evidence.run_share) if evidence else 0.0
+
     def _can_begin(self, wait_s: float) -> bool:
-        usd = estimate_round_cost(self._run)
-        left = self._get_left_usd()
-        if left is not None and left < (usd or 0.0) + 1e-9:
-            self._problem = (
-                f"maxCostUsd leaves {format_money(max(left, 0.0))} for a round of about {format_money(usd or 0.0)}"
-            )
+        usd, left = estimate_round_cost(self._run) or 0.0, self._get_left_usd()
+        if left is not None and left < usd + 1e-9:
+            self._problem = f"maxCostUsd leaves {format_money(max(left, 0.0))} for a round of about {format_money(usd)}"
         elif not self._allowance.try_begin(count_round_executions(self._run), wait_s=wait_s):
             self._problem = f"the limit of {self._allowance.budget} is used up"
         return self._problem is None
@@ -152,18 +156,17 @@ class _Filling:
     def _get_left_usd(self) -> float | None:
         """Get what the run and its rounds may still cost; None without a limit."""
         most = self._session.config.limits.max_cost_usd
-        return None if most is None else most - sum(_iter_costs(self._run), start=self._spent_usd or 0.0)
+        return None if most is None else most - sum(_list_costs(self._run), start=self._spent_usd or 0.0)
 
     async def _plan_round(self, run_id: str, folder: Path) -> RunPlan:
         """Plan a round: everything is read and opened anew, and nothing is run again or held back."""
         session = self._session
-        left = self._get_left_usd()
         config = replace(
             session.config,
             base_agent=BaseAgentChoice(),
             recording=RecordingMode.OFF,
             policy=replace(session.config.policy, reruns=0),
-            limits=replace(session.config.limits, max_cost_usd=left),
+            limits=replace(session.config.limits, max_cost_usd=self._get_left_usd()),
             output_dir=str(folder),
         )
         plan = await plan_run(replace(session, config=config, context=replace(session.context, resume=None)))
@@ -189,21 +192,6 @@ def _count_first(case: CaseResult) -> int:
     return max(len(case.list_executions()) - case.reruns, 0)
 
 
-def _iter_costs(run: RunResult) -> Iterator[float]:
-    """Yield the costs of target and judges that are known."""
-    for _, case in run.iter_cases():
-        yield from (usd for usd in (case.cost_usd, case.judge_cost_usd) if usd is not None)
-
-
-def _get_budget(session: Session) -> RerunBudget:
-    given = session.config.limits.rerun_budget
-    return DEFAULT_BUDGET if given is None else parse_rerun_budget(given)
-
-
-def _get_wait(session: Session, run: RunResult) -> float:
-    """Get the seconds before a round: as long as a re-run waits, by the setting or by what the history shows."""
-    given = session.config.limits.rerun_interval
-    if given is not None:
-        return parse_rerun_interval(given)
-    evidence = run.comparison.evidence if run.comparison else None
-    return compute_rerun_wait(evidence.run_share) if evidence else 0.0
+def _list_costs(run: RunResult) -> list[float]:
+    """List the costs of target and judges that are known."""
+    return [usd for _, case in run.iter_cases() for usd in (case.cost_usd, case.judge_cost_usd) if usd is not None]

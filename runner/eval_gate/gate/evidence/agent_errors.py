@@ -103,13 +103,12 @@ def run_error_test(first: Counts, share: ErrorShare, false_alarm_rate: float) ->
 
 def recheck_error_finding(finding: ErrorFinding, base_agent: Iterable[Counts]) -> ErrorFinding:
     """Recheck unusual errors against the executions of the base agent in the same minutes, if there are any."""
-    there = reduce(Counts.add, base_agent, NO_EXECUTIONS)
-    if not finding.is_unusual or not there.attempts:
+    counts = reduce(Counts.add, base_agent, NO_EXECUTIONS)
+    if not finding.is_unusual or not counts.attempts:
         return finding
-    chance = 1 - _compute_tail(
-        there.agent_errors + 1, there.attempts, finding.errors + 1.0, finding.executions - finding.errors + 1.0
-    )
-    return replace(finding, base_agent=there, base_agent_chance=chance)
+    responses = finding.executions - finding.errors + 1.0
+    chance = 1 - _compute_tail(counts.agent_errors + 1, counts.attempts, finding.errors + 1.0, responses)
+    return replace(finding, base_agent=counts, base_agent_chance=chance)
 
 
 def count_base_agent_executions(finding: ErrorFinding) -> int:
@@ -125,8 +124,7 @@ class RunErrors(FrozenStruct):
     """Agent errors among all executions of one run so far.
 
     `silent` cases have nothing but errors, `MIN_ERRORS` of them and one of a re-run; `others` are the executions of
-    all other cases. `late` are the cases with nothing but timeouts. `criteria` has the number of cases and the false
-    alarm rate.
+    all other cases. `late` are the cases with nothing but timeouts.
     """
 
     share: ErrorShare
@@ -177,12 +175,6 @@ class RunErrors(FrozenStruct):
     def _are_too_many_late(self) -> bool:
         return self.late_cases * _MOST_LATE > self.cases
 
-    @property
-    def _compared(self) -> Counts:
-        """The executions that say how often this run errs."""
-        late = self.late_silent_errors if self._are_too_many_late else 0
-        return self.others.add(Counts(agent_errors=late))
-
     def is_broken(self, executions: Counts, reruns: int, remaining: int, *, repeatable: bool, is_late: bool) -> bool:
         """Whether a case with nothing but agent errors is broken, whatever more re-runs show."""
         is_silent = self._is_silent(executions, reruns)
@@ -214,10 +206,12 @@ class RunErrors(FrozenStruct):
 
         This run is either like those of the branch, or like none, and then only its own executions say its share.
         """
-        seen = self._compared if others is None else others
+        if others is None:
+            late = self.late_silent_errors if self._are_too_many_late else 0
+            others = self.others.add(Counts(agent_errors=late))
         kinds = []
         for weight, a, b in ((1 - self.share.new, self.share.errors, self.share.responses), (self.share.new, 1.0, 1.0)):
-            after = a + seen.agent_errors, b + seen.executions
+            after = a + others.agent_errors, b + others.executions
             log = math.log(weight) + _compute_log_beta(*after) - _compute_log_beta(a, b)
             kinds.append((log, _compute_log_row(*_spread_over_cases(*after), errors)))
         most = max(log for log, _ in kinds)
@@ -261,15 +255,8 @@ def _compute_tail(least: int, number: int, a: float, b: float) -> float:
     if least <= 0:
         return 1.0
     base = math.lgamma(number + 1) - _compute_log_beta(a, b)
-    return min(
-        1.0,
-        math.fsum(
-            math.exp(
-                base
-                - math.lgamma(many + 1)
-                - math.lgamma(number - many + 1)
-                + _compute_log_beta(a + many, b + number - many)
-            )
-            for many in range(least, number + 1)
-        ),
+    logs = (
+        base - math.lgamma(many + 1) - math.lgamma(number - many + 1) + _compute_log_beta(a + many, b + number - many)
+        for many in range(least, number + 1)
     )
+    return min(1.0, math.fsum(math.exp(log) for log in logs))

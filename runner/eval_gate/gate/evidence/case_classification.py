@@ -25,7 +25,7 @@ Cases are judged by their responses. What an execution that ended in an agent er
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import reduce
 
 from eval_gate.gate.evidence.agent_errors import ErrorShare, RunErrors, learn_error_share, run_error_test
@@ -199,12 +199,9 @@ class Classification(FrozenStruct):
 
 
 def decide_next_step(case: CaseFacts, criteria: RerunCriteria, errors: RunErrors | None = None) -> RerunStep | None:
-    """Decide the next step of a case after its first execution and the re-runs so far.
+    """Decide the next step of a case after its executions so far; None if nothing is in doubt.
 
-    Return None if nothing is in doubt. If the re-runs ended because nothing more could be learned, no re-runs are
-    left, whatever is known by now. If no re-runs were possible, the decision rests on the executions so far, and a
-    case that is unsteady in its history needs more evidence than these can give. `errors` are the agent errors of the
-    run, without which a case that has no response yet is not decided.
+    Without `errors`, the agent errors of the run, a case that has no response yet is not decided.
     """
     repeatable = case.rerun_end is not RerunStopReason.NOT_REPEATABLE
     remaining = max(criteria.max_reruns - case.rerun_count, 0) if repeatable else 0
@@ -217,22 +214,17 @@ def decide_next_step(case: CaseFacts, criteria: RerunCriteria, errors: RunErrors
             return RerunStep.CONFIRMED
         # where re-runs ended early it was broken by what had been seen until then, so that no row is explained
         return RerunStep.AGAIN if remaining else RerunStep.INCONCLUSIVE
-    question = case.suspicion
-    if question is None:
+    if case.suspicion is None:
         return None
     step = criteria.decide_next_step(
-        question, case.history.counts, case.total, remaining, first=case.first, ended=ended
+        case.suspicion, case.history.counts, case.first, remaining, reruns=case.reruns, ended=ended
     )
     is_alone = case.rerun_count > 0 and case.total.executions == 1
     # all re-runs ended in an agent error, and one response confirms nothing
     return RerunStep.AGAIN if step is RerunStep.CONFIRMED and is_alone else step
 
 
-def count_run_errors(
-    cases: Iterable[CaseFacts],
-    criteria: RerunCriteria,
-    share: ErrorShare = NO_ERROR_SHARE,
-) -> RunErrors:
+def count_run_errors(cases: Iterable[CaseFacts], criteria: RerunCriteria, share: ErrorShare) -> RunErrors:
     """Count the agent errors of a run; `share` is what the runs of the branch say about them."""
     errors = RunErrors(share, criteria)
     for case in cases:
@@ -241,17 +233,13 @@ def count_run_errors(
 
 
 def decide_next_steps(
-    cases: Iterable[CaseFacts], criteria: RerunCriteria, errors: RunErrors
+    cases: Collection[CaseFacts], criteria: RerunCriteria, errors: RunErrors
 ) -> Mapping[CaseKey, RerunStep | None]:
     """Decide the next step of many cases, once for all cases that differ only in their names."""
-    steps: dict[Hashable, RerunStep | None] = {}
-    found = {}
-    for case in cases:
-        kind = _build_kind_key(case)
-        if kind not in steps:
-            steps[kind] = decide_next_step(case, criteria, errors)
-        found[case.key] = steps[kind]
-    return found
+    kinds = {case.key: _build_kind_key(case) for case in cases}
+    examples = dict(zip(kinds.values(), cases, strict=True))
+    steps = {kind: decide_next_step(case, criteria, errors) for kind, case in examples.items()}
+    return {key: steps[kind] for key, kind in kinds.items()}
 
 
 def classify_cases(
@@ -268,20 +256,25 @@ def classify_cases(
     `share` is the part of the false alarm rate that the suite test of passes may spend. `days` says how much whole
     runs of the branch differ, and `error_share` how often their executions end in an agent error.
 
-    The suite test leaves out the cases that are regressions by themselves. What they broke is known, and must not
-    turn every other case that happened to fail into a regression. It also leaves out suspected regressions that
-    were not re-run because of them, since re-runs would likely have shown the same. Regressions that `allowed`
-    still permits besides these stand for the failures that stick out most, and the test leaves those out too.
-    Otherwise a case that gets worse, and so becomes a regression by itself, could keep the other failures from
-    being a drop.
+    The suite test leaves out the cases that are regressions by themselves, which must not turn every other case that
+    happened to fail into one, and suspected regressions that were not re-run because of them. Regressions that
+    `allowed` still permits stand for the failures that stick out most, and the test leaves those out too. Otherwise a
+    case that gets worse, and so becomes a regression by itself, could keep the other failures from being a drop.
     """
     kinds = [_build_kind_key(case) for case in cases]
     examples = dict(zip(kinds, cases, strict=True))
     errors = count_run_errors(cases, criteria, error_share)
-    errors = replace(errors, finding=_run_error_test(zip(kinds, cases, strict=True), errors, frozenset()))
+    errors = replace(errors, finding=_run_error_test(cases, errors))
     steps = {kind: decide_next_step(case, criteria, errors) for kind, case in examples.items()}
-    broken = frozenset(kind for kind, case in examples.items() if case.has_only_errors and _is_named(case, steps[kind]))
-    errors = replace(errors, finding=_run_error_test(zip(kinds, cases, strict=True), errors, broken))
+    # errors of cases that are regressions, or suspected ones, are explained
+    broken = {
+        kind
+        for kind, case in examples.items()
+        if case.has_only_errors
+        and (steps[kind] is RerunStep.CONFIRMED or case.rerun_end is RerunStopReason.GATE_FAILED)
+    }
+    others = [case for kind, case in zip(kinds, cases, strict=True) if kind not in broken]
+    errors = replace(errors, finding=_run_error_test(others, errors))
     alone = {kind: case.first.is_failing and steps[kind] is RerunStep.CONFIRMED for kind, case in examples.items()}
     strata = {
         kind: case.stratum._replace(share=criteria.trial_share)
@@ -297,7 +290,7 @@ def classify_cases(
         days,
         criteria.false_alarm_rate * share,
     )
-    settled = {
+    classes = {
         kind: _classify_erring_case(case, steps[kind], errors)
         if case.has_only_errors
         else _classify_case(case, steps[kind], criteria, finding)
@@ -305,22 +298,15 @@ def classify_cases(
     }
     assert errors.finding is not None
     return Classification(
-        tuple(ClassifiedCase(case.key, *settled[kind]) for kind, case in zip(kinds, cases, strict=True)),
+        tuple(ClassifiedCase(case.key, *classes[kind]) for kind, case in zip(kinds, cases, strict=True)),
         finding,
         errors.finding,
     )
 
 
-def _is_named(case: CaseFacts, step: RerunStep | None) -> bool:
-    """Whether a case without a response is a regression or a suspected one, so that its errors are explained."""
-    return step is RerunStep.CONFIRMED or case.rerun_end is RerunStopReason.GATE_FAILED
-
-
-def _run_error_test(
-    cases: Iterable[tuple[Hashable, CaseFacts]], errors: RunErrors, broken: Set[Hashable]
-) -> ErrorFinding:
-    """Run the test of the run's agent errors; each case comes with its kind, and `broken` kinds are left out."""
-    first = reduce(Counts.add, (case.first_executions for kind, case in cases if kind not in broken), NO_EXECUTIONS)
+def _run_error_test(cases: Iterable[CaseFacts], errors: RunErrors) -> ErrorFinding:
+    """Run the test of the run's agent errors over the first executions of these cases."""
+    first = reduce(Counts.add, (case.first_executions for case in cases), NO_EXECUTIONS)
     return run_error_test(first, errors.share, errors.criteria.false_alarm_rate)
 
 
@@ -328,28 +314,19 @@ def _classify_erring_case(
     case: CaseFacts, step: RerunStep | None, errors: RunErrors
 ) -> tuple[CaseClass, Grounds | None]:
     """Classify a case that has nothing but agent errors here."""
-    found, why = _decide_erring_class(case, step, errors)
+    case_class, why = _decide_erring_class(case, step, errors)
     is_compared = case.plain_class in {CaseClass.REGRESSION, CaseClass.STILL_FAILING}
-    change = found if is_compared else case.plain_class
+    change = case_class if is_compared else case.plain_class
     if why is None or (not is_compared and why is not GroundKind.AGENT_ERRORS):
         return change, None
     is_tested = step is RerunStep.CONFIRMED and errors.has_response  # else no case differs from the others
-    return change, Grounds(
-        kind=why,
-        current=case.first,
-        history=case.history.counts,
-        reruns=case.rerun_count,
-        cases_before=case.preceding_cases or 0,
-        chance=errors.compute_row_chance(case.first.agent_errors) if is_tested else None,
-        newest_failed=case.history.newest_failed,
-        broken_since=case.history.broken_since if why is GroundKind.MAIN_BROKE else None,
-    )
+    chance = errors.compute_row_chance(case.first.agent_errors) if is_tested else None
+    return change, _build_grounds(case, why, case.first, chance)
 
 
 def _decide_erring_class(
     case: CaseFacts, step: RerunStep | None, errors: RunErrors
 ) -> tuple[CaseClass, GroundKind | None]:
-    """Return class and grounds of a case that main has a response for and that has nothing but agent errors here."""
     missing = case.missing_rerun_ground
     if step is None:
         return CaseClass.STILL_FAILING, None if case.history.counts.is_failing else GroundKind.MAIN_BROKE
@@ -394,7 +371,7 @@ def _classify_case(
         change, why = _classify_failing_case(case, step, criteria, finding)
     else:
         change, why = _classify_passing_case(case, step, criteria, finding)
-    return change, _build_grounds(case, why, criteria) if why else None
+    return change, _build_tested_grounds(case, why, criteria) if why else None
 
 
 _MISSING_RERUN_GROUNDS: Mapping[RerunStopReason | None, GroundKind] = {
@@ -413,15 +390,15 @@ _MUST_PASS_GROUNDS = {
 def _classify_failing_case(
     case: CaseFacts, step: RerunStep | None, criteria: RerunCriteria, finding: SuiteFinding
 ) -> tuple[CaseClass, GroundKind | None]:
-    question, history = case.suspicion, case.history.counts
-    if step is RerunStep.CONFIRMED and question is Suspicion.MUST_PASS:
+    suspicion, history = case.suspicion, case.history.counts
+    if step is RerunStep.CONFIRMED and suspicion is Suspicion.MUST_PASS:
         known = history.is_failing or case.history.newest_failed
         return CaseClass.STILL_FAILING if known else CaseClass.REGRESSION, GroundKind.MUST_PASS
     expected = CaseClass.STILL_FAILING, GroundKind.USUAL_RESULT if case.plain_class is CaseClass.REGRESSION else None
-    if question is None:
+    if suspicion is None:
         return expected if history.is_failing else (CaseClass.STILL_FAILING, GroundKind.MAIN_BROKE)
-    if step is RerunStep.CONFIRMED and question is not None:
-        enough = criteria.has_enough_evidence(question, history, case.total, case.first)
+    if step is RerunStep.CONFIRMED:
+        enough = criteria.has_enough_evidence(suspicion, history, case.first, case.reruns)
         return CaseClass.REGRESSION, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
     spared = step is RerunStep.AGAIN and case.missing_rerun_ground is GroundKind.GATE_FAILED
     if case.is_part_of_drop(finding) and case.first.is_failing and not spared:
@@ -443,7 +420,7 @@ def _classify_passing_case(
 ) -> tuple[CaseClass, GroundKind | None]:
     history, is_fix = case.history.counts, case.suspicion is Suspicion.FIX
     if step is RerunStep.CONFIRMED:
-        enough = criteria.has_enough_evidence(Suspicion.NEW_PASS, history, case.total, case.first)
+        enough = criteria.has_enough_evidence(Suspicion.NEW_PASS, history, case.first, case.reruns)
         return CaseClass.NEW_PASS, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
     if case.total.failures:
         return CaseClass.FLAKY, GroundKind.SUITE_DROP if case.is_part_of_drop(finding) else GroundKind.MIXED
@@ -454,16 +431,22 @@ def _classify_passing_case(
     return CaseClass.STILL_PASSING, GroundKind.USUAL_RESULT if case.plain_class is CaseClass.NEW_PASS else None
 
 
-def _build_grounds(case: CaseFacts, why: GroundKind, criteria: RerunCriteria) -> Grounds:
-    tested, history = case.suspicion if case.is_compared else None, case.history.counts
+def _build_tested_grounds(case: CaseFacts, why: GroundKind, criteria: RerunCriteria) -> Grounds:
+    """Build the grounds of a case with a response, with the chance of its results and what would be evidence."""
+    suspicion, history = case.suspicion if case.is_compared else None, case.history.counts
+    chance = criteria.compute_chance(suspicion, history, case.first, case.reruns) if suspicion else None
+    needed = criteria.count_needed_failures(history) if suspicion is Suspicion.REGRESSION else None
+    return replace(_build_grounds(case, why, case.total, chance), required_failures=needed)
+
+
+def _build_grounds(case: CaseFacts, why: GroundKind, current: Counts, chance: float | None) -> Grounds:
     return Grounds(
         kind=why,
-        current=case.total,
-        history=history,
+        current=current,
+        history=case.history.counts,
         reruns=case.rerun_count,
         cases_before=case.preceding_cases or 0,
-        chance=criteria.compute_chance(tested, history, case.total, case.first) if tested else None,
+        chance=chance,
         newest_failed=case.history.newest_failed,
         broken_since=case.history.broken_since if why is GroundKind.MAIN_BROKE else None,
-        required_failures=criteria.count_needed_failures(history) if tested is Suspicion.REGRESSION else None,
     )

@@ -1,7 +1,7 @@
 """History of each case before a run: the earlier result to compare with, and its history.
 
-Both come from the ledger that ends with the baseline. The same ledger says the same to whoever asks: to a shard, to the
-run that is put together of all shards, and to whoever judges a stored run again.
+Both come from the stored history that ends with the baseline, so that a shard, the whole run and a stored run that is
+judged again have the same.
 """
 
 from __future__ import annotations
@@ -113,36 +113,34 @@ NO_CASE_EVIDENCE: Final = CaseEvidence()
 
 
 class HistoryEvidence:
-    """Evidence in the history up to a baseline for all cases, at one pass score."""
+    """Evidence in the history up to a baseline for all cases, at one pass score. It caches what it computes."""
 
     def __init__(self, baseline: Baseline, pass_score: float) -> None:
         self._baseline = baseline.result
         self._pass_score = pass_score
-        self._ledger = baseline.own_history
-        self._runs = find_comparable_runs(self._ledger.runs)
-        self._measured = is_measured(self._baseline)
-        self._histories: dict[_HistoryKind, CaseHistorySummary] = {}
-        self._pasts: dict[Hashable, CaseEvidence] = {}
-        self._beliefs: dict[tuple[frozenset[CaseKey], ShareBelief], Prior] = {}
+        self._history = baseline.own_history
+        self._runs = find_comparable_runs(self._history.runs)
+        self._summaries: dict[_HistoryKind, CaseHistorySummary] = {}
+        self._evidence: dict[Hashable, CaseEvidence] = {}
+        self._priors: dict[tuple[frozenset[CaseKey], ShareBelief], Prior] = {}
         self._shares: dict[tuple[frozenset[CaseKey], int], ShareBelief] = {}
 
     def get_case_evidence(self, current: RunResult) -> Mapping[CaseKey, CaseEvidence]:
         """Return the evidence of every case of this run, including cases that have another name now."""
-        there, earlier = self._baseline.index_cases(), find_earlier_keys(self._baseline, current)
-        return {key: self._get_evidence(earlier.get(key, key), case, there) for key, case in current.iter_cases()}
+        baseline, earlier = self._baseline.index_cases(), find_earlier_keys(self._baseline, current)
+        return {key: self._get_evidence(earlier.get(key, key), case, baseline) for key, case in current.iter_cases()}
 
     def find_earlier_results(self, keys: Collection[CaseKey]) -> Mapping[CaseKey, EarlierResult]:
         """Find the newest earlier result of each of these baseline cases with its own fingerprint, if there is one."""
-        there = self._baseline.index_cases()
-        return {
-            key: then for key in keys if (then := self._get_evidence(key, there[key], there).newest_result) is not None
-        }
+        cases = self._baseline.index_cases()
+        found = {key: self._get_evidence(key, cases[key], cases).newest_result for key in keys}
+        return {key: result for key, result in found.items() if result is not None}
 
     @property
     def permitted_regressions(self) -> tuple[PermittedRegression, ...]:
         """The regressions that the baseline has because they were permitted, of cases that the history knows."""
-        permitted = self._ledger.runs[0].permitted_regressions if self._ledger.runs else ()
-        return tuple(one for one in permitted if self._ledger.get_case(one.key).runs)
+        permitted = self._history.runs[0].permitted_regressions if self._history.runs else ()
+        return tuple(one for one in permitted if self._history.get_case(one.key).runs)
 
     @cached_property
     def level_run_count(self) -> int:
@@ -158,27 +156,28 @@ class HistoryEvidence:
 
     def learn_prior(self, quarantined: Collection[CaseKey] = (), shares: ShareBelief = NO_SHARES) -> Prior:
         """Learn the prior from the histories of the branch's own cases, without the quarantined ones."""
-        aside = frozenset(quarantined), shares
-        if aside not in self._beliefs:
-            learned = learn_prior(self.count_histories(aside[0]), shares.history_worth)
-            self._beliefs[aside] = replace(learned, shares=shares.shares)
-        return self._beliefs[aside]
+        key = frozenset(quarantined), shares
+        if key not in self._priors:
+            learned = learn_prior(self.count_histories(key[0]), shares.history_worth)
+            self._priors[key] = replace(learned, shares=shares.shares)
+        return self._priors[key]
 
     def learn_run_shares(self, quarantined: Collection[CaseKey] = (), wait: int = 0) -> ShareBelief:
         """Learn how much executions of one run belong together if re-runs wait for `wait` seconds."""
-        aside = frozenset(quarantined), wait
-        if aside not in self._shares and self._count_repeating_runs(quarantined) < MIN_REPEATING_RUNS:
-            self._shares[aside] = NO_SHARES
-        if aside not in self._shares:
-            learned = learn_run_shares(
-                self._list_settled_runs(quarantined),
-                self.learn_prior(quarantined),
-                self._build_run_figures(quarantined),
-                [self._ledger.runs[place].rerun_wait for place in self._runs],
-                wait,
-            )
-            self._shares[aside] = discount_rounds(learned, self._groups[: self.level_run_count])
-        return self._shares[aside]
+        key = frozenset(quarantined), wait
+        if key not in self._shares:
+            learned = NO_SHARES
+            if self._count_repeating_runs(quarantined) >= MIN_REPEATING_RUNS:
+                learned = learn_run_shares(
+                    self._list_settled_runs(quarantined),
+                    self.learn_prior(quarantined),
+                    self._build_run_figures(quarantined),
+                    [self._history.runs[place].rerun_wait for place in self._runs],
+                    wait,
+                )
+                learned = discount_rounds(learned, self._groups[: self.level_run_count])
+            self._shares[key] = learned
+        return self._shares[key]
 
     def build_run_days(
         self, quarantined: Collection[CaseKey] = (), shares: ShareBelief = NO_SHARES
@@ -193,10 +192,7 @@ class HistoryEvidence:
         return build_run_days(self._list_settled_runs(quarantined), runs, shares.trial_share)
 
     def _count_repeating_runs(self, quarantined: Collection[CaseKey]) -> int:
-        """Count the runs in which a case failed more than once, or these cases if they are fewer.
-
-        What the branch broke shows in a few runs, or in a few cases.
-        """
+        """Count the runs in which a case failed more than once, or these cases if fewer: a break shows in few."""
         repeated = [
             ({self._groups[at] for at, one in runs if one.all.failures > 1}, number)
             for runs, number in self._list_settled_runs(quarantined)
@@ -206,7 +202,7 @@ class HistoryEvidence:
     @cached_property
     def _groups(self) -> list[str]:
         """The run that each comparable run was made with, which is another one for warm-up rounds."""
-        return [self._ledger.runs[place].group for place in self._runs]
+        return [self._history.runs[place].group for place in self._runs]
 
     def _list_settled_runs(self, quarantined: Collection[CaseKey]) -> list[tuple[Sequence[tuple[int, CaseRun]], int]]:
         """List the runs of each kind of case since the branch last broke or fixed it, and the number of cases."""
@@ -216,8 +212,8 @@ class HistoryEvidence:
     def count_error_runs(self, quarantined: Collection[CaseKey] = ()) -> tuple[ErrorRun, ...]:
         """Count the agent errors among the first executions of each comparable run, newest first."""
         errors, executions = Counter[str](), Counter[str]()
-        groups = {place: self._ledger.runs[place].group for place in self._runs}
-        kinds = Counter(self._ledger.get_case(key).runs for key in self._ledger.iter_keys() if key not in quarantined)
+        groups = {place: self._history.runs[place].group for place in self._runs}
+        kinds = Counter(self._history.get_case(key).runs for key in self._history.iter_keys() if key not in quarantined)
         for runs, number in kinds.items():
             for place, entry in enumerate(CaseHistory(runs=runs).decode_entries_unchecked()):
                 if entry is not None and place in groups:
@@ -244,7 +240,7 @@ class HistoryEvidence:
         """Count the branch's own cases by their passes and failures in the history."""
         found = Counter[tuple[int, int]]()
         for kind, number in self._count_kinds(quarantined).items():
-            counts = self._get_history(*kind).counts
+            counts = self._get_summary(kind).counts
             found[counts.passes, counts.failures] += number
         return found
 
@@ -257,66 +253,52 @@ class HistoryEvidence:
     @cached_property
     def _kinds(self) -> Mapping[CaseKey, _HistoryKind]:
         """Kind of each case by its newest fingerprint."""
-        cases = ((key, self._ledger.get_case(key)) for key in self._ledger.iter_keys())
+        cases = ((key, self._history.get_case(key)) for key in self._history.iter_keys())
         return {key: (known.runs, _find_newest_matches(known, self._runs)) for key, known in cases}
 
     def _get_evidence(self, key: CaseKey, current: CaseResult, baseline: Mapping[CaseKey, CaseResult]) -> CaseEvidence:
-        """Build the history once for all cases that differ only in their names, as most cases of a suite do."""
-        known, before = self._ledger.get_case(key), baseline.get(key)
-        yardstick = compute_result_fingerprint(current)
-        like = tuple([match_fingerprints(one, yardstick) for one in known.fingerprints])
-        errored = before is not None and before.status is Status.ERROR
-        kind = (
-            known.runs,
-            like,
-            _compare_own_fingerprints(known.fingerprints),
-            current.graded,
-            before is not None,
-            errored,
+        """Build the evidence once for all cases that differ only in their names, as most cases of a suite do."""
+        known, before = self._history.get_case(key), baseline.get(key)
+        fingerprint = compute_result_fingerprint(current)
+        matches = tuple([match_fingerprints(one, fingerprint) for one in known.fingerprints])
+        unknown = CaseEvidence(
+            in_baseline=before is not None, unscored_in_baseline=before is not None and before.status is Status.ERROR
         )
-        if kind not in self._pasts:
-            self._pasts[kind] = self._build_evidence(known, like, current, present=before is not None, errored=errored)
-        return self._pasts[kind]
+        kind = known.runs, matches, _compare_own_fingerprints(known.fingerprints), current.graded, unknown
+        if kind not in self._evidence:
+            self._evidence[kind] = self._build_evidence(known, matches, unknown, graded=current.graded)
+        return self._evidence[kind]
 
     def _build_evidence(
-        self,
-        case_history: CaseHistory,
-        like: Sequence[FingerprintMatch],
-        current: CaseResult,
-        *,
-        present: bool,
-        errored: bool,
+        self, known: CaseHistory, matches: Sequence[FingerprintMatch], unknown: CaseEvidence, *, graded: bool
     ) -> CaseEvidence:
-        chosen = self._find_newest_scored(case_history, like)
-        if chosen is None:
-            return CaseEvidence(in_baseline=present, unscored_in_baseline=errored)
-        at, entry = chosen
-        measured = case_history.fingerprints[entry.fingerprint_index]
-        run = None if at == 0 else self._ledger.runs[self._runs[at]].name
-        return CaseEvidence(
-            newest_result=_build_earlier_result(entry, run, self._pass_score, graded=current.graded),
-            in_baseline=present,
-            unscored_in_baseline=errored and self._measured,
-            history=self._get_history(case_history.runs, _find_matches(case_history, measured)),
-            score_history=self._build_score_history(
-                case_history, measured, same=like[entry.fingerprint_index].same_setup
-            )
-            if current.graded
-            else None,
+        """Build the evidence of a case; it is `unknown` if no run scored it with the same fingerprint."""
+        newest = self._find_newest_scored(known, matches)
+        if newest is None:
+            return unknown
+        at, entry = newest
+        fingerprint, is_same = known.fingerprints[entry.fingerprint_index], matches[entry.fingerprint_index].same_setup
+        run = None if at == 0 else self._history.runs[self._runs[at]].name
+        return replace(
+            unknown,
+            newest_result=_build_earlier_result(entry, run, self._pass_score, graded=graded),
+            unscored_in_baseline=unknown.unscored_in_baseline and is_measured(self._baseline),
+            history=self._get_summary((known.runs, _find_matches(known, fingerprint))),
+            score_history=self._build_score_history(known, fingerprint, same=is_same) if graded else None,
         )
 
     def _find_newest_scored(
-        self, case_history: CaseHistory, like: Sequence[FingerprintMatch]
+        self, case_history: CaseHistory, matches: Sequence[FingerprintMatch]
     ) -> tuple[int, HistoryEntry] | None:
         """Find place and entry of the newest run that scored a case; runs with the same setup fingerprint go first."""
-        judged = [
+        scored = [
             (at, entry)
             for at, entry in self._list_entries(case_history)
             if any(one.letter in _STATUS_LETTERS for one in (*entry.first, *entry.reruns))
         ]
-        same = ((at, entry) for at, entry in judged if like[entry.fingerprint_index].same_setup)
-        asked = ((at, entry) for at, entry in judged if like[entry.fingerprint_index].same_case)
-        return next(same, None) or next(asked, None)
+        same_setup = (one for one in scored if matches[one[1].fingerprint_index].same_setup)
+        same_case = (one for one in scored if matches[one[1].fingerprint_index].same_case)
+        return next(same_setup, None) or next(same_case, None)
 
     def _list_entries(self, case_history: CaseHistory) -> list[tuple[int, HistoryEntry]]:
         entries = case_history.decode_entries()
@@ -326,14 +308,14 @@ class HistoryEvidence:
             if place < len(entries) and (entry := entries[place]) is not None
         ]
 
-    def _get_history(self, runs: str, fits: tuple[bool, ...]) -> CaseHistorySummary:
-        if (runs, fits) not in self._histories:
-            level, seen = self.level_run_count, self._list_case_runs(runs, fits)
-            history = build_case_history([one for at, one in seen if at < level], self._fixed_looking_cases)
+    def _get_summary(self, kind: _HistoryKind) -> CaseHistorySummary:
+        if kind not in self._summaries:
+            runs = self._list_case_runs(*kind)
+            at_level = [one for at, one in runs if at < self.level_run_count]
+            summary = build_case_history(at_level, self._fixed_looking_cases)
             # where the whole branch broke, the runs that say so are those of the level before
-            since = find_breaking_run([one for _, one in seen])
-            self._histories[runs, fits] = replace(history, broken_since=since)
-        return self._histories[runs, fits]
+            self._summaries[kind] = replace(summary, broken_since=find_breaking_run([one for _, one in runs]))
+        return self._summaries[kind]
 
     def _list_case_runs(self, runs: str, fits: tuple[bool, ...]) -> list[tuple[int, CaseRun]]:
         """List what the comparable runs saw of a case, by place; only fingerprints marked in `fits` count."""
@@ -341,32 +323,33 @@ class HistoryEvidence:
 
     @cached_property
     def _comparable_runs(self) -> tuple[_ComparableRun, ...]:
-        runs = self._ledger.runs
+        runs = self._history.runs
         return tuple(_ComparableRun(place, runs[place].run_id, runs[place].sha) for place in self._runs)
 
-    def _build_score_history(self, case_history: CaseHistory, measured: str, *, same: bool) -> ScoreHistory | None:
+    def _build_score_history(self, case_history: CaseHistory, fingerprint: str, *, same: bool) -> ScoreHistory | None:
         """Build a case's score history, with scores by run only if this run has the `same` setup fingerprint."""
-        seen = {
+        matches = _find_matches(case_history, fingerprint)
+        scores = {
             at: score
             for at, entry in self._list_entries(case_history)
             if at < self.level_run_count
-            and match_fingerprints(case_history.fingerprints[entry.fingerprint_index], measured).same_setup
+            and matches[entry.fingerprint_index]
             and (score := _compute_mean_score(entry.first)) is not None
         }
-        if not seen:
+        if not scores:
             return None
-        spread, free = self._pooled_variance.estimate_spread(_compute_variance(tuple(seen.values())))
-        by_run = tuple(seen.get(at) for at in range(max(seen) + 1)) if same else ()
+        spread, free = self._pooled_variance.estimate_spread(_compute_variance(tuple(scores.values())))
+        by_run = tuple(scores.get(at) for at in range(max(scores) + 1)) if same else ()
         return ScoreHistory(
-            runs=len(seen), mean=fmean(seen.values()), spread=spread, degrees_of_freedom=free, by_run=by_run
+            runs=len(scores), mean=fmean(scores.values()), spread=spread, degrees_of_freedom=free, by_run=by_run
         )
 
     @cached_property
     def _pooled_variance(self) -> PooledVariance:
         """How much the score of one case varies from run to run, over all graded cases."""
         varied = []
-        for key in self._ledger.iter_keys():
-            known = self._ledger.get_case(key)
+        for key in self._history.iter_keys():
+            known = self._history.get_case(key)
             entries = [entry for at, entry in self._list_entries(known) if at < self.level_run_count]
             scores = [
                 score
@@ -378,32 +361,25 @@ class HistoryEvidence:
         return pool_variances(varied)
 
 
-def build_history_evidence(baseline: Baseline, pass_score: float) -> HistoryEvidence:
-    """Build the evidence from the history that ends with this baseline. The returned object caches what it computes."""
-    return HistoryEvidence(baseline, pass_score)
-
-
-def _compare_own_fingerprints(yardsticks: Sequence[str]) -> tuple[tuple[FingerprintMatch, ...], ...]:
+def _compare_own_fingerprints(fingerprints: Sequence[str]) -> tuple[tuple[FingerprintMatch, ...], ...]:
     """Compare the fingerprints of a case with each other: besides the one of this run, a history needs no more."""
-    if len(yardsticks) <= 1:
+    if len(fingerprints) <= 1:
         return ()
-    return tuple(tuple(match_fingerprints(one, other) for other in yardsticks) for one in yardsticks)
+    return tuple(tuple(match_fingerprints(one, other) for other in fingerprints) for one in fingerprints)
 
 
-def _find_matches(case_history: CaseHistory, measured: str) -> tuple[bool, ...]:
+def _find_matches(case_history: CaseHistory, fingerprint: str) -> tuple[bool, ...]:
     """Mark the fingerprints of a case that have the same setup as this one."""
-    return tuple(match_fingerprints(one, measured).same_setup for one in case_history.fingerprints)
+    return tuple(match_fingerprints(one, fingerprint).same_setup for one in case_history.fingerprints)
 
 
 def _find_newest_matches(case_history: CaseHistory, runs: Sequence[int]) -> tuple[bool, ...]:
     """Mark the fingerprints of a case that have the same setup as its newest run among these."""
     entries = case_history.decode_entries()
     newest = next((entry for place in runs if place < len(entries) and (entry := entries[place]) is not None), None)
-    return (
-        _find_matches(case_history, case_history.fingerprints[newest.fingerprint_index])
-        if newest
-        else (False,) * len(case_history.fingerprints)
-    )
+    if newest is None:
+        return (False,) * len(case_history.fingerprints)
+    return _find_matches(case_history, case_history.fingerprints[newest.fingerprint_index])
 
 
 def find_comparable_runs(runs: Sequence[HistoryRun]) -> tuple[int, ...]:

@@ -32,12 +32,12 @@ from functools import lru_cache
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
+from eval_gate.gate.evidence.execution_groups import sum_logs
 from eval_gate.gate.evidence.flakiness import CaseRun
 from eval_gate.gate.evidence.prior import DayFactors
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria
-from eval_gate.gate.evidence.thresholds import compute_run_thresholds
 from eval_gate.model.evidence import NO_EXECUTIONS, BranchRun, Counts
-from eval_gate.struct import FrozenStruct, replace
+from eval_gate.struct import FrozenStruct
 
 if TYPE_CHECKING:
     from eval_gate.gate.evidence.case_classification import CaseFacts  # which needs to know of days
@@ -74,11 +74,7 @@ _FEW_FAILURES: Final = 50.0
 
 
 class DayEffects(FrozenStruct):
-    """By how much one more run may multiply failures, as the history of the branch shows.
-
-    `factors` are the possible multipliers of failures in one more run, relative to the history, each with its weight.
-    The weight left to 1 is that of no difference.
-    """
+    """Factors by which one more run may multiply failures, with weights. The rest to 1 is that of no difference."""
 
     runs: int = 0
     factors: tuple[tuple[float, float], ...] = ()
@@ -101,9 +97,8 @@ class DayEffects(FrozenStruct):
     def widen_chance(self, chance: float, failures: float, mean: float, variance: float) -> float:
         """Compute the chance of at least `failures` failures over all days that the branch may have.
 
-        `chance` is the one if days do not differ; `mean` and `variance` are those of the failures then. A day
-        multiplies them. The part of the failures that varies like rare events is taken as rare events (Poisson), and
-        the part that does not vary stays.
+        `chance`, `mean` and `variance` are those if days do not differ. A day multiplies the part of the failures that
+        varies like rare events (Poisson), and the part that does not vary stays.
         """
         if variance <= 0.0:
             return chance
@@ -117,10 +112,9 @@ def build_run_days(
 ) -> tuple[BranchRun, ...]:
     """Build the whole-run figures of the newest `runs` runs, newest first.
 
-    `trial_share` is the correlation of two trials of a case in one run, by which its failures in a run vary more. Each
-    item of `cases` has what the runs saw of one case, each with the run's place, and how many cases have the
-    same history. A case that also failed its re-runs was broken in that run. That says nothing about the day, so
-    this run of the case is left out.
+    `cases` are the runs of one case, each with its place, and how many cases have the same history. Failures vary more
+    by `trial_share`, the correlation of two trials in one run. A case that also failed its re-runs was broken in that
+    run, which says nothing about the day.
     """
     sums = [[0.0, 0.0, 0.0] for _ in range(runs)]
     for seen, number in cases:
@@ -142,10 +136,7 @@ def build_run_days(
 
 
 def join_rounds(groups: Iterable[str], runs: Sequence[BranchRun]) -> tuple[BranchRun, ...]:
-    """Join the figures of each run with those of its warm-up rounds, which are of the same day.
-
-    `groups` names the run to which each one belongs.
-    """
+    """Join the figures of each run with those of its warm-up rounds; `groups` names the run that each one is of."""
     days: dict[str, list[BranchRun]] = {}
     for group, run in zip(groups, runs, strict=False):
         days.setdefault(group, []).append(run)
@@ -171,15 +162,15 @@ def learn_day_effects(days: tuple[BranchRun, ...]) -> DayEffects:
         return DayEffects(len(days))
     logs = [
         math.log(belief)
-        + _sum_logs([math.fsum(_compute_log_chance(day, level, spread) for day in days) for level in _LEVELS])
+        + sum_logs([math.fsum(_compute_log_chance(day, level, spread) for day in days) for level in _LEVELS])
         for spread, belief in zip(DAY_VARIANCES, _VARIANCE_WEIGHTS, strict=True)
     ]
-    whole = _sum_logs(logs)
+    whole = sum_logs(logs)
     return DayEffects(len(days), _distribute_weights([math.exp(one - whole) for one in logs], len(days)))
 
 
 def adjust_to_day(criteria: RerunCriteria, cases: Iterable[CaseFacts], days: DayEffects) -> RerunCriteria:
-    """How cases are confirmed on the day that these show, those that are suspects left out by one failure each."""
+    """Adjust the criteria to the day that these cases show."""
     if not days.has_effects or not criteria.max_reruns:
         return criteria
     known = [case for case in cases if case.is_in_suite_test and case.history.counts.executions]
@@ -187,30 +178,11 @@ def adjust_to_day(criteria: RerunCriteria, cases: Iterable[CaseFacts], days: Day
     if not day:
         return criteria
     histories = Counter((case.history.counts.passes, case.history.counts.failures) for case in known)
-    asked = compute_run_thresholds(
-        criteria.prior,
-        histories,
-        criteria.cases,
-        criteria.execution_limits,
-        criteria.false_alarm_rate,
-        day,
-    )
-    if asked is None:
-        return replace(criteria, day=day)
-    return replace(
-        criteria,
-        day=day,
-        computed_threshold=asked.threshold,
-        all_failed_threshold=asked.all_failed_threshold,
-        never_failed_threshold=asked.never_failed_threshold,
-    )
+    return criteria.add_thresholds(histories, day)
 
 
 def estimate_day(cases: Iterable[CaseFacts], days: DayEffects) -> DayFactors:
-    """By how much this day multiplies failures, in `FACTOR_STEPS`; none where it surely does not.
-
-    Of a suspect only the others may say it, so one failure is left out.
-    """
+    """Estimate by how much this day multiplies failures, in `FACTOR_STEPS`; one failure, of a suspect, is left out."""
     kinds = Counter(
         (case.history.counts.without_agent_errors, case.first.without_agent_errors)
         for case in cases
@@ -276,8 +248,7 @@ def _distribute_weights(weights: Sequence[float], runs: int) -> tuple[tuple[floa
     for spread, weight in zip(DAY_VARIANCES[1:], weights[1:], strict=True):
         for at, share in enumerate(_discretize_gamma(spread * (1 + 1 / runs))):
             sums[at] += weight * share
-    kept = [(factor, weight) for factor, weight in zip(_FACTORS, sums, strict=True) if weight > _MIN_WEIGHT]
-    return tuple(kept)
+    return tuple((factor, weight) for factor, weight in zip(_FACTORS, sums, strict=True) if weight > _MIN_WEIGHT)
 
 
 @lru_cache(maxsize=512)
@@ -304,11 +275,6 @@ def _compute_poisson_tail(number: float, mean: float) -> float:
         term *= mean / at
         total += term
     return min(total, 1.0)
-
-
-def _sum_logs(logs: Sequence[float]) -> float:
-    most = max(logs)
-    return most + math.log(math.fsum(math.exp(one - most) for one in logs))
 
 
 NO_DAY_EFFECTS: Final = learn_day_effects(())

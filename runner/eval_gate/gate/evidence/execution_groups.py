@@ -10,6 +10,7 @@ independent.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from eval_gate.model.evidence import NO_EXECUTIONS, Counts, RunShare
@@ -53,6 +54,11 @@ def compute_log_group_chance(rate: float, group: ExecutionGroup, shares: RunShar
             apart = _compute_log_run_chance(rate, one.trials, passes, failures)
             apart += _compute_log_run_chance(rate, 0.0, rerun_passes, rerun_failures)
             logs.append(math.log(one.weight * (1.0 - together)) + apart)
+    return sum_logs(logs)
+
+
+def sum_logs(logs: Sequence[float]) -> float:
+    """Compute the logarithm of the sum of numbers that have these logarithms."""
     most = max(logs)
     return most + math.log(math.fsum(math.exp(log - most) for log in logs))
 

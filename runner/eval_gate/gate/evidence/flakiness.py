@@ -51,10 +51,7 @@ class CaseRun(NamedTuple):
 
 
 def build_case_history(seen: Sequence[CaseRun], among: int = 1) -> CaseHistorySummary:
-    """Build the history of a case from its runs, newest first; runs that did not score it are left out.
-
-    `among` is the number of cases in the suite that could look fixed by chance.
-    """
+    """Build the history of a case from its runs, newest first; `among` cases could look fixed by chance."""
     judged = [one for one in seen if one.first.executions]
     if not judged:
         return NO_HISTORY
@@ -90,17 +87,13 @@ def _is_broken(one: CaseRun) -> bool:
 
 
 def _count_level_runs(case_runs: Sequence[CaseRun], among: int) -> int:
-    """How many of the newest runs are at the level of the newest one."""
     streak = _find_streak(case_runs) if case_runs else ()
     is_change = 0 < len(streak) < len(case_runs) and _is_level_change(streak, case_runs[len(streak) :], among)
     return len(streak) if is_change else len(case_runs)
 
 
 def find_breaking_run(seen: Sequence[CaseRun]) -> RunReference | None:
-    """Find the run with which the branch began to fail the case in every run.
-
-    Return None if the newest run passes the case, or if no run of its history passed it.
-    """
+    """Find the run with which the branch began to fail the case in every run, if an earlier run passed it."""
     failing = list(takewhile(lambda one: one.all.is_failing, seen))
     if not failing or len(failing) == len(seen):
         return None

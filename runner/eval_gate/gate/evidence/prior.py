@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from eval_gate.gate.evidence.execution_groups import ExecutionGroup, RunShares, compute_log_group_chance
+from eval_gate.gate.evidence.execution_groups import ExecutionGroup, RunShares, compute_log_group_chance, sum_logs
 from eval_gate.model.evidence import NO_EXECUTIONS, Counts
 from eval_gate.struct import FrozenStruct, replace
 
@@ -88,9 +88,7 @@ class Prior(FrozenStruct):
     def compute_log_chance(self, first: Counts, reruns: Counts = NO_EXECUTIONS) -> float:
         """Natural logarithm of the chance of these results of one run in one given order. All orders have the same."""
         likely = compute_log_rate_chances(ExecutionGroup.from_counts(first, reruns), self.shares)
-        logs = [math.log(weight) + log for weight, log in zip(self.weights, likely, strict=True)]
-        most = max(logs)
-        return most + math.log(math.fsum(math.exp(log - most) for log in logs))
+        return sum_logs([math.log(weight) + log for weight, log in zip(self.weights, likely, strict=True)])
 
     def compute_failure_chance(self, first: Counts, reruns: Counts = NO_EXECUTIONS) -> float:
         """Compute the chance of at least as many failures among as many executions."""
@@ -148,11 +146,10 @@ _DEFAULT_WEIGHTS: Final = _discretize_beta(*_DEFAULT_COUNTS, _ALL_RATES)
 
 
 def learn_prior(histories: Mapping[tuple[int, int], float], history_worth: float = 1.0) -> Prior:
-    """Learn the prior of a suite from how many of its cases have which counts.
+    """Learn the prior of a suite, by expectation-maximization in a few steps.
 
-    `histories` maps passes and failures to the number of cases that have them. One execution is worth `history_worth`
-    independent ones. The prior is found by expectation-maximization in a few steps. A case that has failed every time,
-    and at least three times, is broken and not flaky, so it is left out.
+    `histories` maps passes and failures to the number of cases that have them. A case that has failed every time, and
+    at least three times, is broken and not flaky, so it is left out.
     """
     known = {
         (passes, failures): number
@@ -179,7 +176,7 @@ def learn_prior(histories: Mapping[tuple[int, int], float], history_worth: float
 
 
 def _build_prior(weights: Sequence[float]) -> Prior:
-    """Build a prior from the share of steady cases and the share of each of `RATES`."""
+    """Build a prior from the shares of steady cases and of each of `RATES`."""
     steady, least, *others = weights
     return Prior((steady + least, *others), steady / (steady + least))
 
@@ -202,10 +199,8 @@ def _adjust_to_day(prior: Prior, day: DayFactors) -> Prior:
 @lru_cache(20_000)
 def _add_history(prior: Prior, passes: float, failures: float) -> Prior:
     least, *others = prior.weights
-    apart = (least * prior.steady, least * (1 - prior.steady), *others)
-    logs = [
-        math.log(max(one, _MIN_WEIGHT)) + log
-        for one, log in zip(apart, _compute_log_chances(passes, failures), strict=True)
-    ]
+    weights = (least * prior.steady, least * (1 - prior.steady), *others)
+    chances = _compute_log_chances(passes, failures)
+    logs = [math.log(max(weight, _MIN_WEIGHT)) + log for weight, log in zip(weights, chances, strict=True)]
     known = _build_prior(_normalize_logs(logs))
     return replace(prior, weights=known.weights, steady=known.steady)

@@ -31,6 +31,7 @@ from eval_gate.gate.evidence.execution_groups import (
     RunShares,
     compute_log_group_chance,
     compute_trial_share,
+    sum_logs,
 )
 from eval_gate.gate.evidence.flakiness import CaseRun
 from eval_gate.gate.evidence.prior import RATES, STEADY_RATE, Prior
@@ -109,6 +110,14 @@ def discount_rounds(belief: ShareBelief, groups: Iterable[str]) -> ShareBelief:
     return replace(belief, history_worth=belief.history_worth * worth)
 
 
+_SeenCases = Sequence[tuple[Sequence[tuple[int, CaseRun]], int]]
+"""What the runs saw of a case, each with its place, and how many cases have the same history."""
+_Rates = tuple[tuple[float, float], ...]
+"""Failure rates of cases, with weights."""
+_Belief = dict[float, float]
+"""Values with weights that sum to 1."""
+
+
 class _CaseGroups(NamedTuple):
     """Runs of equal cases: passes and failures of runs with one execution, and the other runs with factor and wait."""
 
@@ -116,39 +125,36 @@ class _CaseGroups(NamedTuple):
     groups: tuple[tuple[ExecutionGroup, float, int], ...]
     number: int
 
+    def select_groups(self, wait: int = 0) -> _CaseGroups:
+        """Select the runs that waited about as long as `wait`, or those that did not wait."""
+        kept = tuple(one for one in self.groups if (one[2] >= wait * _SAME_WAIT if wait else not one[2]))
+        return self._replace(groups=kept)
+
 
 def learn_run_shares(
-    cases: Iterable[tuple[Sequence[tuple[int, CaseRun]], int]],
-    prior: Prior,
-    days: Sequence[BranchRun],
-    waits: Sequence[int] = (),
-    wait: int = 0,
+    cases: _SeenCases, prior: Prior, days: Sequence[BranchRun], waits: Sequence[int], wait: int = 0
 ) -> ShareBelief:
-    """Learn the shares from what the runs saw of each case, by place, and how many cases have the same history.
+    """Learn the shares from what the runs saw of each case.
 
-    `prior` is the suite's own, `days` its runs, `waits` how long the re-runs of each run waited, and `wait` how long
-    those of this run do, all newest first.
+    `prior` is the suite's own, `days` are its runs, `waits` how long the re-runs of each run waited, all newest first,
+    and `wait` how long those of this run do.
     """
-    seen = list(cases)
-    if not any(_has_several(one) for runs, _ in seen for _, one in runs):
+    if not any(_has_several(one) for runs, _ in cases for _, one in runs):
         return NO_SHARES
-    groups = _build_case_groups(seen, [_find_day_step(day) for day in days], waits)
-    rates = _weigh_rates(prior)
+    groups, rates = _build_case_groups(cases, [_find_day_step(day) for day in days], waits), _weigh_rates(prior)
     trials = _select_trials(groups)
-    prompt = [_select_groups(case) for case in groups]
-    known = sum(not waits[at] if at < len(waits) else True for at in _find_rerun_places(seen))
-    longest = max(waits, default=0)
-    if longest and known < _ENOUGH_RUNS and not trials:  # the wait itself tells why runs waited
-        share = min(SHARES, key=lambda one: abs(one - longest / WAIT_SECONDS))
+    prompt, late = ([case.select_groups(seconds) for case in groups] for seconds in (0, wait))
+    rerun_places = {at for runs, _ in cases for at, one in runs if one.reruns.executions}
+    if max(waits, default=0) and sum(not waits[at] for at in rerun_places) < _ENOUGH_RUNS and not trials:
+        # the wait itself tells why runs waited
+        shares = {min(SHARES, key=lambda one: abs(one - max(waits) / WAIT_SECONDS)): 1.0}
         if wait:
-            late = [_select_groups(case, wait) for case in groups]
             belief = _weigh_shares(late, rates)
-            return ShareBelief(share, () if belief.get(0.0, 0.0) >= CALM_WEIGHT else _join(belief, {1.0: 1.0}))
-        belief = {share: 1.0}
+            return ShareBelief(max(shares), () if _is_calm(belief) else _join(belief, {1.0: 1.0}))
     else:
-        belief = _weigh_shares(trials or prompt, rates)
-    mean = math.fsum(share * weight for share, weight in belief.items())
-    if belief.get(0.0, 0.0) >= CALM_WEIGHT:
+        shares = _weigh_shares(trials or prompt, rates)
+    mean = math.fsum(share * weight for share, weight in shares.items())
+    if _is_calm(shares):
         return ShareBelief(mean)
     together = {1.0: 1.0}
     if trials:
@@ -156,24 +162,22 @@ def learn_run_shares(
     run_share = mean * math.fsum(part * weight for part, weight in together.items())
     if wait:
         unknown = {part: weight / 2 for part, weight in together.items()}
-        unknown[0.0] = unknown.get(0.0, 0.0) + 0.5
-        late = [_select_groups(case, wait) for case in groups]
-        together = _weigh_together(late, rates, mean, unknown)
-    return ShareBelief(run_share, _join(belief, together), 1.0 / (1.0 + (_count_mean_trials(seen) - 1.0) * mean))
+        together = _weigh_together(late, rates, mean, {**unknown, 0.0: unknown.get(0.0, 0.0) + 0.5})
+    return ShareBelief(run_share, _join(shares, together), 1.0 / (1.0 + (_count_mean_trials(cases) - 1.0) * mean))
+
+
+def _is_calm(shares: _Belief) -> bool:
+    return shares.get(0.0, 0.0) >= CALM_WEIGHT
 
 
 def _has_several(one: CaseRun) -> bool:
-    """Whether the run executed the case more than once."""
     return one.first.executions > 1 or one.reruns.executions > 0
 
 
-def _build_case_groups(
-    seen: Sequence[tuple[Sequence[tuple[int, CaseRun]], int]], steps: Sequence[float], waits: Sequence[int]
-) -> list[_CaseGroups]:
-    """Build the runs of each case."""
-    broken = _find_breaking_places(seen)
+def _build_case_groups(cases: _SeenCases, steps: Sequence[float], waits: Sequence[int]) -> list[_CaseGroups]:
+    broken = _find_breaking_places(cases)
     found: Counter[tuple[tuple[int, int], tuple[tuple[ExecutionGroup, float, int], ...]]] = Counter()
-    for runs, number in seen:
+    for runs, number in cases:
         passes = failures = 0
         several = []
         for at, one in runs:
@@ -182,18 +186,17 @@ def _build_case_groups(
             if not _has_several(one):
                 passes, failures = passes + one.first.passes, failures + one.first.failures
             else:
-                day, waited = steps[at] if at < len(steps) else 1.0, waits[at] if at < len(waits) else 0
-                several.append((ExecutionGroup.from_counts(one.first, one.reruns), day, waited))
+                several.append((ExecutionGroup.from_counts(one.first, one.reruns), steps[at], waits[at]))
         found[(passes, failures), tuple(sorted(several))] += number
     ordered = sorted(found.items())
     stride = -(-sum(len(several) for (_, several), _ in ordered) // _MAX_GROUPS)
     return [_CaseGroups(single, several, number) for (single, several), number in ordered[:: max(stride, 1)]]
 
 
-def _find_breaking_places(seen: Sequence[tuple[Sequence[tuple[int, CaseRun]], int]]) -> set[int]:
+def _find_breaking_places(cases: _SeenCases) -> set[int]:
     """Find the runs that broke many cases at once: these failed every execution."""
     broken: Counter[int] = Counter()
-    for runs, number in seen:
+    for runs, number in cases:
         for at, one in runs:
             if _has_several(one):
                 broken[at] += number * (not one.first.passes and not one.reruns.passes)
@@ -201,26 +204,16 @@ def _find_breaking_places(seen: Sequence[tuple[Sequence[tuple[int, CaseRun]], in
     return {at for at, count in broken.items() if count >= max(_MANY_BROKEN, _BROKEN_TIMES * usual)}
 
 
-def _find_rerun_places(seen: Sequence[tuple[Sequence[tuple[int, CaseRun]], int]]) -> set[int]:
-    return {at for runs, _ in seen for at, one in runs if one.reruns.executions}
-
-
-def _count_mean_trials(seen: Sequence[tuple[Sequence[tuple[int, CaseRun]], int]]) -> float:
+def _count_mean_trials(cases: _SeenCases) -> float:
     """Count the first executions of a case in one run of the branch, on average."""
-    runs = sum(number * len(of_case) for of_case, number in seen)
-    return sum(number * one.first.executions for of_case, number in seen for _, one in of_case) / max(runs, 1)
+    runs = sum(number * len(of_case) for of_case, number in cases)
+    return sum(number * one.first.executions for of_case, number in cases for _, one in of_case) / max(runs, 1)
 
 
 def _find_day_step(day: BranchRun) -> float:
     """Find by how much a day multiplied failures."""
     factor = (day.failures + _DAY_WEIGHT) / (day.expected + _DAY_WEIGHT)
     return min(_DAY_STEPS, key=lambda step: abs(math.log(step / factor)))
-
-
-def _select_groups(case: _CaseGroups, wait: int = 0) -> _CaseGroups:
-    """Select the runs that waited about as long as `wait`, or those that did not wait."""
-    kept = tuple(one for one in case.groups if (one[2] >= wait * _SAME_WAIT if wait else not one[2]))
-    return case._replace(groups=kept)
 
 
 def _select_trials(cases: Sequence[_CaseGroups]) -> list[_CaseGroups]:
@@ -232,43 +225,40 @@ def _select_trials(cases: Sequence[_CaseGroups]) -> list[_CaseGroups]:
     return kept if any(one.passes + one.failures > 1 for case in kept for one, _, _ in case.groups) else []
 
 
-def _weigh_rates(prior: Prior) -> tuple[tuple[float, float], ...]:
+def _weigh_rates(prior: Prior) -> _Rates:
     """Weigh the failure rates that cases had so far: the steadiest ones nearly none."""
     least, *others = prior.weights
     weights = (least * prior.steady, least * (1.0 - prior.steady), *others)
     return tuple((rate, weight) for rate, weight in zip((STEADY_RATE, *RATES), weights, strict=True) if weight > 0.0)
 
 
-def _weigh_shares(cases: Sequence[_CaseGroups], rates: tuple[tuple[float, float], ...]) -> dict[float, float]:
+def _weigh_shares(cases: Sequence[_CaseGroups], rates: _Rates) -> _Belief:
     """Weigh the shares by how well they explain executions that all share one draw."""
-    logs = {
-        share: math.log(weight) + _sum_log_chances(cases, rates, _build_shares(share, 1.0))
-        for share, weight in zip(SHARES, _SHARE_WEIGHTS, strict=True)
-    }
-    return _normalize(logs)
+    return _normalize(
+        {
+            share: math.log(weight) + _sum_log_chances(cases, rates, share, 1.0)
+            for share, weight in zip(SHARES, _SHARE_WEIGHTS, strict=True)
+        }
+    )
 
 
-def _weigh_together(
-    cases: Sequence[_CaseGroups], rates: tuple[tuple[float, float], ...], share: float, weights: dict[float, float]
-) -> dict[float, float]:
+def _weigh_together(cases: Sequence[_CaseGroups], rates: _Rates, share: float, weights: _Belief) -> _Belief:
     """Weigh how likely re-runs belong to the draw of the trials, from these prior weights."""
-    logs = {
-        part: math.log(weight) + _sum_log_chances(cases, rates, _build_shares(share, part))
-        for part, weight in weights.items()
-        if weight > 0.0
-    }
-    return _normalize(logs)
+    return _normalize(
+        {
+            part: math.log(weight) + _sum_log_chances(cases, rates, share, part)
+            for part, weight in weights.items()
+            if weight > 0.0
+        }
+    )
 
 
-def _build_shares(share: float, together: float) -> RunShares:
-    return (RunShare(trials=share, reruns=share * together, weight=1.0),) if share else ()
-
-
-def _sum_log_chances(cases: Sequence[_CaseGroups], rates: tuple[tuple[float, float], ...], shares: RunShares) -> float:
+def _sum_log_chances(cases: Sequence[_CaseGroups], rates: _Rates, share: float, together: float) -> float:
     """Sum the logarithms of the chances of what the runs saw of each case, over its possible rates.
 
     How many cases have which rate is learned from the same executions: flaky cases would pass for a share otherwise.
     """
+    shares = (RunShare(trials=share, reruns=share * together, weight=1.0),) if share else ()
     tables: dict[tuple[ExecutionGroup, float], list[float]] = {}
     chances, total = [], 0.0
     for case in cases:
@@ -283,8 +273,16 @@ def _sum_log_chances(cases: Sequence[_CaseGroups], rates: tuple[tuple[float, flo
         most = max(logs)
         total += case.number * most
         chances.append((case.number, [math.exp(log - most) for log in logs]))
-    start = [weight for _, weight in rates]
-    weights, number = start, sum(case.number for case in cases) + 1.0
+    weights = _learn_rate_weights([weight for _, weight in rates], chances)
+    return total + math.fsum(
+        many * math.log(math.fsum(weight * chance for weight, chance in zip(weights, likely, strict=True)))
+        for many, likely in chances
+    )
+
+
+def _learn_rate_weights(start: list[float], chances: Sequence[tuple[int, list[float]]]) -> list[float]:
+    """Learn how many cases have which rate, from the chances of numbers of cases at each (`prior.learn_prior`)."""
+    weights, number = start, sum(many for many, _ in chances) + 1.0
     for _ in range(_LEARNING_STEPS):
         found = start
         for many, likely in chances:
@@ -292,21 +290,16 @@ def _sum_log_chances(cases: Sequence[_CaseGroups], rates: tuple[tuple[float, flo
             factor = many / math.fsum(joint)
             found = [one + factor * other for one, other in zip(found, joint, strict=True)]
         weights = [one / number for one in found]
-    return total + math.fsum(
-        many * math.log(math.fsum(weight * chance for weight, chance in zip(weights, likely, strict=True)))
-        for many, likely in chances
-    )
+    return weights
 
 
 def _compute_log_chance(group: ExecutionGroup, rate: float, shares: RunShares) -> float:
     """Compute the chance of a run of a case, which the branch may have broken in it."""
     usual = math.log1p(-BROKEN_CHANCE) + compute_log_group_chance(rate, group, shares)
-    broken = math.log(BROKEN_CHANCE) + compute_log_group_chance(RATES[-1], group, ())
-    most = max(usual, broken)
-    return most + math.log(math.exp(usual - most) + math.exp(broken - most))
+    return sum_logs([usual, math.log(BROKEN_CHANCE) + compute_log_group_chance(RATES[-1], group, ())])
 
 
-def _normalize(logs: dict[float, float]) -> dict[float, float]:
+def _normalize(logs: _Belief) -> _Belief:
     """Turn logarithms into weights that sum to 1, without the smallest."""
     most = max(logs.values())
     weights = {value: math.exp(log - most) for value, log in logs.items()}
@@ -315,7 +308,7 @@ def _normalize(logs: dict[float, float]) -> dict[float, float]:
     return {value: weight / math.fsum(kept.values()) for value, weight in kept.items()}
 
 
-def _join(shares: dict[float, float], together: dict[float, float]) -> RunShares:
+def _join(shares: _Belief, together: _Belief) -> RunShares:
     """Join both beliefs to the shares of one run."""
     found = [
         RunShare(trials=share, reruns=share * part, weight=weight * of_part)

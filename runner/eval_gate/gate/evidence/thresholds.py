@@ -43,12 +43,10 @@ _MIN_WEIGHT: Final = 1e-280
 
 
 def compute_alternative(unchanged: Prior) -> tuple[float, ...]:
-    """How the rates of a case that got worse are spread: dead, passing half as often, or anything worse.
+    """Compute the weights of a case that got worse: dead, passing half as often, or anything worse.
 
-    Of anything worse, failing a fifth to two thirds of the time has most weight: a dead case is found anyhow.
-
-    Raised where needed, so that in proportion to `unchanged` it grows with the rate: then every failure adds to
-    the evidence, and every pass takes from it, whatever came before.
+    Of anything worse, failing a fifth to two thirds of the time has most weight: a dead case is found anyhow. In
+    proportion to `unchanged` the weights grow with the rate, so that every failure adds to the evidence.
     """
     expected, half = 1 - unchanged.pass_rate, 1 - unchanged.pass_rate / 2
     nearest = min(range(len(RATES)), key=lambda at: abs(RATES[at] - half))
@@ -75,21 +73,26 @@ _WIDTHS: Final = tuple(
 )
 
 
-def compute_error_share(cases: float) -> float:
-    """Return the part of the false alarm rate that a run with this many cases spends.
+@lru_cache(20_000)
+def build_worse_prior(unchanged: Prior) -> Prior:
+    """Build the prior of a case that got worse."""
+    return replace(unchanged, weights=compute_alternative(unchanged))
 
-    It is all of it up to 100 cases, and half of it from 400 on. In a small suite, evidence comes in such large
-    steps that most of what may be spent is not spent. In a large suite all of it is spent, and a loss of all cases
-    shows at any limit, so half of it finds about as much.
+
+def compute_error_share(cases: float) -> float:
+    """Return the part of the false alarm rate that a run spends: all up to 100 cases, and half from 400 on.
+
+    In a small suite, evidence comes in such large steps that most of what may be spent is not spent. In a large one a
+    loss of all cases shows at any limit, so half of it finds about as much.
     """
     return min(1.0, max(0.5, math.sqrt(FULL_SHARE_CASES / max(cases, 1))))
 
 
 def compute_history_share(histories: Mapping[tuple[int, int], float]) -> float:
-    """Return the part of the false alarm rate that single cases may spend with histories of so many executions.
+    """Return the part of the false alarm rate that single cases may spend: a tenth for each execution in the history.
 
-    It is all of it from ten executions a case on, and before as many tenths as there are. Fewer show how often cases
-    fail on average, and not that a few of them fail often, so the belief takes a flaky case for a solid one.
+    Fewer than ten show how often cases fail on average, and not that a few of them fail often, so the belief takes a
+    flaky case for a solid one.
     """
     cases = math.fsum(number for counts, number in histories.items() if sum(counts))
     executions = math.fsum(sum(counts) * number for counts, number in histories.items())
@@ -103,7 +106,7 @@ class EvidenceThresholds(FrozenStruct):
     """
 
     threshold: float
-    all_failed_threshold: float
+    all_failed_threshold: float | None
     never_failed_threshold: float = 0.0
 
 
@@ -135,16 +138,15 @@ def compute_thresholds(
     false_alarm_rate: float,
     day: DayFactors = (),
 ) -> EvidenceThresholds:
-    """Of cases with these histories (passes and failures, and how many there are) that are executed so often.
+    """Compute the thresholds of cases with these histories: passes and failures, and how many cases have them.
 
-    `threshold` is never above N / α, which would do for any belief, with α as much smaller as a short history makes
-    it. `day` is the one that this run is on.
+    They are never above N / α, which would do for any belief, with α as much smaller as a short history makes it.
     """
     number = max(math.fsum(histories.values()), 1.0)
     history_share = compute_history_share(histories)
     most = number / (false_alarm_rate * history_share)
     known = [
-        (failures, many, _add_day(prior, passes, failures, day))
+        (failures, many, prior.add_history(Counts(passes=passes, failures=failures)).adjust_to_day(day))
         for (passes, failures), many in histories.items()
         if passes
     ]
@@ -166,10 +168,6 @@ def compute_thresholds(
         _lower_threshold([one[1:] for one in failing if one[0]], sure, false_alarm_rate * ALL_FAILED_SHARE),
         _lower_never_failed(known, every, sure, false_alarm_rate * NEVER_FAILED_SHARE),
     )
-
-
-def _add_day(prior: Prior, passes: int, failures: int, day: DayFactors) -> Prior:
-    return prior.add_history(Counts(passes=passes, failures=failures)).adjust_to_day(day)
 
 
 def _lower_threshold(cases: Iterable[tuple[float, float, float]], sure: float, left: float) -> float:
@@ -200,12 +198,11 @@ def _lower_never_failed(
     cases = []
     for failures, many, prior in known:
         if not failures:
-            chance = math.exp(prior.compute_log_chance(first, reruns))
-            independent = math.exp(replace(prior, shares=()).compute_log_chance(first, reruns))
-            worse = replace(prior, weights=compute_alternative(prior))
-            cases.append(
-                (many, max(chance - independent, 0.0), math.exp(worse.compute_log_chance(first, reruns)) / chance)
+            chance, independent, worse = (
+                math.exp(one.compute_log_chance(first, reruns))
+                for one in (prior, replace(prior, shares=()), build_worse_prior(prior))
             )
+            cases.append((many, max(chance - independent, 0.0), worse / chance))
     if math.fsum(many * chance for many, chance, _ in cases) <= left:
         return 0.0
     return _lower_threshold(cases, sure, left)
@@ -219,10 +216,9 @@ def compute_run_thresholds(
     false_alarm_rate: float,
     day: DayFactors = (),
 ) -> EvidenceThresholds | None:
-    """Compute the evidence thresholds of a run with `number` cases, or None.
+    """Compute the evidence thresholds of a run with `number` cases, of which those in `histories` are a sample.
 
-    The cases in `histories` are a sample of these. Return None if no case has a history, if nothing is re-run, or if
-    another tool made more trials of a case than can be added up.
+    Return None if no case has a history, if nothing is re-run, or if another tool made more than `MAX_TRIALS`.
     """
     known = sum(number for (passes, failures), number in histories.items() if passes + failures)
     if not known or not executions.reruns or executions.trials > MAX_TRIALS:
@@ -249,8 +245,7 @@ def _compute_cached_thresholds(
 def _build_table(unchanged: Prior, executions: ExecutionLimits) -> EvidenceTable:
     """Build the table of all executions in which at most half of the trials pass."""
     reruns, trials = executions
-    worse = replace(unchanged, weights=compute_alternative(unchanged))
-    table: EvidenceTable = {}
+    worse, table = build_worse_prior(unchanged), EvidenceTable()
     for passes in range(trials // 2 + 1):
         first = Counts(passes=passes, failures=trials - passes)
         for done in range(reruns + 1):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 
 from eval_gate.config.policy import Policy
 from eval_gate.gate.comparison_refinement import build_rerun_criteria, count_planned_cases, count_trials
 from eval_gate.gate.evidence.case_classification import CaseFacts
-from eval_gate.gate.evidence.case_history import build_history_evidence
+from eval_gate.gate.evidence.case_history import HistoryEvidence
 from eval_gate.gate.evidence.day_effects import NO_DAY_EFFECTS, DayEffects, learn_day_effects
 from eval_gate.gate.evidence.prior import learn_prior
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria
-from eval_gate.gate.evidence.thresholds import compute_run_thresholds
 from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.gate.pass_score import apply_pass_score
 from eval_gate.model.case import CaseKey
@@ -69,21 +68,8 @@ class CaseGroups(FrozenStruct):
         return sum(kind.number for kind in self.groups)
 
 
-class _SingleCase(FrozenStruct):
-    key: CaseKey
-    history: CaseHistorySummary
-    is_compared: bool
-    passed_before: bool
-    must_pass: bool
-    dependent: bool
-
-
 def group_run_cases(run: RunResult) -> CaseGroups | None:
-    """Group the cases of a run by the history that its verdict used.
-
-    Return None if there is no such history: the run was compared with nothing, has only some cases, or is part of a
-    run.
-    """
+    """Group the cases of a run by the history that its verdict used; None if it has none, or lacks some cases."""
     comparison = run.comparison
     if comparison is None or comparison.evidence is None or run.eval_paths is None or run.shard is not None:
         return None
@@ -91,22 +77,17 @@ def group_run_cases(run: RunResult) -> CaseGroups | None:
     patterns = policy.must_pass if policy else ()
     aside = run.quarantined_keys
 
-    def one_by_one() -> Iterator[_SingleCase]:
+    def iter_cases() -> Iterator[CaseGroup]:
         for change in comparison.changes:
             case = results.get(key := change.key)
             if case is None or key in aside:
                 continue
-            compared = change.baseline is not None and change.change is not CaseClass.INCOMPARABLE
-            yield _SingleCase(
-                key,
-                change.case_history or NO_HISTORY,
-                compared,
-                compared and change.baseline is not None and change.baseline.passed,
-                is_must_pass(case, patterns),
-                case.dependent,
-            )
+            before = None if change.change is CaseClass.INCOMPARABLE else change.baseline
+            passed = before is not None and before.passed
+            history, must_pass = change.case_history or NO_HISTORY, is_must_pass(case, patterns)
+            yield CaseGroup(history, 1, (key,), before is not None, passed, must_pass, case.dependent)
 
-    kinds = _group_cases(one_by_one())
+    kinds = _group_cases(iter_cases())
     number = sum(kind.number for kind in kinds)
     return CaseGroups(
         kinds,
@@ -121,66 +102,40 @@ def group_run_cases(run: RunResult) -> CaseGroups | None:
 
 def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collection[CaseKey] = ()) -> CaseGroups:
     """Group the cases of a baseline by the history that ends with it, which the next run will use."""
-    past, run = (
-        build_history_evidence(baseline, policy.pass_score),
-        apply_pass_score(baseline.result, policy.pass_score),
-    )
-    pasts, results = past.get_case_evidence(run), run.index_cases()
+    past, run = HistoryEvidence(baseline, policy.pass_score), apply_pass_score(baseline.result, policy.pass_score)
+    evidence, results = past.get_case_evidence(run), run.index_cases()
 
-    def one(key: CaseKey, case: CaseResult) -> _SingleCase:
-        known = pasts[key]
-        return _SingleCase(
-            key,
-            known.history,
-            known.newest_result is not None,
-            known.newest_result is not None and known.newest_result.passed,
-            is_must_pass(case, policy.must_pass),
-            case.dependent,
-        )
+    def build_group(key: CaseKey, case: CaseResult) -> CaseGroup:
+        newest, must_pass = evidence[key].newest_result, is_must_pass(case, policy.must_pass)
+        passed = newest is not None and newest.passed
+        return CaseGroup(evidence[key].history, 1, (key,), newest is not None, passed, must_pass, case.dependent)
 
-    kinds = _group_cases(one(key, case) for key, case in run.iter_cases() if key not in quarantined)
+    kinds = _group_cases(build_group(key, case) for key, case in run.iter_cases() if key not in quarantined)
     shares = past.learn_run_shares(quarantined)
-    confirmation = _set_thresholds(
-        RerunCriteria(
-            max(count_planned_cases(run), 1),
-            past.learn_prior(quarantined, shares),
-            policy.false_alarm_rate,
-            policy.most_reruns,
-            trials=count_trials(run),
-        ),
-        past.count_histories(quarantined),
-    )
+    criteria = RerunCriteria(
+        max(count_planned_cases(run), 1),
+        past.learn_prior(quarantined, shares),
+        policy.false_alarm_rate,
+        policy.most_reruns,
+        trials=count_trials(run),
+    ).add_thresholds(past.count_histories(quarantined))
     aside = len(results) - sum(kind.number for kind in kinds)
     days = learn_day_effects(past.build_run_days(quarantined, shares))
-    return CaseGroups(
-        kinds, confirmation, past.level_run_count, confirmation.trials, policy.allowed_regressions, aside, days
-    )
+    return CaseGroups(kinds, criteria, past.level_run_count, criteria.trials, policy.allowed_regressions, aside, days)
 
 
-def _group_cases(cases: Iterable[_SingleCase]) -> tuple[CaseGroup, ...]:
-    """Group the cases with the same history, largest groups first."""
-    found: dict[tuple[object, ...], tuple[_SingleCase, list[CaseKey]]] = {}
+def _group_cases(cases: Iterable[CaseGroup]) -> tuple[CaseGroup, ...]:
+    """Join the cases with the same history, largest groups first."""
+    found: dict[tuple[object, ...], list[CaseGroup]] = {}
     for one in cases:
-        history = one.history
-        same = (
-            _to_numbers(history.counts),
-            _to_numbers(history.newest_run),
-            history.newest_failed,
-            one.is_compared,
-            one.passed_before,
-            one.must_pass,
-            one.dependent,
-        )
-        found.setdefault(same, (one, []))[1].append(one.key)
+        counts, newest = one.history.counts.without_agent_errors, one.history.newest_run.without_agent_errors
+        flags = one.history.newest_failed, one.is_compared, one.passed_before, one.must_pass, one.dependent
+        found.setdefault((counts, newest, *flags), []).append(one)
     kinds = [
-        CaseGroup(one.history, len(keys), tuple(keys), one.is_compared, one.passed_before, one.must_pass, one.dependent)
-        for one, keys in found.values()
+        replace(alike[0], number=len(alike), keys=tuple(key for one in alike for key in one.keys))
+        for alike in found.values()
     ]
     return tuple(sorted(kinds, key=lambda kind: -kind.number))
-
-
-def _to_numbers(counts: Counts) -> tuple[int, int]:
-    return counts.passes, counts.failures
 
 
 def scale_history(cases: CaseGroups, runs: int) -> CaseGroups:
@@ -197,18 +152,23 @@ def scale_number(cases: CaseGroups, number: int) -> CaseGroups:
     factor = number / max(cases.number, 1)
     ends = [round(sum(kind.number for kind in cases.groups[: at + 1]) * factor) for at in range(len(cases.groups))]
     counts = [end - start for start, end in zip([0, *ends], ends, strict=False)]
-    kinds = tuple(
-        replace(kind, number=count, keys=kind.keys[:count])
-        for kind, count in zip(cases.groups, counts, strict=True)
-        if count
-    )
-    confirmation = replace(cases.criteria, cases=max(round(cases.criteria.cases * factor), 1))
-    return relearn_prior(replace(cases, groups=kinds, criteria=confirmation))
+    sizes = zip(cases.groups, counts, strict=True)
+    kinds = tuple(replace(kind, number=count, keys=kind.keys[:count]) for kind, count in sizes if count)
+    criteria = replace(cases.criteria, cases=max(round(cases.criteria.cases * factor), 1))
+    return relearn_prior(replace(cases, groups=kinds, criteria=criteria))
 
 
 def set_max_reruns(cases: CaseGroups, max_reruns: int) -> CaseGroups:
     """Set the maximum number of re-runs of one case, and recompute the evidence thresholds."""
     return _recompute_thresholds(replace(cases, criteria=replace(cases.criteria, max_reruns=max_reruns)))
+
+
+def drop_shares(cases: CaseGroups) -> CaseGroups:
+    """Take the executions of one run for independent, and recompute the evidence thresholds."""
+    prior = cases.criteria.prior
+    if not prior.shares:
+        return cases
+    return _recompute_thresholds(replace(cases, criteria=replace(cases.criteria, prior=replace(prior, shares=()))))
 
 
 def relearn_prior(cases: CaseGroups) -> CaseGroups:
@@ -219,7 +179,7 @@ def relearn_prior(cases: CaseGroups) -> CaseGroups:
 
 
 def _recompute_thresholds(cases: CaseGroups) -> CaseGroups:
-    return replace(cases, criteria=_set_thresholds(cases.criteria, _count_histories(cases)))
+    return replace(cases, criteria=cases.criteria.add_thresholds(_count_histories(cases)))
 
 
 def _count_histories(cases: CaseGroups) -> Counter[tuple[int, int]]:
@@ -227,19 +187,6 @@ def _count_histories(cases: CaseGroups) -> Counter[tuple[int, int]]:
     for kind in cases.groups:
         found[kind.history.counts.passes, kind.history.counts.failures] += kind.number
     return found
-
-
-def _set_thresholds(criteria: RerunCriteria, histories: Mapping[tuple[int, int], int]) -> RerunCriteria:
-    """With the evidence that cases with these histories need."""
-    asked = compute_run_thresholds(
-        criteria.prior, histories, criteria.cases, criteria.execution_limits, criteria.false_alarm_rate
-    )
-    return replace(
-        criteria,
-        computed_threshold=asked.threshold if asked else None,
-        all_failed_threshold=asked.all_failed_threshold if asked else None,
-        never_failed_threshold=asked.never_failed_threshold if asked else 0.0,
-    )
 
 
 def _scale_history(history: CaseHistorySummary, factor: float) -> CaseHistorySummary:

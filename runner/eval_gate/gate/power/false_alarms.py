@@ -5,7 +5,7 @@ cases are flaky: one that passed so far is a regression when it fails every time
 by chance, and a large suite is red then more often than is promised. How many flaky cases there are shows sooner than
 which they are, by the re-runs of this run and of those in the history: two kinds of cases are fitted to them, one that
 seldom fails and one that often does (maximum likelihood). Cases that have failed in the history count for nothing here:
-they are held to a bar of their own, which is worked out (`bars`).
+they are held to a threshold of their own (`thresholds`).
 """
 
 from __future__ import annotations
@@ -90,10 +90,9 @@ def estimate_run_false_alarms(run: RunResult) -> FalseAlarms | None:
 
 @lru_cache(maxsize=1)
 def estimate_false_alarms(cases: CaseGroups, seen: SeenCounts) -> FalseAlarms | None:
-    """Estimate the chance that a harmless pull request fails the gate, from the results seen so far.
+    """Estimate the chance that a harmless pull request fails the gate, once for all reports of a run.
 
-    Return None if the promised share holds, or if `seen` does not show two kinds of cases. The latest estimate is
-    cached for all reports of a run.
+    Return None if the promised share holds, or if `seen` does not show two kinds of cases.
     """
     kinds, promised = fit_mixture(seen), compute_promised_share(cases)
     if kinds is None or (chance := compute_red_chance(cases, kinds)) <= promised:
@@ -105,10 +104,7 @@ def estimate_false_alarms(cases: CaseGroups, seen: SeenCounts) -> FalseAlarms | 
 
 
 def compute_promised_share(cases: CaseGroups) -> float:
-    """Return the share of harmless pull requests that may fail the gate.
-
-    It grows in proportion if a false alarm rate above the default is accepted.
-    """
+    """Return the share of harmless pull requests that may fail the gate; it grows with the false alarm rate."""
     return PROMISED_SHARE * max(cases.criteria.false_alarm_rate / DEFAULT_FALSE_ALARM_RATE, 1.0)
 
 
@@ -153,32 +149,21 @@ def _compute_likelihood(rate: float, passes: int, failures: int) -> float:
 
 
 def compute_red_chance(cases: CaseGroups, kinds: FlakinessMixture) -> float:
-    """Compute the chance of a false regression among the cases that never failed in their history.
-
-    At least one case has to be called a regression although nothing has changed.
-    """
+    """Compute the chance of at least one false regression among the cases that never failed in their history."""
     expected = 0.0
     for kind in cases.groups:
         if kind.history.counts.failures or not kind.is_compared:
             continue
         tree, flaky = ExecutionTree(kind, cases), kinds.compute_flaky_chance(kind.history.counts)
-        often, seldom = (
-            tree.compute_regression_chance(kinds.flaky_rate),
-            tree.compute_regression_chance(kinds.solid_rate),
-        )
+        often, seldom = map(tree.compute_regression_chance, (kinds.flaky_rate, kinds.solid_rate))
         expected += kind.number * (flaky * often + (1 - flaky) * seldom)
     return -math.expm1(-expected)
 
 
 def project_history(cases: CaseGroups, kinds: FlakinessMixture, runs: int) -> CaseGroups:
-    """Project the histories to `runs` further runs, and learn the prior anew.
-
-    Each case fails as often as its kind does. Some of the cases that never failed fail once. Each case that did
-    fail fails as often as can be expected.
-    """
-    return relearn_prior(
-        replace(cases, groups=tuple(_iter_projected_groups(cases.groups, kinds, runs)), runs=cases.runs + runs)
-    )
+    """Project the histories to `runs` further runs, in which each case fails as often as its kind; learn the prior."""
+    groups = tuple(_iter_projected_groups(cases.groups, kinds, runs))
+    return relearn_prior(replace(cases, groups=groups, runs=cases.runs + runs))
 
 
 def _iter_projected_groups(groups: Sequence[CaseGroup], kinds: FlakinessMixture, runs: int) -> Iterator[CaseGroup]:

@@ -1,9 +1,7 @@
 """Chance that a run finds a loss: exact for one case, by a small seeded simulation for all.
 
 Of one case every way its re-runs can go is followed (`ExecutionTree`). Each leaf is what `decide_next_step` makes of
-the executions so
-far, the function that stops the re-runs and that the verdict is made of, so that these figures cannot say anything else
-than the gate does.
+the executions so far, as re-runs and verdict do, so that these figures cannot say anything else than the gate does.
 
 Of all cases (`LossSimulation`) only first executions are left to chance: how many cases of each history fail at first
 is drawn, and whether all together are a drop is asked of the very test that the verdict asks. So a hundred thousand
@@ -64,21 +62,16 @@ class ExecutionTree(FrozenStruct, dict=True):
     def compute_regression_chance(self, rate: float) -> float:
         """Compute the chance that one run calls the case a regression if it fails at `rate` (0 to 1)."""
         if not self.groups.criteria.max_reruns:
-            return (
-                self._compute_first_failure_chance(rate) if self.group.is_compared and self.group.passed_before else 0.0
-            )
-        return min(
-            1.0, math.fsum(self._compute_chance(way, rate) for ways in self.confirmed_paths.values() for way in ways)
-        )
+            is_suspect = self.group.is_compared and self.group.passed_before
+            return self._compute_first_failure_chance(rate) if is_suspect else 0.0
+        paths = (path for paths in self.confirmed_paths.values() for path in paths)
+        return min(1.0, math.fsum(self._compute_chance(path, rate) for path in paths))
 
     def compute_chance_after(self, failures: int, rate: float) -> float:
-        """Compute the chance of a regression once `failures` of the first executions have failed.
-
-        `rate` is the failure rate, 0 to 1.
-        """
+        """Compute the chance of a regression once `failures` of the first executions have failed."""
         before = self._compute_chance(self._build_first_path(failures), rate)
-        ways = self.confirmed_paths.get(failures, ())
-        return min(1.0, math.fsum(self._compute_chance(way, rate) for way in ways) / before) if before else 0.0
+        paths = self.confirmed_paths.get(failures, ())
+        return min(1.0, math.fsum(self._compute_chance(path, rate) for path in paths) / before) if before else 0.0
 
     def compute_failure_chances(self, rate: float) -> list[float]:
         """Compute the chances of 0, 1, 2 … failures among the first executions."""
@@ -86,12 +79,12 @@ class ExecutionTree(FrozenStruct, dict=True):
             self._compute_chance(self._build_first_path(failures), rate) for failures in range(self.groups.trials + 1)
         ]
 
-    def _compute_chance(self, way: RerunPaths, rate: float) -> float:
-        return way.number * math.exp(compute_log_group_chance(rate, way.group, self.groups.criteria.prior.shares))
+    def _compute_chance(self, path: RerunPaths, rate: float) -> float:
+        return path.number * math.exp(compute_log_group_chance(rate, path.group, self.groups.criteria.prior.shares))
 
     @cached_property
     def confirmed_paths(self) -> dict[int, tuple[RerunPaths, ...]]:
-        """The ways that end in a regression, by the number of failures among the first executions."""
+        """The paths that end in a regression, by the number of failures among the first executions."""
         return {failures: tuple(self._find_paths(failures)) for failures in range(1, self.groups.trials + 1)}
 
     def _build_first_path(self, failures: int) -> RerunPaths:
@@ -100,11 +93,7 @@ class ExecutionTree(FrozenStruct, dict=True):
 
     def _compute_first_failure_chance(self, rate: float) -> float:
         """Compute the chance that at least half of the trials fail: a case passes if more than half pass."""
-        return math.fsum(
-            chance
-            for failures, chance in enumerate(self.compute_failure_chances(rate))
-            if failures * 2 >= self.groups.trials
-        )
+        return math.fsum(self.compute_failure_chances(rate)[(self.groups.trials + 1) // 2 :])
 
     def _find_paths(self, failures: int) -> list[RerunPaths]:
         start = self._build_first_path(failures)
@@ -211,11 +200,9 @@ class LossSimulation:
     def _is_suite_drop(self, strata: Counter[Stratum]) -> bool:
         key = frozenset(strata.items())
         if key not in self._known:
-            confirmation = self._cases.criteria
-            limit = confirmation.false_alarm_rate * SUITE_TEST_SHARE * compute_error_share(confirmation.cases)
-            self._known[key] = run_suite_test(
-                strata, self._cases.day_effects, limit, wide=_NORMAL_TEST_VARIANCE
-            ).is_drop
+            criteria, days = self._cases.criteria, self._cases.day_effects
+            limit = criteria.false_alarm_rate * SUITE_TEST_SHARE * compute_error_share(criteria.cases)
+            self._known[key] = run_suite_test(strata, days, limit, wide=_NORMAL_TEST_VARIANCE).is_drop
         return self._known[key]
 
 

@@ -26,9 +26,7 @@ RECORD = Counts(passes=19, failures=1)
 PRIOR = learn_prior({(19, 1): 100})
 BARS = compute_run_thresholds(PRIOR, {(19, 1): 100}, 100, ExecutionLimits(8), 0.05)
 assert BARS is not None
-CONFIRMATION = RerunCriteria(
-    100, PRIOR, max_reruns=8, computed_threshold=BARS.threshold, all_failed_threshold=BARS.all_failed_threshold
-)
+CONFIRMATION = RerunCriteria(100, PRIOR, max_reruns=8, thresholds=BARS)
 
 
 def runs(*failures: int) -> DayEffects:

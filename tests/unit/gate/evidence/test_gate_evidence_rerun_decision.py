@@ -339,9 +339,7 @@ def test_next_step__three_failures_of_seven__suffice_where_nothing_ever_fails() 
     prior = learned([CLEAN] * 200)
     asked = compute_run_thresholds(prior, {(10, 0): 200}, 200, ExecutionLimits(6), 0.05)
     assert asked is not None
-    confirmation = RerunCriteria(
-        200, prior, max_reruns=6, computed_threshold=asked.threshold, all_failed_threshold=asked.all_failed_threshold
-    )
+    confirmation = RerunCriteria(200, prior, max_reruns=6, thresholds=asked)
     assert steps(confirmation, "FPPFF").endswith(" confirmed")
     assert steps(confirmation, "FPPPPPP").endswith(" inconclusive")
 
@@ -366,8 +364,7 @@ def test_next_step__cases_that_pass_on_both_sides_are_added__a_dead_case_stays_r
             number,
             prior,
             max_reruns=6,
-            computed_threshold=asked.threshold,
-            all_failed_threshold=asked.all_failed_threshold,
+            thresholds=asked,
         )
         assert steps(confirmation, "F" * 7).endswith(" confirmed")
 
@@ -387,9 +384,7 @@ def test_suffices__cases_that_pass_on_both_sides_are_added__evidence_of_all_case
     number, prior = sum(kinds.values()), learn_prior(kinds)
     asked = compute_run_thresholds(prior, kinds, number, ExecutionLimits(6), 0.05)
     assert asked is not None
-    confirmation = RerunCriteria(
-        number, prior, max_reruns=6, computed_threshold=asked.threshold, all_failed_threshold=asked.all_failed_threshold
-    )
+    confirmation = RerunCriteria(number, prior, max_reruns=6, thresholds=asked)
     proof = compute_e_value(prior, history, here) >= number / 0.05
     assert confirmation.has_enough_evidence(Suspicion.REGRESSION, history, here) or not proof
 
@@ -406,8 +401,7 @@ def test_suffices__what_is_proof_among_few__is_none_among_many() -> None:
             number,
             prior,
             max_reruns=6,
-            computed_threshold=asked.threshold,
-            all_failed_threshold=asked.all_failed_threshold,
+            thresholds=asked,
         )
         found.append(confirmation.has_enough_evidence(Suspicion.REGRESSION, CLEAN, here))
     assert found == [True, False]

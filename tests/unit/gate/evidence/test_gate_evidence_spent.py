@@ -53,7 +53,7 @@ def test_confirmation__solid_and_flaky_cases__single_ones_are_red_in_few_harmles
     histories = records_of(cases)
     prior = learn_prior(histories)
     asked = compute_thresholds(prior, histories, ExecutionLimits(CONFIRM), ALPHA)
-    confirmation = RerunCriteria(cases, prior, ALPHA, CONFIRM, asked.threshold, asked.all_failed_threshold)
+    confirmation = RerunCriteria(cases, prior, ALPHA, CONFIRM, asked)
     chance = 0.0
     for passes, failures in histories:
         history = Counts(passes=passes, failures=failures)
@@ -83,7 +83,7 @@ def test_confirmation__fewer_than_ten_runs__harmless_runs_are_seldom_red_and_dea
     histories = {history: sum(known[history] for _, known in kinds) for history in kinds[0][1]}
     prior = learn_prior(histories)
     asked = compute_thresholds(prior, histories, ExecutionLimits(CONFIRM), ALPHA)
-    confirmation = RerunCriteria(cases, prior, ALPHA, CONFIRM, asked.threshold, asked.all_failed_threshold)
+    confirmation = RerunCriteria(cases, prior, ALPHA, CONFIRM, asked)
     chance = math.fsum(
         number * red(confirmation, Counts(passes=passes, failures=failures), rate)
         for rate, known in kinds

@@ -69,15 +69,7 @@ def found(rates: list[float], trials: int, worse: float | None = None) -> float:
     histories = Counter((runs - failures, failures) for failures in failed)
     prior, executions = learn_prior(histories), ExecutionLimits(6, trials)
     asked = compute_run_thresholds(prior, histories, len(rates), executions, ALPHA)
-    confirmation = RerunCriteria(
-        len(rates),
-        prior,
-        ALPHA,
-        executions.reruns,
-        asked.threshold,
-        asked.all_failed_threshold,
-        trials=executions.trials,
-    )
+    confirmation = RerunCriteria(len(rates), prior, ALPHA, executions.reruns, asked, trials=executions.trials)
     trees = {}
     for passes, failures in histories:
         kind = CaseGroup(CaseHistorySummary(counts=Counts(passes=passes, failures=failures)), 1)

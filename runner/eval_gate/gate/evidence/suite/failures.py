@@ -97,9 +97,8 @@ def compute_suite_finding(
 ) -> SuiteFinding:
     """Compute the finding over all cases that have executions both in the history and in this run.
 
-    Without any, nothing has dropped, and the chance is 1. A caller that has counted equal strata already passes the
-    counts (a `Counter`). `limit` is the accepted chance of a false drop. Above the variance `wide`, the normal
-    distribution is used.
+    A caller that has counted equal strata already passes a `Counter`. `limit` is the accepted chance of a false drop.
+    Above the variance `wide`, the normal distribution is used.
     """
     kinds = count_strata(strata)
     failures = sum(kind.failures * count for kind, count in kinds.items())
@@ -115,10 +114,7 @@ def is_conspicuous(strata: Iterable[Stratum], least: float = 2.0) -> bool:
 
 
 def compute_deviation(strata: Iterable[Stratum]) -> float:
-    """Compute by how many standard deviations the failures of this run exceed the expected ones.
-
-    This is the classical statistic. It is 0 if the number of failures cannot vary.
-    """
+    """Compute by how many standard deviations the failures of this run exceed the expected ones; 0 if none can vary."""
     kinds = count_strata(strata)
     mean, variance = compute_moments(kinds)
     above = sum(kind.failures * count for kind, count in kinds.items()) - mean
@@ -138,10 +134,7 @@ def compute_moments(kinds: Counter[Stratum]) -> tuple[float, float]:
 
 
 def compute_chance_at_rate(kinds: Counter[Stratum], rate: float) -> float:
-    """Compute the chance of at least these failures if all cases that mostly pass fail at this rate.
-
-    It is the tail of a binomial distribution.
-    """
+    """Compute the (binomial) chance of at least these failures if all cases that mostly pass fail at this rate."""
     passing = {kind: count for kind, count in kinds.items() if kind.history_passes > kind.history_failures}
     runs = sum(kind.runs * count for kind, count in passing.items())
     failures = sum(kind.failures * count for kind, count in passing.items())
@@ -156,10 +149,7 @@ def compute_chance_at_rate(kinds: Counter[Stratum], rate: float) -> float:
 
 
 def compute_tail_chance(kinds: Counter[Stratum], failures: int, wide: float = NORMAL_VARIANCE) -> float:
-    """Compute the chance that the sum of failures over all strata is at least `failures`.
-
-    Above the variance `wide`, the normal distribution is used.
-    """
+    """Compute the chance of at least `failures` over all strata; above the variance `wide` by a normal distribution."""
     mean, variance = compute_moments(kinds)
     if variance > wide:
         return math.erfc((failures - 0.5 - mean) / math.sqrt(2 * variance)) / 2
@@ -181,11 +171,7 @@ def compute_sum_distribution(kinds: Counter[Stratum]) -> tuple[int, list[float]]
 
 @lru_cache(maxsize=10_000)
 def _compute_chances(runs: int, failures: int, drawn: int, share: float) -> tuple[int, tuple[float, ...]]:
-    """Compute the chances of each number of failures among `drawn` executions, from the least possible number on.
-
-    If executions of one run belong together, they are the chances given all failures of runs with `drawn` executions
-    each, in which the case has the same rate on average.
-    """
+    """Compute the chances of each number of failures among `drawn` executions, from the least possible number on."""
     if share:
         return _compute_shared_chances(runs, failures, drawn, share)
     least, most = max(0, drawn - (runs - failures)), min(drawn, failures)
@@ -197,6 +183,7 @@ def _compute_chances(runs: int, failures: int, drawn: int, share: float) -> tupl
 
 
 def _compute_shared_chances(runs: int, failures: int, drawn: int, share: float) -> tuple[int, tuple[float, ...]]:
+    """Compute the chances given all failures of runs with `drawn` executions each, at the same rate on average."""
     if not 0 < failures < runs:
         return min(failures, drawn), (1.0,)
     rate = failures / runs
@@ -229,7 +216,7 @@ def _compute_run_chances(executions: int, rate: float, share: float) -> tuple[fl
     )
 
 
-def _multiply(chances: list[float], others: Sequence[float], most: int) -> list[float]:
+def _multiply(chances: Sequence[float], others: Sequence[float], most: int) -> list[float]:
     """Convolve two distributions, up to the sum `most`."""
     found = [0.0] * min(len(chances) + len(others) - 1, most + 1)
     for at, one in enumerate(chances):
@@ -242,11 +229,7 @@ def _convolve_chances(chances: list[float], shares: tuple[float, ...]) -> list[f
     if len(shares) == 2:
         none, one = shares
         return [none * here + one * before for here, before in zip([*chances, 0.0], [0.0, *chances], strict=True)]
-    summed = [0.0] * (len(chances) + len(shares) - 1)
-    for more, share in enumerate(shares):
-        for at, chance in enumerate(chances):
-            summed[at + more] += chance * share
-    return summed
+    return _multiply(shares, chances, len(chances) + len(shares))
 
 
 def _trim_chances(chances: list[float], lowest: int) -> tuple[list[float], int]:
