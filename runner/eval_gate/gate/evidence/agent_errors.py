@@ -133,9 +133,11 @@ class RunErrors(FrozenStruct):
     cases: int = 0
     """Cases with a response or an agent error."""
     spent_cases: int = 0
-    """Silent cases that have no re-run left, without those that are late."""
+    """Silent cases that have no re-run left."""
     spent_errors: int = 0
     late_cases: int = 0
+    late_spent_cases: int = 0
+    late_spent_errors: int = 0
     silent_errors: int = 0
     late_silent_errors: int = 0
     finding: ErrorFinding | None = None
@@ -146,7 +148,7 @@ class RunErrors(FrozenStruct):
     def add(self, executions: Counts, reruns: int, *, is_late: bool = False) -> RunErrors:
         """Add all executions of a case, `reruns` of them re-runs; `is_late`: it has nothing but timeouts."""
         errors, is_silent = executions.agent_errors, self._is_silent(executions, reruns)
-        is_spent = is_silent and not is_late and errors > self.criteria.max_reruns
+        is_spent = is_silent and errors > self.criteria.max_reruns
         return replace(
             self,
             others=self.others if is_silent else self.others.add(executions),
@@ -154,6 +156,8 @@ class RunErrors(FrozenStruct):
             spent_cases=self.spent_cases + is_spent,
             spent_errors=self.spent_errors + errors * is_spent,
             late_cases=self.late_cases + is_late,
+            late_spent_cases=self.late_spent_cases + (is_spent and is_late),
+            late_spent_errors=self.late_spent_errors + errors * (is_spent and is_late),
             silent_errors=self.silent_errors + errors * is_silent,
             late_silent_errors=self.late_silent_errors + errors * (is_silent and is_late),
         )
@@ -180,10 +184,16 @@ class RunErrors(FrozenStruct):
             every = self.share.compute_row_chance(self.others.agent_errors + self.silent_errors)
             return self.share.observed < 0.5 and (not remaining or (is_silent and every <= self._case_limit))
         if is_silent and not (is_late and self._are_too_many_late):
-            together = not remaining and self._is_unlikely(self.spent_cases, self.spent_errors)
+            together = not remaining and self._are_spent_unlikely()
             return together or self._is_unlikely(1, executions.agent_errors)
         is_usual = self.finding is None or not self.finding.is_unusual
         return not repeatable and is_usual and self.share.observed <= self.criteria.false_alarm_rate
+
+    def _are_spent_unlikely(self) -> bool:
+        cases, errors = self.spent_cases, self.spent_errors
+        if self._are_too_many_late:
+            cases, errors = cases - self.late_spent_cases, errors - self.late_spent_errors
+        return self._is_unlikely(cases, errors)
 
     def _is_unlikely(self, cases: int, errors: int) -> bool:
         """Whether so many cases with so many errors, and nothing else, are too many for the share of the others."""

@@ -185,6 +185,15 @@ def test_decide_verdict__later_errors_of_new_cases__do_not_explain_what_was_deci
     assert exit_code(run) is ExitCode.INCOMPLETE
 
 
+@pytest.mark.contract("verdict.crash")
+@pytest.mark.parametrize("letter", ["C", "T"])
+def test_decide_verdict__few_reruns_and_main_errs__many_that_never_respond_tell_together(letter) -> None:
+    branch = Branch().pushed(cases_of(*["P"] * 57, *["CP"] * 3), RULES, 0)
+    cases = cases_of(*[letter] * 10, *["P"] * 45, *["CP"] * 5)
+    run = decide_verdict(Engine(cases, reruns=2).run(question := GateInputs(branch.baseline, RULES)), question)
+    assert (of_mine(run)[0], exit_code(run)) == (CaseClass.REGRESSION, ExitCode.FAILED)
+
+
 @pytest.mark.parametrize("runs", [0, 1, 3, 10, 20])
 @pytest.mark.parametrize("cases", [1, 5, 20, 60, 500])
 def test_error_test__one_error_where_main_has_none__is_usual_and_all_are_not(runs, cases) -> None:
