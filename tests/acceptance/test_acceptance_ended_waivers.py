@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+import zipfile
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from tests.support.github import zipped
 from tests.support.world import GATE, World, as_options, expect, words
 
 FAIL_ON = ("--fail-on", "regressions")
@@ -26,8 +30,13 @@ def run_main(made: World, letters: str, **options: str):
 
 def end_waivers(made: World) -> str:
     """Let the permissions of the newest run end yesterday, in the file and in main's history; return the day."""
+    return end_permissions([made.folder / ".eval-gate" / "waivers.yaml", *(made.folder / made.MAIN).rglob("*.json")])
+
+
+def end_permissions(files: Iterable[Path]) -> str:
+    """Let every permission in these files end yesterday; return the day."""
     day = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
-    for file in [made.folder / ".eval-gate" / "waivers.yaml", *(made.folder / made.MAIN).rglob("*.json")]:
+    for file in files:
         if file.is_file():
             times = file.stat()
             file.write_text(re.sub(r'(until"?: ?)"\d{4}-\d\d-\d\d"', rf'\1"{day}"', file.read_text()))
@@ -134,6 +143,24 @@ def test_push_to_main__after_a_waiver_in_the_file_has_ended__is_red(action) -> N
     expect(action.here(BROKEN), 0, "no regressions", still_failing=[0])
 
 
+@pytest.mark.parametrize("named", ["a folder", "a run"])
+def test_push_to_main__baseline_is_named__after_a_waiver_has_ended__is_red_and_pull_requests_are_not(
+    action, named
+) -> None:
+    file = waive_on_main(action)
+    stored, newest = Path(action.job.workspace) / "stored", action.github.state.archives[-1]
+    with zipfile.ZipFile(io.BytesIO(newest.zip_bytes)) as archive:
+        archive.extractall(stored)
+    day = end_permissions([file, *stored.rglob("*.json")])
+    files = {one.relative_to(stored).as_posix(): one.read_bytes() for one in stored.rglob("*") if one.is_file()}
+    newest.zip_bytes, newest.digest = zipped(files), None
+    baseline = "stored" if named == "a folder" else str(newest.run_id)
+    expect(action.here(BROKEN, baseline=baseline), 0, "1 case broken before this change", still_failing=[0])
+    action.main(BROKEN, baseline=baseline)
+    assert (action.ended.outputs["verdict"], action.ended.outputs["regressions"]) == ("failed", "1"), action.ended.log
+    assert f"waived until {day}, still failing" in " ".join(action.ended.log.lower().split())
+
+
 @pytest.mark.parametrize(
     ("name", "event"), [("schedule", {"schedule": "17 3 * * *"}), ("workflow_dispatch", {"ref": "refs/heads/main"})]
 )
@@ -216,3 +243,35 @@ def test_results_get_another_name_while_a_permission_lasts__it_ends_all_the_same
     expect(run_main(made, BROKEN), 1, "1 regression", regression=[0])
     assert run_main(made, GOOD).code == 0
     assert run_main(made, GOOD).code == 0
+
+
+GRADED = {"pass_score": "0.5", "max_score_drop": "0.05"}
+
+
+@pytest.fixture
+def graded(empty) -> World:
+    """Four cases with 0.8 and 0.9 by turns on main, where the score of the first one falls under a waiver."""
+    empty.write_graded(4)
+    empty.main("8989*2 9898*2", "--pass-score", "0.5")
+    empty.accept(0)
+    assert run_main(empty, "5989", **GRADED).code == 0
+    return empty
+
+
+def test_lower_score_is_waived__waiver_ends__main_is_red_until_the_score_is_back(graded) -> None:
+    assert run_main(graded, "5989", **GRADED).code == 0, "the waiver lasts"
+    day = end_waivers(graded)
+    expect(graded.here("5989", **GRADED), 0, "no regressions")
+    seen = run_main(graded, "5989", **GRADED)
+    expect(seen, 1, "score", first="max-score-drop")
+    assert f"waived until {day}, still lower" in " ".join(seen.text.split()).lower()
+    assert run_main(graded, "5989", **GRADED).code == 1, "a red run makes it no better"
+    assert run_main(graded, "8989", **GRADED).code == 0
+    assert run_main(graded, "8989", **GRADED).code == 0
+
+
+def test_lower_score_is_waived__waiver_is_removed__who_removes_it_is_red(graded) -> None:
+    (graded.folder / ".eval-gate" / "waivers.yaml").unlink()
+    expect(graded.here("5989", **GRADED), 1, "score", first="max-score-drop")
+    assert run_main(graded, "5989", **GRADED).code == 1
+    expect(graded.here("5989", **GRADED), 0, "no regressions")

@@ -561,9 +561,10 @@ def test_check__test_stands_twice_in_junit__is_re_run_where_the_order_shows_it(t
     [
         (1, "FFP", 3, "no command re-runs it"),
         (1, "FFFP", 3, "no command re-runs it"),
-        (5, "FFP", 1, "confirmed: failed 2 of 3 here"),
+        (5, "FFP", 3, "no command re-runs it"),
+        (10, "FFP", 1, "confirmed: failed 2 of 3 here"),
         (1, "FP", 0, "TestA: inconclusive: failed 1 of 2 here"),
-        (1, "FFFFP", 1, "confirmed: failed 4 of 5 here"),
+        (1, "FFFFP", 3, "inconclusive: failed 4 of 5 here"),
     ],
 )
 def test_check__results_of_one_name_failed_more_often_than_they_passed__is_no_pass(
@@ -587,7 +588,7 @@ def test_check__results_of_one_name_failed_more_often_than_they_passed__is_no_pa
             "TestA",
         ),
         ('<flakyFailure message="no"/><flakyError message="broke"/>', 0, "1 case failed and passed in a retry"),
-        ('<failure message="no"/><rerunFailure message="still no"/>', 1, "confirmed: failed 2 of 2 here"),
+        ('<failure message="no"/><rerunFailure message="still no"/>', 1, "failed every time: 2 of 2 here"),
     ],
 )
 def test_check__retries_that_the_tool_marks__count_as_the_tool_counts_them(tmp_path, attempts, code, said) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -49,6 +50,7 @@ def test_another_output_dir__a_case_that_passes_there_fails__is_inconclusive_and
     assert done.returncode == 3, done.stdout
     assert "results folder `evals/results` → `other`" in text(done)
     assert "1 case that passes there fails here" in text(done)
+    assert re.search(r"name the results once: `--baseline evals/results/[0-9a-f-]{36}`", text(done)), done.stdout
     green = run(project)
     assert (green.returncode, "results folder `evals/results` → `other`" in text(green)) == (0, True), green.stdout
 

@@ -80,8 +80,8 @@ def get_baseline(
             found = find_baseline(choice.reference, Path(config.output_dir), config.history)
             log.record(f"baseline: {choice.reference}")
             if isinstance(found, NoBaseline):
-                found = _add_usual_baseline(step, found, ("baseline", "auto", choice.reference), log)
-            return BaselineOrigin(found)
+                return BaselineOrigin(_add_usual_baseline(step, found, ("baseline", "auto", choice.reference), log))
+            return BaselineOrigin(_set_base_commit(step, found))
     try:
         if relayed is not None:
             choice = set_result_base(step, relayed.peek(), log).plan.baseline
@@ -148,7 +148,13 @@ def _find_in_artifacts(
         log.warn(f"the history of earlier runs is lost: {found.history_error}")
     log.record(f"its history has {format_count(len(found.baseline.own_history.runs), 'run')}")
     run_url = f"{step.environment.server_url}/{step.client.repository}/actions/runs/{found.run_id}"
-    return BaselineOrigin(found.baseline, run_url, recording_digest=found.companion_digest)
+    return BaselineOrigin(_set_base_commit(step, found.baseline), run_url, recording_digest=found.companion_digest)
+
+
+def _set_base_commit(step: Step, baseline: Baseline) -> Baseline:
+    """Set the base of a run of the branch, which is its own commit, also where the workflow names the baseline."""
+    own = step.plan.workspace_sha or step.plan.head_sha
+    return replace(baseline, base_sha=own) if step.plan.is_on_baseline_branch and not baseline.base_sha else baseline
 
 
 def _build_search(step: Step, choice: BaselineChoice) -> BaselineSearch:

@@ -117,12 +117,12 @@ def get_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> Exe
     return replace(made, result=replace(_set_workspace_commit(step, made.result), producer=step.maker))
 
 
-def warm_up_history(session: Session, kept: EvaluatedRun, log: StepLog) -> EvaluatedRun:
+def warm_up_history(session: Session, run: EvaluatedRun, log: StepLog) -> EvaluatedRun:
     """Make the warm-up rounds that the history of a stored run lacks, in a run of the branch that asks for them."""
     if not session.is_run_of_branch or session.config.warm_up is None:
-        return kept
+        return run
     with log.commands.open_group("Warm-up"):
-        return run_async(warm_up_run(session, kept, LogProgress(log.commands.print_line)))
+        return run_async(warm_up_run(session, run, LogProgress(log.commands.print_line)))
 
 
 def preload_engine(step: Step) -> None:

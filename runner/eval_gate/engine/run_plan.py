@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
@@ -29,6 +29,8 @@ from eval_gate.text.tokens import TokenData
 SUITE_RERUNS: Final = 3
 """How often the usual budget for re-runs reaches for the whole of the longest suite whose cases work on each other's
 files: four failures in a row decide most cases."""
+
+CheckBaselineFiles = Callable[[Mapping[str, int]], None]
 
 
 class RunPlan(FrozenStruct):
@@ -88,6 +90,8 @@ class RunPlan(FrozenStruct):
     """What failing cases leave in folders of agents is kept beside the record: the folders themselves are removed."""
     rubrics_wait: bool = False
     """Rubric cases are run after the others, and only when these pass."""
+    check_baseline_files: CheckBaselineFiles | None = None
+    """Checks the eval files against a baseline that comes during the run. Raises GateError."""
 
     def is_deferred(self, case: EvalCase) -> bool:
         """Whether this case is run after the others."""

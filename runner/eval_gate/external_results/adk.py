@@ -14,7 +14,7 @@ from typing import Final
 
 from eval_gate.external_results.json_streaming import JsonReader, iter_records, open_document, read_document
 from eval_gate.external_results.prompt_digests import digest_prompt
-from eval_gate.external_results.records import Record
+from eval_gate.external_results.records import Fields
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
@@ -66,7 +66,7 @@ def _iter_rows(document: JsonReader, shown_as: str, facts: FileFacts) -> Iterato
         yield _build_row(case, to_text(others["eval_set_result_id"]), place)
 
 
-def _build_row(case: Record, identifier: str, place: RowPlace) -> ResultRow:
+def _build_row(case: Fields, identifier: str, place: RowPlace) -> ResultRow:
     suite = case.text("eval_set_id")[:300] or "adk"
     # the identifier is that of the app, of the eval set and the time
     app = identifier.rpartition("_")[0].removesuffix(f"_{suite}")
@@ -100,14 +100,14 @@ def _build_row(case: Record, identifier: str, place: RowPlace) -> ResultRow:
     )
 
 
-def _build_ending(case: Record, actual: Sequence[Record], scores: tuple[RowScore, ...]) -> ExecutionEnding:
+def _build_ending(case: Fields, actual: Sequence[Fields], scores: tuple[RowScore, ...]) -> ExecutionEnding:
     own, error = STATUSES[0].build_ending(case.get("final_eval_status")), _find_agent_error(case, actual)
     if error is None and own.status is Status.FAILED and not actual and not scores:
         error = _NO_ERROR
     return end_execution(scores, error, tools=own, scorer="metric")
 
 
-def _find_agent_error(case: Record, actual: Sequence[Record]) -> str | None:
+def _find_agent_error(case: Fields, actual: Sequence[Fields]) -> str | None:
     """Return the error of an invocation without a response, or of a run without invocations."""
     responded = [one.get("invocation_id") for one in actual if _join_parts(one.at("final_response"))]
     # where the agent responded all the same, ADK's verdict counts
@@ -118,7 +118,7 @@ def _find_agent_error(case: Record, actual: Sequence[Record]) -> str | None:
     return None
 
 
-def _build_score(metric: Record) -> RowScore:
+def _build_score(metric: Fields) -> RowScore:
     """Build a metric's score: what its status means depends on whether there is a score."""
     value, threshold = metric.number("score"), metric.number("criterion.threshold", "threshold")
     said = "no score" if value is None else f"{value:g}"
@@ -129,12 +129,12 @@ def _build_score(metric: Record) -> RowScore:
     return STATUSES[1 if value is not None else 2].apply_verdict(score, metric.get("eval_status"))
 
 
-def _join_parts(content: Record) -> str:
+def _join_parts(content: Fields) -> str:
     """Return the text of a message, without what the model thought."""
     return "".join(part.text("text") for part in content.members("parts") if part.get("thought") is not True)
 
 
-def _iter_calls(invocation: Record) -> Iterator[ToolCall]:
+def _iter_calls(invocation: Fields) -> Iterator[ToolCall]:
     """Yield the tool calls of an invocation, which older versions keep in a list of their own."""
     data = invocation.at("intermediate_data")
     parts = [part for event in data.members("invocation_events") for part in event.members("content.parts")]
@@ -152,7 +152,7 @@ def _iter_calls(invocation: Record) -> Iterator[ToolCall]:
         yield call.call("name", "args", results.get(key) if isinstance(key, str) else None)
 
 
-def _sum_tokens(actual: Sequence[Record], kind: str) -> float | None:
+def _sum_tokens(actual: Sequence[Fields], kind: str) -> float | None:
     events = (event for one in actual for event in one.members("intermediate_data.invocation_events"))
     found = [tokens for event in events if (tokens := event.number(f"usage_metadata.{kind}")) is not None]
     return sum(found) if found else None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from eval_gate.external_results.json_streaming import iter_lines, parse_value, read_document
-from eval_gate.external_results.records import Record
+from eval_gate.external_results.records import Fields
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
@@ -51,7 +51,7 @@ def read_agentv_summary(file: Path, shown: str, facts: FileFacts) -> Iterator[Re
     """Every row of the index that the summary of a run names. Raises GateError if there is no such index."""
     facts.tool = "AgentV"
     place = RowPlace(shown)
-    named = Record(read_document(file, shown)).get("index_path")
+    named = Fields(read_document(file, shown)).get("index_path")
     if not isinstance(named, str) or not named:
         raise build_unreadable_error(place, "names no `index_path`")
     folder = file.parent.resolve()
@@ -91,7 +91,7 @@ def _read_planned_count(summary: Path) -> float:
     """Read how many tests AgentV planned or counted: 0 without such a summary."""
     if not summary.is_file():
         return 0.0
-    document = Record(read_document(summary, str(summary)))
+    document = Fields(read_document(summary, str(summary)))
     return max(document.number(path) or 0.0 for path in ("metadata.planned_test_count", "counts.total_tests"))
 
 
@@ -104,7 +104,7 @@ def _find_shared_folders(file: Path, shown: str) -> frozenset[str]:
     return frozenset(folder for folder, several in targets.items() if len(several) > 1)
 
 
-def _get_row_folder(row: Record) -> str | None:
+def _get_row_folder(row: Fields) -> str | None:
     """Return the folder of a row's files, as version 4 or 5 names it."""
     folder = row.get("artifact_dir", "result_dir")
     return folder if isinstance(folder, str) else None
@@ -130,11 +130,11 @@ class _RowFiles(NamedTuple):
             return None
 
 
-def _build_row(row: Record, companion: _RowFiles, place: RowPlace) -> ResultRow:
+def _build_row(row: Fields, companion: _RowFiles, place: RowPlace) -> ResultRow:
     scores = tuple(map(_build_score, row.members("scores")))
     own = _get_row_folder(row) not in companion.shared
     timed = companion.read_text(row.get("timing_path"), place) if own else None
-    timing = Record(parse_value(timed, place) if timed else None)
+    timing = Fields(parse_value(timed, place) if timed else None)
     asked = companion.read_text(row.get("input_path"), place) or ""
     content = asked or companion.read_text(row.get("eval_path"), place)
     usage = timing.at("token_usage") or row.at("token_usage")
@@ -163,7 +163,7 @@ def _build_row(row: Record, companion: _RowFiles, place: RowPlace) -> ResultRow:
     )
 
 
-def _build_ending(row: Record, scores: tuple[RowScore, ...]) -> ExecutionEnding:
+def _build_ending(row: Fields, scores: tuple[RowScore, ...]) -> ExecutionEnding:
     """How the row's test ended. What did not get to the agent, or broke behind it, says nothing about the agent."""
     missed = "; ".join(f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is False)
     error = row.text("error.message", "error", "execution_error.message")
@@ -173,7 +173,7 @@ def _build_ending(row: Record, scores: tuple[RowScore, ...]) -> ExecutionEnding:
     return build_ending(_STATUS.build_ending(row.get("execution_status"), why or "no verdict"), scores, weighed=True)
 
 
-def _build_score(one: Record) -> RowScore:
+def _build_score(one: Fields) -> RowScore:
     said = one.members("assertions")
     missed = [each.text("text") for each in said if each.get("passed") is not True]
     why = "; ".join(missed or [each.text("text") for each in said]) or one.text("reason")

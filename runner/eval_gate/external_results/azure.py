@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.external_results.json_streaming import iter_records, open_document
-from eval_gate.external_results.records import Record
+from eval_gate.external_results.records import Fields
 from eval_gate.external_results.result_rows import FileFacts, ResultRow, RowPlace, RowScore, parse_number, to_text
 from eval_gate.external_results.scored_rows import (
     PromptedCase,
@@ -62,7 +62,7 @@ def read_azure(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRo
             yield _build_row(row, place)
 
 
-def _build_row(row: Record, place: RowPlace) -> ResultRow:
+def _build_row(row: Fields, place: RowPlace) -> ResultRow:
     inputs, outputs, evaluators = row.columns("inputs."), dict[str, JsonValue](), dict[str, dict[str, JsonValue]]()
     for key, value in row.columns("outputs.").items():  # what the target returned, and what each evaluator did
         evaluator, dot, kind = key.partition(".")
@@ -78,7 +78,7 @@ def _build_row(row: Record, place: RowPlace) -> ResultRow:
     name = inputs.get("id")
     case = PromptedCase(_SUITE, prompt, inputs.get("ground_truth"), "inputs.query" if name is None else "inputs.id")
     built = build_prompted_row(case, ended, place, name)
-    return built._replace(scores=scores, response=response, calls=tuple(_iter_calls(Record(inputs), Record(outputs))))
+    return built._replace(scores=scores, response=response, calls=tuple(_iter_calls(Fields(inputs), Fields(outputs))))
 
 
 def _find_agent_error(
@@ -95,7 +95,7 @@ def _find_response(inputs: Mapping[str, JsonValue], outputs: Mapping[str, JsonVa
     """Return the response of the target, else the recorded one, else all that the target returned."""
     for given in (outputs.get("response"), inputs.get("response")):
         if isinstance(given, list):
-            return to_text("\n".join(text for one in given if (text := _read_message(Record(one)))))
+            return to_text("\n".join(text for one in given if (text := _read_message(Fields(one)))))
         if given is not None:
             return to_text(given)
     said: dict[str, JsonValue] = {key: value for key, value in outputs.items() if value is not None and key != "error"}
@@ -104,14 +104,14 @@ def _find_response(inputs: Mapping[str, JsonValue], outputs: Mapping[str, JsonVa
     return to_text(next(iter(said.values()))) if len(said) == 1 else to_text(said)
 
 
-def _read_message(message: Record) -> str:
+def _read_message(message: Fields) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content if message.get("role") != "tool" else ""
     return "".join(part.text("text") for part in message.members("content"))
 
 
-def _iter_calls(inputs: Record, outputs: Record) -> Iterator[ToolCall]:
+def _iter_calls(inputs: Fields, outputs: Fields) -> Iterator[ToolCall]:
     """Yield the tool calls, which are a list of their own or parts of the messages of the response."""
     listed = outputs.members("tool_calls") or inputs.members("tool_calls")
     messages = outputs.members("response") or inputs.members("response")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.external_results.json_streaming import iter_lines, iter_records, open_document, parse_value
-from eval_gate.external_results.records import Record
+from eval_gate.external_results.records import Fields
 from eval_gate.external_results.result_rows import (
     MAX_ROWS,
     FileFacts,
@@ -51,7 +51,7 @@ class _Trace(Struct):
     """The spans of one execution."""
 
     place: RowPlace
-    root: Record | None = None
+    root: Fields | None = None
     scores: dict[str, RowScore] = field(default_factory=dict)
     calls: list[ToolCall] = field(default_factory=list)
     tokens: list[float] = field(default_factory=lambda: [0.0, 0.0])
@@ -77,10 +77,10 @@ def read_braintrust_table(file: Path, shown_as: str, facts: FileFacts) -> Iterat
     return _iter_rows((place, _parse_cells(row, place)) for place, row in iter_table_rows(file, shown_as))
 
 
-def _parse_cells(row: dict[str, str], place: RowPlace) -> Record:
+def _parse_cells(row: dict[str, str], place: RowPlace) -> Fields:
     """Parse the lists and mappings in a line of a table. An empty cell has no value."""
     filled = {name: cell for name, cell in row.items() if cell}
-    return Record(
+    return Fields(
         {
             name: parse_value(cell, place._replace(field=name)) if cell.startswith(("{", "[")) else cell
             for name, cell in filled.items()
@@ -88,7 +88,7 @@ def _parse_cells(row: dict[str, str], place: RowPlace) -> Record:
     )
 
 
-def _iter_rows(rows: Iterable[tuple[RowPlace, Record]]) -> Iterator[ResultRow]:
+def _iter_rows(rows: Iterable[tuple[RowPlace, Fields]]) -> Iterator[ResultRow]:
     traces = dict[str, _Trace]()
     for place, row in rows:
         identifier = row.text("root_span_id")
@@ -104,7 +104,7 @@ def _iter_rows(rows: Iterable[tuple[RowPlace, Record]]) -> Iterator[ResultRow]:
         yield _build_row(trace.root, trace)
 
 
-def _add_span(trace: _Trace, span: Record, place: RowPlace) -> None:
+def _add_span(trace: _Trace, span: Fields, place: RowPlace) -> None:
     """Add a span to its execution: what was asked and answered, a score, or a tool call."""
     kind, name = span.get("span_attributes.type"), span.text("span_attributes.name")
     if not span.members("span_parents"):
@@ -123,11 +123,11 @@ def _add_span(trace: _Trace, span: Record, place: RowPlace) -> None:
         trace.cost += span.number("metrics.estimated_cost") or 0.0
 
 
-def _build_broken_score(name: str, error: Record) -> RowScore:
+def _build_broken_score(name: str, error: Fields) -> RowScore:
     return RowScore(name[:200] or "scorer", None, reason=find_exception(error.text()), grader_failed=True)
 
 
-def _build_row(row: Record, trace: _Trace) -> ResultRow:
+def _build_row(row: Fields, trace: _Trace) -> ResultRow:
     scores = _collect_scores(row, trace)
     ended = end_execution(scores, _find_agent_error(row), scorer="scorer")
     asked = build_prompted_row(
@@ -145,14 +145,14 @@ def _build_row(row: Record, trace: _Trace) -> ResultRow:
     )
 
 
-def _collect_scores(row: Record, trace: _Trace) -> tuple[RowScore, ...]:
+def _collect_scores(row: Fields, trace: _Trace) -> tuple[RowScore, ...]:
     """Return the scores of the row and of its spans. A scorer that skipped the case has null, and is left out."""
     scores = {name: build_score(STATUSES[0], name, one.value) for name, one in row.items("scores")} | trace.scores
     scores |= {name: _build_broken_score(name, error) for name, error in row.items("metadata.scorer_errors")}
     return let_verdicts_decide([one for one in scores.values() if one.value is not None or one.grader_failed])
 
 
-def _find_agent_error(row: Record) -> str | None:
+def _find_agent_error(row: Fields) -> str | None:
     if row.get("error") is None:
         return None
     error = find_exception(row.text("exc_info", "error"))
@@ -160,7 +160,7 @@ def _find_agent_error(row: Record) -> str | None:
     return "the task raised an error that the results do not name" if error in {"", "{}"} else error
 
 
-def _parse_duration(row: Record) -> float | None:
+def _parse_duration(row: Fields) -> float | None:
     start, end = row.number("metrics.start"), row.number("metrics.end")
     if start is not None and end is not None and end >= start:
         return parse_seconds(end - start)

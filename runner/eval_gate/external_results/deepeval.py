@@ -14,7 +14,7 @@ from typing import Final
 
 from eval_gate.external_results.json_streaming import read_record
 from eval_gate.external_results.prompt_digests import digest_prompt
-from eval_gate.external_results.records import Record, iter_listed_records
+from eval_gate.external_results.records import Fields, iter_listed_records
 from eval_gate.external_results.result_rows import FileFacts, ResultRow, RowPlace, RowScore, check_count, shorten_name
 from eval_gate.external_results.scored_rows import end_execution
 from eval_gate.external_results.statuses import parse_tables
@@ -45,7 +45,7 @@ def read_deepeval(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRo
             check_count(RowPlace(shown, field="metricsScores"), said, graded[kind], f"{kind} of metrics")
 
 
-def _classify_metric(metric: Record) -> str:
+def _classify_metric(metric: Fields) -> str:
     """As what DeepEval counts a metric."""
     success = metric.get("success")
     if metric.get("score") is None or success is None:
@@ -53,7 +53,7 @@ def _classify_metric(metric: Record) -> str:
     return "passes" if success is True else "fails"
 
 
-def _build_row(case: Record, suite: str, place: RowPlace) -> ResultRow:
+def _build_row(case: Fields, suite: str, place: RowPlace) -> ResultRow:
     scores = tuple(map(_build_score, case.members("metricsData")))
     question = case.text("input") or "\n".join(turn.text("content") for turn in case.members("turns"))
     expected, tools = case.get("expectedOutput"), case.get("expectedTools")
@@ -84,7 +84,7 @@ def _build_row(case: Record, suite: str, place: RowPlace) -> ResultRow:
     )
 
 
-def _build_score(metric: Record) -> RowScore:
+def _build_score(metric: Fields) -> RowScore:
     """Build a metric's score: without a score its grader failed, and if it is flaky it decides nothing."""
     score = RowScore(
         metric.text("name")[:200] or "metric",

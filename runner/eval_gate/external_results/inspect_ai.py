@@ -18,7 +18,7 @@ from typing import IO, Final
 from eval_gate.errors import require_extra
 from eval_gate.external_results.json_streaming import open_document, parse_value
 from eval_gate.external_results.prompt_digests import digest_prompt
-from eval_gate.external_results.records import Record, require_record
+from eval_gate.external_results.records import Fields, require_record
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
@@ -85,17 +85,17 @@ def read_inspect(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow
     with open_document(file, shown) as walked:
         for key in walked.iter_keys():
             if key == "samples":
-                _check_finished(Record(head), shown)
+                _check_finished(Fields(head), shown)
                 for place, sample in walked.iter_records("samples"):
-                    yield graded.add_sample(sample, _build_row(sample, Record(head), place))
+                    yield graded.add_sample(sample, _build_row(sample, Fields(head), place))
             elif key in {"status", "eval", "error", "results"}:
                 head[key] = walked.read_value()
             else:
                 walked.read_value()
         walked.require_end()
-    _check_finished(Record(head), shown)  # it may stand behind the samples
-    _set_facts(Record(head), facts)
-    graded.check_counts(Record(head), shown)
+    _check_finished(Fields(head), shown)  # it may stand behind the samples
+    _set_facts(Fields(head), facts)
+    graded.check_counts(Fields(head), shown)
 
 
 def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
@@ -160,7 +160,7 @@ def _read_compressed(stream: IO[bytes] | None, one: zipfile.ZipInfo) -> bytes:
     return stream.read(one.compress_size)
 
 
-def _check_finished(head: Record, shown: str) -> None:
+def _check_finished(head: Fields, shown: str) -> None:
     status = head.get("status")
     if (meaning := _LOG.find_meaning(status)) is not Meaning.NO_VERDICT:
         why = head.text("error.message")[:300]
@@ -168,7 +168,7 @@ def _check_finished(head: Record, shown: str) -> None:
         raise build_incomplete_error(RowPlace(shown, field="status"), f"{what}{f': {why}' if why else ''}")
 
 
-def _set_facts(head: Record, facts: FileFacts) -> None:
+def _set_facts(head: Fields, facts: FileFacts) -> None:
     facts.tool = f"Inspect {head.text('eval.packages.inspect_ai')[:40]}".rstrip()
     facts.executions = head.count("results.total_samples")
 
@@ -182,7 +182,7 @@ class _GradeCounter:
         self._values: dict[str, Counter[str]] = {}
         self._count = 0
 
-    def add_sample(self, sample: Record, row: ResultRow) -> ResultRow:
+    def add_sample(self, sample: Fields, row: ResultRow) -> ResultRow:
         """Count the scores of a sample and return its row."""
         self._count += 1
         for name, one in sample.items("scores"):
@@ -192,7 +192,7 @@ class _GradeCounter:
             self._values.setdefault(name, Counter())[str(value) if plain else ""] += 1
         return row
 
-    def check_counts(self, head: Record, shown: str) -> None:
+    def check_counts(self, head: Fields, shown: str) -> None:
         """Raise GateError where a scorer graded fewer samples, or let more of them pass, than Inspect counted."""
         for at, one in enumerate(head.members("results.scores")):
             place, scorer = RowPlace(shown, field=f"results.scores[{at}]"), one.text("scorer")
@@ -206,7 +206,7 @@ class _GradeCounter:
                 raise build_incomplete_error(place, what)
 
 
-def _build_row(sample: Record, head: Record, place: RowPlace) -> ResultRow:
+def _build_row(sample: Fields, head: Fields, place: RowPlace) -> ResultRow:
     scores = tuple(score for name, one in sample.items("scores") for score in _iter_scores(name[:200], one))
     if not sample.get("error"):
         scores = (*scores, *_iter_missing_scores(sample, head))
@@ -241,7 +241,7 @@ def _build_row(sample: Record, head: Record, place: RowPlace) -> ResultRow:
     )
 
 
-def _build_ending(sample: Record, scores: tuple[RowScore, ...]) -> ExecutionEnding:
+def _build_ending(sample: Fields, scores: tuple[RowScore, ...]) -> ExecutionEnding:
     """How the sample ended. An error is the agent's, but where the way that it came goes through a scorer."""
     stopped = _LIMIT.build_ending(sample.get("limit.type"), sample.text("limit.reason") or None)
     if sample.get("invalidation"):
@@ -264,7 +264,7 @@ def _has_scorer_frame(traceback: str) -> bool:
     return _SOLVER_FRAME.search(traceback) is None and _SCORE_FUNCTION.search(traceback) is not None
 
 
-def _iter_missing_scores(sample: Record, head: Record) -> Iterator[RowScore]:
+def _iter_missing_scores(sample: Fields, head: Fields) -> Iterator[RowScore]:
     """Yield a grader failure for each scorer that graded other samples of the log but not this one."""
     there = sample.at("scores")
     for one in head.members("results.scores"):
@@ -273,7 +273,7 @@ def _iter_missing_scores(sample: Record, head: Record) -> Iterator[RowScore]:
             yield RowScore(scorer, None, None, "it graded other samples, but not this one", grader_failed=True)
 
 
-def _iter_scores(name: str, one: Record) -> Iterator[RowScore]:
+def _iter_scores(name: str, one: Fields) -> Iterator[RowScore]:
     value, reason = one.get("value"), one.text("explanation") or None
     broke = _REASON.find_meaning(one.get("reason", "metadata.unscored_reason")) is Meaning.EVALUATION_ERROR
     if value in ({}, []):
@@ -306,7 +306,7 @@ def _parse_number_text(text: str) -> float | None:
         return None
 
 
-def _format_message(one: Record) -> str:
+def _format_message(one: Fields) -> str:
     content = one.get("content")
     parts = (
         [content] if isinstance(content, str) else [part.get("text") or part.value for part in one.members("content")]
@@ -314,7 +314,7 @@ def _format_message(one: Record) -> str:
     return f"{one.text('role')}: {' '.join(map(to_text, parts))}"
 
 
-def _iter_tool_calls(sample: Record) -> Iterator[ToolCall]:
+def _iter_tool_calls(sample: Fields) -> Iterator[ToolCall]:
     messages = sample.members("messages")
     results = {one.text("tool_call_id"): one for one in messages if one.get("role") == "tool"}
     for call in (call for message in messages for call in message.members("tool_calls")):
@@ -323,7 +323,7 @@ def _iter_tool_calls(sample: Record) -> Iterator[ToolCall]:
         yield replace(made, success=None if answer is None else answer.get("error") is None)
 
 
-def _sum_usage(sample: Record) -> Usage | None:
+def _sum_usage(sample: Fields) -> Usage | None:
     models = [one for _, one in sample.items("model_usage")]
     counted = [sum(int(one.number(f"{side}_tokens") or 0) for one in models) for side in ("input", "output")]
     return build_usage(*counted) if models else None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from eval_gate.errors import GateError
-from eval_gate.external_results.records import Record, require_record
+from eval_gate.external_results.records import Fields, require_record
 from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error, name_errors
 from eval_gate.files.reading import read_limited_result
 from eval_gate.model.base import JsonValue
@@ -44,7 +44,7 @@ def read_document(file: Path, shown: str) -> JsonValue:
     return parse_value(data, place, DOCUMENT_VALUES)
 
 
-def read_record(file: Path, shown: str) -> Record:
+def read_record(file: Path, shown: str) -> Fields:
     """Read the same as a record. Raises GateError, also if it is not a mapping."""
     return require_record(read_document(file, shown), RowPlace(shown))
 
@@ -75,7 +75,7 @@ def _parse_finite(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def iter_lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, Record]]:
+def iter_lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, Fields]]:
     """Yield the mapping in every line that is not empty, with its place. Raises GateError."""
     for place, text in iter_raw_lines(file, shown):
         yield place, require_record(parse_value(text, place), place)
@@ -141,7 +141,7 @@ class JsonReader:
                 return
             self._expect_sign(",")
 
-    def iter_records(self, name: str) -> Iterator[tuple[RowPlace, Record]]:
+    def iter_records(self, name: str) -> Iterator[tuple[RowPlace, Fields]]:
         """Yield the mappings of the list that begins here, with their places. Raises GateError."""
         for at, member in enumerate(self.iter_members()):
             place = self._place._replace(field=f"{name}[{at}]")
@@ -223,7 +223,7 @@ def open_document(file: Path, shown: str) -> Iterator[JsonReader]:
 
 def iter_records(
     document: JsonReader, shown_as: str, lists: Sequence[str], other_values: dict[str, JsonValue] | None = None
-) -> Iterator[tuple[RowPlace, Record]]:
+) -> Iterator[tuple[RowPlace, Fields]]:
     """Yield the members of a document that is a list, else of its `lists` of these names, with their places.
 
     The values of keys that are in `other_values` are put there as they are read. Raises GateError if there is no such

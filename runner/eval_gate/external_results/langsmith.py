@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.external_results.json_streaming import iter_lines, iter_records, open_document
-from eval_gate.external_results.records import Record
+from eval_gate.external_results.records import Fields
 from eval_gate.external_results.result_rows import (
     FileFacts,
     ResultRow,
@@ -76,7 +76,7 @@ def read_langsmith_table(file: Path, shown_as: str, facts: FileFacts) -> Iterato
     """Every run of every example in a table."""
     facts.tool = "LangSmith"
     for place, cells in iter_table_rows(file, shown_as):
-        row = Record({name: _parse_cell(name, cell) for name, cell in cells.items()})
+        row = Fields({name: _parse_cell(name, cell) for name, cell in cells.items()})
         yield _build_row(_read_columns(row), place)
 
 
@@ -94,11 +94,11 @@ def _parse_cell(name: str, cell: str) -> JsonValue:
         return cell
 
 
-def _read_member(member: Record) -> _Execution:
+def _read_member(member: Fields) -> _Execution:
     return _read_nested(member) if member.has("run") else _read_columns(member)
 
 
-def _read_columns(row: Record) -> _Execution:
+def _read_columns(row: Fields) -> _Execution:
     """Read a row of `to_pandas()`. Its columns are those of all rows, so that null may be none of this one."""
     return _Execution(
         row.text("example_id"),
@@ -111,7 +111,7 @@ def _read_columns(row: Record) -> _Execution:
     )
 
 
-def _read_nested(row: Record) -> _Execution:
+def _read_nested(row: Fields) -> _Execution:
     """Read a row of `evaluate()`: the run, its example and what the evaluators said."""
     start, end = (_parse_time(row.get(f"run.{key}_time")) for key in ("start", "end"))
     return _Execution(
@@ -125,7 +125,7 @@ def _read_nested(row: Record) -> _Execution:
     )
 
 
-def _read_score(result: Record) -> RowScore:
+def _read_score(result: Fields) -> RowScore:
     value, broke = result.get("score"), result.get("extra.error") is True
     value = result.get("value") if value is None else value
     return _build_score(result.text("key"), value, result.text("comment") or None, broke=broke)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.external_results.json_streaming import iter_lines
-from eval_gate.external_results.records import Record
+from eval_gate.external_results.records import Fields
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
@@ -59,12 +59,12 @@ class _EvalsRun(Struct):
     spec_place: RowPlace | None = None
     """Where its specification stands."""
     run: str = ""
-    report: Record | None = None
+    report: Fields | None = None
     events: set[int] = field(default_factory=set)
     """The numbers of the events that are there: evals counts them from 0."""
     samples: dict[str, _Sample] = field(default_factory=dict)
 
-    def add_event(self, event: Record, place: RowPlace) -> None:
+    def add_event(self, event: Fields, place: RowPlace) -> None:
         """Add a line of the file. Raises GateError for one of another run."""
         self._require_one_run(event, place)
         if event.has("spec"):
@@ -78,7 +78,7 @@ class _EvalsRun(Struct):
                 self.events.add(number)
             _add_to_sample(self.samples.setdefault(event.text("sample_id")[:300], _Sample(place, [])), event)
 
-    def _require_one_run(self, event: Record, place: RowPlace) -> None:
+    def _require_one_run(self, event: Fields, place: RowPlace) -> None:
         """Evals writes each run into a file of its own: one with two of them was joined from two."""
         run = event.text("run_id", "spec.run_id")[:100]
         other = event.has("spec") and self.spec_place is not None
@@ -117,7 +117,7 @@ class _EvalsRun(Struct):
         return [sum(way) / len(way) for way in ways if way]
 
 
-def _count_reported_samples(report: Record) -> int:
+def _count_reported_samples(report: Fields) -> int:
     """Count the samples that a model-graded eval classified: `counts/Y`, or `counts/choice/Y` per choice."""
     sums = Counter[str]()
     for name, count in report.items():
@@ -138,7 +138,7 @@ def read_openai(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]
         yield from _iter_rows(record.suite, name, sample)
 
 
-def _add_to_sample(sample: _Sample, event: Record) -> None:
+def _add_to_sample(sample: _Sample, event: Fields) -> None:
     data = event.at("data")
     match event.get("type"):
         case "match":

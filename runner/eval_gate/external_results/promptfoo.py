@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from eval_gate.external_results.json_streaming import JsonReader, iter_lines, open_document
 from eval_gate.external_results.prompt_digests import digest_prompt
-from eval_gate.external_results.records import Record
+from eval_gate.external_results.records import Fields
 from eval_gate.external_results.result_rows import (
     ExecutionEnding,
     FileFacts,
@@ -124,7 +124,7 @@ def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultR
                 found = True
                 yield from _iter_results(walked, shown, facts, marks=marks)
             else:
-                value = Record(walked.read_value())
+                value = Fields(walked.read_value())
                 if key == "runtimeOptions":
                     facts.repeats = value.count("repeat")
                 if key == "metadata" and value.get("promptfooVersion"):
@@ -151,7 +151,7 @@ def _iter_results(walked: JsonReader, shown: str, facts: FileFacts, *, marks: bo
                 row = _build_row(result, place, numbers, marks=marks)
                 yield runs.mark_joined_row(_add_sent_prompt(row, result, facts), result)
         else:
-            value = Record(walked.read_value())
+            value = Fields(walked.read_value())
             if key == "stats":
                 facts.failures = value.count("failures") + value.count("errors")
                 facts.executions = facts.failures + value.count("successes")
@@ -177,7 +177,7 @@ class _JoinedRuns:
         self._seen: set[tuple[int, int]] = set()
         self._before = 0
 
-    def mark_joined_row(self, row: ResultRow, result: Record) -> ResultRow:
+    def mark_joined_row(self, row: ResultRow, result: Fields) -> ResultRow:
         """Mark a row of a later run so that it does not count as an execution of an earlier run."""
         test, prompt = result.get("testIdx"), result.get("promptIdx")
         if not isinstance(test, int) or not isinstance(prompt, int):
@@ -212,7 +212,7 @@ def _number_prompts(asked: Iterable[tuple[int, str]]) -> dict[int, int]:
     return {at: number for pairs in by_provider.values() for number, at in enumerate(sorted(pairs))}
 
 
-def _build_row(result: Record, place: RowPlace, numbers: Mapping[int, int], *, marks: bool) -> ResultRow:
+def _build_row(result: Fields, place: RowPlace, numbers: Mapping[int, int], *, marks: bool) -> ResultRow:
     variables: JsonValue = result.get("vars") or {}
     broke = _REASON.find_meaning(result.get("failureReason")) is Meaning.AGENT_ERROR
     description, asserts = result.text("testCase.description"), result.at("testCase.assert")
@@ -258,7 +258,7 @@ def _classify_error(error: str) -> ExecutionEnding:
     return ExecutionEnding(Status.ERROR, classify_error_kind(message), error)
 
 
-def _build_ending(result: Record, scores: Sequence[RowScore], why: str | None) -> ExecutionEnding:
+def _build_ending(result: Fields, scores: Sequence[RowScore], why: str | None) -> ExecutionEnding:
     """How a result ended that the agent got through."""
     own, against = _SUCCESS.build_ending(result.get("success"), why), None
     for table in (_REASON, _GRADED):
@@ -275,7 +275,7 @@ def _build_ending(result: Record, scores: Sequence[RowScore], why: str | None) -
     return build_ending(own, scores, weighed=True, against=against)
 
 
-def _format_suite(result: Record, numbers: Mapping[int, int]) -> str:
+def _format_suite(result: Fields, numbers: Mapping[int, int]) -> str:
     """Who was asked, and with which of several prompts. A prompt's text changes, its number stays."""
     at = result.get("promptIdx")
     number = numbers.get(at, at) if isinstance(at, int) else 0
@@ -283,7 +283,7 @@ def _format_suite(result: Record, numbers: Mapping[int, int]) -> str:
     return f"{named}, prompt {number + 1}" if number > 0 else named
 
 
-def _format_provider(result: Record) -> str:
+def _format_provider(result: Fields) -> str:
     return result.text("provider.label", "provider.id", "provider")
 
 
@@ -296,7 +296,7 @@ class _CaseName(NamedTuple):
     unstable_reason: str | None = None
 
 
-def _choose_name(result: Record, description: str, variables: JsonValue) -> _CaseName:
+def _choose_name(result: Fields, description: str, variables: JsonValue) -> _CaseName:
     if own := result.get("metadata.testCaseId", "testCase.metadata.testCaseId"):
         return _CaseName(to_text(own)[:300], "metadata.testCaseId")
     description = description.strip()[:300]
@@ -317,7 +317,7 @@ def _format_prompt(variables: JsonValue) -> str:
     return to_text(variables) if variables else ""
 
 
-def _add_sent_prompt(row: ResultRow, result: Record, facts: FileFacts) -> ResultRow:
+def _add_sent_prompt(row: ResultRow, result: Fields, facts: FileFacts) -> ResultRow:
     sent = result.get("prompt.raw") if facts.needs_sent_prompts else None
     return row._replace(prompt=sent) if isinstance(sent, str) else row
 
@@ -328,13 +328,13 @@ def _share_equal(scores: tuple[RowScore, ...]) -> tuple[RowScore, ...]:
     return scores
 
 
-def _describe_assertion(one: Record) -> str:
+def _describe_assertion(one: Fields) -> str:
     """Describe an assertion in a few words, such as `contains "4711"`."""
     kind, value = one.text("type") or "assertion", one.get("value")
     return to_text(f"{kind} {dump_compact_json(value)[:300]}") if value is not None else kind
 
 
-def _build_score(one: Record, *, marks: bool) -> RowScore:
+def _build_score(one: Fields, *, marks: bool) -> RowScore:
     reason, assertion = one.text("reason"), one.at("assertion")
     name = (assertion.text("metric", "type") or "assertion")[:200]
     if _has_failed_grader(one, reason, marks=marks):
@@ -344,7 +344,7 @@ def _build_score(one: Record, *, marks: bool) -> RowScore:
     return _PASS.apply_verdict(score, one.get("pass"))
 
 
-def _has_failed_grader(one: Record, reason: str, *, marks: bool) -> bool:
+def _has_failed_grader(one: Fields, reason: str, *, marks: bool) -> bool:
     """Return whether the grader failed: by its mark, else by its words; for a set, by its members."""
     kind, passed = one.text("assertion.type"), one.get("pass") is True
     if one.get("assertion.weight") == 0:  # decides nothing

@@ -14,7 +14,7 @@ from typing import Final
 
 from eval_gate.external_results.json_streaming import read_record
 from eval_gate.external_results.prompt_digests import digest_prompt
-from eval_gate.external_results.records import Record, iter_listed_records
+from eval_gate.external_results.records import Fields, iter_listed_records
 from eval_gate.external_results.result_rows import FileFacts, ResultRow, RowPlace, RowScore
 from eval_gate.external_results.scored_rows import end_execution, let_verdicts_decide
 from eval_gate.external_results.statuses import parse_tables
@@ -41,7 +41,7 @@ def read_pydantic_evals(file: Path, shown: str, facts: FileFacts) -> Iterator[Re
     facts.notes += _iter_coverage_notes(graders)
 
 
-def _list_evaluators(case: Record) -> set[str]:
+def _list_evaluators(case: Fields) -> set[str]:
     """Those that said something in this execution, if only that they failed."""
     given = [one for kind in ("assertions", "scores", "labels") for _, one in case.items(kind)]
     given += case.members("evaluator_failures")
@@ -56,7 +56,7 @@ def _iter_coverage_notes(graders: dict[str, set[str]]) -> Iterator[str]:
             yield f"{grader} graded {graded:,} of {len(graders):,} cases, but not {first[:80]}"
 
 
-def _build_row(case: Record, suite: str, place: RowPlace, graders: dict[str, set[str]], *, broke: bool) -> ResultRow:
+def _build_row(case: Fields, suite: str, place: RowPlace, graders: dict[str, set[str]], *, broke: bool) -> ResultRow:
     missing = sorted(graders.get(case.text(*_NAMES), set()) - _list_evaluators(case)) if not broke else ()
     scores = let_verdicts_decide([*_iter_scores(case, missing)])
     ended = end_execution(scores, case.text("error_message") if broke else None)
@@ -82,7 +82,7 @@ def _build_row(case: Record, suite: str, place: RowPlace, graders: dict[str, set
     )
 
 
-def _iter_scores(case: Record, missing: Iterable[str]) -> Iterator[RowScore]:
+def _iter_scores(case: Fields, silent_graders: Iterable[str]) -> Iterator[RowScore]:
     """Yield the scores of assertions, which each have a verdict, those with a number alone, and of what broke."""
     for name, one in case.items("assertions"):
         score = RowScore(name[:200], float(one.get("value") is True), None, one.text("reason") or None)
@@ -91,5 +91,5 @@ def _iter_scores(case: Record, missing: Iterable[str]) -> Iterator[RowScore]:
         yield RowScore(name[:200], one.number("value"), None, one.text("reason") or None)
     for one in case.members("evaluator_failures"):
         yield RowScore(one.text("name")[:200], None, None, one.text("error_message") or None, grader_failed=True)
-    for grader in missing:
+    for grader in silent_graders:
         yield RowScore(grader, None, None, "it graded other executions, but not this one", grader_failed=True)

@@ -32,7 +32,7 @@ def _split_path(path: str) -> Sequence[str]:
     return path.split(".") if path else ()
 
 
-class Record:
+class Fields:
     """A value in a results file, most often a mapping."""
 
     __slots__ = ("value",)
@@ -43,7 +43,7 @@ class Record:
     def __bool__(self) -> bool:
         return bool(self.value)
 
-    def get(self, path: str = "", *others: str) -> JsonValue:
+    def get(self, path: str = "", *other_paths: str) -> JsonValue:
         """Return the first value at these paths that is not empty, else the last; without a path the whole."""
         found = self.value
         for name in _split_path(path):
@@ -51,11 +51,11 @@ class Record:
                 found = None
                 break
             found = found.get(name)
-        return self.get(*others) if others and not found else found
+        return self.get(*other_paths) if other_paths and not found else found
 
-    def at(self, *paths: str) -> Record:
+    def at(self, *paths: str) -> Fields:
         """Return the same as a record."""
-        return Record(self.get(*paths))
+        return Fields(self.get(*paths))
 
     def has(self, name: str) -> bool:
         """Whether a mapping has this name, if only with null."""
@@ -80,10 +80,10 @@ class Record:
         """Return the name of a case. Raises GateError for what is none, calling it by its last path."""
         return require_name(self.get(*paths), place, paths[-1])
 
-    def number(self, path: str = "", *others: str) -> float | None:
+    def number(self, path: str = "", *other_paths: str) -> float | None:
         """Return the first finite number at these paths; true and false are none."""
         found = parse_number(self.get(path))
-        return self.number(*others) if others and found is None else found
+        return self.number(*other_paths) if other_paths and found is None else found
 
     def count(self, *paths: str) -> int:
         """Return a count that is not negative, or 0 for any other value."""
@@ -105,15 +105,15 @@ class Record:
         """Return the tokens, where at least one side is known."""
         return build_usage(self.get(inputs), self.get(outputs))
 
-    def members(self, *paths: str) -> Sequence[Record]:
+    def members(self, *paths: str) -> Sequence[Fields]:
         """Return the members of a list."""
         value = self.get(*paths)
-        return [Record(member) for member in value] if isinstance(value, list) else ()
+        return [Fields(member) for member in value] if isinstance(value, list) else ()
 
-    def items(self, *paths: str) -> Iterator[tuple[str, Record]]:
+    def items(self, *paths: str) -> Iterator[tuple[str, Fields]]:
         """Yield the names and values of a mapping."""
         value = self.get(*paths)
-        return ((name, Record(member)) for name, member in (value.items() if isinstance(value, dict) else ()))
+        return ((name, Fields(member)) for name, member in (value.items() if isinstance(value, dict) else ()))
 
     def tags(self, path: str) -> tuple[str, ...]:
         """Return the tags of a case."""
@@ -125,7 +125,7 @@ class Record:
         return ToolCall(name=self.text(name)[:1_000], params=given if isinstance(given, dict) else {}, result=result)
 
 
-def iter_listed_records(document: Record, lists: Sequence[str], shown: str) -> Iterator[tuple[str, Record, RowPlace]]:
+def iter_listed_records(document: Fields, lists: Sequence[str], shown: str) -> Iterator[tuple[str, Fields, RowPlace]]:
     """Yield the mappings in a document's lists, with list and place. Raises GateError if the first list is missing."""
     if not isinstance(document.get(lists[0]), list):
         raise build_unreadable_error(RowPlace(shown, field=lists[0]), "is missing")
@@ -135,8 +135,8 @@ def iter_listed_records(document: Record, lists: Sequence[str], shown: str) -> I
             yield name, require_record(member.value, place), place
 
 
-def require_record(value: JsonValue, place: RowPlace) -> Record:
+def require_record(value: JsonValue, place: RowPlace) -> Fields:
     """Return a mapping as a record. Raises GateError for any other value."""
     if not isinstance(value, dict):
         raise build_unreadable_error(place, "is not a mapping")
-    return Record(value)
+    return Fields(value)

@@ -291,10 +291,10 @@ def build_incomplete_error(place: RowPlace, what: str) -> GateError:
     )
 
 
-def check_count(place: RowPlace, said: int, found: int, what: str) -> None:
+def check_count(place: RowPlace, declared_number: int, number: int, what: str) -> None:
     """Raise GateError where results count more of something than they have: what is missing may be what failed."""
-    if found < said:
-        raise build_incomplete_error(place, f"counts {said:,} {what}, but has {found:,}")
+    if number < declared_number:
+        raise build_incomplete_error(place, f"counts {declared_number:,} {what}, but has {number:,}")
 
 
 def build_unloaded_error(place: RowPlace, file: str, error: str) -> GateError:

@@ -33,7 +33,7 @@ _NUMBER_RULES: Final[dict[str, tuple[str, _Strictness]]] = {
     "allowed_regressions": ("allowed-regressions", _less),
     "pass_score": ("pass-score", _more),
     "min_pass_rate": ("min-pass-rate", _more),
-    "max_errors": ("max-errors", lambda errors: _less(errors or 0)),
+    "max_errors": ("max-errors", _less),
     "max_score_drop": ("max-score-drop", _less),
     "min_coverage": ("min-coverage", _more),
     "max_latency_increase": ("max-latency-increase", _less),
@@ -60,13 +60,13 @@ _RULES_COMPARED_APART: Final = frozenset(
 """Rules of which it is known what asks for less."""
 _TYPED_RULES: Final = frozenset(RECORDED_RULES.values())
 """Rules that a person may type at a terminal as they like."""
-_OPTIONAL_RULES: Final = frozenset(
-    {
-        *("min_pass_rate", "max_score_drop", "min_coverage", "max_errors"),
-        *("max_latency_increase", "max_cost_increase", "max_token_increase"),
-    }
-)
-"""Rules that may be absent, which asks for nothing. Of the others None is a record that does not say."""
+_OPTIONAL_RULES: Final = {
+    **dict.fromkeys(("min_pass_rate", "max_score_drop", "min_coverage"), -math.inf),
+    **dict.fromkeys(("max_latency_increase", "max_cost_increase", "max_token_increase"), -math.inf),
+    "max_errors": -0.5,
+}
+"""Rules that may be absent, and how strict that is: it asks for nothing, but without `max-errors` the only errors that
+may pass are those that main's runs explain: more than with 0, less than with 1. Of others None does not say."""
 
 
 def find_policy_changes(baseline: RunPolicy, current: RunPolicy) -> tuple[SetupChange, ...]:
@@ -125,7 +125,7 @@ def _compare_numbers(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupC
         was, is_now = getattr(baseline, name), getattr(current, name)
         if was == is_now or (None in {was, is_now} and name not in _OPTIONAL_RULES):
             continue
-        before, after = (-math.inf if value is None else strictness(value) for value in (was, is_now))
+        before, after = (_OPTIONAL_RULES[name] if value is None else strictness(value) for value in (was, is_now))
         yield _build_difference(
             SetupChangeKind.LOOSENED if after < before else SetupChangeKind.TIGHTENED,
             shown,

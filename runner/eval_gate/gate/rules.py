@@ -229,6 +229,16 @@ def _build_count_finding(code: RuleCode, count: int, one: str, many: str, *, nou
     return RuleFinding(code, str(count), "0", count == 0, f"{counted} {one if count == 1 else many} (limit 0)")
 
 
+def find_fallen_scores(run: RunResult, comparison: Comparison, most: float | None) -> dict[CaseKey, float]:
+    """Find the cases whose score fell by more than `most`, with the score that each fell from."""
+    if most is None:
+        return {}
+    share, cases = compute_score_share(comparison), run.index_cases()
+    graded = [(one, cases[one.key].score) for one in comparison.changes if one.score_change is not None]
+    drops = [(one.key, score, compute_score_drop(one, score, most, share)) for one, score in graded]
+    return {key: min(score + drop, 1.0) for key, score, drop in drops if exceeds_limit(drop, most)}
+
+
 def _apply_score_drop_rule(rule_input: RuleInput, most: float) -> RuleFinding:
     """Over all graded cases that can be compared, whatever became of them."""
     assert rule_input.comparison is not None

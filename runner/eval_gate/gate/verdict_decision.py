@@ -38,7 +38,7 @@ from eval_gate.gate.model_changes import iter_model_notes
 from eval_gate.gate.must_pass import find_must_pass_cases
 from eval_gate.gate.pass_score import apply_pass_score
 from eval_gate.gate.prompt_fields import align_fingerprints, find_varying_fields, iter_left_out_notes
-from eval_gate.gate.rules import RuleInput, compute_score_drop, compute_score_share
+from eval_gate.gate.rules import RuleInput, compute_score_drop, compute_score_share, find_fallen_scores
 from eval_gate.gate.score_changes import exceeds_limit, format_limit
 from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, find_setup_changes
 from eval_gate.gate.verdict_reasons import decide_outcome
@@ -108,7 +108,9 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
     waiving = _build_waiving(held, comparison, inputs)
     earlier, permitted = find_earlier_keys(then, held), known.evidence.permitted_regressions
     comparison = _add_renamed_waivers(comparison, waiving, earlier)
-    comparison = count_ended_permissions(comparison, permitted, held, waiving.covered_keys if waiving else (), earlier)
+    most = policy.max_score_drop
+    covered = waiving.covered_keys if waiving else ()
+    comparison = count_ended_permissions(comparison, permitted, held, covered, earlier, most)
     judged = RuleInput(held, comparison, then, waiving or AppliedWaivers())
     decided = replace(
         run,
@@ -120,7 +122,8 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
         waivers=waiving,
         verdict=decide_outcome(judged, policy),
     )
-    return replace(decided, permitted_regressions=update_permitted_regressions(permitted, decided, earlier))
+    fallen = find_fallen_scores(held, comparison, most)
+    return replace(decided, permitted_regressions=update_permitted_regressions(permitted, decided, earlier, fallen))
 
 
 def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[CaseFacts], RerunCriteria, ErrorShare]:
@@ -176,11 +179,9 @@ def _compare_with_baseline(
 
 def _iter_rerun_notes(run: RunResult, policy: Policy, run_share: float) -> Iterator[str]:
     """Yield a note if the policy has re-runs and the run has none, or if they waited."""
-    if run.rerun_wait and compute_rerun_wait(run_share):
-        yield (
-            f"re-runs waited {run.rerun_wait} s each, because executions of one run belong together on "
-            "the default branch"
-        )
+    if run.rerun_wait:
+        why = ", because executions of one run belong together on the default branch"
+        yield f"re-runs waited {run.rerun_wait} s each{why if compute_rerun_wait(run_share) else ''}"
     if policy.reruns and not run.reruns:
         yield (
             "this run had no re-runs, so every case that passed in the baseline and failed counts as a regression. "

@@ -394,6 +394,8 @@ class PermittedRegression(CaseName, kw_only=True, omit_defaults=True):
     """What permitted it; None for `allowedRegressions`, which permits it in one run."""
     until: date | None = None
     """Last day of the permission, in UTC; None if it has no day."""
+    score: float | None = None
+    """Score that the case fell from, if it passes with a lower score; None for a failing case."""
     taken_back: bool = False
     """This run has not got the permission although its last day has not passed."""
 

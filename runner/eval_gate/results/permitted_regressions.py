@@ -1,19 +1,21 @@
 """Regressions that a branch has because a run of it was allowed to pass with them.
 
 Each is kept from run to run until the case passes, so that the end of a permission is not the end of the regression.
+A score that a waiver let fall is kept in the same way, until it is back within `maxScoreDrop`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from types import MappingProxyType
 from typing import Final
 
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, RuleCode
 from eval_gate.model.evidence import NO_HISTORY, PermittedRegression, Stability
 from eval_gate.model.execution import Status
-from eval_gate.model.result import RunResult
+from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import AppliedWaivers, WaiverKind
 from eval_gate.results.run_times import parse_timestamp
 from eval_gate.struct import replace
@@ -23,23 +25,38 @@ _NOT_RUN: Final = frozenset({Status.SKIPPED, Status.NOT_RUN})
 
 
 def update_permitted_regressions(
-    permitted: Sequence[PermittedRegression], run: RunResult, earlier: Mapping[CaseKey, CaseKey]
+    permitted: Sequence[PermittedRegression],
+    run: RunResult,
+    earlier: Mapping[CaseKey, CaseKey],
+    fallen: Mapping[CaseKey, float] = MappingProxyType({}),
 ) -> tuple[PermittedRegression, ...]:
-    """Update the permitted regressions of the run before by `run`; `earlier` has the earlier keys of renamed cases."""
+    """Update the permitted regressions of the run before by `run`.
+
+    `earlier` has the earlier keys of renamed cases, `fallen` what the scores fell from that fell by too much.
+    """
     renamed = {old: new for new, old in earlier.items()}
     keys = [renamed.get(one.key, one.key) for one in permitted]
     found = {key: replace(one, suite=key.suite, case_id=key.case_id) for key, one in zip(keys, permitted, strict=True)}
     changes = {change.key: change for change in (run.comparison.changes if run.comparison else ())}
-    allowed, day = dict(_iter_permitted(run, changes, found)), find_day(run)
+    allowed, day = dict(_iter_permitted(run, changes, found, fallen)), find_day(run)
+    most = run.policy.max_score_drop if run.policy else None
     covered = run.waivers.covered_keys if run.waivers else frozenset()
     for key, case in run.iter_cases():
-        if changes[key].change in _PASSING if key in changes else case.passed:
+        passes = changes[key].change in _PASSING if key in changes else case.passed
+        if passes and key not in fallen and not (key in found and is_still_lower(found[key], case, most)):
             found.pop(key, None)
         elif key in allowed:
             found[key] = allowed[key]
         elif key in found and key not in covered and case.status not in _NOT_RUN:
             found[key] = _take_back(found[key], day)
     return tuple(found.values())
+
+
+def is_still_lower(permitted: PermittedRegression, case: CaseResult, most: float | None) -> bool:
+    """Whether a permitted score is not back yet within `most`; nobody knows without this limit or a score."""
+    if permitted.score is None:
+        return False
+    return most is None or not case.status.is_scored or round(permitted.score - case.score - most, 6) > 0
 
 
 def is_permission_ended(permitted: PermittedRegression, day: date | None) -> bool:
@@ -61,7 +78,10 @@ def find_day(run: RunResult) -> date | None:
 
 
 def _iter_permitted(
-    run: RunResult, changes: Mapping[CaseKey, CaseChange], permitted: Container[CaseKey]
+    run: RunResult,
+    changes: Mapping[CaseKey, CaseChange],
+    permitted: Mapping[CaseKey, PermittedRegression],
+    fallen: Mapping[CaseKey, float],
 ) -> Iterator[tuple[CaseKey, PermittedRegression]]:
     """Yield the regressions that a waiver covers, and those that `allowedRegressions` covers."""
     rule = run.verdict.find_rule(RuleCode.REGRESSIONS) if run.verdict else None
@@ -78,11 +98,11 @@ def _iter_permitted(
             broke = run.comparison is None
         else:
             broke = _is_broken(compared, waiver.kind) or _is_incomparable_failure(compared, run)
-        if case.key in permitted or broke:
-            yield (
-                case.key,
-                PermittedRegression(suite=case.suite, case_id=case.case_id, waiver=waiver.kind, until=waiver.until),
-            )
+        known = permitted.get(case.key)
+        if known is not None or broke or case.key in fallen:
+            score = None if broke else known.score if known is not None and known.score else fallen.get(case.key)
+            one = PermittedRegression(suite=case.suite, case_id=case.case_id, waiver=waiver.kind, until=waiver.until)
+            yield case.key, replace(one, score=score)
 
 
 def _is_incomparable_failure(change: CaseChange, run: RunResult) -> bool:

@@ -63,7 +63,7 @@ def _describe_link(
 ) -> UnlinkedResult | None:
     """Name the setting that keeps a run from being the baseline; None if nothing does, or it was never compared."""
     head, folder, current = stored.head, stored.folder.parent, Path(config.output_dir)
-    hint = f"if the change is intended, name the results once: `--baseline {stored.folder}`"
+    hint = f"if the change is intended, name the results once: `--baseline {format_relative_path(stored.folder)}`"
     if absent.code == ReasonCode.BASELINE_NOT_REQUESTED:
         named = f"run {head.baseline_run_id[:8]}" if head.baseline_run_id else None
         return UnlinkedResult(stored.read(), "baseline", named, "none", hint) if named else None

@@ -7,6 +7,7 @@ import math
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Final, Protocol
@@ -15,13 +16,14 @@ from eval_gate.config.rerun_budget import parse_rerun_budget, parse_rerun_interv
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.run import Observer, Run
-from eval_gate.engine.run_plan import RunPlan
+from eval_gate.engine.run_plan import CheckBaselineFiles, RunPlan
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.reruns import NO_INTERVAL, RerunInterval, Reruns
+from eval_gate.gate.verdict_decision import GateInputs
 from eval_gate.model.result import BaseAgentSummary, RunResult
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.results.baseline import Baseline
-from eval_gate.session.session import Session
+from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.session.session import PendingGateInputs, Session
 from eval_gate.struct import Struct, replace
 from eval_gate.targets.readiness import report_waiting_to
 
@@ -71,26 +73,34 @@ async def plan_run(session: Session) -> RunPlan:
             "warmUp does not go with shards: a history is that of all cases, and a shard runs some of them",
             "run the default branch without shards, or omit warmUp",
         )
-    around = replace(around, find_baseline_files=lambda wait: _count_baseline_cases(session, wait=wait))
-    if isinstance(session.gate_inputs.baseline, Baseline):
-        around = replace(around, baseline_folder=session.gate_inputs.baseline.folder)
+    baseline = session.gate_inputs.baseline
+    around = replace(around, baseline_files=_count_baseline_cases(baseline))
+    if isinstance(baseline, Baseline):
+        around = replace(around, baseline_folder=baseline.folder)
     plan = await build_run_plan(config, _balance_shards(session), around)
     plan.redactor.add_secrets(around.secrets)
     again = session.most_reruns
     waits = plan.rubrics_wait and any(map(plan.is_deferred, plan.list_runnable_cases()))
     if not (again or waits):
         return plan
-    return plan.with_rerun_policy(build_reruns(session, _build_rerun_interval(session.config.limits)), again)
+    pending = session.pending_gate_inputs
+    later = partial(_wait_for_inputs, pending, plan.check_baseline_files) if pending is not None else None
+    return plan.with_rerun_policy(build_reruns(session, _build_rerun_interval(session.config.limits), later), again)
 
 
-def _count_baseline_cases(session: Session, *, wait: bool) -> Mapping[str, int]:
+def _wait_for_inputs(pending: PendingGateInputs, check: CheckBaselineFiles | None) -> GateInputs:
+    """Wait for the baseline, and check that the eval files that it has cases of are read. Raises GateError."""
+    inputs = pending.wait_for_inputs()
+    if check is not None:
+        check(_count_baseline_cases(inputs.baseline))
+    return inputs
+
+
+def _count_baseline_cases(baseline: Baseline | NoBaseline) -> Mapping[str, int]:
     """Count the baseline's cases by eval file; none where another tool ran them, or the baseline is not there yet."""
-    inputs = session.gate_inputs
-    if wait and session.pending_gate_inputs is not None:
-        inputs = session.pending_gate_inputs.wait_for_inputs()
-    if not isinstance(inputs.baseline, Baseline) or inputs.baseline.result.is_external:
+    if not isinstance(baseline, Baseline) or baseline.result.is_external:
         return {}
-    return {suite.eval_file: len(suite.cases) for suite in inputs.baseline.result.suites}
+    return {suite.eval_file: len(suite.cases) for suite in baseline.result.suites}
 
 
 async def add_base_agent_results(session: Session, run: RunResult) -> RunResult:
@@ -124,10 +134,11 @@ def _build_rerun_interval(limits: RunLimits) -> RerunInterval:
     return RerunInterval(most_s=math.inf if budget is None or budget.seconds is None else budget.seconds / 2)
 
 
-def build_reruns(session: Session, interval: RerunInterval = NO_INTERVAL) -> Reruns:
-    """Who says which cases of the session are run again, and when."""
+def build_reruns(
+    session: Session, interval: RerunInterval = NO_INTERVAL, later: Callable[[], GateInputs] | None = None
+) -> Reruns:
+    """Who says which cases of the session are run again, and when; `later` waits for a baseline that comes later."""
     config = session.config
-    later = session.pending_gate_inputs.wait_for_inputs if session.pending_gate_inputs is not None else None
     budgeted = config.limits.rerun_budget is not None
     return Reruns(session.gate_inputs, session.most_reruns, budgeted=budgeted, later=later, interval=interval)
 
@@ -157,7 +168,7 @@ async def execute_plan(
             result = await run.execute()
             if session.pending_gate_inputs is not None:
                 # whoever ends us meanwhile ends the wait, and not the run, which is made
-                await asyncio.to_thread(session.pending_gate_inputs.wait_for_inputs)
+                await asyncio.to_thread(_wait_for_inputs, session.pending_gate_inputs, plan.check_baseline_files)
     finally:
         progress.close()
         await plan.aclose()

@@ -98,8 +98,11 @@ def test_before_the_cases__interrupted_while_github_is_waited_for__the_step_ends
     assert not running.requests
 
 
-def test_beside_the_cases__baseline__is_fetched_while_the_first_case_is_asked(job, github, pull) -> None:
+@pytest.mark.parametrize("others", [(), ("prices.json",)], ids=["evals alone", "with a file that is left out"])
+def test_beside_the_cases__baseline__is_fetched_while_the_first_case_is_asked(job, github, pull, others) -> None:
     """The agent answers when the baseline's archive is asked for, and GitHub when the agent is."""
+    for name in others:
+        (job.workspace / "evals" / name).write_text("{}")
     both = threading.Barrier(2, timeout=30)
     github.faults.add("GET", r"/actions/artifacts/\d+/zip", Fault.meet(both))
 
@@ -111,6 +114,21 @@ def test_beside_the_cases__baseline__is_fetched_while_the_first_case_is_asked(jo
     with agent(answer) as running:
         ended = job.pull_request(pull, running.url)
     assert (ended.code, ended.outputs["verdict"], ended.outputs["regressions"]) == (0, "passed", "0")
+
+
+@pytest.mark.parametrize("failing", [(), (0,)], ids=["without re-runs", "before the first re-run"])
+def test_beside_the_cases__baseline_has_cases_of_a_file_that_is_not_read__is_an_error(job, github, failing) -> None:
+    pull = github.state.add_pull(7)
+    job.write_suite(1, "desk.json")
+    with agent() as running:
+        assert job.push(running.url).code == 0
+    baseline_of_today(github)
+    (job.workspace / "evals" / "desk.json").write_text("{}")
+    with agent(fails_on(*failing)) as running:
+        ended = job.pull_request(pull, running.url)
+    assert (ended.code, ended.outputs["verdict"]) == (2, "inconclusive")
+    assert "evals/desk.json: not an eval file, but the baseline has 1 case of it" in ended.log
+    assert len(running.requests) == 4, "cases are asked once: without the baseline nothing is re-run"
 
 
 @pytest.mark.parametrize("inputs", [{}, {"recording": "auto"}], ids=["beside the cases", "before them"])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.errors import GateError
-from eval_gate.external_results.records import Record, iter_listed_records, require_record
+from eval_gate.external_results.records import Fields, iter_listed_records, require_record
 from eval_gate.external_results.result_rows import RowPlace
 
-CASE = Record({"a": {"b": 1, "empty": {}}, "text": "t", "no": None, "yes": True, "list": [1, {"n": "x"}], "zero": 0})
+CASE = Fields({"a": {"b": 1, "empty": {}}, "text": "t", "no": None, "yes": True, "list": [1, {"n": "x"}], "zero": 0})
 
 
 @pytest.mark.parametrize(
@@ -31,13 +31,13 @@ def test_record__paths__give_the_first_value_that_is_not_empty_else_the_last(pat
 def test_record__a_number__is_the_first_that_is_one_if_it_is_0_too() -> None:
     assert CASE.number("text", "yes", "zero", "a.b") == 0.0
     assert CASE.number("text") is None
-    assert Record(2).number() == 2.0
+    assert Fields(2).number() == 2.0
 
 
 def test_record__what_is_of_another_kind__is_nothing() -> None:
     assert [one.value for one in CASE.members("list")] == [1, {"n": "x"}]
     assert [*CASE.members("text"), *CASE.items("list")] == []
-    assert (CASE.count("text"), Record(-1).count(), CASE.seconds("text"), CASE.usage("text", "no")) == (
+    assert (CASE.count("text"), Fields(-1).count(), CASE.seconds("text"), CASE.usage("text", "no")) == (
         0,
         0,
         None,
@@ -47,7 +47,7 @@ def test_record__what_is_of_another_kind__is_nothing() -> None:
 
 
 def test_record__a_null__is_there() -> None:
-    assert (CASE.has("no"), CASE.has("gone"), Record([]).has("no")) == (True, False, False)
+    assert (CASE.has("no"), CASE.has("gone"), Fields([]).has("no")) == (True, False, False)
 
 
 @pytest.mark.parametrize("value", [None, [], "x", 1])
@@ -58,7 +58,7 @@ def test_require_record__anything_but_a_mapping__is_refused(value) -> None:
 
 
 def test_iter_listed_records__a_list_that_is_missing__is_refused_only_if_it_is_the_first() -> None:
-    document = Record({"cases": [{"n": 1}]})
+    document = Fields({"cases": [{"n": 1}]})
     found = [
         (name, one.get("n"), str(place)) for name, one, place in iter_listed_records(document, ("cases", "x"), "r")
     ]

@@ -34,6 +34,7 @@ def _with(**rules: object) -> RunPolicy:
         ({"fail_on": ("regressions", "stale")}, STRICTER),
         ({"min_pass_rate": 0.9}, STRICTER),
         ({"max_errors": 1}, LOOSER),
+        ({"max_errors": 0}, STRICTER),
         ({"pass_score": 0.5}, LOOSER),
         ({"score_tolerance": 0.5}, LOOSER),
         ({"max_score_drop": 0.5}, STRICTER),
@@ -59,6 +60,12 @@ def test_changed_rules__one_rule__is_looser_one_way_and_tighter_the_other(rules,
     assert back.kind is {LOOSER: STRICTER, STRICTER: LOOSER}.get(kind, kind)
     assert (back.baseline, back.current) == (found.current, found.baseline)
     assert found.subject == back.subject == next(iter(rules)).replace("_", "-")
+
+
+@pytest.mark.parametrize(("was", "is_now", "kind"), [(0, 5, LOOSER), (5, 3, STRICTER), (5, 0, STRICTER)])
+def test_changed_rules__limit_of_errors__is_looser_the_higher_it_is(was, is_now, kind) -> None:
+    (found,) = find_policy_changes(_with(max_errors=was), _with(max_errors=is_now))
+    assert found.kind is kind
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from eval_gate.config.loader import describe_unread_configs
@@ -35,7 +35,7 @@ from eval_gate.engine.preparation.setup_fingerprints import (
 )
 from eval_gate.engine.preparation.several_targets import check_target_count
 from eval_gate.engine.preparation.snapshot import capture_snapshot, iter_missing_sources, load_seed
-from eval_gate.engine.run_plan import RunPlan
+from eval_gate.engine.run_plan import CheckBaselineFiles, RunPlan
 from eval_gate.errors import GateError, Problem
 from eval_gate.files.file_paths import format_path
 from eval_gate.formats.base import ReadOptions
@@ -91,6 +91,8 @@ class RunInputs(FrozenStruct):
     """Every file that holds evals, also where none of its cases is selected."""
     draft_notices: tuple[str, ...] = ()
     """Those of the warnings that name drafts."""
+    check_baseline_files: CheckBaselineFiles | None = None
+    """Checks that the files of which the baseline has cases are read. Raises GateError."""
 
     __repr__ = object.__repr__
 
@@ -110,9 +112,11 @@ async def read_inputs(
     reading = ReadOptions(config.strict, names, instead, root / context.tmp.folder, context.tmp.in_place)
     others: list[LeftOut] = []
     written = context.custom_suites or load_suites(find_eval_files(config.evals, root), root, reading, others)
-    if context.find_baseline_files is not None and not context.custom_suites:
-        known = await asyncio.to_thread(context.find_baseline_files, bool(others))
-        check_baseline_files(known, {suite.file for suite in written}, others, config.evals, root)
+    check: CheckBaselineFiles | None = None
+    if not context.custom_suites:
+        loaded = {suite.file for suite in written}
+        check = partial(check_baseline_files, loaded=loaded, left_out=others, patterns=config.evals, root=root)
+        check(context.baseline_files)
     seed_path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
     seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
     narrowed = replace(selection, paths=())  # which have led to these files
@@ -128,7 +132,7 @@ async def read_inputs(
     passed_over = (*describe_unread_configs(config, root), *(one.note for one in others if one.note))
     said = (*said, *passed_over, *idle, *drafts, *describe_missed_files(written, chosen))
     evals = _list_eval_files(written, root, narrowed=bool(selection.paths))
-    return RunInputs(chosen, registry, seed, said, planned, find_shard_cut(suites, narrowed), evals, drafts)
+    return RunInputs(chosen, registry, seed, said, planned, find_shard_cut(suites, narrowed), evals, drafts, check)
 
 
 def _list_eval_files(suites: Sequence[EvalSuite], root: Path, *, narrowed: bool) -> tuple[str, ...]:
@@ -256,6 +260,7 @@ async def _build_plan(
         recording=shared.recording,
         keeps_artifacts=home.existing_folder is None,
         rubrics_wait=config.rubric is RubricMode.AFTER_PASS,
+        check_baseline_files=inputs.check_baseline_files,
         limits=config.limits,
         concurrency=config.target.concurrency,
         tokens=tokens,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from eval_gate.engine.preparation.project_tmp import ProjectTmp
@@ -11,8 +11,6 @@ from eval_gate.model.result import GitFacts
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.base import Target
 from eval_gate.targets.build_context import SecretPolicy
-
-BaselineFiles = Callable[[bool], Mapping[str, int]]
 
 
 class RunContext(FrozenStruct):
@@ -33,8 +31,8 @@ class RunContext(FrozenStruct):
     """SHA-256 of the recording that came with the baseline; another one may be from anywhere."""
     baseline_folder: Path | None = None
     """The folder of the run that is the baseline, where it is on this machine: with the responses that it used."""
-    find_baseline_files: BaselineFiles | None = None
-    """Finds the baseline's number of cases by eval file. The argument says whether to wait for the baseline."""
+    baseline_files: Mapping[str, int] = field(default_factory=dict)
+    """The baseline's number of cases by eval file; empty where the baseline is not there yet."""
     custom_target: Target | None = None
     """Target that no configuration describes, such as a function."""
     custom_suites: tuple[EvalSuite, ...] = ()

@@ -191,15 +191,17 @@ class RunErrors(FrozenStruct):
         ways = math.lgamma(among + 1) - math.lgamma(cases + 1) - math.lgamma(among - cases + 1)
         return cases > 0 and math.log(max(self.compute_row_chance(errors), _LEAST)) + ways <= math.log(self._case_limit)
 
-    def compute_row_chance(self, errors: int) -> float:
+    def compute_row_chance(self, errors: int, others: Counts | None = None) -> float:
         """Compute the chance of so many errors in a row, given the executions of the other cases.
 
         This run is either like those of the branch, or like none, and then only its own executions say its share.
         """
-        late = self.late_silent_errors if self._are_too_many_late else 0
+        if others is None:
+            late = self.late_silent_errors if self._are_too_many_late else 0
+            others = self.others.add(Counts(agent_errors=late))
         kinds = []
         for weight, a, b in ((1 - self.share.new, self.share.errors, self.share.responses), (self.share.new, 1.0, 1.0)):
-            after = a + (self.others.agent_errors + late), b + self.others.executions
+            after = a + others.agent_errors, b + others.executions
             log = math.log(weight) + _compute_log_beta(*after) - _compute_log_beta(a, b)
             kinds.append((log, _compute_log_row(*_spread_over_cases(*after), errors)))
         most = max(log for log, _ in kinds)
@@ -207,8 +209,12 @@ class RunErrors(FrozenStruct):
         return math.fsum(math.exp(log - most + row) for log, row in kinds) / whole
 
     def explains(self, errors: int) -> bool:
-        """Whether that many errors in a row are no more than one of so many cases has in a usual run."""
-        return self.share.compute_row_chance(errors) * self.criteria.cases > self._case_limit
+        """Whether that many errors in a row are no more than one of so many cases has, in a usual run and in this one.
+
+        An outage in the history makes any row usual; what responds in this run tells whether there is one again.
+        """
+        chance = min(self.share.compute_row_chance(errors), self.compute_row_chance(errors, self.others))
+        return chance * self.criteria.cases > self._case_limit
 
     def _is_silent(self, executions: Counts, reruns: int) -> bool:
         least = min(MIN_ERRORS, self.criteria.max_reruns + 1)

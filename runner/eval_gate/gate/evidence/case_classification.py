@@ -212,7 +212,8 @@ def decide_next_step(case: CaseFacts, criteria: RerunCriteria, errors: RunErrors
         left = 0 if ended else remaining
         if errors.is_broken(case.first, case.rerun_count, left, repeatable=repeatable, is_late=case.is_late):
             return RerunStep.CONFIRMED
-        return RerunStep.AGAIN if left else RerunStep.INCONCLUSIVE
+        # where re-runs ended early it was broken by what had been seen until then, so that no row is explained
+        return RerunStep.AGAIN if remaining else RerunStep.INCONCLUSIVE
     if case.suspicion is None:
         return None
     step = criteria.decide_next_step(

@@ -160,6 +160,14 @@ def set_max_reruns(cases: CaseGroups, max_reruns: int) -> CaseGroups:
     return _recompute_thresholds(replace(cases, criteria=replace(cases.criteria, max_reruns=max_reruns)))
 
 
+def drop_shares(cases: CaseGroups) -> CaseGroups:
+    """Take the executions of one run for independent, and recompute the evidence thresholds."""
+    prior = cases.criteria.prior
+    if not prior.shares:
+        return cases
+    return _recompute_thresholds(replace(cases, criteria=replace(cases.criteria, prior=replace(prior, shares=()))))
+
+
 def relearn_prior(cases: CaseGroups) -> CaseGroups:
     """Learn the prior anew from the histories of the cases, and recompute the evidence thresholds."""
     before = cases.criteria.prior

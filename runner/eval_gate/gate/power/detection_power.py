@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from eval_gate.gate.evidence.case_classification import CaseFacts
-from eval_gate.gate.power.case_groups import CaseGroup, CaseGroups
+from eval_gate.gate.power.case_groups import CaseGroups, drop_shares
 from eval_gate.gate.power.loss_detection import ExecutionTree, LossSimulation
 from eval_gate.model.case import CaseKey
 from eval_gate.model.evidence import Counts
@@ -28,6 +28,8 @@ class UngatedReason(StrEnum):
 
     FLAKY = "flaky"
     """It fails so often in the history that failing every time here would be no proof."""
+    RUN_SHARE = "run-share"
+    """Failing every time in one run would be no proof, because executions of one run belong together."""
     MAIN_BROKE = "main-broke"
     """The newest run of the default branch failed it: nothing that fails it now is to blame."""
     FAILING = "failing"
@@ -122,7 +124,7 @@ def _iter_ungated_cases(trees: Sequence[ExecutionTree]) -> Iterator[UngatedCase]
     for tree in trees:
         if tree.compute_regression_chance(1.0) > 0.0:
             continue
-        kind, why = tree.group, _find_ungated_reason(tree.group)
+        kind, why = tree.group, _find_ungated_reason(tree)
         executions = tree.groups.criteria.trials + tree.groups.criteria.max_reruns
         needed = None
         if why is UngatedReason.FLAKY:
@@ -133,10 +135,14 @@ def _iter_ungated_cases(trees: Sequence[ExecutionTree]) -> Iterator[UngatedCase]
             yield UngatedCase(key, why, kind.history.counts, executions, needed)
 
 
-def _find_ungated_reason(kind: CaseGroup) -> UngatedReason:
+def _find_ungated_reason(tree: ExecutionTree) -> UngatedReason:
+    kind = tree.group
     facts: CaseFacts = kind.facts
     if not facts.plain_class.is_compared:
         return UngatedReason.NO_HISTORY
     if kind.history.counts.is_failing:
         return UngatedReason.FAILING
-    return UngatedReason.MAIN_BROKE if kind.history.newest_failed or not kind.passed_before else UngatedReason.FLAKY
+    if kind.history.newest_failed or not kind.passed_before:
+        return UngatedReason.MAIN_BROKE
+    independent = ExecutionTree(kind, drop_shares(tree.groups))
+    return UngatedReason.RUN_SHARE if independent.compute_regression_chance(1.0) > 0.0 else UngatedReason.FLAKY

@@ -26,28 +26,43 @@ def count_ended_permissions(
     run: RunResult,
     covered: Container[CaseKey],
     earlier: Mapping[CaseKey, CaseKey],
+    max_score_drop: float | None = None,
 ) -> Comparison:
     """Mark the cases that fail as the branch was permitted to let them, and make those that count regressions.
 
-    `permitted` has the keys of the baseline, and `earlier` these keys of cases that have another one now. `covered` are
-    the cases that a waiver names which has not ended.
+    A score that counts is compared with the one that it fell from. `permitted` has the keys of the baseline, and
+    `earlier` these keys of cases that have another one now. `covered` are the cases that a waiver names which has not
+    ended.
     """
     known = {one.key: one for one in permitted}
     if not known:
         return comparison
-    failing = {key for key, case in run.iter_cases() if not case.passed}
+    cases = run.index_cases()
     is_branch, day = _is_run_of_branch(comparison, run), find_day(run)
 
     def count(change: CaseChange) -> CaseChange:
         one = known.get(earlier.get(change.key, change.key))
-        if one is None or change.key in covered or change.key not in failing or change.change not in _MAY_COUNT:
+        case = cases.get(change.key)
+        if one is None or case is None or change.key in covered:
             return change
         one = replace(one, taken_back=not is_permission_ended(one, day))
+        if case.passed:
+            counts = max_score_drop is not None and change.score_change is not None and (is_branch or one.taken_back)
+            return _count_lower_score(change, one, case.score) if counts and one.score is not None else change
+        if change.change not in _MAY_COUNT:
+            return change
         if is_branch or one.taken_back:
             return replace(change, change=CaseClass.REGRESSION, grounds=None, permitted=one)
         return replace(change, permitted=one)
 
     return replace(comparison, changes=tuple(map(count, comparison.changes)))
+
+
+def _count_lower_score(change: CaseChange, permitted: PermittedRegression, score: float) -> CaseChange:
+    """Compare a score with the one that it was permitted to fall from, and not with runs since."""
+    assert permitted.score is not None
+    fall = round(score - permitted.score, 6)
+    return replace(change, score_change=fall, score_history=None, score_drop=True, permitted=permitted)
 
 
 def _is_run_of_branch(comparison: Comparison, run: RunResult) -> bool:

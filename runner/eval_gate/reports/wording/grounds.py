@@ -186,7 +186,9 @@ def describe_permission(change: CaseChange, place: str) -> str | None:
     if permitted.waiver is None:
         return f"allowed in an earlier run, still failing{where}"
     until = f"{KIND_WORDS[permitted.waiver]} until {permitted.until}"
-    return f"{until}{where}, taken back here" if permitted.taken_back else f"{until}, still failing{where}"
+    if permitted.taken_back:
+        return f"{until}{where}, taken back here"
+    return f"{until}, still {'failing' if permitted.score is None else 'lower'}{where}"
 
 
 def is_failing_as_flaky(change: CaseChange) -> bool:

@@ -40,6 +40,7 @@ def describe_power(run: RunResult, place: str) -> tuple[str, ...]:
         return ()
     sight = compute_detection_power(cases)
     flaky = [one for one in sight.ungated_cases if one.reason is UngatedReason.FLAKY]
+    shared = sum(one.reason is UngatedReason.RUN_SHARE for one in sight.ungated_cases)
     named = [f"cannot be gated: {describe_ungated_case(one, place)}" for one in flaky[:MAX_NAMED]]
     if cases.runs >= SETTLED_RUNS:
         said = [format_power(sight), *named]
@@ -47,7 +48,12 @@ def describe_power(run: RunResult, place: str) -> tuple[str, ...]:
         said = [f"the gate {format_loss(sight)} pull requests", *named] if sight.is_loss_known else named
     if more := len(flaky) - len(named):
         said.append(f"{format_count(more, 'more case')} cannot be gated for the same reason")
-    if others := len(sight.ungated_cases) - len(flaky):
+    if shared:
+        said.append(
+            f"{format_count(shared, 'case')} cannot be gated by one run, because its executions belong together: "
+            "run the job again if one fails every time"
+        )
+    if others := len(sight.ungated_cases) - len(flaky) - shared:
         said.append(
             f"{format_count(others, 'case')} cannot show a regression, because they fail or have no score {place}"
         )
@@ -141,11 +147,15 @@ def describe_ungated_case(one: UngatedCase, place: str) -> str:
     """`refund/x fails 9 of 20 on main: 7 failures in a row would not confirm a regression, 10 would; …`."""
     name, history = to_one_line(one.key.case_id, MAX_NAME), one.history
     match one.reason:
-        case UngatedReason.FLAKY:
+        case UngatedReason.FLAKY | UngatedReason.RUN_SHARE:
             row = "1 failure" if one.executions == 1 else f"{one.executions} failures in a row"
             fails = (
                 f"{name} fails {history.failures} of {history.executions} {place}: {row} would not confirm a regression"
             )
+            if one.reason is UngatedReason.RUN_SHARE:
+                return (
+                    f"{fails}, because executions of one run belong together: run the job again if it fails every time"
+                )
             if one.needed_failures is None:
                 return f"{fails}; fix it or quarantine it"
             return f"{fails}, {one.needed_failures} would; fix it, quarantine it, or give it more re-runs or trials"

@@ -165,6 +165,26 @@ def test_decide_verdict__main_errs_as_often__a_case_without_a_response_does_not_
     assert exit_code(run) is ExitCode.PASSED
 
 
+@pytest.mark.contract("verdict.crash")
+@pytest.mark.parametrize("since", [0, 5])
+def test_decide_verdict__main_was_slow_once__cases_that_never_respond_are_not_explained_by_it(since) -> None:
+    branch = branch_of(60, 1).pushed(cases_of(*["TP"] * 20, *["P"] * 40), RULES, 1)
+    for number in range(since):
+        branch = branch.pushed(cases_of(*["P"] * 60), RULES, number + 2)
+    run = decide_verdict(Engine(cases_of(*["T"] * 25, *["P"] * 35)).run(q := GateInputs(branch.baseline, RULES)), q)
+    assert of_mine(run) == (CaseClass.ERRORED, GroundKind.MISSING_RERUNS)
+    assert exit_code(run) is ExitCode.INCOMPLETE
+
+
+@pytest.mark.contract("verdict.crash")
+def test_decide_verdict__later_errors_of_new_cases__do_not_explain_what_was_decided_before_them() -> None:
+    branch = Branch().pushed(cases_of(*["P"] * 57, *["CP"] * 3), RULES, 0)
+    cases = cases_of("C", *["P"] * 58, "CP", *["PC"] * 5)
+    run = decide_verdict(Engine(cases).run(question := GateInputs(branch.baseline, RULES)), question)
+    assert of_mine(run) == (CaseClass.ERRORED, GroundKind.MISSING_RERUNS)
+    assert exit_code(run) is ExitCode.INCOMPLETE
+
+
 @pytest.mark.parametrize("runs", [0, 1, 3, 10, 20])
 @pytest.mark.parametrize("cases", [1, 5, 20, 60, 500])
 def test_error_test__one_error_where_main_has_none__is_usual_and_all_are_not(runs, cases) -> None:

@@ -129,7 +129,7 @@ def test_learn_run_shares__some_cases_flake_half_of_the_time__is_no_share() -> N
 def test_learn_run_shares__reruns_that_share_nothing__have_no_part_in_that_of_the_trials() -> None:
     found = learn(simulate(0.3, seed=5, trials=3, rerun_share=0.0))
     mean = math.fsum(one.trials * one.weight for one in found.shares)
-    assert mean > 0.2
+    assert mean > 0.15
     assert math.fsum(one.reruns * one.weight for one in found.shares) < mean / 3
     assert found.history_worth == pytest.approx(1 / (1 + 2 * mean))
 
@@ -141,7 +141,7 @@ def test_learn_run_shares__reruns_wait__half_of_the_belief_is_that_they_share_no
     prompt = simulate(0.3, seed=1)
     known = learn(prompt)
     unknown = learn(prompt, wait=180)
-    assert rerun_share(unknown) == pytest.approx(rerun_share(known) / 2)
+    assert rerun_share(unknown) == pytest.approx(rerun_share(known) / 2, rel=0.02)
     assert unknown.run_share == pytest.approx(known.run_share)
     late = simulate(0.3, seed=2, rerun_share=0.0)
     mixed = [[*waited[:4], *usual[4:]] for waited, usual in zip(late, prompt, strict=True)]

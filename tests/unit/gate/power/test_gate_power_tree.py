@@ -25,7 +25,8 @@ from eval_gate.gate.power.loss_detection import ExecutionTree
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.evidence import CaseHistorySummary, Counts
+from eval_gate.model.evidence import CaseHistorySummary, Counts, RunShare
+from eval_gate.reports.wording.power import describe_ungated_case
 from eval_gate.struct import replace
 from tests.support.histories import Asked, Branch, Engine, learned
 
@@ -159,3 +160,15 @@ def test_ungated__nine_of_twenty_fail__says_how_many_failures_would_be_proof() -
     assert (one.key.case_id, one.reason, one.executions) == ("it", UngatedReason.FLAKY, 7)
     assert one.needed_failures is not None
     assert compute_detection_power(set_max_reruns(known, one.needed_failures - 1)).ungated_cases == ()
+
+
+def test_ungated__executions_of_one_run_belong_together__the_share_is_the_reason_and_not_the_case() -> None:
+    prior = replace(learned([Counts(passes=20)] * 20), shares=(RunShare(trials=0.95, reruns=0.95, weight=1.0),))
+    steady = CaseGroup(CaseHistorySummary(counts=Counts(passes=20), newest_run=PASSED_THEN), 20, (CaseKey("a", "it"),))
+    known = set_max_reruns(CaseGroups((steady,), RerunCriteria(20, prior), 20), 6)
+    (one,) = compute_detection_power(known).ungated_cases
+    assert one.reason is UngatedReason.RUN_SHARE
+    assert describe_ungated_case(one, "on main") == (
+        "it fails 0 of 20 on main: 7 failures in a row would not confirm a regression, because executions of one run "
+        "belong together: run the job again if it fails every time"
+    )
