@@ -22,7 +22,7 @@ class RerunSpacing:
         self._earlier = time.monotonic()
         """When an earlier process of the run ended its last execution; the beginning of this one if there was none."""
         self._ended: dict[CaseKey, float] = {}
-        self._told_until = 0.0
+        self._reported_until = 0.0
 
     def resume(self, journal: Path) -> None:
         """Count from the last line of the journal: the time before this process has been waited for already."""
@@ -42,7 +42,7 @@ class RerunSpacing:
     async def wait(self, key: CaseKey) -> None:
         """Let others go first until a re-run of a case may begin."""
         wait_s, now = self.compute_wait_s(key), time.monotonic()
-        if wait_s and now >= self._told_until:
-            self._told_until = now + wait_s
+        if wait_s and now >= self._reported_until:
+            self._reported_until = now + wait_s
             report_waiting(f"{self.reason}: a re-run waits {wait_s:.1f} s")
         await yield_slot(wait_s)

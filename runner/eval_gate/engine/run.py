@@ -109,7 +109,7 @@ class Run:
         self._spent = 0.0
         self._held_back = False
         self._trials = FinishedTrials(in_memory)
-        self._asked_for: dict[CaseKey, int] = {}
+        self._resumed_trials: dict[CaseKey, int] = {}
         """Requested executions of the resumed run, for cases that it executed more often than this run."""
         self._folders = SharedWorkspaces(plan.suites)
         self._workspaces = CaseWorkspaces(HookRunner.from_plan(plan, plan.run_id))
@@ -117,13 +117,13 @@ class Run:
         self._in_doubt: set[CaseKey] = set()
         self._due: set[CaseKey] = set()
         """Those of them whose turn it is."""
-        self._control = self._create_base_agent_run()
+        self._base_agent = self._create_base_agent_run()
         self._allowance: RerunAllowance | None = None
         """What is left for re-runs, while there are any."""
         self._paused: RerunAllowance | None = None
         """The same between two times at which there are."""
         keeps = plan.keeps_artifacts and plan.limits.keep_responses is not ResponseRetention.NONE
-        self._leavings = WorkspaceArtifacts(self._folder, plan.patterns) if keeps else None
+        self._artifacts = WorkspaceArtifacts(self._folder, plan.patterns) if keeps else None
         self._masking = PatternMatcher()
         """Looks for `redact`'s patterns, whatever patterns of eval files are at work meanwhile."""
 
@@ -224,7 +224,7 @@ class Run:
                 batched = await request_batches(target, affordable, plan.limits, self._lane)
             self._notices += batched.notices
         patterns = PatternMatcher()
-        shared = self._make_trial_services(patterns, self._leavings)
+        shared = self._make_trial_services(patterns, self._artifacts)
         trials = TrialRunner(target, plan.limits, shared, self._spacing)
         lane = _TargetLane(target, trials, batched, concurrency, journal)
 
@@ -295,13 +295,13 @@ class Run:
 
     async def _check_if_red(self, journal: Journal) -> bool:
         """Whether the gate fails by what was run so far, its re-runs among it, so that nothing else need be run."""
-        confirming = self._plan.rerun_policy
+        policy = self._plan.rerun_policy
         if self._has_ended() or self._have_others_passed():
             return False
-        if confirming is None:
+        if policy is None:
             return True
-        await self._rerun_suspects(confirming, journal)
-        red = not self._has_ended() and await asyncio.to_thread(confirming.is_red, self._build_result(0.0))
+        await self._rerun_suspects(policy, journal)
+        red = not self._has_ended() and await asyncio.to_thread(policy.is_red, self._build_result(0.0))
         if not (red or self._has_ended()) and self._allowance is not None:
             self._paused, self._allowance = self._allowance.pause(), None
         return red
@@ -309,25 +309,25 @@ class Run:
     def _has_ended(self) -> bool:
         return self._stopped is not None
 
-    async def _rerun_suspects(self, confirming: RerunPolicy, journal: Journal) -> None:
+    async def _rerun_suspects(self, policy: RerunPolicy, journal: Journal) -> None:
         """Re-run suspected cases by turns; if called again after more cases ran, decided ones stay decided."""
         known, self._in_doubt = self._in_doubt, set()
         # what was run more often because it is new is to be found once more
         result = self._build_result(0.0, fresh=frozenset())
-        doubtful = set(await asyncio.to_thread(confirming.find_rerun_candidates, result))
-        self._spacing.get_interval_s = confirming.get_interval_s
+        doubtful = set(await asyncio.to_thread(policy.find_rerun_candidates, result))
+        self._spacing.get_interval_s = policy.get_interval_s
         given = self._plan.limits.rerun_interval
         self._spacing.reason = f"rerun-interval {given}" if given else "executions of one run belong together"
         cases = {case.key: case for case in self._plan.list_runnable_cases() if case.key in doubtful}
         begun = sum(len(self._list_reruns(case)) for key, case in cases.items() if key not in known)
         begun += self._trials.count_preparatory() if self._paused is None else 0
         self._in_doubt = known | doubtful
-        control = self._control
+        base_agent = self._base_agent
         allowance = self._paused or RerunAllowance(self._plan.compute_rerun_budget())
         self._allowance = allowance.with_begun(begun)
-        waiting = await self._rerun_in_turns(list(cases), cases, confirming, journal)
-        while control is not None and await self._run_base_agent(control, confirming, allowance):
-            waiting = await self._rerun_in_turns(waiting, cases, confirming, journal)
+        waiting = await self._rerun_in_turns(list(cases), cases, policy, journal)
+        while base_agent is not None and await self._run_base_agent(base_agent, policy, allowance):
+            waiting = await self._rerun_in_turns(waiting, cases, policy, journal)
 
     def _list_budget_notices(self) -> list[str]:
         """List notices about the cases for which the re-run budget did not suffice."""
@@ -338,28 +338,26 @@ class Run:
         return list(self._allowance.iter_notices(suspects=are_new.count(False), new=are_new.count(True)))
 
     async def _rerun_in_turns(
-        self, waiting: list[CaseKey], cases: Mapping[CaseKey, EvalCase], confirming: RerunPolicy, journal: Journal
+        self, waiting: list[CaseKey], cases: Mapping[CaseKey, EvalCase], policy: RerunPolicy, journal: Journal
     ) -> list[CaseKey]:
         """Turn by turn; those that were never due, because nothing could be learnt by them."""
-        while waiting and self._stopped is None and (turn := confirming.select_next(waiting)):
+        while waiting and self._stopped is None and (turn := policy.select_next(waiting)):
             self._due = set(turn)
             jobs = [job for key in turn if (job := self._plan_next_rerun(cases[key])) is not None]
             await self._run_jobs(list({job.key: job for job in jobs}.values()), journal)
             waiting = [key for key in waiting if key not in self._due]
         return waiting
 
-    async def _run_base_agent(
-        self, base_agent: BaseAgentRun, confirming: RerunPolicy, allowance: RerunAllowance
-    ) -> bool:
+    async def _run_base_agent(self, base_agent: BaseAgentRun, policy: RerunPolicy, allowance: RerunAllowance) -> bool:
         """Run the base agent while it may turn a failed gate; if it cleared cases, spared re-runs are due after all."""
         askable, asked = self._plan.list_base_agent_cases(), False
         with report_waiting_to(self._observer.on_wait):
             while self._stopped is None:
-                wanted = await asyncio.to_thread(confirming.build_base_agent_request, self._build_result(0.0), askable)
+                wanted = await asyncio.to_thread(policy.build_base_agent_request, self._build_result(0.0), askable)
                 if not await base_agent.run_round(wanted, allowance):
                     break
                 asked = True
-        return asked and await asyncio.to_thread(confirming.has_cleared_failures, self._build_result(0.0))
+        return asked and await asyncio.to_thread(policy.has_cleared_failures, self._build_result(0.0))
 
     def _make_trial_services(
         self, patterns: PatternMatcher, artifacts: WorkspaceArtifacts | None = None
@@ -382,8 +380,8 @@ class Run:
     @property
     def _new_cases(self) -> Set[CaseKey]:
         """Cases that were run more often because no earlier run knows them."""
-        confirming = self._plan.rerun_policy
-        return confirming.new_cases if confirming is not None else frozenset()
+        policy = self._plan.rerun_policy
+        return policy.new_cases if policy is not None else frozenset()
 
     def _can_begin(self, job: TrialJob, wait_s: float) -> bool:
         """Whether an execution may begin: a first one always, a re-run (counted) if it and its wait fit the budget."""
@@ -415,8 +413,8 @@ class Run:
         )
 
     def _should_rerun(self, case: EvalCase, reruns: Sequence[TrialRecord]) -> bool:
-        confirming = self._plan.rerun_policy
-        return confirming is not None and confirming.should_rerun(case.key, [build_trial(one) for one in reruns])
+        policy = self._plan.rerun_policy
+        return policy is not None and policy.should_rerun(case.key, [build_trial(one) for one in reruns])
 
     def _list_reruns(self, case: EvalCase) -> list[TrialRecord]:
         first = self._get_first_rerun(case)
@@ -425,15 +423,15 @@ class Run:
 
     def _get_first_rerun(self, case: EvalCase) -> int:
         """Return the number of the first execution of a case that is a re-run."""
-        return self._asked_for.get(case.key, self._plan.limits.trials)
+        return self._resumed_trials.get(case.key, self._plan.limits.trials)
 
     def _collect_rerun_ends(self) -> dict[CaseKey, RerunStopReason]:
         """Why the cases in doubt were not run again any more."""
-        confirming = self._plan.rerun_policy
-        if confirming is None:
+        policy = self._plan.rerun_policy
+        if policy is None:
             return {}
         ends = {
-            key: confirming.get_rerun_end(key, [build_trial(one) for one in self._list_reruns(case)])
+            key: policy.get_rerun_end(key, [build_trial(one) for one in self._list_reruns(case)])
             for case in self._plan.list_runnable_cases()
             if (key := case.key) in self._in_doubt
         }
@@ -528,10 +526,10 @@ class Run:
             if trials.keep_scored(key, lists=id(target) in self._listing):
                 self._unanswered.record_response(target)
         before = plan.resumed_setup.setup if plan.resumed_setup else None
-        asked_for = (before.trials if before else None) or 0
+        resumed_trials = (before.trials if before else None) or 0
         for key, trial in sorted(trials.list_keys()):
-            if plan.limits.trials <= trial < asked_for:
-                self._asked_for[key] = max(self._asked_for.get(key, 0), trial + 1)
+            if plan.limits.trials <= trial < resumed_trials:
+                self._resumed_trials[key] = max(self._resumed_trials.get(key, 0), trial + 1)
         self._drop_interrupted()
 
     def _drop_interrupted(self) -> None:
@@ -563,7 +561,7 @@ class Run:
     def _build_result(self, wall_ms: float, *, over: bool = False, fresh: Set[CaseKey] | None = None) -> RunResult:
         """Build the result so far. `over`: trials are released. `fresh`: new cases, which the policy names if None."""
         held_back = self._held_back and self._stopped is None
-        control = self._control
+        base_agent = self._base_agent
         progress = RunProgress(
             self._trials,
             self._stopped,
@@ -571,12 +569,12 @@ class Run:
             tuple(self._notices),
             held_back,
             self._collect_rerun_ends(),
-            control.records if control else NO_BASE_AGENT_TRIALS,
-            control.facts if control else None,
+            base_agent.records if base_agent else NO_BASE_AGENT_TRIALS,
+            base_agent.facts if base_agent else None,
             self._new_cases if fresh is None else fresh,
             over,
-            self._asked_for,
-            confirming.rerun_wait if (confirming := self._plan.rerun_policy) is not None else 0,
+            self._resumed_trials,
+            policy.rerun_wait if (policy := self._plan.rerun_policy) is not None else 0,
         )
         return build_run_result(self._release_plan() if over else self._plan, progress, wall_ms)
 

@@ -181,9 +181,11 @@ def restore_prior_evidence(
     which cases moved from another file.
     """
     assert run.comparison is not None
-    there, earlier, measured = baseline.index_cases(), find_earlier_keys(baseline, run), is_measured(baseline)
+    earlier_cases, earlier, measured = baseline.index_cases(), find_earlier_keys(baseline, run), is_measured(baseline)
     cases = {
-        change.key: _restore_case_evidence(change, there.get(earlier.get(change.key, change.key)), measured=measured)
+        change.key: _restore_case_evidence(
+            change, earlier_cases.get(earlier.get(change.key, change.key)), measured=measured
+        )
         for change in run.comparison.changes
     }
     return PriorEvidence(cases, evidence, quarantined)
@@ -192,13 +194,13 @@ def restore_prior_evidence(
 def _restore_case_evidence(change: CaseChange, baseline: CaseResult | None, *, measured: bool) -> CaseEvidence:
     if change.change is CaseClass.ADDED and baseline is None:
         return NO_CASE_EVIDENCE
-    then = None
+    newest = None
     if change.baseline is not None and change.change is not CaseClass.INCOMPARABLE:
-        then = EarlierResult(change.baseline, change.compared_with)
+        newest = EarlierResult(change.baseline, change.compared_with)
     return CaseEvidence(
-        newest_result=then,
+        newest_result=newest,
         in_baseline=baseline is not None,
-        unscored_in_baseline=baseline is not None and baseline.status is Status.ERROR and (measured or then is None),
+        unscored_in_baseline=baseline is not None and baseline.status is Status.ERROR and (measured or newest is None),
         history=change.case_history or NO_HISTORY,
         score_history=_drop_assumed_spread(change.score_history),
     )

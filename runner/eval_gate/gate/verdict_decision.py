@@ -350,7 +350,8 @@ def _build_waiving(run: RunResult, comparison: Comparison | None, inputs: GateIn
     if waivers is None or not (waivers.has_content or inputs.waiver_lookup):
         return None
     found = list_standings(run, comparison, max_score_drop=inputs.policy.max_score_drop)
-    if inputs.waiver_lookup is not None and _has_waivable_case(found):
+    is_waivable = any(one.standing.is_waivable and one.standing is not WaiverStanding.UNSTABLE for one in found)
+    if inputs.waiver_lookup is not None and is_waivable:
         waivers = inputs.waiver_lookup(waivers)
     if not waivers.has_content:
         return None
@@ -365,7 +366,3 @@ def _build_waiving(run: RunResult, comparison: Comparison | None, inputs: GateIn
     waiving = exclude_must_pass(waiving, find_must_pass_cases(run, inputs.policy.must_pass))
     troubles = (*waivers.troubles, *waiving.problems)
     return replace(waiving, refusals=waivers.refusals, problems=troubles)
-
-
-def _has_waivable_case(found: Sequence[CaseStanding]) -> bool:
-    return any(one.standing.is_waivable and one.standing is not WaiverStanding.UNSTABLE for one in found)

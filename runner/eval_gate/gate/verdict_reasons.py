@@ -290,14 +290,20 @@ def _find_unexplained_reasons(
     return (Reason(code=absent.code, message=message, hint=absent.hint),)
 
 
+def _can_fail_gate(failing: Collection[object], rule_input: RuleInput, policy: Policy) -> bool:
+    """Whether the policy uses a baseline and allows fewer regressions than there are if all of these are."""
+    worst = len(failing) + rule_input.count_unwaived(CaseClass.REGRESSION)
+    return policy.uses_baseline and bool(failing) and worst > policy.allowed_regressions
+
+
 def _find_uncovered_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
     """Failures of cases that the baseline lacks, where more of them may be regressions than the policy allows."""
-    if rule_input.comparison is None or rule_input.baseline is None or not policy.uses_baseline:
+    if rule_input.comparison is None or rule_input.baseline is None:
         return ()
     here = rule_input.run.index_cases()
     keys = find_uncovered_cases(rule_input.run, rule_input.comparison, rule_input.baseline)
     failing = [key for key in keys if here[key].status is Status.FAILED and not rule_input.is_waived(key)]
-    if not failing or len(failing) + rule_input.count_unwaived(CaseClass.REGRESSION) <= policy.allowed_regressions:
+    if not _can_fail_gate(failing, rule_input, policy):
         return ()
     message = (
         f"{format_count(len(failing), 'failing case is', 'failing cases are')} not in the baseline: "
@@ -308,13 +314,11 @@ def _find_uncovered_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reas
 
 def _find_rename_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
     """Failures that the baseline does not know, where cases that passed there are missing: they may be the same."""
-    if rule_input.comparison is None or rule_input.baseline is None or not policy.uses_baseline:
-        return ()
-    if policy.min_coverage == 0:
+    if rule_input.comparison is None or rule_input.baseline is None or policy.min_coverage == 0:
         return ()
     found = find_possible_renames(rule_input.baseline, rule_input.run)
     failing = [key.case_id for key in found.failing if not rule_input.is_waived(key)]
-    if not failing or len(failing) + rule_input.count_unwaived(CaseClass.REGRESSION) <= policy.allowed_regressions:
+    if not _can_fail_gate(failing, rule_input, policy):
         return ()
     missing = format_count(len(found.missing), "case that passed there is", "cases that passed there are")
     gone = format_first_few([key.case_id for key in found.missing], 3)
@@ -329,7 +333,7 @@ def _find_rename_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason,
 def _find_incomparable_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
     """Find failures of another tool's cases that passed before and ask something else now: nothing tells who did it."""
     run, baseline, comparison = rule_input.run, rule_input.baseline, rule_input.comparison
-    if baseline is None or comparison is None or not run.is_external or not policy.uses_baseline:
+    if baseline is None or comparison is None or not run.is_external:
         return ()
     here, before = run.index_cases(), _find_passed_before(rule_input)
     keys = [
@@ -337,7 +341,7 @@ def _find_incomparable_reasons(rule_input: RuleInput, policy: Policy) -> tuple[R
         for one in comparison.select_changes(CaseClass.INCOMPARABLE)
         if one.key in before and here[one.key].status is Status.FAILED and not rule_input.is_waived(one.key)
     ]
-    if not keys or len(keys) + rule_input.count_unwaived(CaseClass.REGRESSION) <= policy.allowed_regressions:
+    if not _can_fail_gate(keys, rule_input, policy):
         return ()
     failing = format_count(len(keys), "failing case passed", "failing cases passed")
     message = f"{failing} in the baseline and cannot be compared with it: {_describe_differences(rule_input, keys)}"

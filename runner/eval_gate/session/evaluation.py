@@ -64,15 +64,16 @@ async def warm_up_run(session: Session, kept: EvaluatedRun, progress: RunObserve
     """Fill the history of a stored run of the branch by warm-up rounds, and store what they were with the run."""
     if session.config.warm_up is None or not session.is_run_of_branch or kept.interrupted:
         return kept
-    from eval_gate.session.warm_up import fill_history  # what few runs need
+    from eval_gate.session.warm_up import WarmUpRounds  # what few runs need
 
     with treat_errors_as_incomplete():
-        filled = await fill_history(session, kept.run, progress)
-        if filled.run.warm_up is None:
-            return replace(kept, interrupted=filled.interrupted)
-        write_history(session.folder, kept.run.run_id, filled.history)
-        written = write_result(session.folder, filled.run)
-    return EvaluatedRun(written.run, written.file, filled.interrupted)
+        rounds = WarmUpRounds(session, kept.run, progress)
+        await rounds.make_all()
+        if (summary := rounds.summary) is None:
+            return replace(kept, interrupted=rounds.interrupted)
+        write_history(session.folder, kept.run.run_id, rounds.history)
+        written = write_result(session.folder, replace(kept.run, warm_up=summary))
+    return EvaluatedRun(written.run, written.file, rounds.interrupted)
 
 
 def store_run(session: Session, run: RunResult, made: ExecutedRun | None = None) -> EvaluatedRun:
@@ -80,9 +81,7 @@ def store_run(session: Session, run: RunResult, made: ExecutedRun | None = None)
     with treat_errors_as_incomplete():
         write_history(session.folder, run.run_id, build_next_history(run, session.gate_inputs.baseline))
         written = write_result(session.folder, run)
-    if made is None:
-        return EvaluatedRun(written.run, written.file)
-    return EvaluatedRun(written.run, written.file, made.interrupted)
+    return EvaluatedRun(written.run, written.file, made.interrupted if made else None)
 
 
 def build_report_context(session: Session, evaluated_run: EvaluatedRun) -> ReportContext:

@@ -31,7 +31,7 @@ from eval_gate.results.run_writer import write_history
 from eval_gate.session.history_update import build_next_history
 from eval_gate.session.run import RunObserver, execute_plan, plan_run
 from eval_gate.session.session import Session
-from eval_gate.struct import FrozenStruct, replace
+from eval_gate.struct import replace
 from eval_gate.targets.isolation import isolate_execution
 
 FOLDER: Final = "warm-up"
@@ -40,28 +40,8 @@ DEFAULT_BUDGET: Final = RerunBudget(seconds=3600.0)
 """Budget of all rounds of one run if `rerunBudget` is not set."""
 
 
-class FilledHistory(FrozenStruct):
-    """A run that says what its warm-up rounds were, and the history with them."""
-
-    run: RunResult
-    history: History
-    interrupted: ExitCode | None = None
-    """The exit code of the signal that ended a round early, if one did."""
-
-
-async def fill_history(session: Session, run: RunResult, progress: RunObserver) -> FilledHistory:
-    """Make the warm-up rounds that the history of a finished run lacks, and write the history after each of them.
-
-    Nothing is made if the setting is off, or if the run is none of the branch or says too little to be in its history.
-    """
-    filling = _Filling(session, run, progress)
-    if filling.count_missing():
-        await filling.make_rounds()
-    return FilledHistory(replace(run, warm_up=filling.summary), filling.history, filling.interrupted)
-
-
-class _Filling:
-    """Warm-up rounds of one run so far."""
+class WarmUpRounds:
+    """Warm-up rounds that the history of a finished run lacks, so far."""
 
     def __init__(self, session: Session, run: RunResult, progress: RunObserver) -> None:
         self._session, self._run, self._progress = session, run, progress
@@ -93,19 +73,22 @@ class _Filling:
             problem=self._problem,
         )
 
-    def count_missing(self) -> int:
-        """Count the rounds that are missing."""
+    def _count_missing(self) -> int:
         wanted = self._session.config.warm_up
-        if wanted is None or not self._session.is_run_of_branch or not build_history_run(self._run).is_usable:
+        if wanted is None or not build_history_run(self._run).is_usable:
             return 0
         return max(wanted - len(find_comparable_runs(self._began.runs)) - len(self._rounds), 0)
 
-    async def make_rounds(self) -> None:
-        """Make rounds until none is missing, the limits are used up, or the agent does not answer."""
-        if self._session.config.recording in {RecordingMode.REPLAY, RecordingMode.AUTO}:
+    async def make_all(self) -> None:
+        """Make rounds until none is missing, the limits are used up, or the agent does not answer.
+
+        The history is written after each. None is missing if the setting is off, or if the run says too little to be
+        in the history.
+        """
+        missing = self._count_missing()
+        if missing and self._session.config.recording in {RecordingMode.REPLAY, RecordingMode.AUTO}:
             self._problem = "recorded responses are the same in every round"
-        missing = self.count_missing()
-        while self.count_missing() and self._problem is None and self.interrupted is None:
+        while self._count_missing() and self._problem is None and self.interrupted is None:
             number = len(self._rounds) + 1
             try:
                 made = await self._make_round(number, missing)

@@ -344,8 +344,8 @@ def _decide_erring_class(
 
 def _build_kind_key(case: CaseFacts) -> Hashable:
     """Build a key that is equal for cases that differ only in their names; each key is classified once."""
-    seen = id(case.history), id(case.first), id(case.reruns)
-    return case.plain_class, *seen, case.repeated, case.is_late, case.must_pass, case.rerun_end, case.preceding_cases
+    ids = id(case.history), id(case.first), id(case.reruns)
+    return case.plain_class, *ids, case.repeated, case.is_late, case.must_pass, case.rerun_end, case.preceding_cases
 
 
 def _drop_worst_failures(strata: list[Stratum], count: int) -> list[Stratum]:

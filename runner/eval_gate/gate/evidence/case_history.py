@@ -119,7 +119,10 @@ class HistoryEvidence:
         self._baseline = baseline.result
         self._pass_score = pass_score
         self._history = baseline.own_history
-        self._runs = find_comparable_runs(self._history.runs)
+        self._runs, runs = find_comparable_runs(self._history.runs), self._history.runs
+        self._comparable_runs = tuple(
+            _ComparableRun(place, runs[place].run_id, runs[place].sha) for place in self._runs
+        )
         self._summaries: dict[_HistoryKind, CaseHistorySummary] = {}
         self._evidence: dict[Hashable, CaseEvidence] = {}
         self._priors: dict[tuple[frozenset[CaseKey], ShareBelief], Prior] = {}
@@ -147,10 +150,9 @@ class HistoryEvidence:
         """Number of newest runs that are at the level of the newest one, over all cases of the branch."""
         runs: list[dict[CaseKey, Counts]] = [{} for _ in self._runs[:MAX_RUNS]]
         for key, kind in self._kinds.items():
-            seen = self._list_case_runs(*kind)
-            answered = [(at, one.first) for at, one in seen if at < len(runs)]
-            if any(one.passes for _, one in answered) and any(one.failures for _, one in answered):
-                for at, one in answered:  # a case that did the same every time shows no change
+            firsts = [(at, one.first) for at, one in self._list_case_runs(*kind) if at < len(runs)]
+            if any(one.passes for _, one in firsts) and any(one.failures for _, one in firsts):
+                for at, one in firsts:  # a case that did the same every time shows no change
                     runs[at][key] = one.without_agent_errors
         return count_level_runs(runs)
 
@@ -229,12 +231,14 @@ class HistoryEvidence:
     @cached_property
     def _fixed_looking_cases(self) -> int:
         """Number of the branch's own cases that could look fixed by chance."""
-        return sum(number for seen, number in self._list_level_runs() if can_look_fixed(one for _, one in seen))
+        return sum(number for runs, number in self._list_level_runs() if can_look_fixed(one for _, one in runs))
 
     def _list_level_runs(self, quarantined: Collection[CaseKey] = ()) -> list[tuple[list[tuple[int, CaseRun]], int]]:
         """List the level's runs with their places, newest first, and the number of cases, for each kind of case."""
-        seen = ((self._list_case_runs(*kind), number) for kind, number in self._count_kinds(quarantined).items())
-        return [([one for one in all_of if one[0] < self.level_run_count], number) for all_of, number in seen]
+        return [
+            ([one for one in self._list_case_runs(*kind) if one[0] < self.level_run_count], number)
+            for kind, number in self._count_kinds(quarantined).items()
+        ]
 
     def count_histories(self, quarantined: Collection[CaseKey] = ()) -> Counter[tuple[int, int]]:
         """Count the branch's own cases by their passes and failures in the history."""
@@ -321,11 +325,6 @@ class HistoryEvidence:
         """List what the comparable runs saw of a case, by place; only fingerprints marked in `fits` count."""
         return _build_case_runs(runs, fits, self._comparable_runs, self._pass_score)
 
-    @cached_property
-    def _comparable_runs(self) -> tuple[_ComparableRun, ...]:
-        runs = self._history.runs
-        return tuple(_ComparableRun(place, runs[place].run_id, runs[place].sha) for place in self._runs)
-
     def _build_score_history(self, case_history: CaseHistory, fingerprint: str, *, same: bool) -> ScoreHistory | None:
         """Build a case's score history, with scores by run only if this run has the `same` setup fingerprint."""
         matches = _find_matches(case_history, fingerprint)
@@ -399,9 +398,9 @@ def _build_case_runs(
     for at, run in enumerate(names):
         entry = entries[run.place] if run.place < len(entries) else None
         if entry is not None and fits[entry.fingerprint_index]:
-            seen = count_responses(entry.first, entry.reruns, pass_score)
-            if seen.first.executions:
-                found.append((at, CaseRun(run.run_id, seen.first, seen.reruns, run.sha)))
+            counts = count_responses(entry.first, entry.reruns, pass_score)
+            if counts.first.executions:
+                found.append((at, CaseRun(run.run_id, counts.first, counts.reruns, run.sha)))
     return found
 
 

@@ -117,8 +117,8 @@ def build_run_days(
     run, which says nothing about the day.
     """
     sums = [[0.0, 0.0, 0.0] for _ in range(runs)]
-    for seen, number in cases:
-        usable = [(at, first) for at, one in seen if at < runs and (first := _count_unless_broken(one)).executions]
+    for case_runs, number in cases:
+        usable = [(at, first) for at, one in case_runs if at < runs and (first := _count_unless_broken(one)).executions]
         executions = sum(first.executions for _, first in usable)
         failures = sum(first.failures for _, first in usable)
         if not 0 < failures < executions:

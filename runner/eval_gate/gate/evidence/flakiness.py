@@ -50,9 +50,9 @@ class CaseRun(NamedTuple):
         return self.first.add(self.reruns)
 
 
-def build_case_history(seen: Sequence[CaseRun], among: int = 1) -> CaseHistorySummary:
+def build_case_history(runs: Sequence[CaseRun], among: int = 1) -> CaseHistorySummary:
     """Build the history of a case from its runs, newest first; `among` cases could look fixed by chance."""
-    judged = [one for one in seen if one.first.executions]
+    judged = [one for one in runs if one.first.executions]
     if not judged:
         return NO_HISTORY
     cut = judged[: _count_level_runs(judged, among)]
@@ -68,15 +68,15 @@ def build_case_history(seen: Sequence[CaseRun], among: int = 1) -> CaseHistorySu
     )
 
 
-def can_look_fixed(seen: Iterable[CaseRun]) -> bool:
+def can_look_fixed(runs: Iterable[CaseRun]) -> bool:
     """Whether it passed and failed often enough for a row of passes at the end to be told from chance."""
-    first = _sum_counts(one.first for one in seen)
+    first = _sum_counts(one.first for one in runs)
     return min(first.passes, first.failures) >= MIN_OF_EACH
 
 
-def select_level_runs(seen: Sequence[tuple[int, CaseRun]], among: int = 1) -> Sequence[tuple[int, CaseRun]]:
+def select_level_runs(runs: Sequence[tuple[int, CaseRun]], among: int = 1) -> Sequence[tuple[int, CaseRun]]:
     """Select the runs since the case last broke or was fixed, newest first and each with its place."""
-    judged = [one for one in seen if one[1].first.executions]
+    judged = [one for one in runs if one[1].first.executions]
     return judged[: _count_level_runs([one for _, one in judged], among)]
 
 
@@ -92,10 +92,10 @@ def _count_level_runs(case_runs: Sequence[CaseRun], among: int) -> int:
     return len(streak) if is_change else len(case_runs)
 
 
-def find_breaking_run(seen: Sequence[CaseRun]) -> RunReference | None:
+def find_breaking_run(runs: Sequence[CaseRun]) -> RunReference | None:
     """Find the run with which the branch began to fail the case in every run, if an earlier run passed it."""
-    failing = list(takewhile(lambda one: one.all.is_failing, seen))
-    if not failing or len(failing) == len(seen):
+    failing = list(takewhile(lambda one: one.all.is_failing, runs))
+    if not failing or len(failing) == len(runs):
         return None
     return RunReference(run_id=failing[-1].run_id, sha=failing[-1].sha)
 

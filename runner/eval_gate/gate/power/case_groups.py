@@ -48,15 +48,13 @@ class CaseGroup(FrozenStruct):
 class CaseGroups(FrozenStruct):
     """All cases of a verdict, in groups, and the criteria of their re-runs.
 
-    `runs` is the number of runs in their histories, `trials` the number of first executions of a case,
-    `allowed_regressions` the number of regressions that do not fail the gate, and `quarantined` the number of cases in
-    quarantine, which no test includes.
+    `runs` is the number of runs in their histories, `allowed_regressions` that of regressions that do not fail the
+    gate, and `quarantined` the number of cases in quarantine, which no test includes.
     """
 
     groups: tuple[CaseGroup, ...]
     criteria: RerunCriteria
     runs: int
-    trials: int = 1
     allowed_regressions: int = 0
     quarantined: int = 0
     day_effects: DayEffects = NO_DAY_EFFECTS
@@ -93,7 +91,6 @@ def group_run_cases(run: RunResult) -> CaseGroups | None:
         kinds,
         build_rerun_criteria(evidence),
         evidence.history_runs,
-        trials=evidence.trials,
         allowed_regressions=policy.allowed_regressions if policy else 0,
         quarantined=len(results) - number,
         day_effects=learn_day_effects(evidence.branch_runs),
@@ -121,7 +118,7 @@ def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collec
     ).add_thresholds(past.count_histories(quarantined))
     aside = len(results) - sum(kind.number for kind in kinds)
     days = learn_day_effects(past.build_run_days(quarantined, shares))
-    return CaseGroups(kinds, criteria, past.level_run_count, criteria.trials, policy.allowed_regressions, aside, days)
+    return CaseGroups(kinds, criteria, past.level_run_count, policy.allowed_regressions, aside, days)
 
 
 def _group_cases(cases: Iterable[CaseGroup]) -> tuple[CaseGroup, ...]:

@@ -104,7 +104,7 @@ def compute_case_detection(cases: CaseGroups) -> CaseDetection:
 def can_compute_power(cases: CaseGroups) -> bool:
     """Whether a report may say it: there is a history and are re-runs, and they do not take long to work out."""
     max_reruns = cases.criteria.max_reruns
-    states = len(cases.groups) * cases.trials * (max_reruns + 1) ** 2
+    states = len(cases.groups) * cases.criteria.trials * (max_reruns + 1) ** 2
     return cases.number > 0 and cases.runs > 0 and max_reruns > 0 and states <= MAX_STATES
 
 
@@ -125,7 +125,7 @@ def _iter_ungated_cases(trees: Sequence[ExecutionTree]) -> Iterator[UngatedCase]
         if tree.compute_regression_chance(1.0) > 0.0:
             continue
         kind, why = tree.group, _find_ungated_reason(tree)
-        executions = tree.groups.trials + tree.groups.criteria.max_reruns
+        executions = tree.groups.criteria.trials + tree.groups.criteria.max_reruns
         needed = None
         if why is UngatedReason.FLAKY:
             # with N / error rate, which is proof whatever the number of re-runs

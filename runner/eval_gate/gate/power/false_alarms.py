@@ -45,7 +45,7 @@ _BROKEN_AFTER: Final = 6
 """A case that failed every time, and so often, is broken and no flaky one."""
 _MIN_RATE: Final = 1e-9
 
-SeenCounts = Collection[tuple[tuple[int, int], int]]
+ObservedCounts = Collection[tuple[tuple[int, int], int]]
 """By passes and failures, how many cases have passed and failed so often, in the history and here."""
 
 
@@ -89,12 +89,12 @@ def estimate_run_false_alarms(run: RunResult) -> FalseAlarms | None:
 
 
 @lru_cache(maxsize=1)
-def estimate_false_alarms(cases: CaseGroups, seen: SeenCounts) -> FalseAlarms | None:
+def estimate_false_alarms(cases: CaseGroups, counts: ObservedCounts) -> FalseAlarms | None:
     """Estimate the chance that a harmless pull request fails the gate, once for all reports of a run.
 
-    Return None if the promised share holds, or if `seen` does not show two kinds of cases.
+    Return None if the promised share holds, or if `counts` does not show two kinds of cases.
     """
-    kinds, promised = fit_mixture(seen), compute_promised_share(cases)
+    kinds, promised = fit_mixture(counts), compute_promised_share(cases)
     if kinds is None or (chance := compute_red_chance(cases, kinds)) <= promised:
         return None
     later = ((runs, project_history(cases, kinds, runs)) for runs in MORE_RUNS)
@@ -108,11 +108,11 @@ def compute_promised_share(cases: CaseGroups) -> float:
     return PROMISED_SHARE * max(cases.criteria.false_alarm_rate / DEFAULT_FALSE_ALARM_RATE, 1.0)
 
 
-def fit_mixture(seen: SeenCounts) -> FlakinessMixture | None:
+def fit_mixture(counts: ObservedCounts) -> FlakinessMixture | None:
     """Fit the two kinds of cases that explain best what was seen. Return None if one kind explains it about as well."""
     known = [
         (passes, failures, number)
-        for (passes, failures), number in sorted(seen)
+        for (passes, failures), number in sorted(counts)
         if passes or 0 < failures < _BROKEN_AFTER
     ]
     if not any(failures for _, failures, _ in known):
@@ -189,7 +189,7 @@ def _count_seen(run: RunResult) -> Counter[tuple[int, int]]:
     comparison, results = run.comparison, run.index_cases()
     assert comparison is not None
     assert comparison.evidence is not None
-    seen: Counter[tuple[int, int]] = Counter()
+    counts: Counter[tuple[int, int]] = Counter()
     for change in comparison.changes:
         case = results.get(key := change.key)
         if case is None or case.dependent or change.change is CaseClass.REGRESSION or key in run.quarantined_keys:
@@ -198,8 +198,8 @@ def _count_seen(run: RunResult) -> Counter[tuple[int, int]]:
         if change.change in NEW_CASE_CLASSES and not here.passes:
             continue
         history = change.case_history.counts if change.case_history else Counts()
-        seen[history.passes + here.passes, history.failures + here.failures] += 1
-    return seen
+        counts[history.passes + here.passes, history.failures + here.failures] += 1
+    return counts
 
 
 _PASSED_ONCE: Final = Counts(passes=1)
@@ -208,5 +208,5 @@ _PASSED_ONCE: Final = Counts(passes=1)
 def _count_case(case: CaseResult, pass_score: float) -> Counts:
     if not case.graded and len(case.trials) == 1 and case.trials[0].status is Status.PASSED:  # as most cases do
         return _PASSED_ONCE
-    seen = count_case_responses(case, pass_score)
-    return seen.first.add(seen.reruns).without_agent_errors
+    counts = count_case_responses(case, pass_score)
+    return counts.first.add(counts.reruns).without_agent_errors

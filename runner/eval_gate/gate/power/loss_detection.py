@@ -75,9 +75,8 @@ class ExecutionTree(FrozenStruct, dict=True):
 
     def compute_failure_chances(self, rate: float) -> list[float]:
         """Compute the chances of 0, 1, 2 … failures among the first executions."""
-        return [
-            self._compute_chance(self._build_first_path(failures), rate) for failures in range(self.groups.trials + 1)
-        ]
+        paths = map(self._build_first_path, range(self.groups.criteria.trials + 1))
+        return [self._compute_chance(path, rate) for path in paths]
 
     def _compute_chance(self, path: RerunPaths, rate: float) -> float:
         return path.number * math.exp(compute_log_group_chance(rate, path.group, self.groups.criteria.prior.shares))
@@ -85,15 +84,15 @@ class ExecutionTree(FrozenStruct, dict=True):
     @cached_property
     def confirmed_paths(self) -> dict[int, tuple[RerunPaths, ...]]:
         """The paths that end in a regression, by the number of failures among the first executions."""
-        return {failures: tuple(self._find_paths(failures)) for failures in range(1, self.groups.trials + 1)}
+        return {failures: tuple(self._find_paths(failures)) for failures in range(1, self.groups.criteria.trials + 1)}
 
     def _build_first_path(self, failures: int) -> RerunPaths:
-        trials = self.groups.trials
+        trials = self.groups.criteria.trials
         return RerunPaths(ExecutionGroup(trials - failures, failures), math.comb(trials, failures))
 
     def _compute_first_failure_chance(self, rate: float) -> float:
         """Compute the chance that at least half of the trials fail: a case passes if more than half pass."""
-        return math.fsum(self.compute_failure_chances(rate)[(self.groups.trials + 1) // 2 :])
+        return math.fsum(self.compute_failure_chances(rate)[(self.groups.criteria.trials + 1) // 2 :])
 
     def _find_paths(self, failures: int) -> list[RerunPaths]:
         start = self._build_first_path(failures)
@@ -136,7 +135,7 @@ class LossSimulation:
         self._cases, self._trees = cases, trees
         random = Random(_SEED)  # noqa: S311 (a simulation, no secret)
         many = DRAWS if cases.number <= MANY_CASES else DRAWS // 2
-        self._draws = [[random.random() for _ in range(len(trees) * cases.trials)] for _ in range(many)]
+        self._draws = [[random.random() for _ in range(len(trees) * cases.criteria.trials)] for _ in range(many)]
         self._known: dict[frozenset[tuple[Stratum, int]], bool] = {}
         """Whether that many cases of each kind are a drop; with few histories, many draws are equal."""
 
@@ -167,16 +166,13 @@ class LossSimulation:
 
     def _compute_outcomes(self, tree: ExecutionTree, points: float) -> tuple[list[float], list[_FirstOutcome]]:
         """For 0, 1, 2 … failures at first: how likely that is, and what it means."""
-        rate = min(1.0, self._get_usual_failure_rate(tree.group) + points / 100)
+        usual = 1.0 - self._cases.criteria.prior.add_history(tree.group.history.counts).pass_rate
+        rate = min(1.0, usual + points / 100)
         chances = tree.compute_failure_chances(rate)
         return chances, [
             _FirstOutcome(_build_stratum(tree, failures), 1.0 - tree.compute_chance_after(failures, rate))
             for failures in range(len(chances))
         ]
-
-    def _get_usual_failure_rate(self, kind: CaseGroup) -> float:
-        """How often a case of this kind is believed to fail when nothing has changed."""
-        return 1.0 - self._cases.criteria.prior.add_history(kind.history.counts).pass_rate
 
     def _compute_draw_chance(self, draw: list[float], outcomes: list[tuple[list[float], list[_FirstOutcome]]]) -> float:
         """Compute the chance that the gate fails with these first executions."""
@@ -207,7 +203,7 @@ class LossSimulation:
 
 
 def _build_stratum(tree: ExecutionTree, failures: int) -> Stratum | None:
-    first = Counts(passes=tree.groups.trials - failures, failures=failures)
+    first = Counts(passes=tree.groups.criteria.trials - failures, failures=failures)
     facts = replace(tree.group.facts, first=first)
     return facts.stratum._replace(share=tree.groups.criteria.trial_share) if facts.is_in_suite_test else None
 

@@ -73,7 +73,7 @@ def found(rates: list[float], trials: int, worse: float | None = None) -> float:
     trees = {}
     for passes, failures in histories:
         kind = CaseGroup(CaseHistorySummary(counts=Counts(passes=passes, failures=failures)), 1)
-        trees[failures] = ExecutionTree(kind, CaseGroups((kind,), confirmation, 10, trials=trials))
+        trees[failures] = ExecutionTree(kind, CaseGroups((kind,), confirmation, 10))
     chances = [
         trees[failures].compute_regression_chance(rate if worse is None else worse)
         for failures, rate in zip(failed, rates, strict=True)

@@ -19,7 +19,7 @@ def steady(number: int, *, flaky: int = 0, trials: int = 1) -> CaseGroups:
     counts = [(Counts(passes=10), number), *Counter(flakes).items()]
     kinds = tuple(CaseGroup(CaseHistorySummary(counts=one, newest_run=Counts(passes=1)), many) for one, many in counts)
     prior = learned(kind.history.counts for kind in kinds for _ in range(min(kind.number, 1_000)))
-    return CaseGroups(kinds, RerunCriteria(number + flaky, prior), 10, trials)
+    return CaseGroups(kinds, RerunCriteria(number + flaky, prior, trials=trials), 10)
 
 
 def losses(cases: CaseGroups) -> LossSimulation:
