@@ -155,7 +155,7 @@ def test_first_look__same_error_in_all_cases__is_one_thing(desk, look) -> None:
 def test_first_look__flaky_case_that_mains_newest_run_fails__is_called_flaky(desk, look) -> None:
     for on_main in ("P", "W(P)", "P", "W(PW)", "W(PWPW)", "W"):
         desk.main(change(on_main, 17))
-    look("4-flaky-case", desk.here(change("W", 17)).report)
+    look("4-flaky-case", desk.here(change("W(WWWWPW)", 17)).report)
 
 
 def test_first_look__agent_down__says_so(desk, look) -> None:

@@ -92,8 +92,8 @@ def re_runs_alone(document: dict[str, Any]) -> None:
     [
         (twice("passed"), 'suites[0].cases[4]: the case "gs-0" appears twice, and only one can be compared'),
         (without_cases, "summary: counts 4 cases, but the result has 0"),
-        (other_executions, 'the case "gs-0" is failed, but 50 of its 52 executions with a score passed'),
-        (re_runs_alone, 'the case "gs-0" has 2 executions, fewer than its number of re-runs'),
+        (other_executions, 'the case "gs-0" is failed, but 50 of its 53 executions with a score passed'),
+        (re_runs_alone, 'the case "gs-3" has 3 executions, fewer than its number of re-runs'),
     ],
     ids=["twice", "without cases", "other executions", "re-runs alone"],
 )

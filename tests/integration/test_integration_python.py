@@ -114,7 +114,7 @@ def test_evaluate__case_that_fails_once__is_run_again_with_a_baseline(here, said
     answers = iter([BAD])
     after = evaluate("evals", lambda one: next(answers, None) or good(one), baseline=before.record, **said)
     assert after.passed == passed, str(after)
-    assert ("`reruns` tightened: 6 → 0" in after.markdown) == bool(said), "what a program says stands in a file"
+    assert ("`reruns` tightened: 12 → 0" in after.markdown) == bool(said), "what a program says stands in a file"
 
 
 def test_evaluate__run_id_and_latest__are_baselines_as_on_the_command_line(here) -> None:

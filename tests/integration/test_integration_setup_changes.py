@@ -158,9 +158,9 @@ BENDS = {
     "never": (configured(failOn=["never"]), "`fail-on` loosened: regressions → never", True),
     "allowed": (configured(allowedRegressions=100), "`allowed-regressions` loosened: 0 → 100", True),
     "pass-score": (configured(passScore=0.01), "`pass-score` loosened: 1 → 0.01", True),
-    "errors": (configured(maxErrors=3), "`max-errors` loosened: 0 → 3", True),
+    "errors": (configured(maxErrors=3), "`max-errors` loosened: none → 3", True),
     "must-pass": (configured(mustPass=[]), "`must-pass` loosened: no longer covers `gs-000`", True),
-    "reruns": (configured(reruns=3), "`reruns` loosened: 6 → 3", True),
+    "reruns": (configured(reruns=3), "`reruns` loosened: 12 → 3", True),
     "stricter": (configured(minPassRate=0.5), "`min-pass-rate` tightened: none → 0.5", False),
     "trials": (configured(trials=2), "`trials` changed: 1 → 2", False),
 }

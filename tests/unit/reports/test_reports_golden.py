@@ -364,7 +364,8 @@ def test_comment__not_green__says_what_to_do_once(state) -> None:
     assert render("md", STATES[state], ON_GITHUB).count("**Next step:** ") == 1
 
 
-@pytest.mark.parametrize("code", list(RuleCode), ids=str)
+# a waiver names cases, and more agent errors than usual are a finding about the run
+@pytest.mark.parametrize("code", [code for code in RuleCode if code is not RuleCode.AGENT_ERRORS], ids=str)
 def test_to_do__any_rule_that_does_not_hold__has_words_and_may_be_accepted_where_that_is_offered(code) -> None:
     failed = Verdict(
         outcome=Outcome.FAILED, exit_code=ExitCode.FAILED, reasons=(Reason(code=code, message="it is so"),)

@@ -378,10 +378,10 @@ FALSE_ALARMS = "harmless pull requests would fail. "
 
 
 def a_fifth_is_flaky() -> RunResult:
-    """Nothing changed in a suite of 500 after one run; a fifth of its cases fails three to five times in ten."""
+    """Nothing changed in a suite of 500 after one run; a fifth of its cases fails half of the time."""
     names = [f"order/status-{number:03}" for number in range(500)]
-    here = {names[at]: ("FPP", "FFP", "FFFP")[at % 10 - 3] for at in range(100) if at % 10 in {3, 4, 5}}
-    then = {names[at]: "F" for at in range(100) if at % 10 < 3}
+    here = {names[at]: ("FPP", "FFP", "FFFP")[at % 3] for at in range(100) if at % 10 >= 5}
+    then = {names[at]: "F" for at in range(100) if at % 10 < 5}
     return make_judged(dict.fromkeys(names, "P") | here, dict.fromkeys(names, "P") | then)
 
 

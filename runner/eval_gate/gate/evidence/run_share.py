@@ -14,8 +14,8 @@ Re-runs that wait share less. What is learned from runs that waited as long as t
 such runs, half of the belief is that they share nothing.
 
 What it moves (`benchmarks/verdict/run_shares.py`, 60 cases at 5 %, without → with): three tenths of the variance belong
-to the run, nothing changed, red 57.0 → 5.0 ± 2.8 %, with three trials 70.0 → 15.0 ± 5.6 %; where re-runs that wait share
-nothing 1.7 ± 1.7 %. A tenth: red 17.5 → 6.7 ± 3.2 %. A dead case is found in 97 to 100 %, as without.
+to the run, nothing changed, red 57.0 → 5.0 ± 2.8 %, with three trials 70.0 → 15.0 ± 5.6 %; where re-runs that wait
+share nothing 1.7 ± 1.7 %. A tenth: red 17.5 → 6.7 ± 3.2 %. A dead case is found in 97 to 100 %, as without.
 """
 
 from __future__ import annotations
