@@ -14,6 +14,12 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
 
 WORKDIR /src
 
+# Debian's, with its fixes of the day: a pinned version is gone from its mirrors with the next one.
+# hadolint ignore=DL3008
+RUN apt-get update && \
+    apt-get install --yes --no-install-recommends git && \
+    rm -rf /var/lib/apt/lists/*
+
 # What the image holds is this one folder. It gets no pip of its own: the one of the base image fills it from outside.
 RUN python -m venv --without-pip /opt/gate
 
@@ -57,12 +63,9 @@ RUN python smaller.py /opt/gate/lib && \
 # No USER: the runner mounts folders that only root may write. No WORKDIR: the runner names one, the user's checkout.
 FROM ${BASE}
 
-# git reads the objects of a commit, whose hashes we check, and tells what changed in a workspace. Debian's, with its
-# fixes of the day: a pinned version is gone from its mirrors with the next one.
-# hadolint ignore=DL3008
-RUN apt-get update && \
-    apt-get install --yes --no-install-recommends git && \
-    rm -rf /var/lib/apt/lists/*
+# git reads the objects of a commit, whose hashes we check, and tells what changed in a workspace. All that is called is
+# in this one program: its package would bring Perl.
+COPY --from=build /usr/bin/git /usr/bin/git
 
 LABEL org.opencontainers.image.title="Eval Gate" \
       org.opencontainers.image.description="Did this change break anything your LLM agent could do yesterday?" \
