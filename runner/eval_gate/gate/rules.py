@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
 
@@ -12,7 +11,17 @@ from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate import usage_increase
 from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES, is_failing, is_flaky
 from eval_gate.gate.evidence.suite.score_noise import compute_drop_chance
-from eval_gate.gate.must_pass import is_must_pass
+from eval_gate.gate.must_pass import find_must_pass_cases, is_must_pass
+from eval_gate.gate.reason_wording import (
+    RegressionGroups,
+    describe_error_rise,
+    describe_regressions,
+    describe_score_drop,
+    describe_suite_drop,
+    format_error_kind_counts,
+    group_regressions,
+    has_regression_by_itself,
+)
 from eval_gate.gate.score_changes import exceeds_limit, format_limit
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Rule, RuleCode
@@ -23,7 +32,7 @@ from eval_gate.model.setup_change import SetupChanges
 from eval_gate.model.waiver import AppliedWaivers
 from eval_gate.results.history import SCORE_DIGITS
 from eval_gate.struct import FrozenStruct, field, replace
-from eval_gate.text.distinct_values import format_distinct_percents, format_value_and_limit
+from eval_gate.text.distinct_values import format_value_and_limit
 from eval_gate.text.escape import format_count, format_first_few
 
 SCORE_SHARE: Final = 0.01
@@ -34,12 +43,6 @@ _SMALLEST_DROP: Final = 10**-SCORE_DIGITS
 """Smallest drop of a score: stored scores are rounded, so two thirds are no drop from 0.6667."""
 _FLAKY_CLASSES: Final = (CaseClass.INCONCLUSIVE, CaseClass.FLAKY, CaseClass.REGRESSION)
 _KNOWN_ERRORS: Final = (CaseClass.STILL_ERRORED, CaseClass.REGRESSION, CaseClass.STILL_FAILING)
-_ERROR_KIND_WORDS: Final = {
-    ErrorKind.AGENT_ERROR: ("agent error", "agent errors"),
-    ErrorKind.AGENT_UNREACHABLE: ("agent unreachable", "agent unreachable"),
-    ErrorKind.EVALUATION_ERROR: ("evaluation error", "evaluation errors"),
-}
-"""Words for one error of a kind, and for several."""
 
 
 class RuleInput(FrozenStruct, dict=True):
@@ -60,8 +63,23 @@ class RuleInput(FrozenStruct, dict=True):
 
     def count_unwaived(self, *classes: CaseClass) -> int:
         """Count the unwaived cases of these classes."""
-        changes = self.comparison.select_changes(*classes) if self.comparison else ()
-        return sum(not self.is_waived(change.key) for change in changes)
+        return sum(change.change in classes for change in self.unwaived_changes)
+
+    @cached_property
+    def unwaived_changes(self) -> tuple[CaseChange, ...]:
+        """The comparison of every case that is not waived; none without a baseline."""
+        changes = self.comparison.changes if self.comparison else ()
+        return tuple(change for change in changes if not self.is_waived(change.key))
+
+    @property
+    def is_refined(self) -> bool:
+        """Whether histories and re-runs decided, and not the two runs alone."""
+        return self.comparison is not None and self.comparison.false_alarm_rate is not None
+
+    @cached_property
+    def regressions(self) -> RegressionGroups:
+        """The unwaived regressions, and those that are suspected."""
+        return group_regressions(self.unwaived_changes)
 
 
 class RuleFinding(FrozenStruct):
@@ -118,14 +136,15 @@ def _apply_change_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleF
         if rule_input.comparison.score_finding is not None:
             yield _apply_suite_score_rule(rule_input, rule_input.comparison.score_finding)
     if policy.must_pass:
-        yield _apply_must_pass_rule(rule_input, policy.must_pass)
+        yield _apply_must_pass_rule(rule_input, policy)
 
 
 def _apply_regression_rule(rule_input: RuleInput, allowed: int) -> RuleFinding:
     count = rule_input.count_unwaived(CaseClass.REGRESSION)
-    refined = rule_input.comparison is not None and rule_input.comparison.false_alarm_rate is not None
-    one, many = ("usually passes", "usually pass") if refined else ("passed in the baseline", "passed in the baseline")
-    reason = f"{format_count(count, f'case that {one}', f'cases that {many}')} failed (limit {allowed})"
+    words = format_count(count, "case that passed in the baseline failed", "cases that passed in the baseline failed")
+    if rule_input.is_refined:
+        words = describe_regressions(rule_input.regressions, rule_input.run) or words
+    reason = f"{words} (limit {allowed})"
     return RuleFinding(RuleCode.REGRESSIONS, str(count), str(allowed), count <= allowed, reason)
 
 
@@ -133,74 +152,65 @@ def _apply_suite_rule(rule_input: RuleInput, finding: SuiteFinding) -> RuleFindi
     """Build the finding about all cases together: many small drops that no single case shows, unless all are waived."""
     assert rule_input.comparison is not None
     # with trials, all cases of a drop may pass: those that failed some are the ones that could be waived
-    left = any(
-        change.grounds is not None
-        and change.grounds.kind is GroundKind.SUITE_DROP
-        and not rule_input.is_waived(change.key)
-        for change in rule_input.comparison.changes
+    is_part_left = any(
+        change.grounds is not None and change.grounds.kind is GroundKind.SUITE_DROP
+        for change in rule_input.unwaived_changes
     )
     value, limit = f"{finding.failures} failing", f"{finding.expected:.1f} expected"
-    chance, most = format_distinct_percents(finding.chance, finding.limit)
-    tried = (
-        f"{finding.executions} executions of {finding.cases} cases" if finding.executions else f"{finding.cases} cases"
-    )
-    what = (
-        f"{finding.failures} of {tried} failed before re-runs, about {finding.expected:.1f} expected; "
-        f"chance without a real change: {chance} % (limit {most} %)"
-    )
-    return RuleFinding(RuleCode.SUITE_DROP, value, limit, not (finding.is_drop and left), what)
+    reason = describe_suite_drop(finding, others=has_regression_by_itself(rule_input.comparison))
+    return RuleFinding(RuleCode.SUITE_DROP, value, limit, not (finding.is_drop and is_part_left), reason)
 
 
 def _apply_agent_error_rule(finding: ErrorFinding) -> RuleFinding:
     """Build the finding about the agent errors of the whole run, which an outage explains as well as the change."""
-    found, usual = f"{finding.errors} of {finding.executions}", round(finding.expected)
-    what = f"{found} first executions ended in an agent error, usually {usual}"
-    there = finding.base_agent
-    if there.attempts:
-        cause = ", so the change is the cause" if finding.is_caused_by_change else ""
-        what += f"; the base agent had {there.agent_errors} in {there.attempts} in the same minutes{cause}"
-    else:
-        what += ": an outage, or the change"
     return RuleFinding(
         RuleCode.AGENT_ERRORS,
-        found,
-        f"usually {usual}",
+        f"{finding.errors} of {finding.executions}",
+        f"usually {round(finding.expected)}",
         not finding.is_unusual,
-        what,
+        describe_error_rise(finding),
         inconclusive=finding.is_unusual and not finding.is_caused_by_change,
     )
 
 
 def _apply_suite_score_rule(rule_input: RuleInput, finding: ScoreFinding) -> RuleFinding:
     """All scores together. Nothing is left of it where every case that scores lower is waived."""
-    assert rule_input.comparison is not None
-    left = any(
-        change.score_change is not None and change.score_change < 0 and not rule_input.is_waived(change.key)
-        for change in rule_input.comparison.changes
+    is_part_left = any(
+        change.score_change is not None and change.score_change < 0 for change in rule_input.unwaived_changes
     )
-    fell, of = f"{-finding.fall:+.2f}", f"of {format_count(finding.cases, 'graded case')}"
-    chance, most = format_distinct_percents(finding.chance, finding.limit)
-    what = (
-        f"scores {of} fell by {finding.fall:.2f} on average, {finding.lower_cases} of {finding.cases} are lower; "
-        f"chance without a real change: {chance} % (limit {most} %)"
-    )
-    return RuleFinding(RuleCode.SUITE_SCORES, f"{fell} on average", "no drop", not (finding.is_drop and left), what)
+    value, ok = f"{-finding.fall:+.2f} on average", not (finding.is_drop and is_part_left)
+    return RuleFinding(RuleCode.SUITE_SCORES, value, "no drop", ok, describe_score_drop(finding))
 
 
-def _apply_must_pass_rule(rule_input: RuleInput, patterns: Collection[str]) -> RuleFinding:
+def _apply_must_pass_rule(rule_input: RuleInput, policy: Policy) -> RuleFinding:
     """Cases that must pass and do not. One that recovered when it was run again has not failed for sure."""
     unsettled = _find_keys(rule_input, CaseClass.INCONCLUSIVE)
-    failing = [
-        case.id
+    failing = {
+        key: case.id
         for key, case in rule_input.run.iter_cases()
         if case.status.is_scored
         and not case.passed
-        and is_must_pass(case, tuple(patterns))
+        and is_must_pass(case, policy.must_pass)
         and key not in unsettled
         and not rule_input.is_waived(key)
-    ]
+    }
     finding = _build_count_finding(RuleCode.MUST_PASS, len(failing), "failed", "failed", noun="must-pass case")
-    return replace(finding, reason=f"{finding.reason}: {format_first_few(failing, 3)}") if failing else finding
+    if not failing:
+        return finding
+    reason = f"{finding.reason}: {format_first_few(list(failing.values()), 3)}"
+    return replace(finding, reason=_describe_must_pass_regressions(rule_input, policy, len(failing)) or reason)
+
+
+def _describe_must_pass_regressions(rule_input: RuleInput, policy: Policy, failing: int) -> str | None:
+    """`1 of them is a must-pass case: pay/card`, if the failing must-pass cases are all among the regressions."""
+    if not rule_input.is_refined or rule_input.count_unwaived(CaseClass.REGRESSION) <= policy.allowed_regressions:
+        return None
+    must = find_must_pass_cases(rule_input.run, policy.must_pass)
+    named = [one.key.case_id for one in rule_input.regressions.alone if one.key in must]
+    if len(named) != failing:
+        return None
+    which = "is a must-pass case" if failing == 1 else "are must-pass cases"
+    return f"{failing} of them {which}: {format_first_few(named, 3)}"
 
 
 def _apply_failure_rule(rule_input: RuleInput) -> RuleFinding:
@@ -296,7 +306,7 @@ def _apply_pass_rate_rule(rule_input: RuleInput, least: float) -> RuleFinding:
     if not counted:
         what = f"no pass rate: no case with a score counts (limit {limit})"
         return RuleFinding(RuleCode.PASS_RATE, "–", limit, ok=least <= 0, reason=what, inconclusive=least > 0)
-    what = f"pass rate {value} is below {limit}: {sum(counted)} of {len(counted)} cases with a score passed"
+    what = f"pass rate {value} of {format_count(len(counted), 'case')} with a score is below {limit}"
     return RuleFinding(RuleCode.PASS_RATE, value, limit, rate >= least, what)
 
 
@@ -354,7 +364,8 @@ def _apply_error_rule(rule_input: RuleInput, limit: int | None) -> RuleFinding:
     """Apply the limit of errors: too many agent errors fail the gate, too many others make it inconclusive."""
     errors, allowed = list(iter_new_errors(rule_input.run, rule_input.comparison, limit)), limit or 0
     count, of_the_agent = len(errors), sum(not _is_external_error(case) for case in errors)
-    what = f"{format_count(count, 'new error')} (limit {allowed}){_format_error_kinds(errors)}"
+    kinds = format_error_kind_counts(case.error_kind for case in errors)
+    what = f"{format_count(count, 'new error')} (limit {allowed}){f': {kinds}' if kinds else ''}"
     return RuleFinding(
         RuleCode.ERRORS,
         str(count),
@@ -363,15 +374,6 @@ def _apply_error_rule(rule_input: RuleInput, limit: int | None) -> RuleFinding:
         what,
         inconclusive=of_the_agent <= allowed < count,
     )
-
-
-def _format_error_kinds(errors: Iterable[CaseResult]) -> str:
-    """Format how many errors are of each kind, behind a colon, if every error says its kind."""
-    counts = Counter(case.error_kind for case in errors)
-    if None in counts:
-        return ""
-    named = [f"{counts[kind]} {_ERROR_KIND_WORDS[kind][counts[kind] > 1]}" for kind in ErrorKind if counts[kind]]
-    return f": {', '.join(named)}" if named else ""
 
 
 def _is_external_error(case: CaseResult) -> bool:

@@ -21,11 +21,11 @@ from eval_gate.gate.failure_causes import drop_error_prefix
 from eval_gate.gate.lost_baseline import LostBaseline
 from eval_gate.gate.must_pass import find_lost_patterns, is_must_pass
 from eval_gate.gate.prompt_fields import describe_difference
+from eval_gate.gate.reason_wording import GROUND_TEXTS, describe_unconfirmed
 from eval_gate.gate.rules import RuleFinding, RuleInput, apply_rules
 from eval_gate.gate.score_changes import exceeds_limit
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome, Reason, ReasonCode, RuleCode, Verdict
-from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import Status
 from eval_gate.model.result import NO_JUDGE, WAITS_FOR_GATE, RunResult
 from eval_gate.model.waiver import WaiverStanding
@@ -167,18 +167,11 @@ def _find_unconfirmed_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Re
     if not open_cases or (worst <= policy.allowed_regressions and not matters):
         return ()
     return tuple(
-        Reason(code=ReasonCode.UNCONFIRMED_REGRESSIONS, message=_describe_unconfirmed(count, why))
-        for why in _UNCONFIRMED_CAUSES
-        if (count := sum(one.grounds is not None and one.grounds.kind is why for one in open_cases))
+        Reason(code=ReasonCode.UNCONFIRMED_REGRESSIONS, message=describe_unconfirmed(count, kind))
+        for kind, text in GROUND_TEXTS.items()
+        if text.unconfirmed
+        and (count := sum(one.grounds is not None and one.grounds.kind is kind for one in open_cases))
     )
-
-
-def _describe_unconfirmed(count: int, why: GroundKind) -> str:
-    if why is GroundKind.GATE_FAILED:
-        suspected = format_count(count, "suspected regression was", "suspected regressions were")
-        return f"{suspected} not re-run, because the gate had already failed"
-    cases = format_count(count, "case")
-    return f"{cases} failed, and it is unknown whether the change is the cause: {_UNCONFIRMED_CAUSES[why]}"
 
 
 def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
@@ -254,15 +247,6 @@ def _find_passed_before(rule_input: RuleInput) -> Collection[CaseKey]:
     return found | {
         now for now, then in find_earlier_keys(rule_input.baseline, rule_input.run).items() if then in found
     }
-
-
-_UNCONFIRMED_CAUSES = {
-    GroundKind.MISSING_RERUNS: "the re-runs ended without a result",
-    GroundKind.NOT_RERUN: "no command re-runs it, and its own executions decide nothing",
-    GroundKind.BUDGET_USED: "the re-run budget is used up",
-    GroundKind.RUN_SHARE: "they failed every time, but executions of one run belong together here: run the job again",
-    GroundKind.GATE_FAILED: "the gate had already failed",
-}
 
 
 def _find_unexplained_reasons(
