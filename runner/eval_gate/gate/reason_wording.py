@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from eval_gate.gate.waivers.wording import KIND_WORDS
-from eval_gate.model.comparison import CaseChange, CaseClass, Comparison
+from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, RuleCode
 from eval_gate.model.evidence import (
     NO_EXECUTIONS,
     ErrorFinding,
@@ -36,6 +36,25 @@ ERROR_KIND_WORDS: Final = {
     ErrorKind.EVALUATION_ERROR: ("evaluation error", "evaluation errors"),
 }
 """Words for one error of a kind, and for several."""
+
+
+_COUNT_SENTENCES: Final = {
+    RuleCode.MUST_PASS: ("must-pass case failed", "must-pass cases failed"),
+    RuleCode.FAILURES: ("case failed", "cases failed"),
+    RuleCode.FLAKY: ("case is flaky", "cases are flaky"),
+    RuleCode.REMOVED_CASES: (
+        "case that passed in the baseline was removed",
+        "cases that passed in the baseline were removed",
+    ),
+    RuleCode.CHANGED_CASES: (
+        "case that passed in the baseline is evaluated differently",
+        "cases that passed in the baseline are evaluated differently",
+    ),
+    RuleCode.LOOSENED_RULES: ("rule was loosened", "rules were loosened"),
+    RuleCode.NEW_FAILURES: ("new or changed case failed", "new or changed cases failed"),
+    RuleCode.STALE: ("suite is stale", "suites are stale"),
+}
+"""Sentences of rules that allow none, about one and about several."""
 
 
 class GroundText(NamedTuple):
@@ -95,49 +114,55 @@ GROUND_TEXTS: Final = {
 """Words of every ground of a class."""
 
 
+def describe_count(code: RuleCode, count: int) -> str:
+    """`3 cases failed (limit 0)`: what breaks a rule that allows none."""
+    return f"{format_count(count, *_COUNT_SENTENCES[code])} (limit 0)"
+
+
 class RegressionGroups(FrozenStruct):
     """Regressions by themselves, those that are part of a suite drop, and those that were not re-run."""
 
-    alone: tuple[CaseChange, ...]
-    dropped: tuple[CaseChange, ...]
-    suspected: tuple[CaseChange, ...]
+    single: tuple[CaseChange, ...]
+    suite_drop: tuple[CaseChange, ...]
+    suspects: tuple[CaseChange, ...]
 
     @property
     def is_suite_drop_alone(self) -> bool:
         """Whether all regressions are part of a suite drop, so that none of them is confirmed by itself."""
-        return bool(self.dropped) and not self.alone and not self.suspected
+        return bool(self.suite_drop) and not self.single and not self.suspects
 
 
 def group_regressions(changes: Iterable[CaseChange]) -> RegressionGroups:
     """Group the regressions and suspected regressions among the unwaived changes."""
     kinds = [(one, one.grounds.kind if one.grounds is not None else None) for one in changes]
-    found = [(one, kind) for one, kind in kinds if one.change is CaseClass.REGRESSION]
+    regressions = [(one, kind) for one, kind in kinds if one.change is CaseClass.REGRESSION]
     return RegressionGroups(
-        alone=tuple(one for one, kind in found if kind is not GroundKind.SUITE_DROP),
-        dropped=tuple(one for one, kind in found if kind is GroundKind.SUITE_DROP),
-        suspected=tuple(one for one, kind in kinds if kind is GroundKind.GATE_FAILED),
+        single=tuple(one for one, kind in regressions if kind is not GroundKind.SUITE_DROP),
+        suite_drop=tuple(one for one, kind in regressions if kind is GroundKind.SUITE_DROP),
+        suspects=tuple(one for one, kind in kinds if kind is GroundKind.GATE_FAILED),
     )
 
 
 def describe_regressions(groups: RegressionGroups, run: RunResult) -> str | None:
     """Count the regressions, with agent errors, suspected regressions and cases of a suite drop among them."""
-    permitted = _describe_ended_permissions([one.permitted for one in groups.alone if one.permitted])
+    permitted = _describe_ended_permissions([one.permitted for one in groups.single if one.permitted])
     return " and ".join(filter(None, [permitted, _describe_new_regressions(groups, run)])) or None
 
 
 def _describe_new_regressions(groups: RegressionGroups, run: RunResult) -> str | None:
-    new, dropped = [one for one in (*groups.alone, *groups.suspected) if not one.permitted], len(groups.dropped)
-    number = len(new)
+    # a suspect is counted whatever an earlier run permitted
+    new = [*(one for one in groups.single if not one.permitted), *groups.suspects]
+    number, in_drop = len(new), len(groups.suite_drop)
     if not number:
-        return f"{describe_failed_cases(dropped)} at first" if dropped else None
-    broken = {key for key, case in run.iter_cases() if case.status is Status.ERROR}
-    errors = sum(one.key in broken for one in new)
+        return f"{describe_failed_cases(in_drop)} at first" if in_drop else None
+    error_keys = {key for key, case in run.iter_cases() if case.status is Status.ERROR}
+    errors = sum(one.key in error_keys for one in new)
     words = describe_failed_cases(number)
     if errors == number:
         words = f"{format_count(number, 'case that usually passes', 'cases that usually pass')} had an agent error"
     elif errors:
         words += f", {errors} of them with an agent error"
-    return f"{words}, and {dropped} more failed at first" if dropped else words
+    return f"{words}, and {in_drop} more failed at first" if in_drop else words
 
 
 def _describe_ended_permissions(permitted: Sequence[PermittedRegression]) -> str | None:
@@ -166,18 +191,18 @@ def describe_suite_drop(finding: SuiteFinding, *, others: bool = False) -> str:
     What the branch's own days make of it follows, and the base agent's result. `others`: some cases are regressions by
     themselves and are not among these.
     """
-    which = format_count(finding.cases, "other case" if others else "case")
+    cases = format_count(finding.cases, "other case" if others else "case")
     if finding.executions is not None:
-        which = f"{format_count(finding.executions, 'execution')} of {which}"
-    seldom = " that seldom fail" if finding.steady_cases_only else ""
-    expected = "fewer than 1" if finding.expected < 0.95 else f"about {round(finding.expected)}"
-    seen = finding.base_agent
-    there = (
-        f"the base agent failed {seen.failures} of {seen.executions} in the same minutes" if seen.executions else None
-    )
-    failed = f"{finding.failures} of {which}{seldom} failed at first (usually {expected})"
+        cases = f"{format_count(finding.executions, 'execution')} of {cases}"
+    steady = " that seldom fail" if finding.steady_cases_only else ""
+    usual = "fewer than 1" if finding.expected < 0.95 else f"about {round(finding.expected)}"
+    drop = f"{finding.failures} of {cases}{steady} failed at first (usually {usual})"
     chance = _format_chance_and_limit(_round_odds(finding.chance), finding.limit)
-    return "; ".join(filter(None, [failed, chance, _describe_day_variation(finding), there]))
+    base_agent = None
+    if finding.base_agent.executions:
+        failures = f"{finding.base_agent.failures} of {finding.base_agent.executions}"
+        base_agent = f"the base agent failed {failures} in the same minutes"
+    return "; ".join(filter(None, [drop, chance, _describe_day_variation(finding), base_agent]))
 
 
 def _describe_day_variation(finding: SuiteFinding) -> str | None:
@@ -190,11 +215,14 @@ def _describe_day_variation(finding: SuiteFinding) -> str | None:
 
 def describe_score_drop(finding: ScoreFinding) -> str:
     """`scores of 50 graded cases fell by 0.06 on average; 47 of 50 are lower; chance …`, and the limit."""
-    fell = f"scores of {format_count(finding.cases, 'graded case')} fell by {finding.fall:.2f} on average"
-    there = finding.base_agent_fall
-    against = f"{there:.2f} lower than with the base agent in the same minutes" if there is not None else None
+    fall = f"scores of {format_count(finding.cases, 'graded case')} fell by {finding.fall:.2f} on average"
     lower = f"{finding.lower_cases} of {finding.cases} are lower"
-    return "; ".join(filter(None, [fell, lower, _format_chance_and_limit(finding.one_in, finding.limit), against]))
+    difference = finding.base_agent_fall
+    base_agent = (
+        f"{difference:.2f} lower than with the base agent in the same minutes" if difference is not None else ""
+    )
+    chance = _format_chance_and_limit(finding.one_in, finding.limit)
+    return "; ".join(filter(None, [fall, lower, chance, base_agent]))
 
 
 def format_chance(one_in: int | None) -> str | None:
@@ -224,13 +252,12 @@ def describe_unconfirmed(count: int, kind: GroundKind) -> str:
 
 def describe_error_rise(finding: ErrorFinding) -> str:
     """Describe the agent errors of the whole run, and whether an outage explains them as well as the change."""
-    what = f"{finding.errors} of {finding.executions} first executions ended in an agent error"
-    what += f", usually {round(finding.expected)}"
-    there = finding.base_agent
-    if not there.attempts:
-        return f"{what}: an outage, or the change"
+    first = f"{finding.errors} of {finding.executions} first executions ended in an agent error"
+    rise, base_agent = f"{first}, usually {round(finding.expected)}", finding.base_agent
+    if not base_agent.attempts:
+        return f"{rise}: an outage, or the change"
     cause = ", so the change is the cause" if finding.is_caused_by_change else ""
-    return f"{what}; the base agent had {there.agent_errors} in {there.attempts} in the same minutes{cause}"
+    return f"{rise}; the base agent had {base_agent.agent_errors} in {base_agent.attempts} in the same minutes{cause}"
 
 
 def format_error_kind_counts(error_kinds: Iterable[ErrorKind | None]) -> str:

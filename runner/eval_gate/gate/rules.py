@@ -14,6 +14,7 @@ from eval_gate.gate.evidence.suite.score_noise import compute_drop_chance
 from eval_gate.gate.must_pass import find_must_pass_cases, is_must_pass
 from eval_gate.gate.reason_wording import (
     RegressionGroups,
+    describe_count,
     describe_error_rise,
     describe_regressions,
     describe_score_drop,
@@ -24,7 +25,7 @@ from eval_gate.gate.reason_wording import (
 )
 from eval_gate.gate.score_changes import exceeds_limit, format_limit
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Rule, RuleCode
+from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Reason, Rule, RuleCode
 from eval_gate.model.evidence import ErrorFinding, GroundKind, ScoreFinding, SuiteFinding
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import CaseResult, RunResult
@@ -83,7 +84,7 @@ class RuleInput(FrozenStruct, dict=True):
 
 
 class RuleFinding(FrozenStruct):
-    """Result of one rule of the policy; `reason` is the sentence for a violation.
+    """Result of one rule of the policy; `message` is the sentence for a violation.
 
     `inconclusive` means a violation for lack of data, which says nothing about the change.
     """
@@ -92,13 +93,18 @@ class RuleFinding(FrozenStruct):
     value: str
     limit: str
     ok: bool
-    reason: str
+    message: str
     inconclusive: bool = False
 
     @property
     def rule(self) -> Rule:
         """The rule as it is in the history."""
         return Rule(name=self.code.label, value=self.value, limit=self.limit, ok=self.ok)
+
+    @property
+    def reason(self) -> Reason:
+        """The reason of a verdict, if the rule is violated."""
+        return Reason(code=self.code, message=self.message)
 
 
 def apply_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
@@ -120,12 +126,10 @@ def apply_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
     if policy.min_coverage is not None:
         yield _apply_coverage_rule(rule_input.run, policy.min_coverage)
     if FailOn.FLAKY in policy.fail_on:
-        flaky = _count_flaky(rule_input)
-        yield _build_count_finding(RuleCode.FLAKY, flaky, "is flaky", "are flaky")
+        yield _build_count_finding(RuleCode.FLAKY, _count_flaky(rule_input))
     yield from _apply_setup_rules(rule_input, policy)
     if FailOn.STALE in policy.fail_on:
-        stale = sum(suite.stale for suite in rule_input.run.suites)
-        yield _build_count_finding(RuleCode.STALE, stale, "suite is stale", "suites are stale", noun="")
+        yield _build_count_finding(RuleCode.STALE, sum(suite.stale for suite in rule_input.run.suites))
 
 
 def _apply_change_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
@@ -194,11 +198,11 @@ def _apply_must_pass_rule(rule_input: RuleInput, policy: Policy) -> RuleFinding:
         and key not in unsettled
         and not rule_input.is_waived(key)
     }
-    finding = _build_count_finding(RuleCode.MUST_PASS, len(failing), "failed", "failed", noun="must-pass case")
+    finding = _build_count_finding(RuleCode.MUST_PASS, len(failing))
     if not failing:
         return finding
-    reason = f"{finding.reason}: {format_first_few(list(failing.values()), 3)}"
-    return replace(finding, reason=_describe_must_pass_regressions(rule_input, policy, len(failing)) or reason)
+    reason = f"{finding.message}: {format_first_few(list(failing.values()), 3)}"
+    return replace(finding, message=_describe_must_pass_regressions(rule_input, policy, len(failing)) or reason)
 
 
 def _describe_must_pass_regressions(rule_input: RuleInput, policy: Policy, failing: int) -> str | None:
@@ -206,7 +210,7 @@ def _describe_must_pass_regressions(rule_input: RuleInput, policy: Policy, faili
     if not rule_input.is_refined or rule_input.count_unwaived(CaseClass.REGRESSION) <= policy.allowed_regressions:
         return None
     must = find_must_pass_cases(rule_input.run, policy.must_pass)
-    named = [one.key.case_id for one in rule_input.regressions.alone if one.key in must]
+    named = [one.key.case_id for one in rule_input.regressions.single if one.key in must]
     if len(named) != failing:
         return None
     which = "is a must-pass case" if failing == 1 else "are must-pass cases"
@@ -217,7 +221,7 @@ def _apply_failure_rule(rule_input: RuleInput) -> RuleFinding:
     failing = sum(
         case.status is Status.FAILED and not rule_input.is_waived(key) for key, case in rule_input.run.iter_cases()
     )
-    return _build_count_finding(RuleCode.FAILURES, failing, "failed", "failed")
+    return _build_count_finding(RuleCode.FAILURES, failing)
 
 
 def _count_flaky(rule_input: RuleInput) -> int:
@@ -234,37 +238,37 @@ def _find_keys(rule_input: RuleInput, *classes: CaseClass) -> set[CaseKey]:
     return {change.key for change in (rule_input.comparison.select_changes(*classes) if rule_input.comparison else ())}
 
 
-def _build_count_finding(code: RuleCode, count: int, one: str, many: str, *, noun: str = "case") -> RuleFinding:
-    counted = f"{count} {noun}{'s' if noun and count != 1 else ''}".strip()
-    return RuleFinding(code, str(count), "0", count == 0, f"{counted} {one if count == 1 else many} (limit 0)")
+def _build_count_finding(code: RuleCode, count: int) -> RuleFinding:
+    return RuleFinding(code, str(count), "0", count == 0, describe_count(code, count))
 
 
 def find_fallen_scores(run: RunResult, comparison: Comparison, most: float | None) -> dict[CaseKey, float]:
     """Find the cases whose score fell by more than `most`, with the score that each fell from."""
     if most is None:
         return {}
+    cases, drops = run.index_cases(), _compute_score_drops(run, comparison, most)
+    return {key: min(cases[key].score + drop, 1.0) for key, drop in drops.items() if exceeds_limit(drop, most)}
+
+
+def _compute_score_drops(run: RunResult, comparison: Comparison, most: float) -> dict[CaseKey, float]:
+    """Compute the drop of every graded case that can be compared."""
     share, cases = compute_score_share(comparison), run.index_cases()
-    graded = [(one, cases[one.key].score) for one in comparison.changes if one.score_change is not None]
-    drops = [(one.key, score, compute_score_drop(one, score, most, share)) for one, score in graded]
-    return {key: min(score + drop, 1.0) for key, score, drop in drops if exceeds_limit(drop, most)}
+    return {
+        one.key: compute_score_drop(one, cases[one.key].score, most, share)
+        for one in comparison.changes
+        if one.score_change is not None
+    }
 
 
 def _apply_score_drop_rule(rule_input: RuleInput, most: float) -> RuleFinding:
     """Over all graded cases that can be compared, whatever became of them."""
     assert rule_input.comparison is not None
-    cases = rule_input.run.index_cases()
-    graded = [one for one in rule_input.comparison.changes if one.score_change is not None]
-    share = compute_score_share(rule_input.comparison)
-    drops = [
-        compute_score_drop(change, cases[change.key].score, most, share)
-        for change in graded
-        if not rule_input.is_waived(change.key)
-    ]
+    found = _compute_score_drops(rule_input.run, rule_input.comparison, most)
+    drops = [drop for key, drop in found.items() if not rule_input.is_waived(key)]
     over = sum(exceeds_limit(drop, most) for drop in drops)
     largest, limit = format_limit(max([0.0, *drops])), format_limit(most)
-    histories = [
-        one.score_history for one in graded if one.score_history is not None and one.score_history.degrees_of_freedom
-    ]
+    graded = [one.score_history for one in rule_input.comparison.changes if one.score_change is not None]
+    histories = [one for one in graded if one is not None and one.degrees_of_freedom]
     more = " and by more than scores vary" if histories else ""
     known = "; how much scores vary is estimated from all cases, because there is only one earlier run"
     assumed = known if any(history.from_one_run for history in histories) else ""
@@ -305,7 +309,7 @@ def _apply_pass_rate_rule(rule_input: RuleInput, least: float) -> RuleFinding:
     value, limit = (f"{shown} %" for shown in format_value_and_limit(rate, least, 1, scale=100))
     if not counted:
         what = f"no pass rate: no case with a score counts (limit {limit})"
-        return RuleFinding(RuleCode.PASS_RATE, "–", limit, ok=least <= 0, reason=what, inconclusive=least > 0)
+        return RuleFinding(RuleCode.PASS_RATE, "–", limit, ok=least <= 0, message=what, inconclusive=least > 0)
     what = f"pass rate {value} of {format_count(len(counted), 'case')} with a score is below {limit}"
     return RuleFinding(RuleCode.PASS_RATE, value, limit, rate >= least, what)
 
@@ -332,9 +336,9 @@ def _build_increase_finding(code: RuleCode, most: float, found: usage_increase.U
             f"{cases} had {code.label.lower()} in the baseline and {has} none in this run, so the limit of "
             f"+{most:g} % cannot be checked"
         )
-        return RuleFinding(code, "unknown", f"+{most:g} %", ok=False, reason=what, inconclusive=True)
+        return RuleFinding(code, "unknown", f"+{most:g} %", ok=False, message=what, inconclusive=True)
     if found.ratio is None:
-        return RuleFinding(code, "unknown", f"+{most:g} %", ok=True, reason="")
+        return RuleFinding(code, "unknown", f"+{most:g} %", ok=True, message="")
     change, limit = format_value_and_limit((found.ratio - 1) * 100, most, 0)
     change = f"{'' if change.startswith('-') else '+'}{change} %" if math.isfinite(found.ratio) else "up from 0"
     limit = f"+{limit} %"
@@ -398,19 +402,14 @@ def _apply_setup_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFi
         return
     measured = rule_input.comparison.setup_changes or SetupChanges()
     if FailOn.REMOVED in policy.fail_on:
-        one, many = "that passed in the baseline was removed", "that passed in the baseline were removed"
-        yield _build_count_finding(RuleCode.REMOVED_CASES, measured.removed_cases, one, many)
+        yield _build_count_finding(RuleCode.REMOVED_CASES, measured.removed_cases)
     if FailOn.CHANGED in policy.fail_on:
-        one = "that passed in the baseline is evaluated differently"
-        many = "that passed in the baseline are evaluated differently"
-        yield _build_count_finding(RuleCode.CHANGED_CASES, measured.changed_cases, one, many)
-        yield _build_count_finding(
-            RuleCode.LOOSENED_RULES, measured.loosened_rules, "was loosened", "were loosened", noun="rule"
-        )
+        yield _build_count_finding(RuleCode.CHANGED_CASES, measured.changed_cases)
+        yield _build_count_finding(RuleCode.LOOSENED_RULES, measured.loosened_rules)
     if FailOn.NEW_FAILURES in policy.fail_on:
         fresh = _find_keys(rule_input, *NEW_CASE_CLASSES)
         failing = sum(
             key in fresh and is_failing(case) and not rule_input.is_waived(key)
             for key, case in rule_input.run.iter_cases()
         )
-        yield _build_count_finding(RuleCode.NEW_FAILURES, failing, "failed", "failed", noun="new or changed case")
+        yield _build_count_finding(RuleCode.NEW_FAILURES, failing)

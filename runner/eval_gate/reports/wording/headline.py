@@ -14,7 +14,6 @@ from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.run_statistics import (
     Outage,
-    PassRates,
     compute_pass_rates,
     exclude_waived,
     find_fallen_evaluators,
@@ -121,15 +120,15 @@ def format_regressions(run: RunResult) -> str:
     """Format the regressions: `12 regressions, 25 more suspected`; for an outage or a suite drop alone, what it is."""
     groups = group_unwaived_regressions(run)
     if groups.is_suite_drop_alone:
-        return f"{_format_suite_drop(run)}: {format_count(len(groups.dropped), 'case')} failed at first"
-    counted, suspected, dropped = [*groups.alone, *groups.dropped], [*groups.suspected], groups.dropped
+        return f"{_format_suite_drop(run)}: {format_count(len(groups.suite_drop), 'case')} failed at first"
+    counted, suspected = [*groups.single, *groups.suite_drop], [*groups.suspects]
     words = []
     if outage := find_outage(run):
         counted, suspected = ([one for one in found if one.key not in outage.cases] for found in (counted, suspected))
         words = [format_outage(outage)]
     if counted or not outage:
         words += [format_count(len(counted), f"{'other ' if outage else ''}regression")]
-    together = sum(one in dropped for one in counted)
+    together = sum(one in groups.suite_drop for one in counted)
     share = "all" if together == len(counted) else f"{together} of them"
     words += [f"{share} in a drop of the whole suite"] if together else []
     words += [f"{len(suspected)} {'more ' if counted else ''}suspected"] if suspected else []
@@ -182,23 +181,15 @@ def _format_failed_rule(run: RunResult, code: RuleCode | None) -> str | None:
         case RuleCode.SUITE_SCORES:
             return format_fallen_evaluators(run)
         case RuleCode.ERRORS:
-            return _format_errors(run)
+            outage = find_outage(run)  # which says what happened
+            return format_outage(outage) if outage else next(iter(format_new_errors(run)), None)
         case RuleCode.PASS_RATE:
-            return _format_low_pass_rate(compute_pass_rates(run))
+            rates = compute_pass_rates(run)
+            return f"pass rate {format_percent(rates.current)} of {format_count(rates.judged, 'case')} is too low"
         case RuleCode.STALE:
             return format_count(sum(suite.stale for suite in run.suites), "stale suite")
         case _:
             return None
-
-
-def _format_errors(run: RunResult) -> str | None:
-    """Format the new errors of a run; an outage says what happened."""
-    outage = find_outage(run)
-    return format_outage(outage) if outage else next(iter(format_new_errors(run)), None)
-
-
-def _format_low_pass_rate(rates: PassRates) -> str:
-    return f"pass rate {format_percent(rates.current)} of {format_count(rates.judged, 'case')} is too low"
 
 
 def _format_passed(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> str:

@@ -72,17 +72,11 @@ def describe_bad_day(run: RunResult, place: str) -> str | None:
     found = run.comparison
     if found is None or found.suite_finding is None or not found.suite_finding.is_drop or run.base_agent is not None:
         return None
-    grounds = [one.grounds for one in found.select_changes(CaseClass.REGRESSION)]
-    together = [one for one in list_unwaived_changes(run) if one.grounds and one.grounds.kind is GroundKind.SUITE_DROP]
-    if not all(one is not None and one.kind is GroundKind.SUITE_DROP for one in grounds) or not together:
+    kinds = [one.grounds.kind for one in list_unwaived_changes(run) if one.grounds]
+    if group_regressions(found.changes).single or GroundKind.SUITE_DROP not in kinds:
         return None
-    return " ".join(
-        [
-            _NO_SINGLE_CASE,
-            _describe_earlier_bad_days(found.evidence.branch_runs if found.evidence else (), place),
-            _TELL_APART,
-        ]
-    )
+    days = _describe_earlier_bad_days(found.evidence.branch_runs if found.evidence else (), place)
+    return f"{_NO_SINGLE_CASE} {days} {_TELL_APART}"
 
 
 _NO_SINGLE_CASE: Final = (
@@ -212,14 +206,10 @@ def list_unwaived_changes(run: RunResult) -> list[CaseChange]:
     return exclude_waived(run, run.comparison.changes if run.comparison else ())
 
 
-def summarize_new_errors(run: RunResult) -> str:
-    """`2 agent errors`, `4 new errors: 2 agent errors, 1 agent unreachable, 1 evaluation error`: those that count."""
-    return summarize_errors(case.error_kind for case in find_new_errors(run))
-
-
 def format_new_errors(run: RunResult) -> tuple[str, ...]:
-    """Format the number of new errors: `4 new errors`; empty without any."""
-    return (summarize_new_errors(run).partition(":")[0],) if find_new_errors(run) else ()
+    """Format the number of new errors: `2 agent errors`, `4 cases without a score`; empty without any."""
+    found = find_new_errors(run)
+    return (summarize_errors(case.error_kind for case in found).partition(":")[0],) if found else ()
 
 
 def find_new_errors(run: RunResult) -> list[CaseResult]:
