@@ -115,10 +115,5 @@ def _iter_leaves(value: JsonValue, place: str, depth: int) -> Iterator[tuple[str
 def _format_names(calls: Sequence[_Call]) -> str:
     """Format the tool names in the order of their first calls, with counts: `lookup` 3 times."""
     often = Counter(call.name for call in calls)
-    return format_first_few(
-        list(often), 3, lambda name: quote_in_backticks(name, MAX_NAME) + _format_times(often[name])
-    )
-
-
-def _format_times(number: int) -> str:
-    return f" {number} times" if number > 1 else ""
+    times = {name: f" {number} times" if number > 1 else "" for name, number in often.items()}
+    return format_first_few(list(often), 3, lambda name: quote_in_backticks(name, MAX_NAME) + times[name])
