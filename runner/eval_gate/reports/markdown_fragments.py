@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from eval_gate.model.comparison import Outcome
-from eval_gate.model.result import StaleFact, StaleKind
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
@@ -163,26 +162,6 @@ def _escape_text(text: str) -> str:
 def format_sentence(words: str) -> str:
     """Format a phrase of a verdict or a note as a sentence."""
     return escape_markdown(verdict.to_sentence(words), MAX_SENTENCE)
-
-
-def describe_stale_fact(fact: StaleFact, has_acceptable_sets: bool) -> str:  # noqa: FBT001 (a filter)
-    """Describe one fact as a phrase, with advice about `toolsAcceptable` if the suite uses it."""
-    recorded, current = (format_code_span(value or "unknown") for value in (fact.recorded, fact.current))
-    match fact.kind:
-        case StaleKind.DESCRIPTION:
-            return f"generated for description {recorded}, now {current}; results may not reflect the current contract"
-        case StaleKind.REGISTRY_SIZE:
-            grown = (
-                f"the registry grew from {escape_markdown(fact.recorded or '?')} to "
-                f"{escape_markdown(fact.current or '?')} tools"
-            )
-            return f"{grown}{': `toolsAcceptable` sets may be too narrow' if has_acceptable_sets else ''}"
-        case StaleKind.VERSION:
-            return f"generated for version {recorded}, now {current}: the schema may have changed"
-        case StaleKind.MISSING:
-            return "the tool is not in the registry"
-        case StaleKind.STATUS:
-            return f"the tool is {escape_markdown(fact.current or 'not in use')}"
 
 
 def describe_stale_baseline(view: ReportView) -> str:
