@@ -15,6 +15,7 @@ from typing import Final
 
 from eval_gate.engine.case_result import build_base_agent_trials
 from eval_gate.engine.case_workspaces import CaseWorkspaces
+from eval_gate.engine.execution_fingerprints import ExecutionFingerprints
 from eval_gate.engine.journal import Journal, TrialRecord
 from eval_gate.engine.rerun_allowance import RerunAllowance
 from eval_gate.engine.rerun_policy import BaseAgentRequest, RerunPolicy
@@ -94,7 +95,7 @@ class BaseAgentRun:
             return False
         asked = [self._cases[key] for key in request.keys]
         shared = self._services.make_trial_services()
-        trials = TrialRunner(self._control, self._plan.limits, shared)
+        trials = TrialRunner(self._control, shared)
         with Journal(self._file) as journal:
 
             async def work(case: EvalCase) -> None:
@@ -208,7 +209,8 @@ class BaseAgentFollowUp:
 
     def _make_trial_services(self) -> TrialServices:
         hooks = HookRunner.from_plan(self._plan, self._run.run_id)
-        return TrialServices.from_plan(self._plan, PatternMatcher(), self._run.run_id, CaseWorkspaces(hooks))
+        fingerprints = ExecutionFingerprints.from_plan(self._plan)
+        return TrialServices(self._plan, self._run.run_id, PatternMatcher(), CaseWorkspaces(hooks), fingerprints)
 
     async def _prepare_record(self, trial_record: TrialRecord) -> TrialRecord:
         return await prepare_for_journal(

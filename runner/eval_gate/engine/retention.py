@@ -67,13 +67,12 @@ async def prepare_for_journal(
 def describe_keys(trial_record: TrialRecord) -> tuple[str, ...]:
     """Describe what looks like a key in the texts of a trial, by place and form."""
     details, results = trial_record.details, trial_record.evaluator_results
-    texts = {"the response holds": details.response or "", "the error holds": trial_record.error or ""}
-    parts = {
-        "the conversation holds": CaseDetails(conversation=details.conversation),
-        "the tool calls hold": CaseDetails(tool_calls=details.tool_calls),
-    }
-    for place, part in parts.items():
-        texts[place] = _join_texts(partial(map_details, part))
+    texts = {"the response holds": details.response, "the error holds": trial_record.error}
+    if details.conversation:
+        part = CaseDetails(conversation=details.conversation)
+        texts["the conversation holds"] = _join_texts(partial(map_details, part))
+    if details.tool_calls:
+        texts["the tool calls hold"] = _join_texts(partial(map_details, CaseDetails(tool_calls=details.tool_calls)))
     if any(one.reasoning or one.misses or one.hits or one.evaluator_results for one in results):
         texts["the scores hold"] = _join_texts(partial(map_results, results))
     found = {place: sorted({key.form for key in find_known_forms(text)}) for place, text in texts.items() if text}

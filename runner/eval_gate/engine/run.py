@@ -225,7 +225,7 @@ class Run:
             self._notices += batched.notices
         patterns = PatternMatcher()
         shared = self._make_trial_services(patterns, self._artifacts)
-        trials = TrialRunner(target, plan.limits, shared, self._spacing)
+        trials = TrialRunner(target, shared, self._spacing)
         lane = _TargetLane(target, trials, batched, concurrency, journal)
 
         async def work(job: TrialJob | None) -> None:
@@ -362,7 +362,9 @@ class Run:
     def _make_trial_services(
         self, patterns: PatternMatcher, artifacts: WorkspaceArtifacts | None = None
     ) -> TrialServices:
-        return TrialServices.from_plan(self._plan, patterns, self._plan.run_id, self._workspaces, artifacts)
+        plan = self._plan.without_cases()
+        fingerprints = ExecutionFingerprints.from_plan(plan)
+        return TrialServices(plan, plan.run_id, patterns, self._workspaces, fingerprints, artifacts)
 
     def _create_base_agent_run(self) -> BaseAgentRun | None:
         if self._plan.base_agent is None:
