@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from eval_gate.config.loader import load_config
 from eval_gate.config.settings import POLICY_KEYS, SETTINGS
-from eval_gate.engine.execution_fingerprints import ExecutionFingerprints
-from eval_gate.engine.run_plan import RunPlan
+from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
 from eval_gate.gate.setup_comparison import find_setup_changes
 from eval_gate.model.setup_change import SetupChange, SetupChangeKind, SetupChanges
 from eval_gate.results.run_setup import RunSetup

@@ -31,10 +31,10 @@ from eval_gate.github.checkout import TrackedFiles, find_head_commit
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.process.signals import run_async
 from eval_gate.reports.wording.progress import LogProgress
+from eval_gate.results.merge import merge_parts, read_merged_run
 from eval_gate.results.result_names import LATEST
 from eval_gate.results.run_reader import StoredRun, is_run_reference, list_stored_runs
 from eval_gate.results.run_writer import make_run_folder
-from eval_gate.results.shards import merge_parts, read_merged_run
 from eval_gate.session.evaluation import EvaluatedRun, warm_up_run
 from eval_gate.session.external_run import make_external_run, read_external_results
 from eval_gate.session.run import ExecutedRun, add_base_agent_results, make_run

@@ -13,18 +13,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from eval_gate.engine.case_result import build_base_agent_trials
-from eval_gate.engine.case_workspaces import CaseWorkspaces
-from eval_gate.engine.execution_fingerprints import ExecutionFingerprints
+from eval_gate.engine.case_result import build_base_agent_trials, mark_unlisted_calls
+from eval_gate.engine.case_workspaces import CaseWorkspaces, HookRunner
 from eval_gate.engine.journal import Journal, TrialRecord
-from eval_gate.engine.rerun_allowance import RerunAllowance
-from eval_gate.engine.rerun_policy import BaseAgentRequest, RerunPolicy
+from eval_gate.engine.reruns import BaseAgentRequest, RerunAllowance, RerunPolicy
 from eval_gate.engine.retention import prepare_for_journal
-from eval_gate.engine.run_plan import RunPlan
+from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
 from eval_gate.engine.trials import NoResponseError, TrialJob, TrialRunner, TrialServices
-from eval_gate.engine.unknown_tool_calls import mark_unlisted_calls
 from eval_gate.engine.worker_pool import run_jobs
-from eval_gate.engine.workspace_hooks import HookRunner
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.result import BaseAgentSummary, RunResult
 from eval_gate.results.run_writer import make_run_folder

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.journal import FinishedTrials, TrialRecord
+from eval_gate.engine.run_plan import RunPlan
 from eval_gate.model.case import Aggregation, EvalCase, EvalMistake, Location
-from eval_gate.model.execution import CaseDetails, Status, Trial
+from eval_gate.model.execution import CALLS_UNKNOWN, CaseDetails, ErrorCause, ErrorKind, Status, Trial
 from eval_gate.model.result import CaseFingerprints, CaseResult, CaseText, RerunStopReason
 from eval_gate.model.usage import Usage, add_up
 from eval_gate.results.detail_truncation import drop_judge_prompts, reduce_details
@@ -297,3 +298,44 @@ def _require_all_parts(
 def _choose_unscored_status(records: Sequence[TrialRecord]) -> Status:
     """Choose the status of a case without a score; trials are skipped in a dry run."""
     return Status.SKIPPED if all(record.status is Status.SKIPPED for record in records) else Status.ERROR
+
+
+ListingTargets = frozenset[int]
+"""Targets (by `id`) that have listed tool calls in this run."""
+
+_ERROR_TEMPLATE: Final = (
+    "{unknown}: no response of this run has {missing}. An agent that calls no tool returns an empty list"
+)
+
+
+def find_listing_targets(plan: RunPlan, trials: FinishedTrials) -> ListingTargets:
+    """Which targets have listed calls in at least one answer to a case of the plan."""
+    return frozenset(
+        id(plan.get_target(case)) for case in plan.list_runnable_cases() if trials.has_listed_calls(case.key)
+    )
+
+
+def mark_unlisted_calls(records: Iterable[TrialRecord], *, lists: bool) -> list[TrialRecord]:
+    """Return the trials, with those marked as evaluation errors whose tool calls are unknown.
+
+    If `lists`, the target has listed tool calls in this run, and no trial is marked.
+    """
+    return [record if lists else _mark_record(record) for record in records]
+
+
+def _mark_record(trial_record: TrialRecord) -> TrialRecord:
+    missing = trial_record.missing_calls
+    if missing is None or not trial_record.status.is_scored:
+        return trial_record
+    return replace(
+        trial_record,
+        status=Status.ERROR,
+        score=0.0,
+        error=_ERROR_TEMPLATE.format(unknown=CALLS_UNKNOWN, missing=missing),
+        error_kind=ErrorKind.EVALUATION_ERROR,
+        error_cause=ErrorCause.CALLS_UNKNOWN,
+        vetoed=False,
+        assertions_run=0,
+        assertions_skipped=0,
+        evaluator_results=(),
+    )

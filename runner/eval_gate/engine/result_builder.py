@@ -9,16 +9,18 @@ from typing import Final, TypeVar
 from eval_gate import __version__
 from eval_gate.engine.case_result import (
     CaseSetup,
+    ListingTargets,
     add_preparatory_cost,
     build_base_agent_trials,
     build_unrun_result,
     count_reruns_as_new,
+    find_listing_targets,
     join_trials,
+    mark_unlisted_calls,
 )
 from eval_gate.engine.journal import FinishedTrials, TrialRecord
 from eval_gate.engine.retention import prepare_for_result
 from eval_gate.engine.run_plan import RunPlan
-from eval_gate.engine.unknown_tool_calls import ListingTargets, find_listing_targets, mark_unlisted_calls
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.execution import ErrorCause, Status
 from eval_gate.model.policy import EvaluationSetup

@@ -12,10 +12,9 @@ from typing import NamedTuple, Protocol
 
 from eval_gate.config.settings import ResponseRetention
 from eval_gate.engine.base_agent_run import BaseAgentRun, RunServices
-from eval_gate.engine.case_result import build_trial
-from eval_gate.engine.case_workspaces import CaseWorkspaces
+from eval_gate.engine.case_result import build_trial, find_listing_targets, mark_unlisted_calls
+from eval_gate.engine.case_workspaces import CaseWorkspaces, HookRunner
 from eval_gate.engine.circuit_breaker import CircuitBreaker
-from eval_gate.engine.execution_fingerprints import ExecutionFingerprints, describe_discarded_executions
 from eval_gate.engine.journal import (
     JOURNAL_NAME,
     MAX_IN_MEMORY,
@@ -26,12 +25,10 @@ from eval_gate.engine.journal import (
     read_lines,
     rewrite_lines,
 )
-from eval_gate.engine.rerun_allowance import RerunAllowance
-from eval_gate.engine.rerun_policy import RerunPolicy
-from eval_gate.engine.rerun_spacing import RerunSpacing
+from eval_gate.engine.reruns import RerunAllowance, RerunPolicy, RerunSpacing
 from eval_gate.engine.result_builder import NO_BASE_AGENT_TRIALS, RunProgress, build_initial_result, build_run_result
 from eval_gate.engine.retention import prepare_for_journal
-from eval_gate.engine.run_plan import RunPlan
+from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan, describe_discarded_executions
 from eval_gate.engine.suite_reruns import SuiteRerun, plan_suite_rerun
 from eval_gate.engine.trials import (
     BatchResponses,
@@ -42,9 +39,7 @@ from eval_gate.engine.trials import (
     build_defect_record,
     request_batches,
 )
-from eval_gate.engine.unknown_tool_calls import find_listing_targets, mark_unlisted_calls
 from eval_gate.engine.worker_pool import run_jobs
-from eval_gate.engine.workspace_hooks import HookRunner
 from eval_gate.engine.workspaces import SharedWorkspaces, WorkspaceArtifacts, remove_artifacts
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import ErrorCause, Status

@@ -13,11 +13,10 @@ from typing import Final, NamedTuple
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.attempts import has_veto, join_attempts, needs_attempt
 from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenWorkspace, WorkspaceError
-from eval_gate.engine.execution_fingerprints import ExecutionFingerprints
 from eval_gate.engine.journal import TrialKey, TrialRecord
-from eval_gate.engine.rerun_spacing import RerunSpacing
+from eval_gate.engine.reruns import RerunSpacing
 from eval_gate.engine.retention import build_details, truncate_judge_prompts
-from eval_gate.engine.run_plan import RunPlan
+from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
 from eval_gate.engine.worker_pool import yield_slot
 from eval_gate.engine.workspaces import WorkspaceArtifacts
 from eval_gate.errors import GateError

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from eval_gate.model.compared_programs import ComparedPrograms
-from eval_gate.model.policy import EvaluationSetup
+from eval_gate.model.policy import ComparedPrograms, EvaluationSetup
 from eval_gate.model.result import CaseFingerprints, CaseResult, RunResult
 from eval_gate.model.setup_change import SetupChangeKind
 

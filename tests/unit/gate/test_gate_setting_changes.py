@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from eval_gate.config.loader import load_config
 from eval_gate.config.setting import Setting
 from eval_gate.config.settings import POLICY_KEYS, SETTINGS, RunConfig
-from eval_gate.engine.execution_fingerprints import ExecutionFingerprints
 from eval_gate.engine.preparation.program_files import ProgramFiles
 from eval_gate.engine.preparation.setup_fingerprints import build_measurement
+from eval_gate.engine.run_plan import ExecutionFingerprints
 from eval_gate.gate.setup_comparison import find_setup_changes
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.case import CaseKey, EvalCase, Location

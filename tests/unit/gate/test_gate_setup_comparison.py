@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from eval_gate.gate.policy_changes import find_policy_changes
 from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, find_setup_changes
-from eval_gate.model.compared_programs import ComparedFile, ComparedProgram, ComparedPrograms
 from eval_gate.model.execution import CaseDetails
-from eval_gate.model.policy import EvaluationSetup, RunPolicy
+from eval_gate.model.policy import ComparedFile, ComparedProgram, ComparedPrograms, EvaluationSetup, RunPolicy
 from eval_gate.model.result import WAITS_FOR_GATE, CaseFingerprints, Shard
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.setup_change import SetupChangeKind

@@ -34,6 +34,7 @@ OTHERS = {
     "gate/setup_comparison.py: MAX_NAMED_FILES": "what is shown of a setup change",
     "results/run_reader.py: _MAX_HEAD_BYTES": "the beginning of a file, by which it is recognized",
     "results/run_times.py: _MAX_POINTER_BYTES": "what we write",
+    "results/run_writer.py: _MAX_STEM_BYTES": "what we write",
     "session/evaluated_commit.py: MAX_NUMBER_DIGITS": "a number of a workflow's environment",
     "text/untrusted/excerpt.py: MAX_EVENTS": "what is shown of an answer",
     "text/untrusted/excerpt.py: _MAX_BYTES": "what is shown of an answer",

@@ -13,8 +13,7 @@ from eval_gate.cli.terminal.console import Verbosity, print_message, print_outpu
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import ResultsChoice, RunConfig
 from eval_gate.engine.judge_targets import skip_ungradable
-from eval_gate.engine.preparation.assignment import Assignment, assign_targets
-from eval_gate.engine.preparation.base_agent_target import build_base_agent_target
+from eval_gate.engine.preparation.assignment import Assignment, assign_targets, build_base_agent_target
 from eval_gate.engine.preparation.plan_builder import RunInputs, read_inputs
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.preparation.snapshot import NO_SEED, iter_token_texts

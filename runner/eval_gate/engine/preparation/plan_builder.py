@@ -14,8 +14,13 @@ from eval_gate.config.policy import DEFAULT_WAIVERS
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RecordingMode, ResponseRetention, RubricMode, RunConfig
 from eval_gate.engine.judge_targets import skip_ungradable
-from eval_gate.engine.preparation.assignment import Assignment, assign_targets
-from eval_gate.engine.preparation.base_agent_target import build_base_agent_target, describe_unused_base_agent
+from eval_gate.engine.preparation.assignment import (
+    Assignment,
+    assign_targets,
+    build_base_agent_target,
+    check_target_count,
+    describe_unused_base_agent,
+)
 from eval_gate.engine.preparation.case_filter import (
     describe_drafts,
     describe_missed_files,
@@ -33,7 +38,6 @@ from eval_gate.engine.preparation.setup_fingerprints import (
     build_setup_fingerprints,
     list_target_folders,
 )
-from eval_gate.engine.preparation.several_targets import check_target_count
 from eval_gate.engine.preparation.snapshot import capture_snapshot, iter_missing_sources, load_seed
 from eval_gate.engine.run_plan import CheckBaselineFiles, RunPlan
 from eval_gate.errors import GateError, Problem

@@ -43,7 +43,7 @@ _TOOL_SPECS: Final = (ToolsCalled, ToolsCalledAnyOrder, ToolsAcceptable, ToolsNo
 
 
 def _get_calls(spec: EvaluatorSpec, context: EvaluationContext) -> tuple[ToolCall, ...]:
-    """Return the tool calls; `engine.unknown_tool_calls` finds out whether a target ever lists those it promises."""
+    """Return the tool calls; `engine.case_result` finds out whether a target ever lists those it promises."""
     if context.response.tool_calls_known is False and not has_reported_calls(context.response):
         raise UnknownCallsError(f"{spec.type}: {CALLS_UNKNOWN}: the target does not report its tool calls")
     return context.response.tool_calls

@@ -7,7 +7,7 @@ import pytest
 
 from eval_gate.model.execution import CaseDetails, Trial
 from eval_gate.model.result import RunResult, SuiteResult
-from eval_gate.results.run_result.json_pieces import iter_compact_pieces, iter_full_pieces
+from eval_gate.results.run_writer import iter_compact_pieces, iter_full_pieces
 from eval_gate.struct import replace
 from tests.support.results import make_result, make_run, make_suite_result
 

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from eval_gate.errors import GateError
-from eval_gate.results import run_reader
-from eval_gate.results.run_result import parsing
-from eval_gate.results.run_result.json_pieces import iter_full_pieces
+from eval_gate.results import run_parsing, run_reader
+from eval_gate.results.run_writer import iter_full_pieces
 from tests.support.results import make_result, make_run, make_suite_result
 
 
@@ -20,7 +19,7 @@ def record() -> bytes:
 def test_read__a_sound_record__is_the_same_at_once_and_step_by_step(tmp_path, monkeypatch, record) -> None:
     (tmp_path / "run.json").write_bytes(record)
     at_once = run_reader.find_baseline(str(tmp_path / "run.json"), tmp_path).result
-    monkeypatch.setattr(parsing, "may_hold_non_json", lambda _: True)
+    monkeypatch.setattr(run_parsing, "may_hold_non_json", lambda _: True)
     assert run_reader.find_baseline(str(tmp_path / "run.json"), tmp_path).result == at_once
 
 
