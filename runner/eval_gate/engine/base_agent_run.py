@@ -26,7 +26,7 @@ from eval_gate.model.result import BaseAgentSummary, RunResult
 from eval_gate.results.run_writer import make_run_folder
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target, TargetError
-from eval_gate.text.escape import format_count, truncate_middle
+from eval_gate.text.escape import truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
 
 BASE_AGENT_JOURNAL_NAME: Final = "base-agent.jsonl"
@@ -122,14 +122,10 @@ class BaseAgentRun:
         return record
 
     def _can_begin(self, request: BaseAgentRequest, allowance: RerunAllowance) -> bool:
-        needed = len(request.keys) * request.rounds
         if not self._services.has_budget():
             self._trouble = "the cost limit of the run is used up"
-        elif (allowance.remaining is not None and allowance.remaining < needed) or not allowance.try_begin(
-            len(request.keys)
-        ):
-            more = format_count(needed, "more execution")
-            self._trouble = f"the rerun-budget of {allowance.budget} is too small for {more}"
+        else:
+            self._trouble = allowance.begin_round(len(request.keys), request.rounds)
         return self._trouble is None
 
     async def _is_reachable(self) -> bool:
@@ -214,7 +210,7 @@ class BaseAgentFollowUp:
         )
 
     def _add_cost(self, trial_record: TrialRecord) -> None:
-        self._spent += (trial_record.cost_usd or 0.0) + (trial_record.judge_cost_usd or 0.0)
+        self._spent += trial_record.total_cost_usd
 
     def _has_budget(self) -> bool:
         most = self._plan.limits.max_cost_usd

@@ -95,6 +95,11 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
         return CaseKey(self.eval_file, self.case_id)
 
     @property
+    def total_cost_usd(self) -> float:
+        """Cost of target and judges in US dollars, as far as it is known."""
+        return (self.cost_usd or 0.0) + (self.judge_cost_usd or 0.0)
+
+    @property
     def key(self) -> TrialKey:
         """Key of the trial, unique in a run."""
         return self.case, self.trial

@@ -144,6 +144,13 @@ class RerunAllowance:
         self._waits = self._waits or (not has_time and self.has_time(0.0))
         return fits
 
+    def begin_round(self, count: int, rounds: int) -> str | None:
+        """Begin the first of so many rounds of `count` executions; why not, if the budget is too small for all."""
+        needed = count * rounds
+        if (self.remaining is None or self.remaining >= needed) and self.try_begin(count):
+            return None
+        return f"the rerun-budget of {self.budget} is too small for {format_count(needed, 'more execution')}"
+
     def has_time(self, wait_s: float) -> bool:
         """Whether time is left after a wait of so many seconds. The clock runs from the first call on."""
         now = time.monotonic()

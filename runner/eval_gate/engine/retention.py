@@ -9,34 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from eval_gate.config.settings import ResponseRetention
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, Response, ToolCall
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall
+from eval_gate.model.execution import CaseDetails, Status, StoredCall
 from eval_gate.model.limits import (
     STORED_CALL,
     STORED_CALLS,
     STORED_CONVERSATION,
-    STORED_GRADER_PROMPT,
     STORED_MESSAGES,
     STORED_MODEL,
     STORED_RESPONSE,
 )
 from eval_gate.model.result import CaseResult
 from eval_gate.results.detail_truncation import (
-    PROMPT_CUT,
-    PROMPT_FACTS,
     drop_error_quotes,
     drop_judge_prompts,
     drop_quotes,
     drop_response,
     drop_trial_details,
-    list_cut_parts,
+    truncate_call,
     truncate_details,
     truncate_json,
+    truncate_text,
 )
 from eval_gate.results.masking import TextChange, TextMasking, map_details, map_results
 from eval_gate.struct import replace
@@ -177,37 +175,21 @@ def build_details(response: Response, margin: int = 0, skipped_tokens: tuple[str
     )
 
 
-def build_text_details(text: str, margin: int = 0) -> CaseDetails:
-    """Build the details of a case from a text, which is cut `margin` characters after its limit."""
-    too_many = len(text) - STORED_RESPONSE
-    return CaseDetails(
-        response_length=len(text),
-        response=text[: STORED_RESPONSE + margin],
-        response_truncated=too_many > 0,
-        dropped_counts={"characters": too_many} if too_many > 0 else {},
-    )
-
-
 def _truncate_calls(response: Response, margin: int) -> tuple[StoredCall, ...]:
     """Return the first tool calls, truncated, with the arguments from messages: only these may be no mapping."""
     reported = [call for message in response.messages or () for call in message.tool_calls]
     told = len(reported) == len(response.tool_calls)
     return tuple(
-        _truncate_call(call, reported[at].input if told else call.params or None, STORED_CALL + margin)
+        _build_stored_call(call, reported[at].input if told else call.params or None, STORED_CALL + margin)
         for at, call in enumerate(islice(response.tool_calls, STORED_CALLS))
     )
 
 
-def _truncate_call(call: ToolCall, given: JsonValue, limit: int) -> StoredCall:
-    arguments, result = truncate_json(given, limit), truncate_json(call.result, limit)
-    return StoredCall(
-        name=call.name,
-        arguments=arguments,
-        result=result,
-        success=call.success,
-        duration_ms=call.duration_ms,
-        truncated_parts=list_cut_parts(given is not arguments, call.result is not result),
+def _build_stored_call(call: ToolCall, arguments: JsonValue, limit: int) -> StoredCall:
+    whole = StoredCall(
+        name=call.name, arguments=arguments, result=call.result, success=call.success, duration_ms=call.duration_ms
     )
+    return truncate_call(whole, limit)
 
 
 def _truncate_conversation(messages: Sequence[Message], margin: int) -> tuple[Message, ...]:
@@ -225,12 +207,7 @@ def _truncate_conversation(messages: Sequence[Message], margin: int) -> tuple[Me
 
 
 def _truncate_message(message: Message, margin: int) -> Message:
-    content = message.content
-    content = (
-        content[: STORED_RESPONSE + margin]
-        if isinstance(content, str)
-        else truncate_json(content, STORED_RESPONSE + margin)
-    )
+    content = truncate_text(message.content, STORED_RESPONSE + margin)
     calls = tuple(_truncate_message_call(call, STORED_CALL + margin) for call in message.tool_calls[:STORED_CALLS])
     if content is message.content and calls == message.tool_calls:
         return message
@@ -243,25 +220,3 @@ def _truncate_message_call(call: ToolCall, limit: int) -> ToolCall:
     if isinstance(params, dict) and call.result is None:
         return call
     return replace(call, params=params if isinstance(params, dict) else {"…": params}, result=None)
-
-
-def truncate_judge_prompts(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
-    """Return the evaluator results with each judge prompt truncated."""
-    return tuple(_truncate_result(result) for result in results)
-
-
-def _truncate_result(result: EvaluatorResult) -> EvaluatorResult:
-    if result.evaluator_provider_request is None and not result.evaluator_results:
-        return result  # as with most assertions of most cases
-    return replace(
-        result,
-        evaluator_provider_request=_truncate_facts(result.evaluator_provider_request),
-        evaluator_results=truncate_judge_prompts(result.evaluator_results),
-    )
-
-
-def _truncate_facts(facts: dict[str, Any] | None) -> dict[str, Any] | None:
-    long = [name for name in PROMPT_FACTS if facts and len(facts.get(name) or "") > STORED_GRADER_PROMPT]
-    if facts is None or not long:
-        return facts
-    return facts | {name: facts[name][:STORED_GRADER_PROMPT] for name in long} | {PROMPT_CUT: long}

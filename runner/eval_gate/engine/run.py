@@ -444,17 +444,16 @@ class Run:
         return budget is not None and self._spent >= budget
 
     def _add_cost(self, trial_record: TrialRecord) -> None:
-        usd = (trial_record.cost_usd or 0.0) + (trial_record.judge_cost_usd or 0.0)
-        self._spent += usd
+        self._spent += trial_record.total_cost_usd
         if self._allowance is not None:
-            self._allowance.add_cost(usd)
+            self._allowance.add_cost(trial_record.total_cost_usd)
 
     def _iter_affordable(self, jobs: Iterable[TrialJob]) -> Iterator[TrialJob]:
         """Yield the jobs until the cost budget is used up; executions in flight at that moment still finish."""
-        budget = self._plan.limits.max_cost_usd
         for job in jobs:
-            if budget is not None and self._spent >= budget:
+            if self._is_over_budget():
                 if self._stopped is None:
+                    budget = self._plan.limits.max_cost_usd
                     self._stopped = f"the budget of ${budget:g} is used up (${self._spent:.4f} spent)"
                     self._stop_cause = ErrorCause.BUDGET_USED, None
                 return

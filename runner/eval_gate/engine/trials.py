@@ -15,7 +15,7 @@ from eval_gate.engine.attempts import has_veto, join_attempts, needs_attempt
 from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenWorkspace, WorkspaceError
 from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.reruns import RerunSpacing
-from eval_gate.engine.retention import build_details, truncate_judge_prompts
+from eval_gate.engine.retention import build_details
 from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
 from eval_gate.engine.worker_pool import yield_slot
 from eval_gate.engine.workspaces import WorkspaceArtifacts
@@ -27,6 +27,7 @@ from eval_gate.model.case import AttemptRule, CaseKey, EvalCase
 from eval_gate.model.conversation import FileEntry, Response
 from eval_gate.model.execution import ErrorCause, ErrorKind, Status
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
+from eval_gate.results.detail_truncation import truncate_judge_prompts
 from eval_gate.results.masking import MARGIN
 from eval_gate.struct import FrozenStruct, Struct, field, replace
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError, TargetFault

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from eval_gate.model.policy import EvaluationSetup
 from eval_gate.model.result import CaseFingerprints, CaseResult, RunResult
-from eval_gate.model.setup import FILES_SETTING, SettingChange, SettingRole, TargetIdentity, compare_settings
+from eval_gate.model.setup import SettingChange, SettingRole, TargetIdentity, compare_settings
 from eval_gate.model.setup_change import SettingOwner, SetupChangeKind
 
 UNNAMED_SETTINGS = "settings"
@@ -105,8 +105,7 @@ class SettingComparison:
             for one in compare_settings(before[name].setup, after[name].setup)
         ]
         yield from changed
-        of_older_version = any(one.name == FILES_SETTING for judge in before.values() for one in judge.setup)
-        if not changed and baseline.judge == current.judge and not of_older_version:
+        if not changed and baseline.judge == current.judge:
             yield _build_unnamed_change(
                 SettingOwner.JUDGE, ", ".join(sorted(after)), baseline.judge_setup, current.judge_setup
             )

@@ -6,7 +6,6 @@ recalculated where possible, and a contradiction that cannot be resolved is refu
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -243,17 +242,6 @@ def _align_passed(case: CaseResult) -> CaseResult:
 
 def _recount_summary(summary: Summary, cases: Sequence[CaseResult]) -> Summary:
     """Recompute the counts of a summary; return the summary itself if they are already correct."""
-    found = Counter([case.status for case in cases])
-    passed, failed = found[Status.PASSED], found[Status.FAILED]
-    counts = (
-        len(cases),
-        passed,
-        failed,
-        found[Status.ERROR],
-        found[Status.SKIPPED],
-        found[Status.NOT_RUN],
-        sum([case.flaky for case in cases]),
-        passed / (passed + failed) if passed + failed else None,
-    )
-    said = tuple(getattr(summary, name) for name in CASE_COUNTS)
-    return summary if said == counts else structs.replace(summary, **dict(zip(CASE_COUNTS, counts, strict=True)))
+    counted = summarize_cases(cases)
+    wrong = {name: one for name in CASE_COUNTS if (one := getattr(counted, name)) != getattr(summary, name)}
+    return structs.replace(summary, **wrong) if wrong else summary

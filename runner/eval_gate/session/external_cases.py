@@ -13,7 +13,7 @@ from eval_gate.config.score_rule import ScoreRule
 from eval_gate.config.settings import ResponseRetention, RunConfig
 from eval_gate.engine.case_result import CaseOutline, CaseSetup, join_trials
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.engine.retention import build_details, build_text_details, describe_keys
+from eval_gate.engine.retention import build_details, describe_keys
 from eval_gate.external_results.result_rows import ResultRow, build_evaluator_results
 from eval_gate.external_results.score_rules import ScoreRules
 from eval_gate.model.base import JsonValue
@@ -152,8 +152,8 @@ def _describe_failure(row: ResultRow) -> str:
 
 def _build_details(row: ResultRow) -> CaseDetails:
     """Build the details of a row in the form that eval cases have; a missing response stays None."""
-    if not row.calls:
-        return NO_DETAILS if row.response is None else build_text_details(row.response)
+    if not row.calls and row.response is None:
+        return NO_DETAILS
     kept = build_details(Response(text=row.response or "", tool_calls=row.calls))
     return kept if row.response is not None else replace(kept, response=None)
 
