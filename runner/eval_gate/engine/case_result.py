@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from eval_gate.engine.journal import FinishedTrials, TrialRecord
 from eval_gate.engine.run_plan import RunPlan
-from eval_gate.model.case import Aggregation, EvalCase, EvalMistake, Location
+from eval_gate.model.case import Aggregation, EvalCase
 from eval_gate.model.execution import CALLS_UNKNOWN, CaseDetails, ErrorCause, ErrorKind, Status, Trial
 from eval_gate.model.result import CaseFingerprints, CaseResult, CaseText, RerunStopReason
 from eval_gate.model.usage import Usage, add_up
@@ -17,45 +17,16 @@ from eval_gate.struct import replace
 _Sum = TypeVar("_Sum", float, Usage)
 
 
-class CaseSetup(NamedTuple):
-    """Prompt and expectation of a case as text, and its setup fingerprint."""
+def build_unrun_result(
+    case: EvalCase,
+    target: str | None = None,
+    text: CaseText | None = None,
+    fingerprints: CaseFingerprints | None = None,
+) -> CaseResult:
+    """Build the result of a case without a finished trial: skipped for its reason, or not run.
 
-    texts: CaseText | None = None
-    setup_fingerprint: CaseFingerprints | None = None
-
-
-NO_SETUP: Final = CaseSetup()
-
-
-class CaseOutline(NamedTuple):
-    """Known facts about a case of another tool, in place of an `EvalCase`."""
-
-    id: str
-    description: str
-    tags: tuple[str, ...]
-    aggregation: Aggregation
-    location: Location | None
-    fingerprint: str | None
-    mistakes: tuple[EvalMistake, ...] = ()
-    difficulty: str | None = None
-    conversation_id: str | None = None
-    dependent: bool = False
-    warnings: tuple[str, ...] = ()
-
-
-def build_unrun_result(case: EvalCase, target: str | None = None) -> CaseResult:
-    """Build the result of a case without a finished trial: skipped for its reason, or not run."""
-    return replace(
-        _build_empty_result(case),
-        status=Status.SKIPPED if case.skip_reason else Status.NOT_RUN,
-        error=case.skip_reason,
-        target=target,
-        warnings=case.warnings,
-    )
-
-
-def _build_empty_result(case: EvalCase | CaseOutline) -> CaseResult:
-    """Build the result of a case that has not been run: what it takes over from the case, whatever comes of it."""
+    `target` is named if it is not the one of the run.
+    """
     return CaseResult(
         id=case.id,
         description=case.description,
@@ -68,7 +39,12 @@ def _build_empty_result(case: EvalCase | CaseOutline) -> CaseResult:
         mistakes=case.mistakes,
         fingerprint=case.fingerprint,
         passed=False,
-        status=Status.NOT_RUN,
+        status=Status.SKIPPED if case.skip_reason else Status.NOT_RUN,
+        error=case.skip_reason,
+        target=target,
+        text=text,
+        fingerprints=fingerprints,
+        warnings=case.warnings,
     )
 
 
@@ -154,18 +130,15 @@ def _is_same_response(said: CaseDetails, before: CaseDetails) -> bool:
 
 
 def join_trials(
-    case: EvalCase | CaseOutline,
+    case: CaseResult,
     records: Sequence[TrialRecord],
-    target: str | None = None,
     *,
     first: int | None = None,
     end: RerunStopReason | None = None,
-    measure: CaseSetup = NO_SETUP,
 ) -> CaseResult:
-    """Join the trials of a case, of which there is at least one.
+    """Join the trials of a case, of which there is at least one, into its result so far.
 
-    `target` is named where the run's own was not the one that was asked. Trials from number `first` on are re-runs,
-    and `end` is why there were no more of them.
+    Trials from number `first` on are re-runs, and `end` is why there were no more of them.
 
     A case passes when more than half of its judged trials do; it is flaky when both passes and failures were seen.
     Trials that could not be judged count for neither; a case with no judged trial is an error. The details are those
@@ -186,7 +159,7 @@ def join_trials(
         score = sum([record.score for record in judged]) / len(judged) if judged else 0.0
         flaky = len({record.status for record in judged}) > 1
     return replace(
-        _build_empty_result(case),
+        case,
         passed=status is Status.PASSED,
         duration_ms=whole.duration_ms,
         assertions_run=shown.assertions_run,
@@ -211,9 +184,6 @@ def join_trials(
         cost_usd=whole.cost_usd,
         judge_usage=whole.judge_usage,
         judge_cost_usd=whole.judge_cost_usd,
-        target=target,
-        text=measure.texts,
-        fingerprints=measure.setup_fingerprint,
         warnings=case.warnings + whole.warnings,
     )
 

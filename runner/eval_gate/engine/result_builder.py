@@ -8,7 +8,6 @@ from typing import Final, TypeVar
 
 from eval_gate import __version__
 from eval_gate.engine.case_result import (
-    CaseSetup,
     ListingTargets,
     add_preparatory_cost,
     build_base_agent_trials,
@@ -189,11 +188,11 @@ def _build_case_result(plan: RunPlan, progress: RunProgress, case: EvalCase, lis
     other = None if target is plan.target else target.identity.name
     end = progress.rerun_ends.get(key)
     counted = mark_unlisted_calls(records, lists=id(target) in lists)
-    measure = CaseSetup(plan.case_texts.get(key), plan.setup_fingerprints.get(key))
+    unrun = build_unrun_result(case, other, plan.case_texts.get(key), plan.setup_fingerprints.get(key))
     if not counted:
-        return replace(build_unrun_result(case, other), text=measure.texts, fingerprints=measure.setup_fingerprint)
+        return unrun
     first = progress.requested_trials.get(key, plan.limits.trials)
-    result = add_preparatory_cost(join_trials(case, counted, other, first=first, end=end, measure=measure), preparatory)
+    result = add_preparatory_cost(join_trials(unrun, counted, first=first, end=end), preparatory)
     if asked := progress.base_agent_trials.get(key):
         result = replace(result, base_agent_trials=build_base_agent_trials(asked, result))
     return prepare_for_result(
