@@ -93,15 +93,10 @@ def _drop_response(trial_record: TrialRecord, store: ResponseRetention) -> Trial
     error, results = trial_record.error, trial_record.evaluator_results
     return replace(
         trial_record,
-        details=_drop_model_name(drop_response(trial_record.details)),
+        details=replace(drop_response(trial_record.details), model=None),  # which is a text of the response
         evaluator_results=drop_quotes(results),
         error=error and drop_error_quotes(error, trial_record.status, trial_record.error_kind, results),
     )
-
-
-def _drop_model_name(details: CaseDetails) -> CaseDetails:
-    """Drop the model's name, which is a text of the response."""
-    return details if details.model is None else replace(details, model=None)
 
 
 async def _redact_record(trial_record: TrialRecord, patterns: Sequence[str], matcher: PatternMatcher) -> TrialRecord:

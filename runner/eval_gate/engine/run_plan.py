@@ -211,9 +211,7 @@ class ExecutionFingerprints:
     def compute(self, case: EvalCase) -> str:
         """Compute the fingerprint of an execution of this case, as 16 hexadecimal digits."""
         yardstick = self._yardsticks.get(case.key)
-        parts = self._select_parts(yardstick) if yardstick else None
+        known = structs.asdict(yardstick).items() if yardstick else ()
+        parts: JsonValue = {name: value for name, value in known if value is not None and name not in self._left_out}
+        parts = parts if yardstick else None
         return compute_setup_fingerprint([self._run, case.fingerprint, parts, self._program_of(case)])
-
-    def _select_parts(self, fingerprints: CaseFingerprints) -> dict[str, JsonValue]:
-        known = structs.asdict(fingerprints)
-        return {name: value for name, value in known.items() if value is not None and name not in self._left_out}

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.model.execution import BaselineResult, CaseDetails, ErrorKind, EvaluatorResult, Status, StoredCall, Trial
+from eval_gate.model.execution import CaseDetails, ErrorKind, EvaluatorResult, Status, StoredCall, Trial
 from eval_gate.model.limits import (
     OTHER_CALL,
     OTHER_CALLS,
@@ -101,12 +101,12 @@ def reduce_details(details: CaseDetails) -> CaseDetails:
 def truncate_call(call: StoredCall, limit: int) -> StoredCall:
     """Truncate arguments and result of a call, and name the parts that are."""
     values: dict[CallPart, JsonValue] = {"arguments": call.arguments, "result": call.result}
-    kept = {
+    short = {
         part: truncate_text(value, limit) if part in call.truncated_parts else truncate_json(value, limit)
         for part, value in values.items()
     }
-    parts = tuple(part for part in values if part in call.truncated_parts or kept[part] is not values[part])
-    return replace(call, arguments=kept["arguments"], result=kept["result"], truncated_parts=parts)
+    parts = tuple(part for part in values if part in call.truncated_parts or short[part] is not values[part])
+    return replace(call, arguments=short["arguments"], result=short["result"], truncated_parts=parts)
 
 
 def drop_judge_prompts(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
@@ -176,7 +176,14 @@ def drop_all_details(run: RunResult) -> DroppedDetails:
     if comparison is None:
         return DroppedDetails(less, cases)
     changes = tuple(
-        replace(one, baseline_result=_drop_side_details(one.baseline_result)) if one.baseline_result else one
+        one
+        if (side := one.baseline_result) is None
+        else replace(
+            one,
+            baseline_result=replace(
+                side, details=drop_response(side.details), evaluator_results=drop_quotes(side.evaluator_results)
+            ),
+        )
         for one in comparison.changes
     )
     sides = {one.key for one, before in zip(changes, comparison.changes, strict=True) if one != before}
@@ -218,10 +225,6 @@ def _is_passed_check(result: EvaluatorResult) -> bool:
     """Whether it is a check that holds, and no judge's."""
     plain = result.evaluator_provider_request is None and not result.evaluator_results
     return plain and result.score == 1 and not result.vetoed
-
-
-def _drop_side_details(side: BaselineResult) -> BaselineResult:
-    return replace(side, details=drop_response(side.details), evaluator_results=drop_quotes(side.evaluator_results))
 
 
 def drop_quotes(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:

@@ -242,6 +242,6 @@ def _align_passed(case: CaseResult) -> CaseResult:
 
 def _recount_summary(summary: Summary, cases: Sequence[CaseResult]) -> Summary:
     """Recompute the counts of a summary; return the summary itself if they are already correct."""
-    counted = summarize_cases(cases)
-    wrong = {name: one for name in CASE_COUNTS if (one := getattr(counted, name)) != getattr(summary, name)}
+    totals = summarize_cases(cases)
+    wrong = {name: one for name in CASE_COUNTS if (one := getattr(totals, name)) != getattr(summary, name)}
     return structs.replace(summary, **wrong) if wrong else summary

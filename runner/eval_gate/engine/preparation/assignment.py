@@ -38,6 +38,10 @@ class Assignment(FrozenStruct):
     targets: dict[TargetKey, Target]
     judges: Judges
 
+    def get_target(self, case: EvalCase) -> Target:
+        """Return the target of a case that is not skipped."""
+        return self.targets[case.suite, case.target]
+
 
 def assign_targets(suites: Sequence[EvalSuite], catalog: TargetCatalog, config: RunConfig) -> Assignment:
     """Look up every target and judge that the cases need.
