@@ -41,7 +41,7 @@ class RunServices(FrozenStruct):
     """What a base agent run needs from the main run: services, retention, budget and the stop event."""
 
     make_trial_services: Callable[[], TrialServices]
-    prepare_record: Callable[[TrialRecord], Awaitable[TrialRecord]]
+    masking: PatternMatcher
     add_cost: Callable[[TrialRecord], None]
     has_budget: Callable[[], bool]
     """Whether the money of the run is not used up."""
@@ -116,7 +116,7 @@ class BaseAgentRun:
         except NoResponseError as failure:
             record = failure.record
             self._silent += 1
-        record = await self._services.prepare_record(record)
+        record = await prepare_for_journal(record, self._plan, self._services.masking)
         if self._silent >= MAX_FAILURES_IN_A_ROW:
             self._trouble = self._trouble or f"it gave no response: {truncate_middle(record.error or '', _MAX_ERROR)}"
         return record
@@ -152,7 +152,7 @@ class BaseAgentFollowUp:
         self._spent = 0.0
         services = RunServices(
             self._make_trial_services,
-            self._prepare_record,
+            self._masking,
             self._add_cost,
             self._has_budget,
             _await_check,
@@ -203,11 +203,6 @@ class BaseAgentFollowUp:
         hooks = HookRunner.from_plan(self._plan, self._run.run_id)
         fingerprints = ExecutionFingerprints.from_plan(self._plan)
         return TrialServices(self._plan, self._run.run_id, PatternMatcher(), CaseWorkspaces(hooks), fingerprints)
-
-    async def _prepare_record(self, trial_record: TrialRecord) -> TrialRecord:
-        return await prepare_for_journal(
-            trial_record, self._plan.limits.keep_responses, self._plan.patterns, self._masking
-        )
 
     def _add_cost(self, trial_record: TrialRecord) -> None:
         self._spent += trial_record.total_cost_usd

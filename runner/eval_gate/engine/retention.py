@@ -13,6 +13,7 @@ from typing import Final
 
 from eval_gate.config.settings import ResponseRetention
 from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.run_plan import RunPlan
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.execution import CaseDetails, Status, StoredCall
@@ -48,16 +49,13 @@ _NOTHING_LEFT_OUT: Final[dict[str, int]] = {}
 """One object for all of which nothing is left out; never changed."""
 
 
-async def prepare_for_journal(
-    trial_record: TrialRecord, store: ResponseRetention, patterns: Sequence[str], matcher: PatternMatcher
-) -> TrialRecord:
-    """Return a finished trial as the journal may store it, with the response dropped or masked.
+async def prepare_for_journal(trial_record: TrialRecord, plan: RunPlan, matcher: PatternMatcher) -> TrialRecord:
+    """Return a finished trial as the journal may store it, with the response dropped or masked as the plan says.
 
-    `retention` decides how much of the response is kept, and the matches of `patterns` are masked. What only looks like
-    a key stays, because it was scored; a warning names its place and form.
+    What only looks like a key stays, because it was scored; a warning names its place and form.
     """
-    kept = _drop_response(trial_record, store)
-    kept = await _redact_record(kept, patterns, matcher) if patterns else kept
+    kept = _drop_response(trial_record, plan.limits.keep_responses)
+    kept = await _redact_record(kept, plan.patterns, matcher) if plan.patterns else kept
     found = describe_keys(kept)
     return replace(kept, warnings=(*kept.warnings, *found)) if found else kept
 

@@ -112,6 +112,8 @@ class Run:
         self._in_doubt: set[CaseKey] = set()
         self._due: set[CaseKey] = set()
         """Those of them whose turn it is."""
+        self._masking = PatternMatcher()
+        """Looks for `redact`'s patterns, whatever patterns of eval files are at work meanwhile."""
         self._base_agent = self._create_base_agent_run()
         self._allowance: RerunAllowance | None = None
         """What is left for re-runs, while there are any."""
@@ -119,8 +121,6 @@ class Run:
         """The same between two times at which there are."""
         keeps = plan.keeps_artifacts and plan.limits.keep_responses is not ResponseRetention.NONE
         self._artifacts = WorkspaceArtifacts(self._folder, plan.patterns) if keeps else None
-        self._masking = PatternMatcher()
-        """Looks for `redact`'s patterns, whatever patterns of eval files are at work meanwhile."""
 
     def stop(self, reason: str) -> None:
         """End the run as soon as possible; the first reason given is the one that is told."""
@@ -366,7 +366,7 @@ class Run:
             return None
         services = RunServices(
             make_trial_services=lambda: self._make_trial_services(PatternMatcher()),
-            prepare_record=self._prepare_record,
+            masking=self._masking,
             add_cost=self._add_cost,
             has_budget=lambda: not self._is_over_budget(),
             wait_unless_stopped=self._wait_unless_stopped,
@@ -472,9 +472,7 @@ class Run:
 
     async def _prepare_record(self, trial_record: TrialRecord) -> TrialRecord:
         """Return the trial with only as much of its response as may be kept."""
-        return await prepare_for_journal(
-            trial_record, self._plan.limits.keep_responses, self._plan.patterns, self._masking
-        )
+        return await prepare_for_journal(trial_record, self._plan, self._masking)
 
     async def _write_record(self, journal: Journal, trial_record: TrialRecord) -> tuple[TrialRecord, JournalLine]:
         """Append the trial to the journal, or an evaluation error if it cannot be encoded; return what was written."""
