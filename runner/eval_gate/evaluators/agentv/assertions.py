@@ -15,7 +15,6 @@ from datetime import date, datetime
 from typing import Final
 
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorScore, UnreportedDataError
-from eval_gate.evaluators.json_equality import are_json_equal
 from eval_gate.evaluators.trace import list_calls
 from eval_gate.evaluators.weighted_mean import compute_weighted_mean
 from eval_gate.evaluators.wording import (
@@ -33,6 +32,7 @@ from eval_gate.model.usage import add_up
 from eval_gate.struct import replace
 from eval_gate.text.distinct_values import format_distinct_numbers, format_distinct_values
 from eval_gate.text.dotted_path import NOT_FOUND, find_by_path
+from eval_gate.text.json_values import are_json_equal
 from eval_gate.text.number_search import has_number
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, is_json, parse_untrusted_json
 from eval_gate.text.untrusted.surrogates import to_well_formed
