@@ -20,7 +20,7 @@ from eval_gate.formats.agentv.v4.unsupported_features import (
     UNSUPPORTED_WORKSPACE_KEYS,
     describe_unsupported_key,
 )
-from eval_gate.formats.base import EvalFileError, EvalSource, MultiFilePositions, Positions, ScalarPositions
+from eval_gate.formats.base import EvalFileError, EvalSource, MultiFilePositions, Positions
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalMistake, Location, MistakeKind
 from eval_gate.model.limits import FINDINGS
@@ -167,10 +167,7 @@ class AgentVFindings:
 
     def is_unquoted(self, path: Path) -> bool:
         """Whether the value is a YAML scalar without quotes."""
-        return self._find_unquoted(path) is not None
-
-    def _find_unquoted(self, path: Path) -> str | None:
-        return self._positions.find_unquoted(path) if isinstance(self._positions, ScalarPositions) else None
+        return self._positions.find_unquoted(path) is not None
 
     def add_not_text_problem(self, written: str, path: Path) -> None:
         """Report a value that is meant as text but that YAML reads as another type."""
@@ -184,7 +181,7 @@ class AgentVFindings:
             same = next((names for names in _list_field_names(model) if steps[0] in names), ())
             steps[0] = find_used_name(raw, same) or steps[0]
         place = (*path, *steps)
-        written = self._find_unquoted(place) if detail["type"] == "string_type" else None
+        written = self._positions.find_unquoted(place) if detail["type"] == "string_type" else None
         if written:
             self.add_not_text_problem(written, place)
             return
