@@ -43,6 +43,11 @@ _IGNORED_KEYS: Final[Mapping[type[AgentVFileModel], frozenset[str]]] = {
 _MISPLACED_KEYS: Final[Mapping[type[AgentVFileModel], Mapping[str, str]]] = {
     AgentVSuite: dict.fromkeys(("evaluators", "assertions", "assert"), " (it belongs in `execution`)"),
 }
+_UNSUPPORTED_KEYS: Final[Mapping[type[AgentVFileModel], Mapping[str, str]]] = {
+    AgentV4ExpectedCall: UNSUPPORTED_CALL_KEYS,
+    AgentV4Workspace: UNSUPPORTED_WORKSPACE_KEYS,
+    AgentVCheck: UNSUPPORTED_CHECK_KEYS,
+}
 
 
 class AgentVFindings:
@@ -215,14 +220,10 @@ class AgentVFindings:
 
 def _describe_unknown_v4_key(model: type[AgentVFileModel], key: str, known: Iterable[str]) -> str:
     """Describe an unknown key of AgentV 4 as a problem, never ignored: it may change the result."""
-    said = describe_unsupported_key(key)
-    if said is None and model is AgentV4ExpectedCall and key in UNSUPPORTED_CALL_KEYS:
-        said = f"`{key}` is not supported: {UNSUPPORTED_CALL_KEYS[key]}"
-    if said is None and model is AgentV4Workspace and key in UNSUPPORTED_WORKSPACE_KEYS:
-        said = f"`{key}` is not supported: {UNSUPPORTED_WORKSPACE_KEYS[key]}"
-    if said is None and model is AgentVCheck and key in UNSUPPORTED_CHECK_KEYS:
-        said = f"`{key}` is not supported: a criterion is met or not"
-    return said or f"unknown key{format_suggestion(key, known)}: it would be ignored"
+    problem = describe_unsupported_key(key)
+    if problem is None and (why := _UNSUPPORTED_KEYS.get(model, {}).get(key)):
+        problem = f"`{key}` is not supported: {why}"
+    return problem or f"unknown key{format_suggestion(key, known)}: it would be ignored"
 
 
 def _find_unknown_keys(model: type[AgentVFileModel], raw: Mapping[str, JsonValue]) -> list[str]:
