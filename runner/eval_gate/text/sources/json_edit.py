@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from eval_gate.model.base import JsonValue
-from eval_gate.text.shell import is_invisible
+from eval_gate.text.safe_output import is_invisible
 from eval_gate.text.sources.json import JsonSpan, iter_members, scan_value, skip_blanks
 from eval_gate.text.sources.value_edit import NewMember, Patch, rewrite_text
 
