@@ -20,7 +20,7 @@ from eval_gate.model.case import CaseWorkspace, EvalCase, HookName, WorkspaceHoo
 from eval_gate.process.identity import Identity, find_identity
 from eval_gate.sandbox.paths import SandboxError
 from eval_gate.sandbox.sandbox import InitialFile, Sandbox
-from eval_gate.sandbox.workspace_template import compute_template_digest, read_template, read_workspace
+from eval_gate.sandbox.sandbox_setup import compute_template_digest, read_template, read_workspace
 from eval_gate.struct import Struct, field, replace
 
 

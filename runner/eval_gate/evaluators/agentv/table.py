@@ -12,7 +12,7 @@ from eval_gate.evaluators.agentv.assertions import (
 from eval_gate.evaluators.agentv.code_judge import evaluate_code_grader, evaluate_code_judge
 from eval_gate.evaluators.agentv.composite import evaluate_composite
 from eval_gate.evaluators.agentv.rubrics import evaluate_rubric_judge
-from eval_gate.evaluators.agentv.tool_calls import (
+from eval_gate.evaluators.agentv.trajectories import (
     evaluate_call_sequence,
     evaluate_skill_trigger,
     evaluate_tool_trajectory,

@@ -128,27 +128,18 @@ class YamlLayout:
             end += 1
         return Patch(start, end, "")
 
-    def insert_after(self, parent: Node, place: int, members: Sequence[NewMember]) -> Patch:
-        """Insert members on lines of their own, or in brackets on the line of their neighbour."""
+    def insert(self, parent: Node, place: int, members: Sequence[NewMember], *, before: bool = False) -> Patch:
+        """Insert members on lines of their own, or in brackets; `before` one that may stand on the line of a dash."""
         if _is_flow(parent):
-            at = self.list_members(parent)[place][1].end_mark.index
-            return Patch(at, at, "".join(f", {_format_member(one)}" for one in members))
-        at = self._find_end(parent, place)
+            at = self._find_start(parent, place) if before else self.list_members(parent)[place][1].end_mark.index
+            written = [_format_member(one) for one in members]
+            return Patch(at, at, "".join(f"{one}, " if before else f", {one}" for one in written))
+        at = self._find_start(parent, place) if before else self._find_end(parent, place)
+        indent, lines = " " * parent.start_mark.column, self._list_lines(parent, members)
+        if before:
+            return Patch(at, at, "".join(line + indent for line in lines))
         missing = "" if self._text[:at].endswith("\n") else self._break
-        return Patch(
-            at,
-            at,
-            missing + "".join(" " * parent.start_mark.column + line for line in self._list_lines(parent, members)),
-        )
-
-    def insert_before(self, parent: Node, place: int, members: Sequence[NewMember]) -> Patch:
-        """Insert members before one that may stand on the line of a dash."""
-        at = self._find_start(parent, place)
-        if _is_flow(parent):
-            return Patch(at, at, "".join(f"{_format_member(one)}, " for one in members))
-        return Patch(
-            at, at, "".join(line + " " * parent.start_mark.column for line in self._list_lines(parent, members))
-        )
+        return Patch(at, at, missing + "".join(indent + line for line in lines))
 
     def _list_lines(self, parent: Node, members: Sequence[NewMember]) -> list[str]:
         dash = "- " if isinstance(parent, SequenceNode) else ""
