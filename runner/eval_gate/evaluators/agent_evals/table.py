@@ -32,15 +32,14 @@ _FENCE: Final = "```"
 
 async def evaluate_contains(spec: specs.OutputContains, context: EvaluationContext) -> EvaluatorScore:
     """Check that the response contains the value. If case does not matter, both sides are compared in lower case."""
-    text = context.response.text
-    if contains_text(spec.value, text, case_sensitive=spec.case_sensitive):
-        return pass_assertion(spec, f"Output contains {double_quote(spec.value)}", spec.value, text)
-    return fail_assertion(spec, f"Output does not contain {double_quote(spec.value)}", spec.value, text)
+    return _score_contained(spec, "Output", context.response.text)
 
 
-def contains_text(value: str, text: str, *, case_sensitive: bool) -> bool:
-    """Whether the value is in the text."""
-    return value in text if case_sensitive else value.lower() in text.lower()
+def _score_contained(spec: specs.OutputContains | specs.FileContains, what: str, text: str) -> EvaluatorScore:
+    holds = spec.value in text if spec.case_sensitive else spec.value.lower() in text.lower()
+    words = "contains" if holds else "does not contain"
+    build = pass_assertion if holds else fail_assertion
+    return build(spec, f"{what} {words} {double_quote(spec.value)}", spec.value, text)
 
 
 async def evaluate_matches_regex(spec: specs.OutputMatches, context: EvaluationContext) -> EvaluatorScore:
@@ -130,9 +129,7 @@ async def evaluate_file_contains(spec: specs.FileContains, context: EvaluationCo
         return fail_assertion(
             spec, f"Failed to read file: {error}", spec.value, "file read error", why=truncate(spec.path)
         )
-    if contains_text(spec.value, text, case_sensitive=spec.case_sensitive):
-        return pass_assertion(spec, f"File contains {double_quote(spec.value)}", spec.value, text)
-    return fail_assertion(spec, f"File does not contain {double_quote(spec.value)}", spec.value, text)
+    return _score_contained(spec, "File", text)
 
 
 async def evaluate_file_json_path(spec: specs.FileJsonPath, context: EvaluationContext) -> EvaluatorScore:

@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from msgspec import structs
-
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, EvaluatorScore
 from eval_gate.evaluators.judge.llm_judge import get_brief, score_from_verdict
 from eval_gate.evaluators.judge.reply import (
@@ -31,6 +29,7 @@ from eval_gate.evaluators.judge.reply import (
 from eval_gate.evaluators.trace import (
     find_messages,
     list_calls,
+    message_to_json,
     messages_to_json,
     summarize_trace,
     summary_to_json,
@@ -40,7 +39,7 @@ from eval_gate.evaluators.weighted_mean import is_full
 from eval_gate.evaluators.wording import format_score, limit_items, truncate
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import OutputCall, OutputMessage, Response
+from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import CodeAggregator, CodeGrader, CodeJudge
 from eval_gate.process.misplaced_files import find_path_hint
 from eval_gate.process.run import Command, FinishedProgram, ProcessError, run
@@ -151,23 +150,7 @@ def _build_messages(response: Response) -> list[JsonValue]:
     found = find_messages(response)
     if found is None:
         return [{"role": "assistant", "content": response.text}]
-    return [_message_to_json(message) for message in found]
-
-
-def _drop_missing(call: OutputCall) -> JsonValue:
-    return {name: value for name, value in structs.asdict(call).items() if value is not None}
-
-
-def _message_to_json(message: OutputMessage) -> JsonValue:
-    calls: list[JsonValue] = [_drop_missing(call) for call in message.tool_calls]
-    said: dict[str, JsonValue] = {
-        "role": message.role,
-        "name": message.name,
-        "content": message.content,
-        "tool_calls": calls or None,
-        "metadata": message.metadata,
-    }
-    return {key: value for key, value in said.items() if value is not None}
+    return [message_to_json(message, snake_case=True) for message in found]
 
 
 def _build_trace_summary(response: Response) -> JsonValue:
