@@ -10,8 +10,7 @@ from eval_gate.drafts.case_format import DraftCase, DraftFormat
 from eval_gate.drafts.expectations import DraftExpectation, ToolMode
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
-from eval_gate.text.sources.yaml_edit import format_scalar
-from eval_gate.text.sources.yaml_layout import format_flow
+from eval_gate.text.sources.yaml_edit import format_flow, format_scalar
 
 _WIDTH: Final = 100
 """Characters up to which a list or a mapping stands on one line."""

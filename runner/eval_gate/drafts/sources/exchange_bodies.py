@@ -14,8 +14,8 @@ from eval_gate.targets.http.connection import ResponseHead
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.response.stream import BodyReader
 from eval_gate.text.redaction import Redactor
-from eval_gate.text.untrusted.decompression import Decompressor
 from eval_gate.text.untrusted.excerpt import format_excerpt
+from eval_gate.text.untrusted.http_response import Decompressor
 
 
 class ResponseParser:

@@ -45,7 +45,7 @@ from eval_gate.targets.http.request_builder import RequestBuilder
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.text.escape import format_count
 from eval_gate.text.redaction import Redactor
-from eval_gate.text.untrusted.decompression import DecompressionError
+from eval_gate.text.untrusted.http_response import DecompressionError
 from eval_gate.text.urls import is_credential_name, iter_url_secrets
 
 HOST: Final = "127.0.0.1"

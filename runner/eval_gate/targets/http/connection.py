@@ -24,8 +24,8 @@ from eval_gate.targets.isolation import get_isolation_headers, is_isolated
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.retry_after import parse_retry_after
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
-from eval_gate.text.untrusted.decompression import DecompressionError, Decompressor
 from eval_gate.text.untrusted.excerpt import format_excerpt
+from eval_gate.text.untrusted.http_response import DecompressionError, Decompressor
 from eval_gate.text.urls import format_proxy
 
 if TYPE_CHECKING:

@@ -1,29 +1,46 @@
-"""Evaluators for AgentV 4 tool calls: arguments, order and use of a skill.
+"""Evaluators for AgentV's tool calls: their number and order, their arguments, and the use of a skill.
 
-Source: AgentV 4.42.4, "Tool Trajectory Graders" and `skill-trigger`. The score of a sequence is the share of what is as
-expected; the specification of 1.6, where a sequence is all or nothing, has its own evaluator (`tool_trajectory`).
+Source: agentv evaluation spec, "Tool Trajectory Evaluator"; agentv behaviour 6.3 and 13; AgentV 4.42.4, "Tool
+Trajectory Graders" and `skill-trigger`. A trajectory of 1.6 is all or nothing but for its minimums. The score of a
+sequence of 4 is the share of what is as expected.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import islice
+from typing import Final
 
-from eval_gate.evaluators.base import EvaluationContext, EvaluatorScore, UnknownCallsError
-from eval_gate.evaluators.json_equality import are_json_equal
-from eval_gate.evaluators.trace import ReportedCall, list_calls
-from eval_gate.evaluators.wording import MAX_NAME, double_quote, limit_items, truncate
+from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, EvaluatorScore, UnknownCallsError
+from eval_gate.evaluators.trace import ReportedCall, list_called_tools, list_calls
+from eval_gate.evaluators.wording import (
+    MAX_ITEMS,
+    MAX_NAME,
+    double_quote,
+    format_names,
+    format_times,
+    limit_items,
+    truncate,
+)
 from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Response
 from eval_gate.model.execution import CALLS_UNKNOWN, NO_TRACE
 from eval_gate.model.specs.agentv import CallSequence, ExpectedCall, SkillTrigger
+from eval_gate.model.specs.evaluator import NamedEvaluatorSpec, ToolTrajectory
 from eval_gate.struct import Struct, field
 from eval_gate.text.distinct_values import format_distinct_numbers
 from eval_gate.text.dotted_path import NOT_FOUND, find_by_path
 from eval_gate.text.javascript.strings import as_text
+from eval_gate.text.json_values import are_json_equal
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
+FROM_MESSAGES: Final = "The calls are those of the output messages; the trace was ignored."
 
-class _SequenceTally(Struct):
-    """Expected and unexpected calls, each with a line of text and a point."""
+
+class _CallTally(Struct):
+    """Expected and unexpected calls, each with a line of text."""
 
     hits: list[str] = field(default_factory=list)
     misses: list[str] = field(default_factory=list)
@@ -32,9 +49,112 @@ class _SequenceTally(Struct):
     def add(self, line: str, *, passed: bool) -> None:
         (self.hits if passed else self.misses).append(line)
 
-    @property
-    def score(self) -> float:
-        return len(self.hits) / (len(self.hits) + len(self.misses))
+    def build_score(self, spec: NamedEvaluatorSpec, score: float, reasoning: str | None = None) -> EvaluatorScore:
+        return EvaluatorScore(
+            score=score,
+            hits=limit_items(self.hits),
+            misses=limit_items(self.misses),
+            error=f"{truncate(spec.name)}: {self.misses[0]}" if self.misses else None,
+            checks_run=1,
+            warnings=tuple(f"{truncate(spec.name)}: {note}" for note in limit_items(self.notes)),
+            reasoning=reasoning,
+        )
+
+
+async def evaluate_tool_trajectory(spec: ToolTrajectory, context: EvaluationContext) -> EvaluatorScore:
+    """`any_order`: the share of minimums that are met. `in_order`, `exact`: 1 or 0, and what is not as expected.
+
+    Raises EvaluatorError for a configuration that expects nothing: that would be a pass for anything.
+    """
+    if not (spec.minimums if spec.mode == "any_order" else spec.expected):
+        wanted = "minimums" if spec.mode == "any_order" else "expected"
+        raise EvaluatorError(f"{truncate(spec.name)}: `{wanted}` is empty, so mode {spec.mode} has nothing to check")
+    calls = list_called_tools(context.response)
+    if calls is None:
+        return _CallTally(misses=[NO_TRACE]).build_score(spec, 0.0)
+    match spec.mode:
+        case "any_order":
+            tally = _check_minimums(spec.minimums, calls)
+        case "in_order":
+            tally = _check_in_order(spec.expected, calls)
+        case "exact":
+            tally = _check_exact(spec.expected, calls)
+    score = len(tally.hits) / len(spec.minimums) if spec.mode == "any_order" else float(not tally.misses)
+    return tally.build_score(spec, score, _describe_call_source(context.response))
+
+
+def _describe_call_source(response: Response) -> str | None:
+    return FROM_MESSAGES if response.messages and response.trace is not None else None
+
+
+def _check_minimums(minimums: dict[str, int], calls: Sequence[str]) -> _CallTally:
+    """One constraint per tool: it was called so often at least. A minimum of 0 is always met."""
+    tally = _CallTally()
+    counts = Counter(calls)
+    for name, minimum in minimums.items():
+        line = f"{_format_name(name)} called {format_times(counts[name])} (minimum: {minimum})"
+        tally.add(line, passed=counts[name] >= minimum)
+    return tally
+
+
+def _check_in_order(expected: Sequence[str], calls: Sequence[str]) -> _CallTally:
+    """Check that each step follows the one before, whatever lies between; a missing step is passed over."""
+    tally = _CallTally()
+    positions: defaultdict[str, list[int]] = defaultdict(list)
+    for position, name in enumerate(calls, 1):
+        positions[name].append(position)
+    last, last_name = 0, ""
+    for step, name in enumerate(expected, 1):
+        where = positions.get(name, [])
+        following = bisect_right(where, last)
+        if following < len(where):
+            last, last_name = where[following], name
+            tally.hits.append(f"step {step}: {_format_name(name)} is call {last}")
+        elif where:
+            tally.misses.append(
+                f"step {step}: {_format_name(name)} is not called after {_format_name(last_name)} (call {last}), "
+                f"only at call {where[-1]}: called {_format_calls(calls)}"
+            )
+        else:
+            tally.misses.append(f"step {step}: {_format_name(name)} is never called: called {_format_calls(calls)}")
+    return tally
+
+
+def _check_exact(expected: Sequence[str], calls: Sequence[str]) -> _CallTally:
+    """Check that the target called the expected tools in the same order, and no others."""
+    tally = _CallTally()
+    same = next(
+        (at for at, (name, call) in enumerate(zip(expected, calls, strict=False)) if name != call),
+        min(len(expected), len(calls)),
+    )
+    tally.hits += [f"call {at}: {_format_name(name)} as expected" for at, name in enumerate(expected[:same], 1)]
+    if same == len(expected) == len(calls):
+        return tally
+    parting = _describe_first_difference(expected, calls, same)
+    tally.misses.append(f"{parting}: expected {_format_calls(expected)}, called {_format_calls(calls)}")
+    wanted, called = Counter(expected), Counter(calls)
+    differing = (name for name in dict.fromkeys((*expected, *calls)) if called[name] != wanted[name])
+    # one more than are kept, so that it shows that there are more: calls may be very many
+    for name in islice(differing, MAX_ITEMS):
+        what = "extra" if called[name] > wanted[name] else "missing"
+        tally.misses.append(
+            f"{_format_name(name)} is {what}: called {format_times(called[name])}, expected "
+            f"{format_times(wanted[name])}"
+        )
+    return tally
+
+
+def _describe_first_difference(expected: Sequence[str], calls: Sequence[str], same: int) -> str:
+    """Where two sequences part that are the same before index `same`."""
+    if same == len(calls):
+        return f"call {same + 1} should be {_format_name(expected[same])}, but it is missing"
+    if same == len(expected):
+        return f"call {same + 1} is {_format_name(calls[same])}, which is not expected"
+    return f"call {same + 1} is {_format_name(calls[same])} and should be {_format_name(expected[same])}"
+
+
+def _format_calls(calls: Sequence[str]) -> str:
+    return to_well_formed(format_names(calls)) if calls else "no tool"
 
 
 async def evaluate_call_sequence(spec: CallSequence, context: EvaluationContext) -> EvaluatorScore:
@@ -49,8 +169,8 @@ async def evaluate_call_sequence(spec: CallSequence, context: EvaluationContext)
             raise UnknownCallsError(
                 f"{truncate(spec.name)}: {CALLS_UNKNOWN}, so it is unknown whether such a call was made"
             )
-        return EvaluatorScore(score=0.0, misses=(NO_TRACE,), error=f"{truncate(spec.name)}: {NO_TRACE}", checks_run=1)
-    tally = _SequenceTally()
+        return _CallTally(misses=[NO_TRACE]).build_score(spec, 0.0)
+    tally = _CallTally()
     match spec.mode:
         case "in_order":
             _compare_in_order(spec.expected, calls, tally)
@@ -60,18 +180,10 @@ async def evaluate_call_sequence(spec: CallSequence, context: EvaluationContext)
             _compare_superset(spec.expected, calls, tally)
         case "subset":
             _compare_subset(spec.expected, calls, tally)
-    error = f"{truncate(spec.name)}: {tally.misses[0]}" if tally.misses else None
-    return EvaluatorScore(
-        score=tally.score,
-        hits=limit_items(tally.hits),
-        misses=limit_items(tally.misses),
-        error=error,
-        checks_run=1,
-        warnings=tuple(f"{truncate(spec.name)}: {note}" for note in limit_items(tally.notes)),
-    )
+    return tally.build_score(spec, len(tally.hits) / (len(tally.hits) + len(tally.misses)))
 
 
-def _compare_in_order(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _SequenceTally) -> None:
+def _compare_in_order(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _CallTally) -> None:
     """Each step is looked for behind the one before it. A call of the tool with other arguments takes its place."""
     at = 0
     for step in expected:
@@ -84,7 +196,7 @@ def _compare_in_order(expected: Sequence[ExpectedCall], calls: Sequence[Reported
         _compare_step(step, calls[found], at, tally)
 
 
-def _compare_exact(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _SequenceTally) -> None:
+def _compare_exact(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _CallTally) -> None:
     """Check that the calls begin with the expected ones; AgentV names further calls, but does not count them."""
     for number, (step, call) in enumerate(zip(expected, calls, strict=False), 1):
         if call.name == step.tool:
@@ -101,7 +213,7 @@ def _compare_exact(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCal
         tally.notes.append(f"call {number} is {_format_name(call.name)}, which is not expected and does not count")
 
 
-def _compare_superset(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _SequenceTally) -> None:
+def _compare_superset(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _CallTally) -> None:
     """Every step has a call of its own, in whatever order."""
     left = list(calls)
     for step in expected:
@@ -113,7 +225,7 @@ def _compare_superset(expected: Sequence[ExpectedCall], calls: Sequence[Reported
             tally.add(f"{_format_name(step.tool)} is called", passed=True)
 
 
-def _compare_subset(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _SequenceTally) -> None:
+def _compare_subset(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _CallTally) -> None:
     """Every call is one of those allowed."""
     for number, call in enumerate(calls, 1):
         allowed = any(_matches_step(step, call) for step in expected)
@@ -128,7 +240,7 @@ def _matches_step(step: ExpectedCall, call: ReportedCall) -> bool:
     return call.name == step.tool and _matches_args(step, call.args)
 
 
-def _compare_step(step: ExpectedCall, call: ReportedCall, number: int, tally: _SequenceTally) -> None:
+def _compare_step(step: ExpectedCall, call: ReportedCall, number: int, tally: _CallTally) -> None:
     """Check the arguments of a call to the right tool, and its duration if the step limits it."""
     if not _matches_args(step, call.args):
         tally.add(f"call {number}: {_format_name(step.tool)} is called with other arguments", passed=False)
@@ -146,7 +258,7 @@ def _compare_step(step: ExpectedCall, call: ReportedCall, number: int, tally: _S
     tally.add(said, passed=call.duration_ms <= limit)
 
 
-def _add_unmet_limit(step: ExpectedCall, tally: _SequenceTally) -> None:
+def _add_unmet_limit(step: ExpectedCall, tally: _CallTally) -> None:
     """Count the duration limit of a step as failed because no call matched the step."""
     if step.max_duration_ms is not None:
         tally.add(f"{_format_name(step.tool)} within {step.max_duration_ms:g} ms: not called as expected", passed=False)
