@@ -9,7 +9,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterable
-from typing import Annotated, Final
+from typing import Final
 
 import typer
 
@@ -37,7 +37,7 @@ app = typer.Typer(
 )
 
 
-def _print_version(value: bool) -> None:  # noqa: FBT001 (typer's callback shape)
+def _print_version(value: bool) -> None:
     if value:
         typer.echo(f"eval-gate {__version__}")
         raise typer.Exit
@@ -46,11 +46,11 @@ def _print_version(value: bool) -> None:  # noqa: FBT001 (typer's callback shape
 @app.callback()
 def _set_default_verbosity(
     context: typer.Context,
-    _show_version: Annotated[
-        bool, options.option("Show the version and exit.", "--version", callback=_print_version, is_eager=True)
-    ] = False,
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
+    _show_version: bool = options.option(
+        "Show the version and exit.", "--version", default=False, callback=_print_version, is_eager=True
+    ),
+    verbose: bool = options.VERBOSE,
+    quiet: bool = options.QUIET,
 ) -> None:
     if context.obj is None:  # --quiet and --verbose are read before
         context.obj = Verbosity.NORMAL
