@@ -10,7 +10,7 @@ from eval_gate.config.settings import ResultsFormat
 from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.sources.collection import ObservationCollector
 from eval_gate.drafts.sources.source_file import build_source_error
-from eval_gate.drafts.sources.user_prompt import PromptError, parse_prompt
+from eval_gate.drafts.sources.source_messages import PromptError, parse_prompt
 from eval_gate.errors import Problem
 from eval_gate.external_results.format_detection import open_results
 from eval_gate.external_results.result_files import ResultsFile, find_result_files

@@ -15,7 +15,16 @@ from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.sources.collection import ObservationCollector
 from eval_gate.drafts.sources.otlp import SpanKey, TraceSpan, measure_ms, read_spans
 from eval_gate.drafts.sources.source_file import build_source_error, read_source
-from eval_gate.drafts.sources.source_messages import SourceCall, SourceMessage, decode_json, find_last_prompt
+from eval_gate.drafts.sources.source_messages import (
+    PromptError,
+    SourceCall,
+    SourceMessage,
+    UserPrompt,
+    build_prompt,
+    decode_json,
+    find_last_prompt,
+    find_prompt,
+)
 from eval_gate.drafts.sources.span_messages import (
     SpanKind,
     SpanMessages,
@@ -24,7 +33,6 @@ from eval_gate.drafts.sources.span_messages import (
     read_messages,
     read_tool,
 )
-from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, build_prompt, find_prompt
 from eval_gate.errors import Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
