@@ -26,8 +26,7 @@ from eval_gate.external_results.result_rows import (
     parse_seconds,
     to_text,
 )
-from eval_gate.external_results.scored_rows import end_execution
-from eval_gate.external_results.statuses import parse_tables
+from eval_gate.external_results.statuses import end_execution, parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.execution import Status

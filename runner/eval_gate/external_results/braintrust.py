@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.external_results.json_streaming import iter_lines, iter_records, open_document, parse_value
-from eval_gate.external_results.records import Fields
+from eval_gate.external_results.records import Fields, iter_table_rows
 from eval_gate.external_results.result_rows import (
     MAX_ROWS,
     FileFacts,
@@ -26,15 +26,14 @@ from eval_gate.external_results.result_rows import (
     parse_cost,
     parse_seconds,
 )
-from eval_gate.external_results.result_tables import iter_table_rows
-from eval_gate.external_results.scored_rows import (
+from eval_gate.external_results.statuses import (
     PromptedCase,
     build_prompted_row,
     build_score,
     end_execution,
     let_verdicts_decide,
+    parse_tables,
 )
-from eval_gate.external_results.statuses import parse_tables
 from eval_gate.model.conversation import ToolCall
 from eval_gate.struct import Struct, field
 

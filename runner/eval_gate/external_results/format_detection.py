@@ -15,6 +15,7 @@ from typing import Final, cast
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
 from eval_gate.external_results.json_streaming import CUT_OFF, is_cut_off
+from eval_gate.external_results.records import find_separator
 from eval_gate.external_results.result_encoding import decode_head, open_as_utf8
 from eval_gate.external_results.result_rows import (
     DOCS,
@@ -238,11 +239,6 @@ def _find_first_keys(text: str) -> set[str]:
     """Return the keys at any depth, and what stands before their dots, in the beginning of a large document."""
     keys = {match[1] for match in _KEY.finditer(text)}
     return keys | {f"{head}." for head, dot, _ in (key.partition(".") for key in keys) if dot}
-
-
-def find_separator(line: str) -> str:
-    """Find the column separator in the first line: a comma, or a semicolon or tab if the line has no comma."""
-    return next((one for one in ",;\t" if one in line), ",")
 
 
 def _split_columns(text: str) -> list[str]:

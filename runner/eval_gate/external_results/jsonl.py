@@ -16,6 +16,7 @@ from eval_gate.config.values import find_boolean_mistake
 from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.external_results.json_streaming import iter_raw_lines, parse_value
 from eval_gate.external_results.prompt_digests import digest_prompt
+from eval_gate.external_results.records import iter_table_rows
 from eval_gate.external_results.result_encoding import decode_head
 from eval_gate.external_results.result_rows import (
     MAX_NAME,
@@ -31,10 +32,7 @@ from eval_gate.external_results.result_rows import (
     describe_low_score,
     to_text,
 )
-from eval_gate.external_results.result_tables import iter_table_rows
-from eval_gate.external_results.scored_rows import let_verdicts_decide
-from eval_gate.external_results.statuses import parse_tables
-from eval_gate.external_results.thrown_errors import classify_thrown_error
+from eval_gate.external_results.statuses import classify_thrown_error, let_verdicts_decide, parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import ToolCall

@@ -28,8 +28,7 @@ from eval_gate.external_results.result_rows import (
     parse_number,
     parse_seconds,
 )
-from eval_gate.external_results.statuses import Meaning, StatusTable, parse_tables
-from eval_gate.external_results.thrown_errors import classify_thrown_error, is_exception
+from eval_gate.external_results.statuses import Meaning, StatusTable, classify_thrown_error, is_exception, parse_tables
 from eval_gate.external_results.xml_streaming import XmlReader
 from eval_gate.model.case import Location
 from eval_gate.model.execution import ErrorKind, Status

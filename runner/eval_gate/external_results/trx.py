@@ -24,8 +24,7 @@ from eval_gate.external_results.result_rows import (
     check_count,
     parse_seconds,
 )
-from eval_gate.external_results.statuses import Meaning, parse_tables
-from eval_gate.external_results.thrown_errors import classify_thrown_error, is_exception
+from eval_gate.external_results.statuses import Meaning, classify_thrown_error, is_exception, parse_tables
 from eval_gate.external_results.xml_streaming import XmlReader
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.struct import Struct, field
