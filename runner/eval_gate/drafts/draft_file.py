@@ -21,7 +21,7 @@ from eval_gate.formats.discovery import DIALECTS
 from eval_gate.formats.documents import parse_document
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
-from eval_gate.model.conversation import Response, ToolSpec
+from eval_gate.model.conversation import ToolSpec
 from eval_gate.model.limits import DRAFT_QUESTION
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import format_first_few, to_one_line
@@ -192,7 +192,7 @@ def list_unseen(observations: Sequence[Observation], tools: Iterable[ToolSpec]) 
     unseen = []
     if not any(any(one.refusals) or find_refusal_problem(one) for one in observations):
         unseen.append("a refusal: ask for something that the agent must not do")
-    if _knows_calls(responses):
+    if any(response.tool_calls_known is True or response.tool_calls for response in responses):
         if not any(call.success is False for call in calls):
             unseen.append("a tool error: ask for something that a tool cannot find")
         if all(response.tool_calls for response in responses):
@@ -206,7 +206,3 @@ def list_unseen(observations: Sequence[Observation], tools: Iterable[ToolSpec]) 
     if not any(one.earlier_messages for one in observations):
         unseen.append("a second turn of a conversation")
     return unseen
-
-
-def _knows_calls(responses: Iterable[Response]) -> bool:
-    return any(response.tool_calls_known is True or response.tool_calls for response in responses)

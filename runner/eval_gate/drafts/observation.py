@@ -65,7 +65,9 @@ def map_observation(observation: Observation, change: TextChange) -> Observation
     return replace(
         observation,
         question=change(observation.question),
-        earlier_messages=tuple(_map_message(one, change) for one in observation.earlier_messages),
+        earlier_messages=tuple(
+            replace(one, content=map_value(one.content, change)) for one in observation.earlier_messages
+        ),
         responses=tuple(_map_response(one, change) for one in observation.responses),
         errors=tuple(map(change, observation.errors)),
     )
@@ -82,10 +84,6 @@ def _mask_matches(observations: Sequence[Observation], patterns: Sequence[str]) 
         alone = ([one] for one in observations if len(observations) > 1)
         return [found for one in alone for found in _mask_matches(one, patterns)]
     return [map_observation(observation, masked.mask_text) for observation in observations]
-
-
-def _map_message(message: Message, change: TextChange) -> Message:
-    return replace(message, content=map_value(message.content, change))
 
 
 def _map_response(response: Response, change: TextChange) -> Response:

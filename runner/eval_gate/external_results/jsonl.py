@@ -160,11 +160,12 @@ def _is_json_list(file: Path) -> bool:
 def read_csv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of a table whose first line names the columns. An empty cell is a column that is not there."""
     facts.tool, near = "CSV", MisspeltKeys()
-    return _iter_rows(iter_table_rows(file, shown), lambda cells, place: _build_table_row(cells, place, near))
-
-
-def _build_table_row(cells: dict[str, str], place: RowPlace, near: MisspeltKeys) -> ResultRow:
-    return _build_row({name: _parse_cell(name, cell, place) for name, cell in cells.items() if cell}, place, near)
+    return _iter_rows(
+        iter_table_rows(file, shown),
+        lambda cells, place: _build_row(
+            {name: _parse_cell(name, cell, place) for name, cell in cells.items() if cell}, place, near
+        ),
+    )
 
 
 def _iter_rows(

@@ -56,7 +56,8 @@ def review_drafts(call: DraftCall) -> int:
     files = load_case_files(config)
     review = _Review(open_response_store(config), load_tokens(config))
     if not any(map(list_drafts, files)):
-        print_output(f"no drafts in {_format_files(files)}")
+        shown = to_console_line(files[0].shown_as) if len(files) == 1 else format_count(len(files), "eval file")
+        print_output(f"no drafts in {shown}")
     elif sys.stdin.isatty() and sys.stdout.isatty():
         _review_files(files, review)
     else:
@@ -128,10 +129,6 @@ def _print_list(files: Sequence[CaseFile], review: _Review) -> None:
         f"{format_count(drafts, 'draft')}. Accept with --accept CASE or --accept all, remove with --drop CASE, or "
         "review on a terminal"
     )
-
-
-def _format_files(files: Sequence[CaseFile]) -> str:
-    return to_console_line(files[0].shown_as) if len(files) == 1 else format_count(len(files), "eval file")
 
 
 def _format_result(file: CaseFile, accepted: int, dropped: int, remaining: int) -> str:

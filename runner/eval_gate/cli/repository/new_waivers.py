@@ -21,7 +21,7 @@ from eval_gate.gate.waivers.waiver_edit import EditedWaivers, WaiverRequest, add
 from eval_gate.gate.waivers.waiver_file import DEFAULT_PATH, read_waiver_bytes
 from eval_gate.gate.waivers.wording import MAX_NAMED, format_terms
 from eval_gate.model.result import RunResult
-from eval_gate.model.waiver import CaseStanding, Waiver, WaiverEntry, WaiverStanding, WaiverState
+from eval_gate.model.waiver import Waiver, WaiverEntry, WaiverStanding, WaiverState
 from eval_gate.results.run_reader import read_runs
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import format_count, format_first_few, to_console_line, truncate_text
@@ -132,7 +132,7 @@ def _iter_covered_lines(written: EditedWaivers, run: RunResult | None, today: da
     """Yield the results of the named cases in the newest run, and its regressions that are not waived."""
     if run is None:
         return
-    cases = _list_cases(run)
+    cases = list_standings(apply_recorded_pass_score(run), run.comparison)
     names = CaseNameIndex(cases)
     mine = dict.fromkeys(case for one in written.entries for case in names.find_cases(one.case, one.suite))
     when = f"newest run ({run.timestamp})"
@@ -154,10 +154,6 @@ def _describe_next_step(places: WaiverPaths) -> str:
     if places.file != places.read_by_run:
         return f"Next: add --waivers {places.file} to `eval-gate run`, which reads {places.read_by_run} otherwise"
     return f"Next: commit {places.file}, because a gate reads the file of its checkout"
-
-
-def _list_cases(run: RunResult) -> tuple[CaseStanding, ...]:
-    return list_standings(apply_recorded_pass_score(run), run.comparison)
 
 
 def _format_ids(ids: Sequence[str]) -> str:
