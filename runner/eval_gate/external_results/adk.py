@@ -21,7 +21,6 @@ from eval_gate.external_results.result_rows import (
     ResultRow,
     RowPlace,
     RowScore,
-    build_unreadable_error,
     build_usage,
     parse_seconds,
     to_text,
@@ -55,7 +54,7 @@ def read_nested_adk(file: Path, shown_as: str, facts: FileFacts) -> Iterator[Res
     """Yield the same of a document that is a JSON text within JSON."""
     text = read_document(file, shown_as)
     if not isinstance(text, str):
-        raise build_unreadable_error(RowPlace(shown_as), "is not a mapping")
+        raise RowPlace(shown_as).build_error("is not a mapping")
     yield from _iter_rows(JsonReader(io.StringIO(text), shown_as), shown_as, facts)
 
 

@@ -19,8 +19,6 @@ from eval_gate.external_results.result_rows import (
     ResultRow,
     RowPlace,
     RowScore,
-    build_incomplete_error,
-    build_unreadable_error,
     build_usage,
     find_exception,
     parse_cost,
@@ -95,11 +93,11 @@ def _iter_rows(rows: Iterable[tuple[RowPlace, Fields]]) -> Iterator[ResultRow]:
             yield _build_row(row, _Trace(place, row))
             continue
         if len(traces) > MAX_ROWS:
-            raise build_unreadable_error(place, f"is one of more than {MAX_ROWS:,} executions")
+            raise place.build_error(f"is one of more than {MAX_ROWS:,} executions")
         _add_span(traces.setdefault(identifier, _Trace(place)), row, place)
     for trace in traces.values():
         if trace.root is None:
-            raise build_incomplete_error(trace.place, "is a span without its root span: export all spans")
+            raise trace.place.build_incomplete_error("is a span without its root span: export all spans")
         yield _build_row(trace.root, trace)
 
 

@@ -27,7 +27,6 @@ from eval_gate.external_results.result_rows import (
     RowScore,
     build_ending,
     build_problems_error,
-    build_unreadable_error,
     build_usage,
     describe_low_score,
     to_text,
@@ -142,7 +141,7 @@ def read_jsonl(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of the file."""
     facts.tool, near = "JSON lines", MisspeltKeys()
     if _is_json_list(file):
-        raise build_unreadable_error(RowPlace(shown), "is one JSON list, not one object per line", _AS_LINES)
+        raise RowPlace(shown).build_error("is one JSON list, not one object per line", _AS_LINES)
     return _iter_rows(
         iter_raw_lines(file, shown), lambda text, place: _build_row(parse_value(text, place), place, near)
     )
@@ -204,12 +203,11 @@ def _parse_cell(name: str, cell: str, place: RowPlace) -> JsonValue:
 
 def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultRow:
     if not isinstance(value, dict):
-        raise build_unreadable_error(place, "is not a mapping")
+        raise place.build_error("is not a mapping")
     for name in _LISTS:
         given = value.get(name)
         if isinstance(given, list) and len(given) > EXTERNAL_SCORES:  # a mistake in each of them would be kept
-            what = f"has more than {EXTERNAL_SCORES:,} members"
-            raise build_unreadable_error(RowPlace(place.file, place.line, name), what)
+            raise RowPlace(place.file, place.line, name).build_error(f"has more than {EXTERNAL_SCORES:,} members")
     try:
         line = ResultLine.model_validate(value)
     except ValidationError as error:
@@ -223,7 +221,7 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
     if misspelt:
         raise build_problems_error(misspelt)
     if line.status is None and line.score is None and not line.checks:
-        raise build_unreadable_error(place, "has no status, score or checks: add one of them")
+        raise place.build_error("has no status, score or checks: add one of them")
     scores = tuple(map(_build_score, line.checks))
     if line.status is None and line.score is None:
         scores = let_verdicts_decide(scores)
@@ -309,7 +307,7 @@ class MisspeltKeys:
             if suggestion is None:
                 if len(self._suggestions) >= EXTERNAL_NEAR_KEYS:
                     what = f"more than {EXTERNAL_NEAR_KEYS:,} different keys are not known"
-                    raise build_unreadable_error(place, f"{what}: misspelt keys are not reported")
+                    raise place.build_error(f"{what}: misspelt keys are not reported")
                 suggestion = self._suggestions[part, key] = format_suggestion(key, part.model_fields)
             if suggestion:
                 yield RowPlace(place.file, place.line, key[:80]).build_problem(f"is not known{suggestion}")

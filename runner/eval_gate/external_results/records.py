@@ -14,9 +14,7 @@ from typing import Final
 
 from eval_gate.external_results.result_rows import (
     RowPlace,
-    build_unreadable_error,
     build_usage,
-    name_errors,
     parse_cost,
     parse_milliseconds,
     parse_number,
@@ -133,7 +131,7 @@ class Fields:
 def iter_listed_records(document: Fields, lists: Sequence[str], shown: str) -> Iterator[tuple[str, Fields, RowPlace]]:
     """Yield the mappings in a document's lists, with list and place. Raises GateError if the first list is missing."""
     if not isinstance(document.get(lists[0]), list):
-        raise build_unreadable_error(RowPlace(shown, field=lists[0]), "is missing")
+        raise RowPlace(shown, field=lists[0]).build_error("is missing")
     for name in lists:
         for at, member in enumerate(document.members(name)):
             place = RowPlace(shown, field=f"{name}[{at}]")
@@ -143,7 +141,7 @@ def iter_listed_records(document: Fields, lists: Sequence[str], shown: str) -> I
 def require_record(value: JsonValue, place: RowPlace) -> Fields:
     """Return a mapping as a record. Raises GateError for any other value."""
     if not isinstance(value, dict):
-        raise build_unreadable_error(place, "is not a mapping")
+        raise place.build_error("is not a mapping")
     return Fields(value)
 
 
@@ -160,20 +158,20 @@ def iter_table_rows(file: Path, shown_as: str) -> Iterator[tuple[RowPlace, dict[
     place = RowPlace(shown_as, 1)
     csv.field_size_limit(EXTERNAL_TEXT)
     try:
-        with name_errors(RowPlace(shown_as, 1)), file.open(encoding="utf-8-sig", newline="") as stream:
+        with RowPlace(shown_as, 1).name_errors(), file.open(encoding="utf-8-sig", newline="") as stream:
             beginning = stream.readline(_HEAD)
             stream.seek(0)
             table = csv.DictReader(stream, delimiter=find_separator(beginning))
             names = table.fieldnames or ()
             if len(names) > EXTERNAL_COLUMNS:  # every row would have as many cells
-                raise build_unreadable_error(RowPlace(shown_as, 1), f"has more than {EXTERNAL_COLUMNS:,} columns")
+                raise RowPlace(shown_as, 1).build_error(f"has more than {EXTERNAL_COLUMNS:,} columns")
             if twice := next((name for name in names if name and names.count(name) > 1), None):
                 what = "is a column twice: it is unclear which one counts"
-                raise build_unreadable_error(RowPlace(shown_as, 1, twice[:100]), what)
+                raise RowPlace(shown_as, 1, twice[:100]).build_error(what)
             for cells in table:
                 place = RowPlace(shown_as, table.line_num)
                 if None in cells:
-                    raise build_unreadable_error(place, "has more cells than columns")
+                    raise place.build_error("has more cells than columns")
                 yield place, {name: cell or "" for name, cell in cells.items()}
     except csv.Error as error:
-        raise build_unreadable_error(place, f"is not CSV: {error}") from None
+        raise place.build_error(f"is not CSV: {error}") from None

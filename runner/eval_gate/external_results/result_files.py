@@ -14,8 +14,6 @@ from eval_gate.external_results.format_detection import SUFFIXES, find_tool
 from eval_gate.external_results.result_paths import ResultsPath, parse_results_path
 from eval_gate.external_results.result_rows import (
     RowPlace,
-    build_incomplete_error,
-    build_unreadable_error,
     shorten_name,
 )
 from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_FILES
@@ -76,7 +74,7 @@ def find_result_files(paths: Sequence[str | ResultsPath]) -> Iterator[ResultsFil
             for file in (one for path in _expand_glob(given) for one in _iter_path_files(path)):
                 files.append(file)
                 if found + len(files) > EXTERNAL_FILES:
-                    raise build_unreadable_error(RowPlace(given.path), f"contains more than {EXTERNAL_FILES:,} files")
+                    raise RowPlace(given.path).build_error(f"contains more than {EXTERNAL_FILES:,} files")
         except GateError as raised:  # what was found before is read, for what is wrong in it
             error = raised
         found += len(files)
@@ -144,7 +142,7 @@ def _expand_glob(given: ResultsPath) -> list[str]:
     matched = given.list_matches()
     if not matched:
         what = "matches no file: the tool did not write one, or wrote it elsewhere"
-        raise build_incomplete_error(RowPlace(given.path), what)
+        raise RowPlace(given.path).build_incomplete_error(what)
     return matched
 
 
@@ -154,12 +152,11 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
         yield ResultsFile(path, given)
         return
     if given == "-" or (path.exists() and not path.is_dir()):
-        raise build_unreadable_error(RowPlace(given), PIPE_PROBLEM, PIPE_HINT)
+        raise RowPlace(given).build_error(PIPE_PROBLEM, PIPE_HINT)
     if not path.is_dir():
-        what = "does not exist: the tool did not write it, or wrote it elsewhere"
-        raise build_incomplete_error(RowPlace(given), what)
+        raise RowPlace(given).build_incomplete_error("does not exist: the tool did not write it, or wrote it elsewhere")
     if not any(path.iterdir()):
-        raise build_incomplete_error(RowPlace(given), "is empty: the tool made the folder and wrote no results")
+        raise RowPlace(given).build_incomplete_error("is empty: the tool made the folder and wrote no results")
     inside, others = list[ResultsFile](), list[str]()
     for file in _iter_folder_files(path, path.resolve(), EXTERNAL_DEPTH):
         if file.skip_reason == _OTHER_KIND:
@@ -167,10 +164,10 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
         else:
             inside.append(file)
         if len(inside) > EXTERNAL_FILES:  # what is wrong in each of them is not looked for
-            raise build_unreadable_error(RowPlace(given), f"contains more than {EXTERNAL_FILES:,} files")
+            raise RowPlace(given).build_error(f"contains more than {EXTERNAL_FILES:,} files")
     if all(file.skip_reason for file in inside):
         only = f"; only {format_first_few(others, _MAX_NAMED)}" if others else ""
-        raise build_unreadable_error(RowPlace(given), f"contains no {', '.join(SUFFIXES)}{only}")
+        raise RowPlace(given).build_error(f"contains no {', '.join(SUFFIXES)}{only}")
     yield from inside
     if others:
         count = format_count(len(others), "file that was", "files that were")
@@ -183,7 +180,7 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
 def _iter_folder_files(folder: Path, root: Path, depth: int) -> Iterator[ResultsFile]:
     """Yield AgentV's index, DeepEval's newest run, or every file below; each other gets a reason or an error."""
     if not depth:
-        raise build_unreadable_error(RowPlace(str(folder)), f"is nested in more than {EXTERNAL_DEPTH} folders")
+        raise RowPlace(str(folder)).build_error(f"is nested in more than {EXTERNAL_DEPTH} folders")
     entries = [one for one in sorted(folder.iterdir()) if one.name not in _IGNORED_NAMES]
     for name in (SUMMARY, INDEX):
         if find_tool(folder / name) is ResultsFormat.AGENTV:
@@ -237,11 +234,11 @@ def _find_skip_reason(file: Path) -> str | None:
     if (whose := _NON_RESULT_FILES.get(file.name)) and not _has_results(file):
         return f"is {whose} and has no results: it was not read"
     if suffix in _ARCHIVE_SUFFIXES and Path(name.removesuffix(suffix)).suffix in SUFFIXES:
-        raise build_unreadable_error(RowPlace(str(file)), "is an archive: unpack it, or name the files one by one")
+        raise RowPlace(str(file)).build_error("is an archive: unpack it, or name the files one by one")
     if not _has_results_suffix(file):
         return _OTHER_KIND
     if not file.exists():
-        raise build_incomplete_error(RowPlace(str(file)), "is a broken link: its file is missing")
+        raise RowPlace(str(file)).build_incomplete_error("is a broken link: its file is missing")
     return None
 
 
