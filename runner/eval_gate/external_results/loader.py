@@ -15,8 +15,7 @@ from typing import Final, NamedTuple
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError, Problem
 from eval_gate.external_results.format_detection import KnownFormat, open_results
-from eval_gate.external_results.result_files import ResultsFile, find_result_files
-from eval_gate.external_results.result_paths import ResultsPath, parse_results_path
+from eval_gate.external_results.result_files import ResultsFile, ResultsPath, find_result_files, parse_results_path
 from eval_gate.external_results.result_rows import (
     DOCS,
     MAX_NAME,

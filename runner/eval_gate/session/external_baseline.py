@@ -8,8 +8,7 @@ from pathlib import Path
 
 from eval_gate.errors import GateError
 from eval_gate.external_results.loader import ExternalResults
-from eval_gate.external_results.result_files import find_tool_at
-from eval_gate.external_results.result_paths import parse_results_path
+from eval_gate.external_results.result_files import find_tool_at, parse_results_path
 from eval_gate.model.base import JsonValue
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.baseline import Baseline

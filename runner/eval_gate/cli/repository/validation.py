@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from eval_gate.cli.repository.waived_cases import UnknownWaiver, find_unknown_waivers
+from eval_gate.cli.repository.new_waivers import UnknownWaiver, find_unknown_waivers
 from eval_gate.cli.terminal.console import Verbosity, print_message, print_output, print_problems
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import ResultsChoice, RunConfig
