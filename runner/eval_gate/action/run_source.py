@@ -24,7 +24,7 @@ from eval_gate.config.settings import ResultsFormat, RunConfig
 from eval_gate.engine.journal import JOURNAL_NAME
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.external_results.result_paths import parse_results_path
+from eval_gate.external_results.result_files import parse_results_path
 from eval_gate.gate.must_pass import add_idle_pattern_warnings
 from eval_gate.gate.verdict_decision import GateInputs
 from eval_gate.github.checkout import TrackedFiles, find_head_commit

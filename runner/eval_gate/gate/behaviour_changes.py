@@ -6,7 +6,7 @@ the newest runs of the baseline's branch keep changing, or one of them did what 
 good part of all cases there, because the history of a single case is short.
 
 With a single earlier run nobody can know what varies. An id or a time of day in a parameter then differs in most cases,
-each time in another way, and becomes one line (`WidespreadChange`).
+each time in another way, and is left out too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from eval_gate.model.behaviour_change import (
     BehaviourChanges,
     BehaviourKind,
     ParameterDifference,
-    WidespreadChange,
 )
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Comparison
@@ -50,9 +49,6 @@ from eval_gate.text.mask import MASK
 
 MAX_VALUE: Final = 200
 """Characters of a value, or of the beginning of a response."""
-MAX_WIDESPREAD: Final = 20
-MIN_WIDESPREAD: Final = 2
-"""Cases in which something differs, at least, before it is one line."""
 _MIN_CHANGES: Final = 2
 """Changes between neighboring runs of the branch from which something varies by itself; one may be a change of code."""
 _MIN_VARYING_CASES: Final = 2
@@ -405,21 +401,15 @@ def _collect_changes(findings: Sequence[_Finding], count: Callable[[], Counter[_
     for one in findings:
         if one.may_vary:
             by_place[one.place].append(one.change)
-    compared = count() if any(len(changes) >= MIN_WIDESPREAD for changes in by_place.values()) else Counter[_Place]()
-    widespread = {
-        place: WidespreadChange(
-            kind=changes[0].kind,
-            tool=place.tool,
-            parameter=place.parameter,
-            cases=len(changes),
-            compared=max(compared[place], len(changes)),
-        )
+    several = {
+        place: len(changes)
         for place, changes in by_place.items()
-        if len(changes) >= MIN_WIDESPREAD and len(changes) * 2 > compared[place]
         if len({(one.baseline, one.current) for one in changes}) > 1
     }
-    kept = tuple(one.change for one in findings if not (one.may_vary and one.place in widespread))
-    return BehaviourChanges(cases=len({one.key for one in kept}), changes=kept, widespread=tuple(widespread.values()))
+    compared = count() if several else Counter[_Place]()
+    varying = {place for place, cases in several.items() if cases * 2 > compared[place]}
+    named = tuple(one.change for one in findings if not (one.may_vary and one.place in varying))
+    return BehaviourChanges(cases=len({one.key for one in named}), changes=named)
 
 
 # What is stored
@@ -499,10 +489,6 @@ def limit_behaviour_changes(found: BehaviourChanges) -> BehaviourChanges:
                 current=_truncate(one.current),
             )
             for one in found.changes[:BEHAVIOUR_CHANGES]
-        ),
-        widespread=tuple(
-            replace(one, tool=_truncate(one.tool), parameter=_truncate(one.parameter))
-            for one in found.widespread[:MAX_WIDESPREAD]
         ),
     )
 

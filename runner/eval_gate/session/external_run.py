@@ -17,8 +17,7 @@ from eval_gate.engine.preparation.setup_fingerprints import list_result_settings
 from eval_gate.engine.retention import prepare_for_result
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.external_results.loader import ExternalResults, load_external_results
-from eval_gate.external_results.result_files import find_tool_at
-from eval_gate.external_results.result_paths import parse_results_path
+from eval_gate.external_results.result_files import find_tool_at, parse_results_path
 from eval_gate.gate.case_matching import find_earlier_keys
 from eval_gate.gate.prompt_fields import align_fingerprints
 from eval_gate.gate.setup_comparison import DEFAULT_EXTERNAL_COVERAGE

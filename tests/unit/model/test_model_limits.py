@@ -21,7 +21,7 @@ OTHERS = {
     "cli/starter/openapi.py: _MAX_DEPTH": "parts of a description that `init` looks at",
     "cli/starter/response_places.py: _MAX_DEPTH": "places of a response that `init` shows",
     "cli/starter/probe.py: TIMEOUT_S": "how long `init` waits for the agent of who called it",
-    "cli/starter/server_documents.py: TIMEOUT_S": "the same",
+    "cli/starter/agent_routes.py: TIMEOUT_S": "the same",
     "external_results/promptfoo.py: _MAX_CACHED_BYTES": "what is remembered of what was read",
     "files/reading.py: MAX_POINTER_BYTES": "a format of Git LFS",
     "formats/outlines.py: _MAX_EVENTS": "the beginning of a file, by which it is recognized",

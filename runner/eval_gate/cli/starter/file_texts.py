@@ -148,7 +148,7 @@ _NO_SECRETS: Final = """\
 """
 
 
-def _fill_start_step(text: str, start: str | None, has_packages: bool) -> str:  # noqa: FBT001 (a fact of the folder)
+def _fill_start_step(text: str, start: str | None, has_packages: bool) -> str:
     """Fill in the command that starts the agent. Return `text` unchanged if nobody named it."""
     if start is None:
         return text
@@ -169,7 +169,7 @@ _INSTALL_AGENT: Final = (
 )
 
 
-def remove_container(text: str, reason: str, has_packages: bool | None) -> str:  # noqa: FBT001 (a fact of the folder)
+def remove_container(text: str, reason: str, has_packages: bool | None) -> str:
     """Render the workflow with the action that runs on the job's machine instead of in a container.
 
     `has_packages` is whether there is a list of packages for the commands; None if the workflow has no commands.

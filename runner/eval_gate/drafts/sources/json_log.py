@@ -9,7 +9,7 @@ from typing import Final
 from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.sources.collection import ObservationCollector
 from eval_gate.drafts.sources.source_file import SourceFile, SourceLine, build_source_error, read_source
-from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, parse_prompt
+from eval_gate.drafts.sources.source_messages import PromptError, UserPrompt, parse_prompt
 from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location

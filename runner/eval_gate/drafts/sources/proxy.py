@@ -27,11 +27,16 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from eval_gate.drafts.observation import ObservationSet
-from eval_gate.drafts.sources.exchange_bodies import BodyCopy, ResponseParser
-from eval_gate.drafts.sources.exchange_journal import ExchangeJournal, ExchangeMasking, RecordedExchange
+from eval_gate.drafts.sources.exchange_journal import (
+    BodyCopy,
+    ExchangeJournal,
+    ExchangeMasking,
+    RecordedExchange,
+    ResponseParser,
+)
 from eval_gate.drafts.sources.json_log import read_journal
 from eval_gate.drafts.sources.request_mapping import RequestContent, RequestMapping
-from eval_gate.drafts.sources.user_prompt import PromptError, build_prompt
+from eval_gate.drafts.sources.source_messages import PromptError, build_prompt
 from eval_gate.errors import GateError
 from eval_gate.files.certificates import load_ssl_context
 from eval_gate.model.conversation import Message

@@ -1,16 +1,139 @@
-"""Writes drafts as cases of current AgentV, in the order in which a person writes them."""
+"""Writes drafts as cases of tool-forge and of current AgentV, in the order in which a person writes them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import Final
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
 
-from eval_gate.drafts.case_format import DraftCase, DraftFormat
 from eval_gate.drafts.expectations import DraftExpectation, ToolMode
+from eval_gate.drafts.observation import Observation
+from eval_gate.drafts.refusal import REFUSAL_RUBRIC
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
+from eval_gate.model.specs.evaluator import ParamCheck
+from eval_gate.struct import FrozenStruct
+from eval_gate.text.escape import to_plain_word
+from eval_gate.text.safe_output import neutralize_json
 from eval_gate.text.sources.yaml_edit import format_flow, format_scalar
+
+NO_TOOL: Final = "no-tool"
+"""Stands for the tool in the id of a case in which none is called."""
+UNKNOWN_TOOLS: Final = "question"
+"""Stands for the tool where the target does not say which tools it calls."""
+_MAX_ID_WORD: Final = 60
+_CAMEL_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+"""Where a word begins in `openingHours`."""
+
+
+class DraftCase(FrozenStruct):
+    """A draft to write: its id, the observation that it is made from, and what it expects."""
+
+    id: str
+    observation: Observation
+    expectation: DraftExpectation
+
+
+class DraftFormat(NamedTuple):
+    """A format in which drafts are written."""
+
+    name: str
+    suffix: str
+    """Suffix of its files that a hint proposes."""
+    suffixes: tuple[str, ...]
+    id_prefix: str
+    has_earlier_messages: bool
+    """Whether a case may have messages before its question."""
+    build_case: Callable[[DraftCase], dict[str, JsonValue]]
+    build_text: Callable[[Sequence[dict[str, JsonValue]]], str]
+    """Builds the text of a file with these cases."""
+
+
+class CaseNumbering:
+    """Numbers the cases of each tool: `gs-get-weather-001`."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._counts: Counter[str] = Counter()
+
+    def build_id(self, expectation: DraftExpectation, observation: Observation) -> str:
+        """Build the id of the next case, after the first tool that it calls."""
+        called = observation.responses[0].tool_calls if observation.responses else ()
+        name = _CAMEL_HUMP.sub("-", called[0].name).replace("_", "-") if called else ""
+        word = to_plain_word(name).strip("-.").lower()
+        if not called:
+            word = NO_TOOL if expectation.has_tools else UNKNOWN_TOOLS
+        word = word[:_MAX_ID_WORD] or "tool"
+        self._counts[word] += 1
+        return f"{self._prefix}{word}-{self._counts[word]:03}"
+
+
+def build_expect(expectation: DraftExpectation) -> dict[str, JsonValue]:
+    """Build the `expect` of a case, with only the keys that check something."""
+    expect: dict[str, JsonValue] = {}
+    match expectation.tool_mode:
+        case ToolMode.IN_ORDER:
+            expect["toolsCalled"] = list(expectation.tools)
+        case ToolMode.ANY_ORDER:
+            expect["toolsCalledAnyOrder"] = list(expectation.tools)
+        case ToolMode.ACCEPTABLE:
+            expect["toolsAcceptable"] = [list(one) for one in expectation.tool_sets]
+        case ToolMode.UNKNOWN:
+            pass
+    listed: dict[str, list[JsonValue]] = {
+        "toolParams": [_build_param(check) for check in expectation.params],
+        "responseContains": list(expectation.contains),
+        "responseContainsAny": [list(group) for group in expectation.contains_any],
+        "responseContainsNumber": list(expectation.numbers),
+        "responseMatches": list(expectation.patterns),
+        "responseNotContains": list(expectation.not_contains),
+    }
+    if listed["toolParams"]:
+        expect["toolParams"] = listed.pop("toolParams")
+    if expectation.no_tool_errors:
+        expect["noToolErrors"] = True
+    if expectation.non_empty:
+        expect["responseNonEmpty"] = True
+    expect.update({key: values for key, values in listed.items() if values})
+    return expect
+
+
+def _build_param(check: ParamCheck) -> dict[str, JsonValue]:
+    built: dict[str, JsonValue] = {"tool": check.tool, "paramName": check.param_name, "assertion": check.assertion}
+    return built if check.assertion == "exists" else built | {"value": check.value}
+
+
+def build_tool_forge_case(case: DraftCase) -> dict[str, JsonValue]:
+    """Build the case as it is written."""
+    built: dict[str, JsonValue] = {
+        "id": case.id,
+        "description": case.expectation.description,
+        "draft": True,
+        "input": {"message": case.observation.question},
+        "expect": build_expect(case.expectation),
+    }
+    if case.expectation.refusal:
+        built["rubric"] = [dict(REFUSAL_RUBRIC)]
+    return built
+
+
+def build_tool_forge_text(cases: Sequence[dict[str, JsonValue]]) -> str:
+    """Build the text of a file with these cases: a bare list, whose ids say that the cases are golden."""
+    return neutralize_json(json.dumps(list(cases), indent=2, ensure_ascii=False)) + "\n"
+
+
+TOOL_FORGE: Final = DraftFormat(
+    name="tool-forge",
+    suffix=".golden.json",
+    suffixes=(".json",),
+    id_prefix="gs-",
+    has_earlier_messages=False,
+    build_case=build_tool_forge_case,
+    build_text=build_tool_forge_text,
+)
+
 
 _WIDTH: Final = 100
 """Characters up to which a list or a mapping stands on one line."""
