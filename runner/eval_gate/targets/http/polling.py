@@ -18,8 +18,8 @@ from eval_gate.targets.http.connection import (
 from eval_gate.targets.http.placeholders import PlaceholderValues, fill_address, fill_template
 from eval_gate.targets.http.request_builder import RequestBuilder
 from eval_gate.targets.http.settings import HttpSettings, Method, Polling
-from eval_gate.targets.response.field_paths import FieldPath, MissingValue
-from eval_gate.targets.response.reader import EventMatcher, find_failure
+from eval_gate.targets.response.field_paths import MissingValue
+from eval_gate.targets.response.reader import find_failure
 from eval_gate.targets.retry import RetryPolicy
 from eval_gate.text.retry_after import parse_retry_after
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
@@ -42,10 +42,8 @@ class Poller:
         self._template = polling.request_template.open()
         self._asking = asking
         self._connection = connection
-        self._statuses = tuple(FieldPath.parse(path) for path in polling.status_path)
-        self._id = None if polling.id_path is None else FieldPath.parse(polling.id_path)
-        self._at = None if polling.url_path is None else FieldPath.parse(polling.url_path)
-        self._failures = tuple(map(EventMatcher.from_rule, settings.failure))
+        self._id, self._at = polling.id_path, polling.url_path
+        self._failures = settings.failure
 
     async def wait_for_response(
         self, response: HeadAndBody, values: PlaceholderValues, policy: RetryPolicy
@@ -105,7 +103,7 @@ class Poller:
         return status not in self._polling.done
 
     def _find_status(self, document: JsonValue) -> str | None:
-        found = (path.find_first(document) for path in self._statuses)
+        found = (path.find_first(document) for path in self._polling.status_path)
         return next((value.lower() for value in found if isinstance(value, str)), None)
 
     def _build_request(self, response: HeadAndBody, values: PlaceholderValues) -> HttpRequest:

@@ -3,9 +3,11 @@
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
+from pydantic import AfterValidator, BeforeValidator, Field, GetCoreSchemaHandler, JsonValue
+from pydantic_core import CoreSchema
 
-from eval_gate.targets.response.field_paths import FieldPath, PathCondition
+from eval_gate.struct import FrozenStruct
+from eval_gate.targets.response.field_paths import MISSING, FieldPath, MissingValue, PathCondition
 from eval_gate.targets.settings import (
     SHOWN_RESPONSE_PLACE,
     DescribedSettings,
@@ -18,35 +20,35 @@ _OWN_RESPONSE_PATH: Final = "response"
 """Path of the text in Eval Gate's own response, which also has the name of the model at `model`."""
 
 
-def _check_path(text: str) -> str:
-    FieldPath.parse(text)
-    return text
-
-
-def _check_condition(text: str) -> str:
-    PathCondition.parse(text)
-    return text
-
-
 def to_list(value: object) -> object:
     """One path is a list of one."""
     return [value] if isinstance(value, str) else value
 
 
-def _check_paths(texts: tuple[str, ...]) -> tuple[str, ...]:
+def _parse_paths(texts: tuple[str, ...]) -> tuple[FieldPath, ...]:
     if not all(texts):
         raise ValueError("must not be empty")
-    return tuple(map(_check_path, texts))
+    return tuple(map(FieldPath, texts))
 
 
-PathText = Annotated[Text, AfterValidator(_check_path), SHOWN_RESPONSE_PLACE]
-PathTexts = Annotated[
+class _ReadFrom(FrozenStruct):
+    """Mark of a setting that is parsed: the type of what is written, with the parser as its validator."""
+
+    written: object
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(self.written)
+
+
+_PathTuple = Annotated[
     tuple[str, ...],
-    SHOWN_RESPONSE_PLACE,
     Field(min_length=1),
-    AfterValidator(_check_paths),
+    AfterValidator(_parse_paths),
     BeforeValidator(to_list, json_schema_input_type=Text | list[Text]),
 ]
+PathText = Annotated[FieldPath, _ReadFrom(Annotated[Text, AfterValidator(FieldPath)]), SHOWN_RESPONSE_PLACE]
+PathTexts = Annotated[tuple[FieldPath, ...], _ReadFrom(_PathTuple), SHOWN_RESPONSE_PLACE]
+Condition = Annotated[PathCondition, _ReadFrom(Annotated[Text, AfterValidator(PathCondition)]), SHOWN_RESPONSE_PLACE]
 
 
 class ToolResults(DescribedSettings):
@@ -67,9 +69,7 @@ class EventRule(DescribedSettings):
     """Rule that selects events of a stream, or responses, and a value in them."""
 
     event: Annotated[str, SHOWN_RESPONSE_PLACE] | None = Field(default=None, description="Name of a server-sent event.")
-    where: Annotated[Text, AfterValidator(_check_condition), SHOWN_RESPONSE_PLACE] | None = Field(
-        default=None, description="Condition as in a path: type=error."
-    )
+    where: Condition | None = Field(default=None, description="Condition as in a path: type=error.")
     path: PathText | None = Field(
         default=None, description="Path of the value; by default the whole event or response."
     )
@@ -77,10 +77,24 @@ class EventRule(DescribedSettings):
         default=None, description="For text: path of the message's id. Messages are separated by a blank line."
     )
 
+    def matches(self, value: JsonValue | MissingValue, name: str = "") -> bool:
+        """Whether a response, or its event `name`, is one that this rule selects."""
+        if self.event is not None and self.event != name:
+            return False
+        return self.where is None or (not isinstance(value, MissingValue) and self.where(value))
+
+    def select_value(self, value: JsonValue) -> JsonValue | MissingValue:
+        """Select the value at the path of a matching response or event, all of it without a path; else MISSING."""
+        if self.path is None:
+            return value
+        if self.path.is_gathering:
+            return self.path.find_all(value).values or MISSING
+        return self.path.find_first(value)
+
 
 def _expand_rules(value: object) -> object:
     """Expand a plain path to a rule, and a single rule to a list."""
-    rules = value if isinstance(value, list) else [value]
+    rules = value if isinstance(value, list | tuple) else [value]
     return [{"path": rule} if isinstance(rule, str) else rule for rule in rules]
 
 
