@@ -31,10 +31,7 @@ from eval_gate.text.urls import to_public_url
 def build_target(
     chosen: ResolvedTarget, choice: TargetChoice, context: BuildContext, *, grades: bool = False
 ) -> Target:
-    """Build the chosen target, not yet connected, with its secrets masked.
-
-    `grades` means that the target grades: it gets a prompt of its own. Raises GateError if its settings are wrong.
-    """
+    """Build a target with masked secrets, not yet connected; one that `grades` has another prompt. Raises GateError."""
     context.redact.include(chosen.redact)
     settings = chosen.settings
     if isinstance(settings, ProgramSettings):
@@ -55,10 +52,7 @@ def _add_passed_variables(settings: ProgramSettings, context: BuildContext) -> P
 
 
 def find_flag_target(choice: TargetChoice) -> ResolvedTarget | None:
-    """Resolve the endpoint or the model that `choice` itself describes.
-
-    Return None if the choice names a target or nothing. Raises GateError if the choice contradicts itself.
-    """
+    """Resolve the endpoint, function or model that `choice` itself describes. Raises GateError for several."""
     several = [
         choice.given.get_source(key) for key, value in _CHOICE_FIELDS.items() if getattr(choice, value) is not None
     ]

@@ -45,10 +45,7 @@ class ConcurrencyLimiter:
 
     @asynccontextmanager
     async def hold_slot(self) -> AsyncIterator[int]:
-        """Hold one of the slots for requests in flight inside this context; yields the limit at its begin.
-
-        Waits until a slot is free and a pause is over.
-        """
+        """Hold one of the slots, once one is free and a pause is over; yields the limit at its begin."""
         if self._is_active:
             with pause_case_clock():
                 await self._wait_for_slot()

@@ -33,10 +33,7 @@ class ContainerProbe(FrozenStruct):
 
 
 def parse_default_gateway(route_table: str) -> str | None:
-    """Parse the default gateway in the text of `/proc/net/route`.
-
-    The addresses in it are hexadecimal and little-endian. Return None if the table has no default gateway.
-    """
+    """Parse the default gateway in the text of `/proc/net/route`, whose addresses are hexadecimal and little-endian."""
     for line in route_table.splitlines()[1:]:
         fields = line.split()
         if len(fields) > 2 and fields[1] == "00000000" and fields[2] != "00000000":
@@ -45,10 +42,7 @@ def parse_default_gateway(route_table: str) -> str | None:
 
 
 def resolve_host(host: str, system: ContainerProbe) -> str:
-    """Return the host to connect to, which is the gateway for `host.docker.internal`.
-
-    The gateway is used only inside a container that cannot resolve this name. Linux does not resolve it.
-    """
+    """Return the host to connect to: the gateway where a container cannot resolve `host.docker.internal` (Linux)."""
     if host != HOST_NAME or not system.is_container():
         return host
     try:
@@ -64,10 +58,7 @@ def is_local_host(host: str) -> bool:
 
 
 def find_connection_hint(url: str, written: str | None, system: ContainerProbe) -> str | None:
-    """Find the hint for an address at which no process accepts connections.
-
-    `written` tells people where the address is set. Return None if there is nothing to suggest.
-    """
+    """Find the hint for an address at which nothing listens. `written` tells people where the address is set."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if not system.is_container():

@@ -64,10 +64,7 @@ class FunctionTarget(DescribedTarget[ResponseSettings]):
         return self._identity
 
     async def respond(self, request: Request) -> Response:
-        """Call the function and return its response.
-
-        Raises TargetError. An exception of the function itself is an agent error.
-        """
+        """Call the function. Raises TargetError: an exception of the function itself is an agent error."""
         started = time.perf_counter()
         try:
             answer = await self._call_function(request)

@@ -45,10 +45,7 @@ class MockResponse(DescribedSettings):
     error: Annotated[str | None, CANNED_RESPONSE] = Field(default=None, description="Error message instead.")
 
     def to_response(self) -> Response:
-        """Convert the canned response to the form that an agent returns.
-
-        Messages and trace are read in the same way as those of a command (AgentV).
-        """
+        """Convert the canned response; messages and trace are read as those of a command (AgentV)."""
         if self.output_messages is None and self.trace is None:
             return Response(
                 text=self.response,

@@ -39,10 +39,7 @@ class RetryPolicy(Frozen, kw_only=True):
 
 
 def build_retry_policy(settings: BaseModel, max_retries: int | None = None) -> RetryPolicy:
-    """Build the retry policy that the settings of a target describe.
-
-    `max_retries` from the command line takes precedence.
-    """
+    """Build the retry policy of a target. `max_retries` from the command line takes precedence."""
     own = settings.model_dump(include=set(RetryPolicy.__struct_fields__), exclude_none=True)
     policy: RetryPolicy = structs.replace(RetryPolicy(), **own)
     return policy if max_retries is None else replace(policy, max_retries=max_retries)

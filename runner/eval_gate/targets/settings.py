@@ -73,10 +73,7 @@ def find_no_effect(field: FieldInfo) -> NoEffect | None:
 
 
 def find_role(field: FieldInfo) -> SettingRole | None:
-    """Find which aspect of the agent itself a setting describes.
-
-    Return None if the setting describes how to send requests and read responses.
-    """
+    """Find which aspect of the agent itself a setting describes, if it is not about requests and responses."""
     return next((mark.role for mark in field.metadata if isinstance(mark, AgentSetting)), None)
 
 
@@ -130,10 +127,7 @@ class DescribedSettings(BaseModel):
 
 
 def list_names_at(shape: object, path: Sequence[str | int]) -> tuple[str, ...]:
-    """List the settings that may stand at `path` below a value of type `shape`, in camelCase.
-
-    The result is empty inside data that no settings describe.
-    """
+    """List the settings, in camelCase, at `path` below a value of type `shape`; none inside other data."""
     if isinstance(shape, type) and issubclass(shape, DescribedSettings):
         if not path:
             return shape.list_names()
@@ -238,10 +232,7 @@ class TargetSettings(DescribedSettings):
         return written if isinstance(written, str) else None
 
     def find_written_value(self, key: str) -> JsonValue:
-        """Find the value of a setting as written, if it refers to a variable.
-
-        `key` is the name of the setting in camelCase. Return None if the value refers to no variable.
-        """
+        """Find the value of a setting as written, by its name in camelCase, if it refers to a variable."""
         return self._references.get(key)
 
     @property
@@ -250,10 +241,7 @@ class TargetSettings(DescribedSettings):
         return self._is_listed
 
     def set_references(self, references: Mapping[str, JsonValue], *, listed: bool = False) -> Self:
-        """Note which settings refer to variables, and in what form, and return the settings.
-
-        `listed` means that a list of targets describes the target.
-        """
+        """Note which settings refer to variables. `listed` means that a list of targets describes the target."""
         self._references = references
         self._is_listed = listed
         return self

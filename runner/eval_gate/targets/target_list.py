@@ -93,11 +93,7 @@ class ResolvedTarget(FrozenStruct):
 
 
 def find_targets_file(folder: Path, repository: Path, root: Path) -> Path | None:
-    """Find the targets file for the evals in `folder`, if there is one (agentv behaviour 4).
-
-    It is the nearest file on the way up to the root of the repository, or else the file in the working directory
-    `root`.
-    """
+    """Find the nearest targets file up to the root of the repository, or else that in `root` (agentv behaviour 4)."""
     upward = [folder, *folder.parents]
     inside = upward[: upward.index(repository) + 1] if repository in upward else [folder]
     for place in (*inside, root):
@@ -110,10 +106,7 @@ def find_targets_file(folder: Path, repository: Path, root: Path) -> Path | None
 def read_targets(
     source: str | Sequence[dict[str, JsonValue]], root: Path, given: SettingSources = UNKNOWN_SOURCES
 ) -> TargetList:
-    """Read the targets of a file or folder below `root`, or of an inline list.
-
-    Raises GateError with file and line.
-    """
+    """Read the targets of a file or folder below `root`, or of an inline list. Raises GateError with file and line."""
     if not isinstance(source, str):
         inline = given.get_source("targets")
         return TargetList(tuple(source), None, inline.find_line, inline.file)
@@ -122,18 +115,12 @@ def read_targets(
 
 
 def read_targets_file(path: Path, shown: str) -> TargetList:
-    """Read the targets of a file.
-
-    `shown` is its name in messages. Raises GateError with file and line.
-    """
+    """Read a targets file, called `shown` in messages. Raises GateError with file and line."""
     return parse_targets(shown, _read_bytes(path, shown))
 
 
 def parse_targets(shown: str, data: bytes) -> TargetList:
-    """Parse the targets in the content of a file.
-
-    `shown` is its name in messages. Raises GateError with file and line.
-    """
+    """Parse the content of a targets file, called `shown` in messages. Raises GateError with file and line."""
     from eval_gate.text.sources.yaml import parse_yaml
 
     document, positions = parse_yaml(data, shown)

@@ -71,10 +71,7 @@ class VariableResolver:
         return VariableResolver(dict.fromkeys(self.used, STAND_IN), partial=self._partial, stand_in=self._stand_in)
 
     def __call__(self, value: JsonValue, path: tuple[str | int, ...] = ()) -> JsonValue:
-        """Replace the references in a value by the values of their variables.
-
-        A variable that is not set becomes the stand-in.
-        """
+        """Replace the references in a value by the values of their variables, or by the stand-in."""
         match value:
             case str():
                 return self._resolve_text(value, path)

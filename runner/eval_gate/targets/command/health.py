@@ -36,10 +36,7 @@ class HealthChecker:
         self._asking: asyncio.Task[str | None] | None = None
 
     async def require_healthy(self, folder: Path | None) -> None:
-        """Raise TargetError (unreachable) unless the target is well. `folder`: that of the eval file, once it is known.
-
-        A command that runs there is not asked before it is.
-        """
+        """Raise TargetError (unreachable) if the check fails. A command needs `folder`, that of the eval file."""
         check = self._check
         if check is None:
             return

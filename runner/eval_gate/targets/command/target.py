@@ -131,10 +131,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         return await respond_with_retries(lambda: self._respond_once(request, next(attempts)), self._retry)
 
     async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
-        """One call for all, or for every `batchSize` of them. Raises TargetError when all calls broke.
-
-        Where some broke there are no answers for their cases, and a notice.
-        """
+        """Call once for every `batchSize` cases. Raises TargetError when all calls broke; for some, a notice tells."""
         if not requests:
             return {}
         await self._ensure_health(requests[0])

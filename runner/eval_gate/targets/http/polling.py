@@ -48,10 +48,7 @@ class Poller:
     async def wait_for_response(
         self, response: HeadAndBody, values: PlaceholderValues, policy: RetryPolicy
     ) -> HeadAndBody:
-        """Wait for the final response of the job that `response` started.
-
-        Raises TargetError. The error never causes a retry that starts the job again.
-        """
+        """Wait for the final response of a job. Raises TargetError, never one that starts the job again."""
         limit_s = self._polling.timeout_seconds
         try:
             async with asyncio.timeout(limit_s):

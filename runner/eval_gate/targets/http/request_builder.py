@@ -48,17 +48,11 @@ class RequestBuilder:
         self._per_case = bool(self._query) or any(iter_placeholders(self._written))
 
     def build_values(self, request: Request) -> PlaceholderValues:
-        """Build the placeholder values for one case.
-
-        They apply to its request and to all requests that follow from it.
-        """
+        """Build the placeholder values of one case, for its request and all that follow from it."""
         return PlaceholderValues(request, self._settings.session, self._of_a_message)
 
     def find_agent_address(self, text: str) -> URL | None:
-        """Resolve an address relative to the address of the agent.
-
-        Return None if the result is at another host or port, or is invalid.
-        """
+        """Resolve an address relative to that of the agent; None if it is invalid or at another host or port."""
         try:
             own, found = URL(self._written), parse_address(urljoin(self._written, text))
         except ValueError:

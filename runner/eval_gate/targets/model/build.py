@@ -27,10 +27,7 @@ from eval_gate.text.secret import Secret
 
 
 def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> SuiteAgentTarget:
-    """Build a model target with its system prompt.
-
-    Raises GateError if the prompt, the key or the address is missing or wrong.
-    """
+    """Build a model target with its system prompt. Raises GateError for a wrong or missing prompt, key or address."""
     own = settings.system_prompt_path if not choice.system_prompt else None
     shown = settings.find_reference("systemPromptPath") or own or ""
     if own and (why := find_read_problem(own, root=context.root)):
@@ -46,10 +43,7 @@ def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) 
 
 
 def build_client(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> ModelClient:
-    """Build the client of a model, with retries, concurrency limit and the recording of the run.
-
-    Raises the same GateErrors as `build_chat`.
-    """
+    """Build the client of a model for all cases and judges of a run. Raises the GateErrors of `build_chat`."""
     setup = compute_setup(settings, context.environment, context.redact)
     if context.is_replay and settings.api_key is None:
         settings = replace(settings, api_key=Secret("nobody-is-asked"))
@@ -88,10 +82,7 @@ def build_chat(
 
 
 def check_provider(settings: ModelSettings) -> None:
-    """Check that the provider is known, before its key is looked up.
-
-    Raises GateError for an unknown provider, and with the code `missing-extra` if the libraries are missing.
-    """
+    """Check that the provider is known, before its key is looked up. Raises GateError, also for missing libraries."""
     if settings.provider is ModelProvider.MODEL:
         with require_extra("models", "calling a model"):
             from eval_gate.targets.model.providers.other_providers import check_provider_known

@@ -39,10 +39,7 @@ class RecordedResponse(Record, kw_only=True, omit_defaults=True):
 def compute_recording_key(
     setup: str | None, chat: Chat, messages: Sequence[Message], tools: Sequence[ToolSpec], sample: int
 ) -> str:
-    """Compute the hash of everything that determines a reply: the model, its setup and the request.
-
-    `setup` is the setup fingerprint of the model. `sample` distinguishes several replies to the same request.
-    """
+    """Compute the hash of all that determines a reply; `sample` distinguishes several replies to the same request."""
     request = {
         "setup": setup,
         "provider": chat.provider,
@@ -129,10 +126,7 @@ class Recording:
         self._own = folder / RECORDING_NAME
 
     def find(self, key: str) -> ModelTurn | None:
-        """Find the recorded reply for a key.
-
-        Return None if no reply is recorded or if the mode does not use recordings.
-        """
+        """Find the recorded reply for a key, if the mode uses recordings."""
         if self.mode not in {RecordingMode.REPLAY, RecordingMode.AUTO}:
             return None
         turn = self._known.get(key)

@@ -68,10 +68,7 @@ class SuiteAgentTarget(ModelTarget):
         await super().aclose()
 
     async def respond(self, request: Request) -> Response:
-        """Run turns of the agent until a turn calls no tool.
-
-        Raises TargetError, also if the agent uses up its turns before that.
-        """
+        """Run turns of the agent until one calls no tool. Raises TargetError, also if no turns are left."""
         agent = request.agent
         if agent is None:
             return await super().respond(request)

@@ -132,10 +132,7 @@ class ModelConversation(Struct):
         ]
 
     def build_response(self, duration_ms: float, *, stub_mode: bool) -> Response:
-        """Build one response from all turns: tool calls in order, tokens and cost summed.
-
-        `duration_ms` is in milliseconds. The tokens or the cost are None if they are unknown for one of the turns.
-        """
+        """Build one response from all turns; tokens and cost are None if they are unknown for one of the turns."""
         return Response(
             text=self.text,
             tool_calls=tuple(self.calls),

@@ -385,10 +385,7 @@ def _read_result(entry: JsonValue, fields: ToolResults) -> CallFragment:
 
 
 def parse_arguments(text: str, place: str) -> JsonValue:
-    """Arguments as JSON text, as OpenAI's wire has them; what is not JSON counts as none (tool-forge behaviour 1.4).
-
-    Raises ShapeError for what is too much to be read.
-    """
+    """Parse arguments as JSON text; other text counts as none (tool-forge behaviour 1.4). Raises ResponseShapeError."""
     try:
         return parse_untrusted_json(text)
     except UntrustedJsonError as error:

@@ -214,11 +214,7 @@ class StreamCollector:
         return any(self._take_event(event) for event in self._cutter.feed(data))
 
     def build_response(self, duration_ms: float) -> Response:
-        """Build the whole response after the end of the stream.
-
-        `duration_ms` is the time that it took, in milliseconds. Raises TargetError if the response is incomplete or not
-        as described.
-        """
+        """Build the response after the end of the stream. Raises TargetError for an incomplete one."""
         if not self._over:
             for event in self._cutter.end():
                 self._take_event(event)

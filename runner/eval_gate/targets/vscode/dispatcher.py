@@ -65,10 +65,7 @@ class Dispatcher(Protocol):
         ...
 
     async def dispatch(self, prompts: Sequence[PromptFile]) -> tuple[PromptReply, ...]:
-        """Send the prompts and return one reply for each, in the same order.
-
-        Several prompts are sent in one exchange.
-        """
+        """Send the prompts in one exchange, and return one reply for each, in the same order."""
         ...
 
 

@@ -39,10 +39,7 @@ _MAX_SHOWN: Final = 300
 
 
 def read_stream(preset: ProgramName, content: str) -> Response:
-    """Read the response in the output of a program that exited with code 0.
-
-    Raises TargetError: refused if the program reports a failure, malformed if its output is incomplete.
-    """
+    """Read the output of a program that exited with 0. Raises TargetError: refused for a failure that it reports."""
     lines = _READERS[preset].parse(content)
     said = _describe_failure(preset, lines.events)
     if said is not None:

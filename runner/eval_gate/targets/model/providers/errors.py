@@ -90,10 +90,7 @@ class ErrorExplainer:
         )
 
     def explain_unreadable(self, response: httpx2.Response | None) -> TargetError:
-        """Build the error for a response of an unexpected shape.
-
-        The error quotes the message of an error response, or else the beginning of the response.
-        """
+        """Build the error for a response of an unexpected shape, with its own error message or its beginning."""
         body = _read_body(response)
         match _parse_body(body):
             case {"error": dict(problem)}:

@@ -92,10 +92,7 @@ ModelBuilder: TypeAlias = Callable[[ModelSettings, Credentials, float], Provider
 
 
 def build_model(settings: ModelSettings, access: Credentials, timeout_s: float) -> ProviderModel:
-    """Build the model of a provider with its own connection pool.
-
-    Raises GateError for an unknown provider or for settings that it does not support.
-    """
+    """Build the model of a provider with its own connection pool. Raises GateError for unsupported settings."""
     for message, category in _IGNORED_WARNINGS:
         warnings.filterwarnings("ignore", message=message, category=category)
     build: ModelBuilder = resolve_name(f"{__package__}.{settings.provider_row.build}")

@@ -32,10 +32,7 @@ _ADDRESS_PARAMETERS: Final = ("base_url", "api_base", "azure_endpoint")
 
 
 def build_other_model(settings: ModelSettings, access: Credentials, timeout_s: float) -> ProviderModel:
-    """Build a model with the provider's own client.
-
-    Raises GateError if the provider is unknown, not installed or not configured.
-    """
+    """Build a model with the provider's own client. Raises GateError if it is unknown or not ready."""
     name, _ = settings.route
     if name.startswith("gateway/"):
         raise _build_unknown_error(settings)
@@ -72,10 +69,7 @@ def build_other_model(settings: ModelSettings, access: Credentials, timeout_s: f
 
 
 def check_provider_known(settings: ModelSettings) -> None:
-    """Check that pydantic-ai knows the provider, before its key is looked up.
-
-    Raises GateError for an unknown provider.
-    """
+    """Check that pydantic-ai knows the provider, before its key is looked up. Raises GateError."""
     try:
         infer_provider_class(settings.route[0])
     except ValueError as error:
