@@ -24,9 +24,8 @@ def mask_target(
     `rate` limits how fast requests are sent, None means no limit. `setup` is the setup that run results show for
     the target, None if it has no description.
     """
-    if isinstance(target, BatchTarget):
-        return MaskedBatchTarget(target, redact, rate, setup)
-    return MaskedTarget(target, redact, rate, setup)
+    wrapper = MaskedBatchTarget if isinstance(target, BatchTarget) else MaskedTarget
+    return wrapper(target, redact, rate, setup)
 
 
 class MaskedTarget:
@@ -88,18 +87,15 @@ class MaskedTarget:
 class MaskedBatchTarget(MaskedTarget):
     """Wrapper of a batch target that masks all known secrets in everything it returns."""
 
-    def __init__(
-        self, inner: BatchTarget, redact: Redactor, rate: RateLimiter | None = None, setup: TargetSetup | None = None
-    ) -> None:
-        super().__init__(inner, redact, rate, setup)
-        self._batch = inner
-        self.batches = inner.batches
+    inner: BatchTarget
+
+    @property
+    def batches(self) -> bool:
+        """Whether its description asks for that."""
+        return self.inner.batches
 
     async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
-        """Return the responses of the target by case id, with secrets masked.
-
-        Raises TargetError.
-        """
+        """Return the responses of the target by case id, with secrets masked. Raises TargetError."""
         with self._mask_errors():
-            found = await self._batch.respond_batch(requests)
+            found = await self.inner.respond_batch(requests)
             return {case_id: self._redact.mask_struct(response) for case_id, response in found.items()}

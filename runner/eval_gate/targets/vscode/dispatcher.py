@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from eval_gate.model import limits
 from eval_gate.process.captured_output import Mask
@@ -53,22 +53,6 @@ class PromptReply(FrozenStruct):
     timed_out: bool = False
 
 
-class Dispatcher(Protocol):
-    """Protocol for sending prompts to agents. All methods raise TargetError."""
-
-    async def check(self) -> None:
-        """Whether everything is there that `dispatch` needs."""
-        ...
-
-    async def rehearse(self) -> None:
-        """Whether there is somebody to ask; nobody is."""
-        ...
-
-    async def dispatch(self, prompts: Sequence[PromptFile]) -> tuple[PromptReply, ...]:
-        """Send the prompts in one exchange, and return one reply for each, in the same order."""
-        ...
-
-
 class VscodeLimits(FrozenStruct):
     """Time limits in seconds: response, start of the editor, one call of its program, poll interval."""
 
@@ -98,8 +82,8 @@ class Editor(FrozenStruct):
             raise
 
 
-class FileDispatcher:
-    """Dispatcher that uses the subagents in a folder."""
+class Dispatcher:
+    """Dispatcher of prompts to the subagents in a folder."""
 
     def __init__(self, editor: Editor, folder: Path, template: Path | None, limits: VscodeLimits) -> None:
         self._editor = editor
@@ -119,7 +103,7 @@ class FileDispatcher:
         get_unlocked_subagent(self._folder)
 
     async def dispatch(self, prompts: Sequence[PromptFile]) -> tuple[PromptReply, ...]:
-        """Ask one subagent: a single prompt as it is, several through an orchestrator in one chat."""
+        """Ask one subagent, several prompts through an orchestrator in one chat, and return one reply for each."""
         if len(prompts) > MAX_BATCH:
             what = f"one chat supports at most {MAX_BATCH} cases, not {len(prompts):,}"
             raise TargetError(what, fault=TargetFault.REFUSED)

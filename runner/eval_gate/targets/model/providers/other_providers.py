@@ -17,11 +17,11 @@ from pydantic_ai.providers import Provider, infer_provider_class
 from eval_gate.errors import PAGES, GateError, Problem, find_nearest
 from eval_gate.targets.model.providers.credentials import Credentials
 from eval_gate.targets.model.providers.models import (
-    PlainRequest,
     ProviderModel,
     build_request_settings,
     build_sampling_settings,
     can_use_schema,
+    make_plain_request,
 )
 from eval_gate.targets.model.providers.provider_table import PROVIDER_NAMES
 from eval_gate.targets.model.settings import ModelSettings
@@ -59,7 +59,7 @@ def build_other_model(settings: ModelSettings, access: Credentials, timeout_s: f
     if "timeout" not in model.unsupported_settings:
         request["timeout"] = timeout_s
     return ProviderModel(
-        PlainRequest(model, request),
+        make_plain_request(model, request),
         _format_address(model),
         build_request_settings(settings),
         _make_closer(model),
