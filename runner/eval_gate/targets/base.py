@@ -202,9 +202,11 @@ class Target(Protocol):
 
     async def check_health(self) -> None:
         """Raise TargetError when the target is known to be unable to answer; do nothing when unknown."""
+        ...
 
     async def aclose(self) -> None:
         """Give back connections and processes."""
+        ...
 
 
 class PromptSetup(FrozenStruct):
@@ -235,6 +237,12 @@ class DescribedTarget(Target, Generic[Settings]):
     def workers(self) -> int | None:
         """Number of cases at once that its description asks for."""
         return self._settings.workers
+
+    async def check_health(self) -> None:
+        """Do nothing: whether it is able to answer is not known before it is asked."""
+
+    async def aclose(self) -> None:
+        """Do nothing: it holds no connections and no processes."""
 
 
 @runtime_checkable

@@ -94,7 +94,6 @@ class DescribedSettings(BaseModel):
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
-        validate_default=True,  # the defaults of parsed and secret settings are of these types too
         hide_input_in_errors=True,  # it may be a secret
         defer_build=True,  # few runs describe targets of every kind
     )
@@ -304,7 +303,7 @@ class ProgramSettings(TargetSettings):
     """Whether the user writes the command, so that its files are the user's own."""
     pass_env: tuple[VariableName, ...] = Field(default=(), description="Environment variables to pass on unchanged.")
     env: Secret[dict[VariableName, Value]] = Field(
-        default_factory=dict, description="Additional variables for the program."
+        default_factory=dict, validate_default=True, description="Additional variables for the program."
     )
 
     def list_passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:

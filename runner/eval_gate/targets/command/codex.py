@@ -90,6 +90,7 @@ class CodexSettings(ProgramSettings):
         AGENT_PLACE,
     ] = Field(
         default_factory=tuple,
+        validate_default=True,
         description="Additional arguments before the final `-`: a list, or one string as in a shell.",
     )
     cwd: Place | None = Field(

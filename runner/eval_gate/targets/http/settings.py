@@ -17,6 +17,7 @@ from eval_gate.targets.http.placeholders import (
     iter_session_fields,
 )
 from eval_gate.targets.http.protocols import apply_preset
+from eval_gate.targets.response.field_paths import FieldPath
 from eval_gate.targets.response.settings import PathText, PathTexts, ResponseFormat, StreamSettings, to_list
 from eval_gate.targets.settings import (
     AGENT_PLACE,
@@ -91,9 +92,11 @@ class Polling(DescribedSettings):
     )
     id_path: PathText | None = Field(default=None, description="Path of {{id}} in the first response.")
     request_template: Secret[JsonValue] = Field(
-        default=None, description="JSON body of the status request, which is then a POST; otherwise it is a GET."
+        default=None,
+        validate_default=True,
+        description="JSON body of the status request, which is then a POST; otherwise it is a GET.",
     )
-    status_path: PathTexts = Field(default=("status",), description="Path of the job's status.")
+    status_path: PathTexts = Field(default=(FieldPath("status"),), description="Path of the job's status.")
     done: WordList = Field(
         default=("done", "completed", "complete", "succeeded", "success", "finished"),
         description="Statuses of a finished job.",
@@ -137,20 +140,28 @@ class HttpSettings(StreamSettings):
     url: Annotated[SecretAddress[Text], AGENT_PLACE]
     agent_protocol: PresetName = PresetName.EVAL_GATE
     method: Method = Method.POST
-    headers: Annotated[Secret[dict[str, str]], CaseInsensitiveNames()] = Field(default_factory=dict)
+    headers: Annotated[Secret[dict[str, str]], CaseInsensitiveNames()] = Field(
+        default_factory=dict, validate_default=True
+    )
     request_template: Secret[JsonValue] = Field(
-        default=None, description="JSON body; placeholders such as {{message}} are replaced in its strings."
+        default=None,
+        validate_default=True,
+        description="JSON body; placeholders such as {{message}} are replaced in its strings.",
     )
     form: Secret[Annotated[dict[str, JsonValue], Field(min_length=1)]] | None = Field(
         default=None, description="Form body, instead of JSON."
     )
     request_fields: Secret[dict[str, JsonValue]] = Field(
         default_factory=dict,
+        validate_default=True,
         description="Additional members of the JSON body, such as model, merged with those of a preset.",
     )
-    query: Secret[dict[str, JsonValue]] = Field(default_factory=dict, description="Query parameters to add to the URL.")
+    query: Secret[dict[str, JsonValue]] = Field(
+        default_factory=dict, validate_default=True, description="Query parameters to add to the URL."
+    )
     message_template: Secret[JsonValue] = Field(
         default=None,
+        validate_default=True,
         description="Format of each message in {{conversation}}, with {{role}}, {{content}} and {{index}}.",
     )
     session: SessionScope = Field(

@@ -68,7 +68,7 @@ class ModelSettings(TargetSettings):
     )
     endpoint: SecretAddress[Text] | None = Field(default=None, description="URL, host or name of the Azure resource.")
     base_url: SecretAddress[Text] | None = Field(
-        default=None, description="URL of the provider's API, by default the provider's own."
+        default=None, description="URL of the provider's API, by default the provider's own.", validate_default=True
     )
     api_key: Secret[Key] | None = Field(default=None, description="API key as ${{ NAME }}, never as a literal value.")
     api_version: ApiVersion | None = Field(default=None, description=f"API version of Azure; {API_VERSION} by default.")

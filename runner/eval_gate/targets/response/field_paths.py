@@ -15,11 +15,15 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import Final, Self, TypeAlias
+from typing import Annotated, Final, Self, TypeAlias
+
+from pydantic import AfterValidator, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import PATH_CHARACTERS
 from eval_gate.struct import FrozenStruct
+from eval_gate.targets.settings import Text
 from eval_gate.text.javascript.strings import dump_compact_json
 from eval_gate.text.quoting import quote_name
 from eval_gate.text.untrusted.excerpt import format_keys
@@ -42,7 +46,15 @@ _STEP_PATTERN: Final = re.compile(
 _PATH_EXAMPLES: Final = "write a path such as data.reply, messages[-1].content or messages[?role=assistant].calls[]"
 
 
-class PathCondition(str):
+class _ParsedText(str):
+    """Text with its parts, which settings of pydantic parse from the text as written."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(Annotated[Text, AfterValidator(cls)])
+
+
+class PathCondition(_ParsedText):
     """Condition on a list member or an event, such as `role=assistant|ai`: the text as written, and its parts."""
 
     path: FieldPath
@@ -89,7 +101,7 @@ class PathMatch(FrozenStruct):
     """First member of the list for which the rest of the path finds nothing."""
 
 
-class FieldPath(str):
+class FieldPath(_ParsedText):
     """A field path: the text as written, and its steps."""
 
     steps: tuple[Step, ...]

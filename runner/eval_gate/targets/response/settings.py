@@ -6,7 +6,6 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, BeforeValidator, Field, GetCoreSchemaHandler, JsonValue
 from pydantic_core import CoreSchema
 
-from eval_gate.struct import FrozenStruct
 from eval_gate.targets.response.field_paths import MISSING, FieldPath, MissingValue, PathCondition
 from eval_gate.targets.settings import (
     SHOWN_RESPONSE_PLACE,
@@ -31,24 +30,25 @@ def _parse_paths(texts: tuple[str, ...]) -> tuple[FieldPath, ...]:
     return tuple(map(FieldPath, texts))
 
 
-class _ReadFrom(FrozenStruct):
-    """Mark of a setting that is parsed: the type of what is written, with the parser as its validator."""
+class _WholeList:
+    """Mark of a list of paths whose mistakes are at the list as a whole, because one path may be written without it."""
 
-    written: object
+    @staticmethod
+    def __get_pydantic_core_schema__(source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        written = Text | list[Text]
+        return handler.generate_schema(
+            Annotated[
+                tuple[str, ...],
+                Field(min_length=1),
+                AfterValidator(_parse_paths),
+                BeforeValidator(to_list, json_schema_input_type=written),
+            ]
+        )
 
-    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return handler.generate_schema(self.written)
 
-
-_PathTuple = Annotated[
-    tuple[str, ...],
-    Field(min_length=1),
-    AfterValidator(_parse_paths),
-    BeforeValidator(to_list, json_schema_input_type=Text | list[Text]),
-]
-PathText = Annotated[FieldPath, _ReadFrom(Annotated[Text, AfterValidator(FieldPath)]), SHOWN_RESPONSE_PLACE]
-PathTexts = Annotated[tuple[FieldPath, ...], _ReadFrom(_PathTuple), SHOWN_RESPONSE_PLACE]
-Condition = Annotated[PathCondition, _ReadFrom(Annotated[Text, AfterValidator(PathCondition)]), SHOWN_RESPONSE_PLACE]
+PathText = Annotated[FieldPath, SHOWN_RESPONSE_PLACE]
+PathTexts = Annotated[tuple[FieldPath, ...], _WholeList, SHOWN_RESPONSE_PLACE]
+Condition = Annotated[PathCondition, SHOWN_RESPONSE_PLACE]
 
 
 class ToolResults(DescribedSettings):
@@ -141,9 +141,10 @@ class ResponseSettings(TargetSettings):
         description="Rules for responses, or events, that mean a failure of the agent, with the path of its message.",
     )
     response_path: PathTexts = Field(
-        default=("response",), description="Path of the response text, such as data.reply or messages[-1].content."
+        default=(FieldPath("response"),),
+        description="Path of the response text, such as data.reply or messages[-1].content.",
     )
-    tool_calls_path: PathText = Field(default="toolCalls", description="Path of the list of tool calls.")
+    tool_calls_path: PathText = Field(default=FieldPath("toolCalls"), description="Path of the list of tool calls.")
     no_tool_calls_path: PathText | None = Field(
         default=None,
         description="If this path has a value, a response without a list of calls means that no tool was called.",
@@ -151,18 +152,18 @@ class ResponseSettings(TargetSettings):
     model_path: Annotated[PathText | None, NoEffect("it names the model of a response and does not change it")] = Field(
         default=None, description="Path of the model's name."
     )
-    name_field: PathText = Field(default="name", description="Path of the tool's name in a call.")
-    args_field: PathText = Field(default="params", description="Path of the arguments in a call.")
-    success_field: PathText = Field(default="success", description="Path of the success status in a call.")
+    name_field: PathText = Field(default=FieldPath("name"), description="Path of the tool's name in a call.")
+    args_field: PathText = Field(default=FieldPath("params"), description="Path of the arguments in a call.")
+    success_field: PathText = Field(default=FieldPath("success"), description="Path of the success status in a call.")
     error_field: PathText | None = Field(
         default=None, description="Path of an error in a call: it failed if the value exists and is not null."
     )
     duration_field: PathText = Field(
-        default="durationMs", description="Path of the duration in a call, in milliseconds."
+        default=FieldPath("durationMs"), description="Path of the duration in a call, in milliseconds."
     )
-    result_field: PathText = Field(default="result", description="Path of the tool's result in a call.")
+    result_field: PathText = Field(default=FieldPath("result"), description="Path of the tool's result in a call.")
     id_field: PathTexts = Field(
-        default=("id",), description="Path of the id in a call, which results and events refer to."
+        default=(FieldPath("id"),), description="Path of the id in a call, which results and events refer to."
     )
     tool_results: ToolResults | None = Field(
         default=None, description="Paths of tool results that are listed separately from the calls."
