@@ -8,7 +8,7 @@ from eval_gate.config.settings import RecordingMode
 from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
+from eval_gate.targets.load_limits import ConcurrencyLimiter
 from eval_gate.targets.model.chat import ModelTurn
 from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.model.recording import Recording

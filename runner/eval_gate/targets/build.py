@@ -15,8 +15,8 @@ from eval_gate.targets.base import DescribedTarget, Target
 from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.http.settings import ENDPOINT_NAME, HttpSettings
 from eval_gate.targets.kinds import is_model_provider
+from eval_gate.targets.load_limits import build_shard_limiter
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.targets.rate_limit import build_shard_limiter
 from eval_gate.targets.secret_masking import mask_target
 from eval_gate.targets.settings import ProgramSettings, to_camel_case
 from eval_gate.targets.setup import compute_setup

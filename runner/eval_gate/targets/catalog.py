@@ -179,12 +179,6 @@ class TargetCatalog:
             self._graders[key] = self._build_or_stand_in(chosen, eval_file, make)
         return self._graders[key]
 
-    def _check_secret_policy(self, chosen: ResolvedTarget) -> None:
-        """Check that the target may get the variables that its description asks for."""
-        secret_request = find_secret_request(chosen, self._context.environment)
-        if secret_request is not None and self._context.secret_policy is not None:
-            self._context.secret_policy(secret_request)
-
     def _build_or_stand_in(
         self, chosen: ResolvedTarget, eval_file: str, make: Callable[[ResolvedTarget], Built]
     ) -> Built | Target:
@@ -195,7 +189,9 @@ class TargetCatalog:
             return _build_stand_in(chosen)
         self._context.redact.include(chosen.redact)
         try:
-            self._check_secret_policy(chosen)
+            secret_request = find_secret_request(chosen, self._context.environment)
+            if secret_request is not None and self._context.secret_policy is not None:
+                self._context.secret_policy(secret_request)
             return make(chosen)
         except GateError as error:
             error.mask(self._context.redact.mask_message)

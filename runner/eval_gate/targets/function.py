@@ -136,7 +136,7 @@ def build(settings: FunctionSettings, choice: TargetChoice, context: BuildContex
         )
     if context.missing_requirements is not None:
         check_module(settings.function, context.root)
-        return FunctionTarget(_refuse_call, settings)
+        return FunctionTarget(str, settings)  # nobody calls it
     return FunctionTarget(import_function(settings.function, context.root), settings)
 
 
@@ -146,10 +146,6 @@ def _find_hint(error: BaseException) -> str | None:
 
     file, line = find_place(error, Path.cwd())
     return None if file is None else f"look at {file}, line {line}"
-
-
-def _refuse_call(request: Request) -> FunctionResult:
-    raise AssertionError(request)
 
 
 def _build_unreadable_error(why: str) -> TargetError:

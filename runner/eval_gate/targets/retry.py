@@ -13,9 +13,8 @@ from eval_gate.model.base import Frozen
 from eval_gate.model.conversation import Response
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
 from eval_gate.targets.deadline import note_retry_wait
-from eval_gate.targets.rate_limit import TOO_MANY_REQUESTS, get_active_limiter
+from eval_gate.targets.load_limits import TOO_MANY_REQUESTS, ConcurrencyLimiter, get_active_limiter
 
 T = TypeVar("T")
 MAX_TRIES: Final = 20

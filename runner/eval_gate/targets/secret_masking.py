@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError
-from eval_gate.targets.rate_limit import RateLimiter
+from eval_gate.targets.load_limits import RateLimiter
 from eval_gate.targets.setup import TargetPrograms, TargetSetup
 from eval_gate.text.redaction import Redactor
 

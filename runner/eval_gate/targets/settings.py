@@ -1,7 +1,7 @@
 """Settings that all targets share, and the spelling of settings."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, ClassVar, Final, Self, get_args, get_origin
 
 from pydantic import (
@@ -123,6 +123,11 @@ class DescribedSettings(BaseModel):
     def list_names(cls) -> tuple[str, ...]:
         """All settings, in camelCase."""
         return tuple(info.alias or name for name, info in cls.model_fields.items())
+
+
+def expand_text(key: str) -> Callable[[object], object]:
+    """Make a validator that takes a plain text for settings of which only `key` is written."""
+    return lambda value: {key: value} if isinstance(value, str) else value
 
 
 def list_names_at(shape: object, path: Sequence[str | int]) -> tuple[str, ...]:

@@ -16,8 +16,8 @@ from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.files.reading import read_limited
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct, field
+from eval_gate.targets.build_context import STAND_IN, MissingRequirements
 from eval_gate.targets.kinds import DEFAULT_PROVIDER, KINDS, TargetKind, find_kind, list_providers, suggest_model
-from eval_gate.targets.missing_requirements import STAND_IN, MissingRequirements
 from eval_gate.targets.settings import (
     DUPLICATE_SETTING,
     NormalizedSettings,

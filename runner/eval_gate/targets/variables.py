@@ -11,7 +11,7 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.missing_requirements import STAND_IN
+from eval_gate.targets.build_context import STAND_IN
 from eval_gate.text.json_values import iter_texts
 from eval_gate.text.redaction import Redactor
 

@@ -28,6 +28,7 @@ from eval_gate.targets.settings import (
     DescribedSettings,
     NotSecret,
     Text,
+    expand_text,
 )
 from eval_gate.text.quoting import quote_value
 from eval_gate.text.secret import Secret, SecretAddress
@@ -55,15 +56,10 @@ class Method(StrEnum):
         return self not in {Method.GET, Method.DELETE}
 
 
-def _to_lower_case(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Words that are compared without regard to capitals."""
-    return tuple(word.lower() for word in words)
-
-
 WordList = Annotated[
     tuple[Text, ...],
     NotSecret("they are words of a response"),
-    AfterValidator(_to_lower_case),
+    AfterValidator(lambda words: tuple(map(str.lower, words))),
     BeforeValidator(to_list, json_schema_input_type=Text | list[Text]),
 ]
 
@@ -74,11 +70,6 @@ class HttpHealthCheck(DescribedSettings):
     type: Literal["http"] = "http"
     url: SecretAddress[Text]
     timeout_seconds: float = Field(default=10, gt=0, le=600)
-
-
-def _expand_health_check(value: object) -> object:
-    """Expand a plain address to a health check."""
-    return {"url": value} if isinstance(value, str) else value
 
 
 class Polling(DescribedSettings):
@@ -171,7 +162,7 @@ class HttpSettings(StreamSettings):
     poll: Polling | None = Field(default=None, description="How to poll an asynchronous agent for its response.")
     healthcheck: Annotated[
         HttpHealthCheck | None,
-        BeforeValidator(_expand_health_check, json_schema_input_type=HttpHealthCheck | Text | None),
+        BeforeValidator(expand_text("url"), json_schema_input_type=HttpHealthCheck | Text | None),
         READINESS,
     ] = None
     wait_for: Annotated[float | None, READINESS] = Field(

@@ -18,7 +18,6 @@ from eval_gate.model.execution import ErrorCause
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build_context import BuildContext
-from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
 from eval_gate.targets.container import LOCAL_NAMES, ContainerProbe, find_connection_hint, is_local_host
 from eval_gate.targets.http.connection import (
     ACCEPTED,
@@ -32,6 +31,7 @@ from eval_gate.targets.http.connection import (
 )
 from eval_gate.targets.http.request_builder import RequestBuilder, parse_address
 from eval_gate.targets.http.settings import ENDPOINT_NAME, HttpHealthCheck, HttpSettings
+from eval_gate.targets.load_limits import ConcurrencyLimiter
 from eval_gate.targets.readiness import wait_until_ready
 from eval_gate.targets.response.reader import ResponseReader, find_format_hint
 from eval_gate.targets.response.settings import ResponseFormat

@@ -12,7 +12,7 @@ from eval_gate.files.reading import read_limited
 from eval_gate.model.limits import PROMPT_BYTES
 from eval_gate.struct import replace
 from eval_gate.targets.build_context import BuildContext
-from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
+from eval_gate.targets.load_limits import ConcurrencyLimiter
 from eval_gate.targets.model.chat import Chat
 from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.model.providers.credentials import resolve_credentials

@@ -15,7 +15,7 @@ from eval_gate.model.limits import MAX_COST_USD, in_range
 from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
+from eval_gate.targets.load_limits import ConcurrencyLimiter
 from eval_gate.targets.model.chat import Chat, ModelTurn
 from eval_gate.targets.model.recording import Recording, compute_recording_key
 from eval_gate.targets.retry import RetryPolicy, call_with_retries
@@ -103,7 +103,8 @@ class ModelClient:
             lambda: self._ask_once(messages, tools, schema), self._policy, self._limiter
         )
         self._recording.add(key, turn)
-        return ModelReply(turn, attempts, self._estimate_price(turn))
+        chat, usage = self.chat, turn.usage
+        return ModelReply(turn, attempts, usage and estimate_price(chat.provider, turn.model or chat.model, usage))
 
     async def aclose(self) -> None:
         """Give connections back."""
@@ -117,11 +118,6 @@ class ModelClient:
         except TargetError as error:
             error.mask_secrets(self._redact.mask_message)
             raise
-
-    def _estimate_price(self, turn: ModelTurn) -> float | None:
-        if turn.usage is None:
-            return None
-        return estimate_price(self.chat.provider, turn.model or self.chat.model, turn.usage)
 
 
 def estimate_price(provider: str, model: str, usage: Usage) -> float | None:

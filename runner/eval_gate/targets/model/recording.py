@@ -23,6 +23,7 @@ from eval_gate.model.base import Record, as_json, decode_json
 from eval_gate.model.conversation import Message, ToolSpec
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.model.chat import Chat, ModelTurn
+from eval_gate.text.escape import format_count
 
 RECORDING_NAME: Final = "recording.jsonl"
 MAX_BYTES: Final = limits.RECORDING_BYTES
@@ -110,10 +111,8 @@ class Recording:
         """That some of it cannot be read, and what comes of it; nothing where all of it can."""
         if not self._unreadable:
             return ()
-        many = self._unreadable != 1
-        what = (
-            f"{self._unreadable:,} line{'s' if many else ''} of {self._shared} cannot be read: damaged, or of another"
-        )
+        lines = format_count(self._unreadable, "line")
+        what = f"{lines} of {self._shared} cannot be read: damaged, or of another"
         asked = (
             "the model is not called (recording: replay)"
             if self.mode is RecordingMode.REPLAY

@@ -92,7 +92,8 @@ class ResponseReader:
             raise failure
         calls = self.calls.read_calls(document, escaped=escaped)
         text = self._get_text(document, silent=bool(calls))
-        known = calls is not None or self._has_no_calls(document)
+        # null in the place of the list, or the protocol, says that no tool was called
+        known = calls is not None or self.calls.path.has_value(document) or self.is_without_calls(document)
         return Response(
             text=to_well_formed(text),
             tool_calls=calls or (),
@@ -155,19 +156,12 @@ class ResponseReader:
         said = f"the response has no {what} at {places}{self._text_place}"
         raise ResponseShapeError(f"{said}; {keys}" if keys else said, is_mapping=True)
 
-    def _has_no_calls(self, document: JsonValue) -> bool:
-        """Whether an answer without a list says that no tool was called: by null in its place, or by its protocol."""
-        return self.calls.path.has_value(document) or self.is_without_calls(document)
-
     def find_model(self, document: JsonValue) -> str | None:
         """Find the name of the model in a response or in one of its events. Return None if the model is not given."""
-        if self._model is None:
+        path = self._model
+        if path is None:
             return None
-        found = (
-            self._model.find_all(document).values[-1:]
-            if self._model.is_gathering
-            else [self._model.find_first(document)]
-        )
+        found = path.find_all(document).values[-1:] if path.is_gathering else [path.find_first(document)]
         return next((name for name in found if isinstance(name, str)), None)
 
     def is_without_calls(self, document: JsonValue) -> bool:

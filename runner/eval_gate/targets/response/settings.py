@@ -13,6 +13,7 @@ from eval_gate.targets.settings import (
     NoEffect,
     TargetSettings,
     Text,
+    expand_text,
 )
 
 _OWN_RESPONSE_PATH: Final = "response"
@@ -94,8 +95,7 @@ class EventRule(DescribedSettings):
 
 def _expand_rules(value: object) -> object:
     """Expand a plain path to a rule, and a single rule to a list."""
-    rules = value if isinstance(value, list | tuple) else [value]
-    return [{"path": rule} if isinstance(rule, str) else rule for rule in rules]
+    return list(map(expand_text("path"), value if isinstance(value, list) else [value]))
 
 
 Rules = Annotated[

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.rate_limit import MAX_PAUSE_S, RateLimiter, build_shard_limiter
+from eval_gate.targets.load_limits import MAX_PAUSE_S, RateLimiter, build_shard_limiter
 from eval_gate.targets.retry import RetryPolicy, call_with_retries
 
 

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
 from eval_gate.targets.deadline import collect_waits, track_case_limit
+from eval_gate.targets.load_limits import ConcurrencyLimiter
 from eval_gate.targets.retry import RetryPolicy, call_with_retries
 
 QUICK = RetryPolicy(initial_delay_ms=0, max_retries=2)
