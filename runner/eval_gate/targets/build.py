@@ -15,7 +15,6 @@ from eval_gate.targets.base import DescribedTarget, Target
 from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.http.settings import ENDPOINT_NAME, HttpSettings
 from eval_gate.targets.kinds import is_model_provider
-from eval_gate.targets.load_limits import build_shard_limiter
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.secret_masking import mask_target
 from eval_gate.targets.settings import ProgramSettings, to_camel_case
@@ -36,11 +35,10 @@ def build_target(
     settings = chosen.settings
     if isinstance(settings, ProgramSettings):
         settings = _add_passed_variables(settings, context)
-    rate = build_shard_limiter(choice.requests_per_minute, context.shards)
     made = chosen.kind.build_target(settings, choice, context)
     prompting = made.prompt_setup if isinstance(made, DescribedTarget) and not grades else None
     setup = compute_setup(chosen.settings, context.environment, context.redact, prompting)
-    return mask_target(made, context.redact, rate, setup.with_file(chosen.file))
+    return mask_target(made, context.redact, setup.with_file(chosen.file))
 
 
 def _add_passed_variables(settings: ProgramSettings, context: BuildContext) -> ProgramSettings:

@@ -12,10 +12,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
-from typing import Final
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
 
 from eval_gate.targets.base import OVERLOAD_STATUSES, TargetError
 from eval_gate.targets.deadline import pause_case_clock
@@ -51,15 +50,6 @@ class RateLimiter:
         self._second = 0
         self._answers = [0, 0]
         self._answered = float("-inf")
-
-    @contextmanager
-    def activate(self) -> Iterator[None]:
-        """Make this the rate limiter of all tries that begin inside this context."""
-        token = _ACTIVE_LIMITER.set(self)
-        try:
-            yield
-        finally:
-            _ACTIVE_LIMITER.reset(token)
 
     async def wait_for_turn(self) -> float:
         """Wait until a try may begin; the time at which it does, by the loop's clock."""
@@ -129,14 +119,6 @@ class RateLimiter:
         return self._answers
 
 
-_ACTIVE_LIMITER: ContextVar[RateLimiter | None] = ContextVar("rate", default=None)
-
-
-def get_active_limiter() -> RateLimiter | None:
-    """Return the rate limiter of the active target, or None if it has none."""
-    return _ACTIVE_LIMITER.get()
-
-
 def build_shard_limiter(per_minute: float | None, shards: int) -> RateLimiter | None:
     """Build the rate limiter for an even share of a limit that all shards have in common.
 
@@ -148,10 +130,17 @@ def build_shard_limiter(per_minute: float | None, shards: int) -> RateLimiter | 
     return RateLimiter(per_minute / 60 / shards)
 
 
-class ConcurrencyLimiter:
-    """Limit of requests in flight to one target. Waiting for a slot does not count toward the time limit of a case."""
+class Turn(NamedTuple):
+    """Beginning of one request: the limit of requests at the same time then, and the time by the event loop's clock."""
 
-    def __init__(self, most: int, *, of_provider: bool = False) -> None:
+    limit: int
+    began: float = 0.0
+
+
+class LoadLimiter:
+    """Limiter of the requests to one target. Waiting for a turn does not count toward the time limit of a case."""
+
+    def __init__(self, most: int = 1, *, of_provider: bool = False) -> None:
         """`most`: requests at the same time.
 
         The pool of workers bounds the requests to an agent, so nothing is limited here before the first refusal. A
@@ -160,6 +149,8 @@ class ConcurrencyLimiter:
         """
         self._most = most
         self._limit = most
+        self.rate: RateLimiter | None = None
+        """Pace of a target whose limit other machines share."""
         self._of_provider = self._is_active = of_provider
         self._in_flight = 0
         self._refusals: Counter[int] = Counter()
@@ -173,8 +164,8 @@ class ConcurrencyLimiter:
         return self._limit
 
     @asynccontextmanager
-    async def hold_slot(self) -> AsyncIterator[int]:
-        """Hold one of the slots, once one is free and a pause is over; yields the limit at its begin."""
+    async def hold_slot(self) -> AsyncIterator[Turn]:
+        """Hold one of the slots, once one is free and a pause is over."""
         if self._is_active:
             with pause_case_clock():
                 await self._wait_for_slot()
@@ -183,29 +174,41 @@ class ConcurrencyLimiter:
             if self._is_active:
                 with pause_case_clock():
                     await self._wait_until_allowed()
-            yield self._limit
+            yield Turn(self._limit, await self.rate.wait_for_turn() if self.rate else 0.0)
         finally:
             self._in_flight -= 1
             if self._is_active:
                 async with self._changed:
                     self._changed.notify_all()
 
-    def note_refusal(self, error: TargetError, limit_at_begin: int) -> bool:
+    def note_success(self) -> None:
+        """One try went well."""
+        if self.rate:
+            self.rate.note_success()
+
+    def note_refusal(self, error: TargetError, turn: Turn) -> bool:
         """Halve the limit if the target refused a request because of its load, which passes.
 
-        `limit_at_begin` is what `hold_slot` yielded for that request. A request that began under a higher limit than
-        today's says nothing about today's. Return whether the next try is made under a lower limit than this one.
+        A request that began under a higher limit than today's says nothing about today's. With a pace, a 429 lowers
+        only this. Return whether the next try is made under a lower limit than this one, or later than others.
         """
+        if self.rate and error.status == TOO_MANY_REQUESTS:
+            return self.rate.note_refusal(turn.began, error.retry_after_s)
         if error.status not in OVERLOAD_STATUSES or not error.retryable:  # such as a spent budget, which is a 429 too
             return False
         self._is_active = True
         self._refusals[error.status] += 1
-        if limit_at_begin == self._limit:
+        if turn.limit == self._limit:
             self._limit = max(self._limit // 2, 1)
         if self._of_provider and error.retry_after_s:
             now = asyncio.get_running_loop().time()
             self._not_before = max(self._not_before, now + min(error.retry_after_s, MAX_PAUSE_S))
-        return self._limit < limit_at_begin
+        return self._limit < turn.limit
+
+    def list_notices(self, who: str) -> tuple[str, ...]:
+        """List what the target, called `who`, refused and what followed."""
+        pace = self.rate.notice if self.rate else None
+        return (*((f"{who} {self.notice}",) if self.notice else ()), *((pace,) if pace else ()))
 
     @property
     def notice(self) -> str | None:

@@ -1,44 +1,31 @@
-"""Mask secrets in everything that a target returns: responses, errors and notices.
-
-This module also passes the rate limit to each attempt.
-"""
+"""Mask secrets in everything that a target returns: responses, errors and notices."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError
-from eval_gate.targets.load_limits import RateLimiter
 from eval_gate.targets.setup import TargetPrograms, TargetSetup
 from eval_gate.text.redaction import Redactor
 
 
-def mask_target(
-    target: Target, redact: Redactor, rate: RateLimiter | None = None, setup: TargetSetup | None = None
-) -> Target:
-    """Wrap a target so that secrets are masked in everything it returns.
-
-    `rate` limits how fast requests are sent, None means no limit. `setup` is the setup that run results show for
-    the target, None if it has no description.
-    """
+def mask_target(target: Target, redact: Redactor, setup: TargetSetup | None = None) -> Target:
+    """Wrap a target so that secrets are masked in everything it returns. `setup` is what run results show of it."""
     wrapper = MaskedBatchTarget if isinstance(target, BatchTarget) else MaskedTarget
-    return wrapper(target, redact, rate, setup)
+    return wrapper(target, redact, setup)
 
 
 class MaskedTarget:
     """Wrapper of a target that masks all known secrets in everything it returns."""
 
-    def __init__(
-        self, inner: Target, redact: Redactor, rate: RateLimiter | None = None, setup: TargetSetup | None = None
-    ) -> None:
+    def __init__(self, inner: Target, redact: Redactor, setup: TargetSetup | None = None) -> None:
         self.inner = inner
         self.workers, self.timeout_ms = inner.workers, inner.timeout_ms
         self.takes_stubs, self.workspace_problem = inner.takes_stubs, inner.workspace_problem
         self._redact = redact
-        self._rate = rate
         self._setup = setup
 
     @property
@@ -55,15 +42,11 @@ class MaskedTarget:
     @property
     def notices(self) -> tuple[str, ...]:
         """What the target has to say for the result, without secrets."""
-        paced = self._rate.notice if self._rate else None
-        return (*map(self._redact, self.inner.notices), *([paced] if paced else ()))
+        return tuple(map(self._redact, self.inner.notices))
 
     async def respond(self, request: Request) -> Response:
-        """Return the response of the target, with secrets masked.
-
-        Raises TargetError.
-        """
-        with self._mask_errors(), self._rate.activate() if self._rate else nullcontext():
+        """Return the response of the target, with secrets masked. Raises TargetError."""
+        with self._mask_errors():
             return self._redact.mask_struct(await self.inner.respond(request))
 
     async def check_health(self) -> None:

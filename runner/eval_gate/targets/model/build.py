@@ -12,7 +12,7 @@ from eval_gate.files.reading import read_limited
 from eval_gate.model.limits import PROMPT_BYTES
 from eval_gate.struct import replace
 from eval_gate.targets.build_context import BuildContext
-from eval_gate.targets.load_limits import ConcurrencyLimiter
+from eval_gate.targets.load_limits import LoadLimiter, build_shard_limiter
 from eval_gate.targets.model.chat import Chat
 from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.model.providers.credentials import resolve_credentials
@@ -39,7 +39,9 @@ def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) 
             problems=[Problem(said, field="systemPromptPath")],
         )
     prompt = _read_system_prompt(choice.system_prompt or own, shown if own else choice.system_prompt, context.root)
-    return SuiteAgentTarget(settings, build_client(settings, choice, context), prompt, context.tools, home=context.home)
+    client = build_client(settings, choice, context)
+    client.limiter.rate = build_shard_limiter(choice.requests_per_minute, context.shards)
+    return SuiteAgentTarget(settings, client, prompt, context.tools, home=context.home)
 
 
 def build_client(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> ModelClient:
@@ -52,7 +54,7 @@ def build_client(settings: ModelSettings, choice: TargetChoice, context: BuildCo
     return ModelClient(
         chat,
         policy,
-        ConcurrencyLimiter(choice.concurrency or settings.workers or 1, of_provider=True),
+        LoadLimiter(choice.concurrency or settings.workers or 1, of_provider=True),
         context.recording,
         context.redact,
         setup,

@@ -55,7 +55,7 @@ class ModelTarget(DescribedTarget[ModelSettings]):
     @property
     def notices(self) -> tuple[str, ...]:
         """How the provider's rate limit was met, if it was."""
-        return (self._asker.notice,) if self._asker.notice else ()
+        return self._asker.notices
 
     async def respond(self, request: Request) -> Response:
         """One turn without stubs, else turns until one calls nothing or `max_turns` are used. Raises TargetError."""
