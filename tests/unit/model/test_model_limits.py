@@ -46,7 +46,7 @@ OTHERS = {
     "github/artifacts/artifact_service.py: TIMEOUT_S": "GitHub's answer to what we send",
     "reports/exports/junit.py: MAX_OUTPUT": "what is shown of an answer",
     "targets/command/codex_log.py: MAX_BYTES": "what we write",
-    "targets/model/suite_agent.py: MAX_CALLS": "a rule of the format",
+    "targets/model/target.py: MAX_CALLS": "a rule of the format",
     "targets/vscode/target.py: DEFAULT_TIMEOUT_S": "a default that a target may change",
     "reports/page/case_data.py: MAX_DEPTH": "what is shown of a call",
     "reports/page/truncation.py: MAX_PAGE_BYTES": "what we write",

@@ -12,7 +12,7 @@ from eval_gate.cli.starter.openapi import AgentRoute, OpenApiDocument, RequestFi
 from eval_gate.cli.starter.server_documents import ASSISTANTS, CARDS, CHAT, OPENAPI, RESPONSES, ServerDocuments
 from eval_gate.config.preset import PresetName
 from eval_gate.struct import FrozenStruct, replace
-from eval_gate.targets.container import LOCAL_NAMES
+from eval_gate.targets.agent_address import LOCAL_NAMES
 
 _PLAIN_PATH: Final = re.compile(r"(/[\w.~:@%+,=-]*)+", re.ASCII)
 _AG_UI_FIELDS: Final = {"threadId", "runId", "messages"}

@@ -8,11 +8,10 @@ from eval_gate.config.settings import RecordingMode, RunConfig, TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.struct import FrozenStruct, replace
-from eval_gate.targets.agent_address import parse_agent_address
+from eval_gate.targets.agent_address import ContainerProbe, parse_agent_address
 from eval_gate.targets.base import Target
 from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.catalog import TargetCatalog
-from eval_gate.targets.container import ContainerProbe
 from eval_gate.targets.model.recording import Recording
 from eval_gate.text.secret import SecretAddress
 

@@ -10,10 +10,10 @@ from typing import Final
 from eval_gate.files.certificates import build_async_client
 from eval_gate.process.environment import WithheldVariables
 from eval_gate.process.run import ProcessError
+from eval_gate.targets.agent_address import ContainerProbe, find_connection_hint, resolve_host
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.command.call import CommandCall, CommandRunner, format_output_tail
 from eval_gate.targets.command.settings import CliSettings, HealthCheck
-from eval_gate.targets.container import ContainerProbe, find_connection_hint, resolve_host
 from eval_gate.text.escape import to_one_line
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.urls import to_public_url

@@ -12,8 +12,8 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 from yarl import URL
 
 from eval_gate.model.base import JsonValue
+from eval_gate.targets.agent_address import ContainerProbe, resolve_host
 from eval_gate.targets.base import Request, TargetError, TargetFault
-from eval_gate.targets.container import ContainerProbe, resolve_host
 from eval_gate.targets.http.connection import HttpRequest
 from eval_gate.targets.http.placeholders import PlaceholderValues, fill_address, fill_template, iter_placeholders
 from eval_gate.text.javascript.strings import as_text

@@ -18,7 +18,7 @@ from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.model.providers.credentials import resolve_credentials
 from eval_gate.targets.model.providers.provider_table import ModelProvider
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.targets.model.suite_agent import SuiteAgentTarget
+from eval_gate.targets.model.target import ModelTarget
 from eval_gate.targets.retry import build_retry_policy
 from eval_gate.targets.setup import compute_setup
 from eval_gate.text.quoting import describe_name, quote_name
@@ -26,7 +26,7 @@ from eval_gate.text.redaction import Redactor
 from eval_gate.text.secret import Secret
 
 
-def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> SuiteAgentTarget:
+def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> ModelTarget:
     """Build a model target with its system prompt. Raises GateError for a wrong or missing prompt, key or address."""
     own = settings.system_prompt_path if not choice.system_prompt else None
     shown = settings.find_reference("systemPromptPath") or own or ""
@@ -41,7 +41,7 @@ def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) 
     prompt = _read_system_prompt(choice.system_prompt or own, shown if own else choice.system_prompt, context.root)
     client = build_client(settings, choice, context)
     client.limiter.rate = build_shard_limiter(choice.requests_per_minute, context.shards)
-    return SuiteAgentTarget(settings, client, prompt, context.tools, home=context.home)
+    return ModelTarget(settings, client, prompt, context.tools, home=context.home)
 
 
 def build_client(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> ModelClient:

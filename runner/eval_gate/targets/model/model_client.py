@@ -102,8 +102,9 @@ class ModelClient:
             lambda: self._ask_once(messages, tools, schema), self._policy, self.limiter
         )
         self._recording.add(key, turn)
-        chat, usage = self.chat, turn.usage
-        return ModelReply(turn, attempts, usage and estimate_price(chat.provider, turn.model or chat.model, usage))
+        name = turn.model or self.chat.model
+        cost = None if turn.usage is None else estimate_price(self.chat.provider, name, turn.usage)
+        return ModelReply(turn, attempts, cost)
 
     async def aclose(self) -> None:
         """Give connections back."""
