@@ -29,7 +29,7 @@ from eval_gate.targets.coding_agent import (
     find_program,
     refuse_missing_file,
 )
-from eval_gate.targets.command.codex_log import DEFAULT_FOLDER, CodexLog, LogFormat, open_log, should_log
+from eval_gate.targets.command.codex_log import DEFAULT_FOLDER, CodexLog, LogFormat, should_log
 from eval_gate.targets.command.streams.codex_cli import find_last_error
 from eval_gate.targets.command.streams.presets import ProgramName, read_stream
 from eval_gate.targets.settings import (
@@ -153,7 +153,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         command = (self._find_program(), *_ARGUMENTS, *settings.args.open(), "-")
         prompt = build_prompt(request, INPUT_FILES, preamble.open() if preamble else PREAMBLE)
         given = prompt.encode("utf-8", "replace")
-        log = open_log(self._log_folder, settings.name, request, settings.log_format, self._redact)
+        log = CodexLog(self._log_folder, settings.name, request, settings.log_format, self._redact)
         finished: FinishedProgram | None = None
         try:
             with open_private_folder("eval-gate-codex-", self._folder or self._root) as folder:

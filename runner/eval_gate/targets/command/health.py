@@ -48,10 +48,13 @@ class HealthChecker:
         # who waits may be cancelled, and the others still want to know
         reason = await asyncio.shield(self._asking)
         if reason is not None:
+            url = check.url
             raise TargetError(
                 f"CLI healthcheck failed for '{self._settings.name}': {reason}",
                 fault=TargetFault.UNREACHABLE,
-                hint=self._find_hint(check),
+                hint=find_connection_hint(to_public_url(check.url.open()), None, ContainerProbe())
+                if check.url
+                else None,
             )
 
     async def aclose(self) -> None:
@@ -89,12 +92,6 @@ class HealthChecker:
         said = format_output_tail(finished)
         missing = self._withheld.find_hint(check.command_template.open(), said)
         return f"the command {finished.ending}{said}{f'; {missing}' if missing else ''}"
-
-    @staticmethod
-    def _find_hint(check: HealthCheck) -> str | None:
-        if check.url is None:
-            return None
-        return find_connection_hint(to_public_url(check.url.open()), None, ContainerProbe())
 
 
 async def _check_url(url: str, limit_s: float) -> str | None:

@@ -312,8 +312,9 @@ class Connection:
             with _skip_certificates() if is_own_process() else nullcontext():
                 from eval_gate.targets.http.pool import make_pool
 
+            proxies = (value for name, value in os.environ.items() if name.lower().endswith("_proxy"))
             # certificates cost 20 ms: only for those who use them
-            secure = self._secure or _has_secure_proxy()
+            secure = self._secure or any(value.lower().startswith("https://") for value in proxies)
             certificates = load_ssl_context() if secure else None
             self._pools[keep_open] = make_pool(self._concurrency + 1, certificates, keep_open=keep_open)
         return self._pools[keep_open]
@@ -329,12 +330,6 @@ def _skip_certificates() -> Iterator[None]:
         yield
     finally:
         ssl.SSLContext.set_default_verify_paths = read  # type: ignore[method-assign]
-
-
-def _has_secure_proxy() -> bool:
-    return any(
-        name.lower().endswith("_proxy") and value.lower().startswith("https://") for name, value in os.environ.items()
-    )
 
 
 def build_proxy_error(proxy: str | None, what: str, *, again: bool = False) -> TargetError:

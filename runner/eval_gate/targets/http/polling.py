@@ -90,7 +90,8 @@ class Poller:
         failure = find_failure(document, self._failures)
         if failure is not None:
             raise failure
-        status = self._find_status(document)
+        found = (path.find_first(document) for path in self._polling.status_path)
+        status = next((value.lower() for value in found if isinstance(value, str)), None)
         if status is None:
             return head.status == ACCEPTED
         if status in self._polling.failed:
@@ -98,10 +99,6 @@ class Poller:
             said = f"agent error: its job ended as {shown}: {format_excerpt(body)}"
             raise TargetError(said, fault=TargetFault.REFUSED)
         return status not in self._polling.done
-
-    def _find_status(self, document: JsonValue) -> str | None:
-        found = (path.find_first(document) for path in self._polling.status_path)
-        return next((value.lower() for value in found if isinstance(value, str)), None)
 
     def _build_request(self, response: HeadAndBody, values: PlaceholderValues) -> HttpRequest:
         """Build the request for the status of the job, which must be at the host and port of the agent."""

@@ -101,16 +101,10 @@ class Polling(DescribedSettings):
         default=None, gt=0, le=86_400, description="Time limit of the job; by default that of the case."
     )
 
-    @field_validator("url")
+    @field_validator("url", "request_template")
     @classmethod
-    def _check_url_placeholders(cls, url: SecretAddress[str] | None) -> SecretAddress[str] | None:
-        check_placeholders(None if url is None else url.open(), more=("id",))
-        return url
-
-    @field_validator("request_template")
-    @classmethod
-    def _check_template_placeholders(cls, template: Secret[JsonValue]) -> Secret[JsonValue]:
-        check_placeholders(template.open(), more=("id",))
+    def _check_job_placeholders(cls, template: Secret[JsonValue] | None) -> Secret[JsonValue] | None:
+        check_placeholders(None if template is None else template.open(), more=("id",))
         return template
 
 
@@ -220,16 +214,13 @@ class HttpSettings(StreamSettings):
                 raise ValueError(f"the value of {name} contains a line break or another control character")
         return Secret(plain)
 
-    @field_validator("request_template", "form", "request_fields", "query")
+    @field_validator("request_template", "form", "request_fields", "query", "message_template")
     @classmethod
-    def _check_template_placeholders(cls, template: Secret[JsonValue] | None) -> Secret[JsonValue] | None:
-        check_placeholders(None if template is None else template.open())
-        return template
-
-    @field_validator("message_template")
-    @classmethod
-    def _check_message_placeholders(cls, template: Secret[JsonValue]) -> Secret[JsonValue]:
-        check_placeholders(template.open(), more=MESSAGE_PLACEHOLDERS)
+    def _check_template_placeholders(
+        cls, template: Secret[JsonValue] | None, info: ValidationInfo
+    ) -> Secret[JsonValue] | None:
+        more = MESSAGE_PLACEHOLDERS if info.field_name == "message_template" else ()
+        check_placeholders(None if template is None else template.open(), more=more)
         return template
 
     @field_validator("request_template", "form", "request_fields")

@@ -279,11 +279,7 @@ def build_gemini(settings: ModelSettings, access: Credentials, timeout_s: float)
         http_client=pool,
         retry_options=HttpRetryOptions(attempts=1),
     )
-    request = GoogleModelSettings()
-    if settings.temperature is not None:
-        request["temperature"] = settings.temperature
-    if settings.max_output_tokens is not None:
-        request["max_tokens"] = settings.max_output_tokens
+    request = GoogleModelSettings(**build_sampling_settings(settings))
     if settings.thinking_budget is not None:
         request["google_thinking_config"] = {
             "thinking_budget": settings.thinking_budget,
