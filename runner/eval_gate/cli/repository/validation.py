@@ -26,9 +26,8 @@ from eval_gate.model.waiver import FileOrigin
 from eval_gate.reports.wording.problems import render_problems
 from eval_gate.staleness.staleness_checks import check_staleness
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.build_context import BuildContext
+from eval_gate.targets.build_context import BuildContext, MissingRequirements
 from eval_gate.targets.catalog import TargetCatalog
-from eval_gate.targets.missing_requirements import MissingRequirements
 from eval_gate.text.escape import format_count, to_console_line
 from eval_gate.text.tokens import TokenData, resolve_tokens
 

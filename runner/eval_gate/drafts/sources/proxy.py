@@ -42,8 +42,8 @@ from eval_gate.files.certificates import load_ssl_context
 from eval_gate.model.conversation import Message
 from eval_gate.model.limits import DRAFT_SOURCE_BYTES, MAX_ANSWER_BYTES
 from eval_gate.struct import FrozenStruct, field, replace
+from eval_gate.targets.agent_address import ContainerProbe, is_local_host
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.container import ContainerProbe, is_local_host
 from eval_gate.targets.http.connection import ResponseHead, find_proxy, read_head
 from eval_gate.targets.http.pool import MAX_LINE, make_pool
 from eval_gate.targets.http.request_builder import RequestBuilder

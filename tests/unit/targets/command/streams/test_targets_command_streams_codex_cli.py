@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.command.streams.codex import find_last_error
+from eval_gate.targets.command.streams.codex_cli import find_last_error
 from eval_gate.targets.command.streams.presets import ProgramName, read_stream
 
 STARTED = {"type": "thread.started", "thread_id": "t"}

@@ -1,4 +1,7 @@
-"""Rate limit of a target: the share of this machine, lowered when requests are refused.
+"""Limits of the load of one target: requests at the same time and, where machines share a limit, in a second.
+
+Requests at the same time are halved when the target refuses, for the rest of the run: it would refuse again at the same
+load, and each refusal uses up a retry of a case.
 
 Machines that share a limit know only its refusals. Each halves its rate after a refusal and adds the same small amount
 every second, so that all of them converge to equal shares (Chiu and Jain 1989).
@@ -8,11 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Final
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
 
+from eval_gate.targets.base import OVERLOAD_STATUSES, TargetError
 from eval_gate.targets.deadline import pause_case_clock
 
 TOO_MANY_REQUESTS: Final = 429
@@ -46,15 +50,6 @@ class RateLimiter:
         self._second = 0
         self._answers = [0, 0]
         self._answered = float("-inf")
-
-    @contextmanager
-    def activate(self) -> Iterator[None]:
-        """Make this the rate limiter of all tries that begin inside this context."""
-        token = _ACTIVE_LIMITER.set(self)
-        try:
-            yield
-        finally:
-            _ACTIVE_LIMITER.reset(token)
 
     async def wait_for_turn(self) -> float:
         """Wait until a try may begin; the time at which it does, by the loop's clock."""
@@ -124,14 +119,6 @@ class RateLimiter:
         return self._answers
 
 
-_ACTIVE_LIMITER: ContextVar[RateLimiter | None] = ContextVar("rate", default=None)
-
-
-def get_active_limiter() -> RateLimiter | None:
-    """Return the rate limiter of the active target, or None if it has none."""
-    return _ACTIVE_LIMITER.get()
-
-
 def build_shard_limiter(per_minute: float | None, shards: int) -> RateLimiter | None:
     """Build the rate limiter for an even share of a limit that all shards have in common.
 
@@ -141,3 +128,108 @@ def build_shard_limiter(per_minute: float | None, shards: int) -> RateLimiter | 
     if per_minute is None:
         return RateLimiter() if shards > 1 else None
     return RateLimiter(per_minute / 60 / shards)
+
+
+class Turn(NamedTuple):
+    """Beginning of one request: the limit of requests at the same time then, and the time by the event loop's clock."""
+
+    limit: int
+    began: float = 0.0
+
+
+class LoadLimiter:
+    """Limiter of the requests to one target. Waiting for a turn does not count toward the time limit of a case."""
+
+    def __init__(self, most: int = 1, *, of_provider: bool = False) -> None:
+        """`most`: requests at the same time.
+
+        The pool of workers bounds the requests to an agent, so nothing is limited here before the first refusal. A
+        provider of models (`of_provider`) also answers judges, which have no pool: `most` holds from the start. It
+        counts all requests together: the time that it asks for (`Retry-After`) holds for all of them.
+        """
+        self._most = most
+        self._limit = most
+        self.rate: RateLimiter | None = None
+        """Pace of a target whose limit other machines share."""
+        self._of_provider = self._is_active = of_provider
+        self._in_flight = 0
+        self._refusals: Counter[int] = Counter()
+        """Number of refused requests by HTTP status."""
+        self._not_before = 0.0
+        self._changed = asyncio.Condition()
+
+    @property
+    def limit(self) -> int:
+        """The number of requests at the same time that the target gets now."""
+        return self._limit
+
+    @asynccontextmanager
+    async def hold_slot(self) -> AsyncIterator[Turn]:
+        """Hold one of the slots, once one is free and a pause is over."""
+        if self._is_active:
+            with pause_case_clock():
+                await self._wait_for_slot()
+        self._in_flight += 1
+        try:
+            if self._is_active:
+                with pause_case_clock():
+                    await self._wait_until_allowed()
+            yield Turn(self._limit, await self.rate.wait_for_turn() if self.rate else 0.0)
+        finally:
+            self._in_flight -= 1
+            if self._is_active:
+                async with self._changed:
+                    self._changed.notify_all()
+
+    def note_success(self) -> None:
+        """One try went well."""
+        if self.rate:
+            self.rate.note_success()
+
+    def note_refusal(self, error: TargetError, turn: Turn) -> bool:
+        """Halve the limit if the target refused a request because of its load, which passes.
+
+        A request that began under a higher limit than today's says nothing about today's. With a pace, a 429 lowers
+        only this. Return whether the next try is made under a lower limit than this one, or later than others.
+        """
+        if self.rate and error.status == TOO_MANY_REQUESTS:
+            return self.rate.note_refusal(turn.began, error.retry_after_s)
+        if error.status not in OVERLOAD_STATUSES or not error.retryable:  # such as a spent budget, which is a 429 too
+            return False
+        self._is_active = True
+        self._refusals[error.status] += 1
+        if turn.limit == self._limit:
+            self._limit = max(self._limit // 2, 1)
+        if self._of_provider and error.retry_after_s:
+            now = asyncio.get_running_loop().time()
+            self._not_before = max(self._not_before, now + min(error.retry_after_s, MAX_PAUSE_S))
+        return self._limit < turn.limit
+
+    def list_notices(self, who: str) -> tuple[str, ...]:
+        """List what the target, called `who`, refused and what followed."""
+        pace = self.rate.notice if self.rate else None
+        return (*((f"{who} {self.notice}",) if self.notice else ()), *((pace,) if pace else ()))
+
+    @property
+    def notice(self) -> str | None:
+        """What the target refused and what followed, without its name; None if there is nothing to say.
+
+        A single 503 in a run of one case at a time is nothing but the error of its case.
+        """
+        lowered = self._limit < self._most
+        if not (lowered or TOO_MANY_REQUESTS in self._refusals):
+            return None
+        count = self._refusals.total()
+        statuses = " and ".join(map(str, sorted(self._refusals)))
+        said = f"answered {statuses} to {count:,} request{'' if count == 1 else 's'}"
+        return f"{said}: concurrency was lowered from {self._most} to {self._limit}" if lowered else said
+
+    async def _wait_for_slot(self) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._in_flight < self._limit)
+
+    async def _wait_until_allowed(self) -> None:
+        left = self._not_before - asyncio.get_running_loop().time()
+        if left > 0:
+            await asyncio.sleep(left)
+            await self._wait_until_allowed()  # meanwhile, another request may have been refused

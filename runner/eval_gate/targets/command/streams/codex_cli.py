@@ -13,12 +13,12 @@ from typing import Final
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.limits import CALL_NAME
-from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.command.streams.events import (
     Event,
     ProgramEvents,
     build_malformed_error,
+    build_usage,
     format_reason,
     get_member,
     parse_events,
@@ -68,14 +68,11 @@ def read(events: Sequence[Event]) -> Response:
         raise build_malformed_error("Codex CLI printed no message of the assistant")
     is_stream = any(event.get("type") in _STREAM for event in events)
     usages = [event.get("usage") for event in events if event.get("type") == "turn.completed"]
-    counted = Usage(
-        input_tokens=sum_tokens(*(get_member(usage, "input_tokens") for usage in usages)),
-        output_tokens=sum_tokens(*(get_member(usage, "output_tokens") for usage in usages)),
-    )
+    counts = (sum_tokens(*(get_member(one, f"{kind}_tokens") for one in usages)) for kind in ("input", "output"))
     return Response(
         text=text,
         tool_calls=_collect_calls(events) if is_stream else (),
-        usage=None if counted == Usage() else counted,
+        usage=build_usage(*counts),
         tool_calls_known=is_stream,
     )
 
