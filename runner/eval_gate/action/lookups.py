@@ -9,8 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from eval_gate.action.baseline_lookup import BaselineOrigin, get_baseline
-from eval_gate.action.publishing.artifact_upload import find_artifact_service
-from eval_gate.action.publishing.result_artifact import refuse_second_leg
+from eval_gate.action.publishing.result_artifact import find_artifact_service, refuse_second_leg
 from eval_gate.action.relay import load_relayed_result
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import BackgroundWork, StepEndedError, StepLog
