@@ -26,11 +26,11 @@ from eval_gate.github.client import PER_PAGE
 from eval_gate.github.command_comments import (
     MAX_PAGES,
     PermissionLookup,
-    PullRequestComment,
     find_comment,
     find_comment_refusal,
 )
 from eval_gate.github.comments import (
+    PullRequestComment,
     StickyComment,
     delete_comment,
     format_marker,
