@@ -112,14 +112,7 @@ def set_result_base(step: Step, result: RunResult, log: StepLog) -> Step:
         raise _build_no_result_error(
             f"the run evaluated {claimed[:12]}, which is neither {head[:7]} nor a merge of it"
         ) from error
-    choice = replace(
-        step.plan.baseline,
-        commit=base.commit,
-        merged_head=base.merged_head,
-        fork_point_of=base.fork_point_of,
-        first_parent_of=None,
-        forked_from=into,
-    )
+    choice = replace(step.plan.baseline, base=replace(base, forked_from=into))
     log.record(f"the run evaluated {claimed[:7]}, {'the head' if claimed == head else f'a test merge into {into}'}")
     return replace(step, plan=replace(step.plan, baseline=choice, workspace_sha=claimed))
 

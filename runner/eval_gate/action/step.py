@@ -14,12 +14,14 @@ from typing import Final
 from eval_gate.action.inputs import DEFAULT_ARTIFACT, BaseAgentTiming, StepSettings
 from eval_gate.action.precedence import Publication
 from eval_gate.action.step_plan import (
+    FORK_IS_READ_ONLY,
     OWN_CODE_EVENTS,
     BaselineChoice,
     BaselineKind,
     PlanFacts,
     StepMode,
     StepPlan,
+    build_pull_plan,
     make_step_plan,
     parse_pull_number,
 )
@@ -28,7 +30,7 @@ from eval_gate.config.loader import CONFIG_NAMES
 from eval_gate.errors import GateError
 from eval_gate.github.artifacts.artifact_service import find_job_id
 from eval_gate.github.client import GitHubClient
-from eval_gate.github.commits import PullRequest, find_parents, get_pull_request, get_repository
+from eval_gate.github.commits import PullRequest, find_parents, get_default_branch, get_pull_request
 from eval_gate.github.event import WorkflowEvent, read_event
 from eval_gate.github.failure import GitHubError, build_unavailable_error, find_or_none
 from eval_gate.github.workflow_environment import WorkflowEnvironment
@@ -277,24 +279,14 @@ def _build_publishing_plan(environment: WorkflowEnvironment, event: WorkflowEven
         group = event.merge_group
         sha, into = (group.head_sha, group.base_branch or None) if group else (environment.sha, None)
         return StepPlan(StepMode.GATE, sha, nothing, (), default_branch=default_branch, rules_branch=into)
-    from_fork = not environment.is_own_repository(pull.head.repo)
-    return StepPlan(
-        StepMode.GATE,
-        pull.head.sha,
-        nothing,
-        (),
-        pull_number=pull.number if pull.state == "open" else None,
-        base_branch=pull.base.ref,
-        from_fork=from_fork,
-        read_only="a pull request from a fork gets a read-only token" if from_fork else None,
-        default_branch=default_branch,
-    )
+    plan = build_pull_plan(environment, pull, nothing)
+    return replace(plan, read_only=FORK_IS_READ_ONLY if plan.from_fork else None, default_branch=default_branch)
 
 
 def _find_default_branch(client: GitHubClient, event: WorkflowEvent) -> str:
     """From the event, which a schedule has not in it."""
     told = event.repository.default_branch if event.repository else None
-    return told or get_repository(client).default_branch
+    return told or get_default_branch(client)
 
 
 def _find_needed_parents(

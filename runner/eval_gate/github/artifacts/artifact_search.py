@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from pydantic import AwareDatetime
 
+from eval_gate.github.artifacts.branch_commits import BaseCommit
 from eval_gate.github.background_calls import start_in_background
 from eval_gate.github.client import PER_PAGE, ApiResponse, GitHubClient
 from eval_gate.github.commits import ACTIONS, WorkflowRun, iter_ancestors
@@ -76,18 +77,9 @@ class BaselineSearch(FrozenStruct):
     branch: str
     workflows: tuple[str, ...]
     """Paths or file names of workflow files; empty for any."""
-    near_commit: str | None
-    """The commit; None for none, or for where another one left the branch."""
+    base: BaseCommit
+    """The commit that it must be nearest to."""
     own_run_id: int
-    merged_head: str | None = None
-    """What was merged into that commit by somebody who chose it: it counts only where the branch `forked_from` had
-    it."""
-    fork_point_of: str | None = None
-    """That other commit."""
-    forked_from: str | None = None
-    """Which branch it left, where it is another one than `branch`."""
-    first_parent_of: str | None = None
-    """The test merge whose first parent is the commit."""
     exact_commit_branch: str | None = None
     """Only results of the very commit will do, be they of a run on this branch; None takes those before it too."""
     evaluated_commit: str | None = None
@@ -105,6 +97,11 @@ class BaselineSearch(FrozenStruct):
     def name(self) -> str:
         """The first of its names, by which messages speak of it."""
         return self.names[0]
+
+    @property
+    def near_commit(self) -> str | None:
+        """The commit that it must be nearest to, where that is known; None for any."""
+        return self.base.commit
 
     @property
     def branches(self) -> frozenset[str]:
