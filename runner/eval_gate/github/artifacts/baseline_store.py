@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
@@ -29,7 +30,7 @@ from eval_gate.github.artifacts.artifact_search import (
     start_listing,
 )
 from eval_gate.github.artifacts.branch_commits import FIRST_LISTED_COMMITS, BranchCommits, iter_first_parents
-from eval_gate.github.artifacts.download import MAX_ARCHIVE_BYTES, BadArchiveError, open_artifact_file
+from eval_gate.github.artifacts.download import MAX_ARCHIVE_BYTES, BadArchiveError, fetch_artifact
 from eval_gate.github.background_calls import start_in_background
 from eval_gate.github.client import GitHubClient
 from eval_gate.github.commits import (
@@ -133,7 +134,9 @@ def open_result_archive(client: GitHubClient, artifact: Artifact, temporary: Pat
     Raises GitHubError, also if no disk space is available, and BadArchiveError.
     """
     try:
-        with open_artifact_file(client, artifact.id, artifact.digest, temporary) as file:
+        with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
+            file = Path(folder) / "artifact.zip"
+            fetch_artifact(client, artifact.id, artifact.digest, file)
             yield file
     except OSError as error:
         doing, why = f"keeping artifact {artifact.id}", f"it cannot be written ({error.strerror})"
