@@ -85,13 +85,9 @@ class Step(FrozenStruct):
         settings = self.settings
         if settings.comment_key:
             return to_comment_key(settings.comment_key)
-        parts = [
-            PurePosixPath(workflow).name,
-            self.environment.job,
-            _format_config_key(self._config),
-            to_comment_key(settings.artifact_name) if settings.artifact_name != DEFAULT_ARTIFACT else "",
-        ]
-        return to_comment_key(".".join(part for part in parts if part))
+        artifact = to_comment_key(settings.artifact_name) if settings.artifact_name != DEFAULT_ARTIFACT else ""
+        config = _format_config_key(self._config)
+        return _join_key(PurePosixPath(workflow).name, self.environment.job, config, artifact)
 
     @property
     def _config(self) -> str:
@@ -135,15 +131,13 @@ class Step(FrozenStruct):
     def build_gate(self, workflow: str) -> str:
         """Who signs the check runs of the same gate in another workflow file, where all cases are run."""
         named = PurePosixPath(workflow).name if self.settings.comment_key else ""
-        return to_comment_key(".".join(word for word in (named, self.build_key(workflow)) if word))
+        return _join_key(named, self.build_key(workflow))
 
     @property
     def _gate(self) -> str:
-        if self.plan.relayed_run is not None:
-            workflow = self.plan.baseline.workflow
-        else:
-            workflow = self.environment.workflow_path if self.settings.comment_key else ""
-        return to_comment_key(".".join(word for word in (PurePosixPath(workflow).name, self.key) if word))
+        if self.plan.relayed_run is None:
+            return self.build_gate(self.environment.workflow_path)
+        return _join_key(PurePosixPath(self.plan.baseline.workflow).name, self.key)
 
     @property
     def artifact_names(self) -> tuple[str, ...]:
@@ -235,7 +229,8 @@ def _make_plan(
 ) -> StepPlan:
     """Make the plan from what GitHub and the workspace say. Raises GateError if planning is impossible."""
     try:
-        pull = _find_dispatched_pull(client, event)
+        number = parse_pull_number(event)
+        pull = None if number is None else find_or_none(lambda: get_pull_request(client, number))
         checkout = find_evaluated_checkout(settings, environment.workspace, environment.repository)
         known = PlanFacts(
             default_branch=_find_default_branch(client, event),
@@ -302,9 +297,8 @@ def _find_needed_parents(
     return None if head is None or checkout is None or checkout in told else find_parents(client, checkout)
 
 
-def _find_dispatched_pull(client: GitHubClient, event: WorkflowEvent) -> PullRequest | None:
-    number = parse_pull_number(event)
-    return None if number is None else find_or_none(lambda: get_pull_request(client, number))
+def _join_key(*parts: str) -> str:
+    return to_comment_key(".".join(part for part in parts if part))
 
 
 def _append_qualifiers(name: str, words: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ from msgspec import json as json_of
 from eval_gate.action.precedence import NameTakenError, Publisher, build_name_taken_error, classify_publisher
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
+from eval_gate.action.step_plan import StepMode
 from eval_gate.errors import PAGES, GateError
 from eval_gate.github.artifacts.artifact_service import (
     ARCHIVE_MIME_TYPE,
@@ -118,16 +119,16 @@ class _ArtifactKind(FrozenStruct):
         try:
             return send()
         except GitHubError as error:
-            taken = error.kind is FailureKind.CONFLICT
-            there = find_own_artifact(client, self.service, name) if taken else None
-            if taken and there is None and step.environment.run_attempt > 1:
+            is_taken = error.kind is FailureKind.CONFLICT
+            stored = find_own_artifact(client, self.service, name) if is_taken else None
+            if is_taken and stored is None and step.environment.run_attempt > 1:
                 raise UnfinishedUploadError(name) from error
-            maker = self.find_maker(there) if there else None
-            if there is None or maker is None:
+            maker = self.find_maker(stored) if stored else None
+            if stored is None or maker is None:
                 raise  # somebody else's, such as an upload step's
         if not self.is_own(name, maker):
             return None
-        delete_own_artifact(client, self.service, there)
+        delete_own_artifact(client, self.service, stored)
         return send()
 
     def find_maker(self, artifact: OwnArtifact) -> ResultProducer | None:
@@ -143,9 +144,9 @@ class _ArtifactKind(FrozenStruct):
     def is_own(self, name: str, maker: ResultProducer) -> bool:
         """Whether an artifact of this name is this gate's own; raises NameTakenError where it cannot be shared."""
         publisher = classify_publisher(self.step.maker, maker)
-        chosen = len(self.step.artifact_names) == 1
-        if publisher is Publisher.ANOTHER_LEG or (publisher is Publisher.ANOTHER_GATE and chosen):
-            raise build_name_taken_error(f"the artifact {name}", "artifact-name" if chosen else "comment-key")
+        is_chosen = len(self.step.artifact_names) == 1
+        if publisher is Publisher.ANOTHER_LEG or (publisher is Publisher.ANOTHER_GATE and is_chosen):
+            raise build_name_taken_error(f"the artifact {name}", "artifact-name" if is_chosen else "comment-key")
         return publisher is Publisher.OURS
 
 
@@ -204,13 +205,14 @@ def refuse_second_leg(step: Step) -> None:
     The check runs before the evals, to avoid a useless run. If the service does not answer, nothing is known; the
     names are checked again when they are used.
     """
-    kind = _find_result_kind(step) if step.settings.upload and step.plan.can_store else None
+    stores = step.settings.upload and step.plan.can_store and step.plan.mode is StepMode.GATE
+    kind = _find_result_kind(step) if stores else None
     if kind is None:
         return
     with suppress(GitHubError, OSError):
         for name in step.artifact_names:
-            there = find_own_artifact(step.client, kind.service, name)
-            maker = kind.find_maker(there) if there else None
+            stored = find_own_artifact(step.client, kind.service, name)
+            maker = kind.find_maker(stored) if stored else None
             if maker is None or kind.is_own(name, maker):
                 return
 
