@@ -173,12 +173,8 @@ def _build_search(step: Step, choice: BaselineChoice) -> BaselineSearch:
         gate=None if own_named else step.key,
         branch=choice.branch,
         workflows=workflows,
-        near_commit=choice.commit,
+        base=choice.base,
         own_run_id=environment.run_id,
-        merged_head=choice.merged_head,
-        fork_point_of=choice.fork_point_of,
-        forked_from=choice.forked_from,
-        first_parent_of=choice.first_parent_of,
         exact_commit_branch=choice.exact_commit_branch,
         # whoever names a run says what is compared
         evaluated_commit=None if choice.kind is BaselineKind.RUN else step.plan.workspace_sha or step.plan.head_sha,
