@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence, Set
 from typing import Final
 
-from eval_gate.gate.base_agent.case_selection import (
+from eval_gate.gate.base_agent_cases import (
     BaseAgentCases,
     find_cleared_cases,
     select_base_agent_cases,
@@ -29,10 +29,9 @@ from eval_gate.gate.verdict_decision import (
     build_facts_before_reruns,
     decide_provisional_verdict,
     find_waived_regressions,
-    get_allowed_regressions,
 )
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import CaseClass, Outcome, RuleCode, Verdict
+from eval_gate.model.comparison import CaseClass, Outcome, RuleCode
 from eval_gate.model.execution import Trial
 from eval_gate.model.result import CaseResult, RerunStopReason, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
@@ -206,10 +205,12 @@ class Reruns:
 
     def build_base_agent_request(self, result: RunResult, askable: Set[CaseKey]) -> BaseAgentCases:
         """Build the request for what the base agent runs next."""
-        if self._inputs.waiver_lookup is not None and self._can_fail(result):
+        decided = self._decide(result)
+        if self._inputs.waiver_lookup is not None and decided.verdict and decided.verdict.outcome is Outcome.FAILED:
             self._look_up_waivers()
-        request = select_error_cases(result, self._inputs, askable)
-        return request if request.keys else select_base_agent_cases(result, self._inputs, askable)
+            decided = self._decide(result)
+        request = select_error_cases(decided, self._inputs.policy.max_errors, askable)
+        return request if request.keys else select_base_agent_cases(decided, self._inputs, askable)
 
     def is_red(self, result: RunResult) -> bool:
         """Whether failures fail the gate already: by rules that passes of further cases cannot turn."""
@@ -226,20 +227,16 @@ class Reruns:
 
     def has_cleared_failures(self, result: RunResult) -> bool:
         """Whether the base agent cleared a case. Cleared cases no longer spare other suspects their re-runs."""
-        found = find_cleared_cases(result, self._inputs)
+        found = find_cleared_cases(self._decide(result).comparison)
         self._suspects = replace(self._suspects, non_blocking=self._suspects.non_blocking | found)
         return bool(found)
 
     def _is_failing_already(self, result: RunResult) -> bool:
-        verdict = self._decide_verdict(result)
+        verdict = self._decide(result).verdict
         return verdict is not None and any(not rule.ok and rule.code in _CASE_RULES for rule in verdict.rules)
 
-    def _can_fail(self, result: RunResult) -> bool:
-        verdict = self._decide_verdict(result)
-        return verdict is not None and verdict.outcome is Outcome.FAILED
-
-    def _decide_verdict(self, result: RunResult) -> Verdict | None:
-        return decide_provisional_verdict(result, replace(self._inputs, waiver_lookup=None)).verdict
+    def _decide(self, result: RunResult) -> RunResult:
+        return decide_provisional_verdict(result, replace(self._inputs, waiver_lookup=None))
 
     def _is_open(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
         """Whether it is not decided yet, as the verdict will see it: there too, broken re-runs are missing ones."""
@@ -260,7 +257,9 @@ class Reruns:
         mine = [key for key in doubtful if _may_regress(self._facts[key])]
         enough = compute_shard_share(run.shard.count if run.shard else 1)
         causes = {key: get_group_key(find_cause(cases[key]) or "") for key in mine}
-        suspects = Suspects(causes, get_allowed_regressions(self._inputs), enough_confirmed=enough)
+        policy = self._inputs.policy
+        can_fail = isinstance(self.baseline, Baseline) and not policy.is_report_only
+        suspects = Suspects(causes, policy.allowed_regressions if can_fail else None, enough_confirmed=enough)
         if not suspects.is_limited:
             return suspects
         uncounted = find_waived_regressions(mine, run, self._inputs)

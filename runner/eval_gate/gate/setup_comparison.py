@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from eval_gate.gate.case_matching import find_absent_cases, find_earlier_keys, has_all_cases
+from eval_gate.gate.case_matching import GateCases, has_all_cases
 from eval_gate.gate.evidence.case_history import EarlierResult
 from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.gate.policy_changes import find_policy_changes
@@ -79,26 +79,22 @@ _CHANGED_KINDS: Final = _FINGERPRINT_KINDS | {SetupChangeKind.SKIPPED}
 
 
 def find_setup_changes(
-    baseline: RunResult,
-    current: RunResult,
-    policy: RunPolicy,
-    *,
-    lost: Mapping[CaseKey, EarlierResult] = MappingProxyType({}),
+    cases: GateCases, policy: RunPolicy, *, lost: Mapping[CaseKey, EarlierResult] = MappingProxyType({})
 ) -> SetupChanges:
     """Find everything that differs, the weightiest first. The baseline has its own policy in the history.
 
     `lost` are the cases that the baseline could not judge, as an earlier run did. Both runs are held to their pass
     scores. What one of the records does not say is no difference.
     """
-    rules: tuple[SetupChange, ...] = ()
+    baseline, current, rules = cases.baseline, cases.run, tuple[SetupChange, ...]()
     if baseline.policy:
         rules = (
             *find_policy_changes(
                 _add_default_coverage(baseline.policy, baseline), _add_default_coverage(policy, current)
             ),
-            *_find_freed_cases(baseline, current, policy),
+            *_find_freed_cases(cases, baseline.policy, policy),
         )
-    touched = _compare_cases(baseline, current, lost)
+    touched = _compare_cases(cases, lost)
     found = [
         *rules,
         *touched.iter_differences(),
@@ -119,20 +115,16 @@ def _add_default_coverage(policy: RunPolicy, run: RunResult) -> RunPolicy:
     return replace(policy, min_coverage=DEFAULT_EXTERNAL_COVERAGE)
 
 
-def _find_freed_cases(baseline: RunResult, current: RunResult, policy: RunPolicy) -> Iterator[SetupChange]:
+def _find_freed_cases(cases: GateCases, baseline: RunPolicy, policy: RunPolicy) -> Iterator[SetupChange]:
     """Cases that had to pass and that no rule means any more, though it is still there: gone, renamed, a tag less."""
-    assert baseline.policy is not None
-    kept = [pattern for pattern in baseline.policy.must_pass if pattern in policy.must_pass]
-    if not kept:
-        return
-    here, moved = current.index_cases(), {old: new for new, old in find_earlier_keys(baseline, current).items()}
-    gone = set(find_absent_cases(baseline, current).removed) if has_all_cases(current) else ()
+    kept = [pattern for pattern in baseline.must_pass if pattern in policy.must_pass]
+    gone = set(cases.absent.removed) if kept and has_all_cases(cases.run) else ()
 
     def is_free(key: CaseKey) -> bool:
-        other = here.get(moved.get(key, key))
+        other = cases.here.get(cases.current_keys.get(key, key))
         return key in gone if other is None else not is_must_pass(other, policy.must_pass)
 
-    freed = [case.id for key, case in baseline.iter_cases() if is_must_pass(case, kept) and is_free(key)]
+    freed = [case.id for key, case in cases.there.items() if is_must_pass(case, kept) and is_free(key)]
     if freed:
         named = ", ".join(freed[:MAX_NAMED_CASES])
         yield SetupChange(kind=SetupChangeKind.LOOSENED, subject="must-pass", baseline=named, count=len(freed))
@@ -199,19 +191,16 @@ def _build_difference(
     return SetupChange(kind=kind, baseline=baseline, current=current, count=len(cases), cases=named)
 
 
-def _compare_cases(baseline: RunResult, current: RunResult, lost: Mapping[CaseKey, EarlierResult]) -> _ChangedCases:
+def _compare_cases(cases: GateCases, lost: Mapping[CaseKey, EarlierResult]) -> _ChangedCases:
+    baseline, current = cases.baseline, cases.run
     before, after = baseline.setup or EvaluationSetup(), current.setup or EvaluationSetup()
-    found, here = _ChangedCases((before.snapshot, after.snapshot), after.recording), current.index_cases()
-    moved = {old: new for new, old in find_earlier_keys(baseline, current).items()}
-    programs = ProgramComparison(baseline, current)
-    fixed, removed = (
-        _is_snapshot_comparable(baseline.setup, current.setup, programs),
-        set(find_absent_cases(baseline, current).removed),
-    )
-    setups, by_another_tool = SettingComparison(baseline, current), baseline.is_external and current.is_external
-    for key, case in baseline.iter_cases():
-        own = moved.get(key, key)
-        other = here.get(own)
+    found = _ChangedCases((before.snapshot, after.snapshot), after.recording)
+    programs, setups = ProgramComparison(baseline, current), SettingComparison(baseline, current)
+    fixed, removed = _is_snapshot_comparable(baseline.setup, current.setup, programs), set(cases.absent.removed)
+    by_another_tool = baseline.is_external and current.is_external
+    for key, case in cases.there.items():
+        own = cases.current_keys.get(key, key)
+        other = cases.here.get(own)
         passed = case.passed or (key in lost and lost[key].passed)
         known = _BaselineCase(key, own if own != key else None, passed=passed)
         if other is None:

@@ -25,11 +25,12 @@ Cases are judged by their responses. What an execution that ended in an agent er
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import reduce
 
 from eval_gate.gate.evidence.agent_errors import ErrorShare, RunErrors, learn_error_share, run_error_test
-from eval_gate.gate.evidence.day_effects import NO_DAY_EFFECTS, DayEffects
+from eval_gate.gate.evidence.day_effects import NO_DAY_EFFECTS, DayEffects, estimate_day
 from eval_gate.gate.evidence.rerun_decision import (
     RerunCriteria,
     RerunStep,
@@ -196,6 +197,15 @@ class Classification(FrozenStruct):
     cases: tuple[ClassifiedCase, ...]
     suite_finding: SuiteFinding
     error_finding: ErrorFinding
+
+
+def adjust_to_day(criteria: RerunCriteria, cases: Iterable[CaseFacts], days: DayEffects) -> RerunCriteria:
+    """Adjust the criteria to the day that these cases show."""
+    if not days.has_effects or not criteria.max_reruns:
+        return criteria
+    known = [(one.history.counts, one.first) for one in cases if one.is_in_suite_test and one.history.counts.executions]
+    day = estimate_day(known, days)
+    return criteria.add_thresholds(Counter((one.passes, one.failures) for one, _ in known), day) if day else criteria
 
 
 def decide_next_step(case: CaseFacts, criteria: RerunCriteria, errors: RunErrors | None = None) -> RerunStep | None:

@@ -78,13 +78,6 @@ class Prior(FrozenStruct):
         """The share of passes to be expected, 0 to 1."""
         return 1.0 - math.fsum(weight * rate for weight, rate in zip(self.weights, RATES, strict=True))
 
-    @property
-    def strength(self) -> float:
-        """The executions that a Beta distribution with the same mean and variance would be worth."""
-        mean = 1.0 - self.pass_rate
-        variance = math.fsum(weight * (rate - mean) ** 2 for weight, rate in zip(self.weights, RATES, strict=True))
-        return max(mean * (1 - mean) / variance - 1, _MIN_WEIGHT) if variance > 0 else 1 / _MIN_WEIGHT
-
     def compute_log_chance(self, first: Counts, reruns: Counts = NO_EXECUTIONS) -> float:
         """Natural logarithm of the chance of these results of one run in one given order. All orders have the same."""
         likely = compute_log_rate_chances(ExecutionGroup.from_counts(first, reruns), self.shares)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 from eval_gate.config.policy import Policy
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.comparison_refinement import build_rerun_criteria, count_planned_cases, count_trials
 from eval_gate.gate.evidence.case_classification import CaseFacts
 from eval_gate.gate.evidence.case_history import HistoryEvidence
@@ -99,8 +100,9 @@ def group_run_cases(run: RunResult) -> CaseGroups | None:
 
 def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collection[CaseKey] = ()) -> CaseGroups:
     """Group the cases of a baseline by the history that ends with it, which the next run will use."""
-    past, run = HistoryEvidence(baseline, policy.pass_score), apply_pass_score(baseline.result, policy.pass_score)
-    evidence, results = past.get_case_evidence(run), run.index_cases()
+    past = HistoryEvidence(baseline, policy.pass_score, quarantined)
+    run = apply_pass_score(baseline.result, policy.pass_score)
+    evidence = past.get_case_evidence(GateCases.pair(run, run))
 
     def build_group(key: CaseKey, case: CaseResult) -> CaseGroup:
         newest, must_pass = evidence[key].newest_result, is_must_pass(case, policy.must_pass)
@@ -108,16 +110,15 @@ def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collec
         return CaseGroup(evidence[key].history, 1, (key,), newest is not None, passed, must_pass, case.dependent)
 
     kinds = _group_cases(build_group(key, case) for key, case in run.iter_cases() if key not in quarantined)
-    shares = past.learn_run_shares(quarantined)
     criteria = RerunCriteria(
         max(count_planned_cases(run), 1),
-        past.learn_prior(quarantined, shares),
+        past.prior,
         policy.false_alarm_rate,
         policy.most_reruns,
         trials=count_trials(run),
-    ).add_thresholds(past.count_histories(quarantined))
-    aside = len(results) - sum(kind.number for kind in kinds)
-    days = learn_day_effects(past.build_run_days(quarantined, shares))
+    ).add_thresholds(past.histories)
+    aside = len(evidence) - sum(kind.number for kind in kinds)
+    days = learn_day_effects(past.run_days)
     return CaseGroups(kinds, criteria, past.level_run_count, policy.allowed_regressions, aside, days)
 
 
