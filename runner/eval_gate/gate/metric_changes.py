@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.evidence.paired_difference import adjust_chances, compute_interval, compute_sign_chance
+from eval_gate.gate.score_changes import clamp_score
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import EvaluatorResult, Status, Trial
 from eval_gate.model.limits import EVALUATORS_DEPTH, METRIC_NAME, METRIC_ROWS
@@ -111,12 +112,12 @@ def _list_first_executions(case: CaseResult) -> Sequence[Trial]:
 
 def _average_case(case: CaseResult) -> _Outcome | None:
     if not case.trials:
-        return _Outcome(_clamp_score(case.score), float(case.status is Status.PASSED))
+        return _Outcome(clamp_score(case.score), float(case.status is Status.PASSED))
     executions = _list_first_executions(case)
     if not executions:
         return None
     passes = [float(one.status is Status.PASSED) for one in executions]
-    return _Outcome(_average([_clamp_score(one.score) for one in executions]), _average(passes))
+    return _Outcome(_average([clamp_score(one.score) for one in executions]), _average(passes))
 
 
 def _iter_evaluator_pairs(earlier: CaseResult, case: CaseResult, pass_score: float) -> Iterator[tuple[str, _Pair]]:
@@ -159,7 +160,7 @@ def iter_named_results(
 
 def _average_results(results: Sequence[EvaluatorResult], pass_score: float) -> _Outcome:
     passes = _average_known([_is_passing(one, pass_score) for one in results])
-    return _Outcome(_average([_clamp_score(one.score) for one in results]), passes)
+    return _Outcome(_average([clamp_score(one.score) for one in results]), passes)
 
 
 def _is_passing(result: EvaluatorResult, pass_score: float) -> bool | None:
@@ -192,11 +193,6 @@ def _average_known(values: Sequence[float | None]) -> float | None:
     """Average the values, or return None if one of them is unknown."""
     known = [float(one) for one in values if one is not None]
     return _round_share(_average(known)) if len(known) == len(values) else None
-
-
-def _clamp_score(score: float) -> float:
-    """From 0 to 1, as every score of ours is; a record that came from elsewhere may say anything."""
-    return min(max(0.0, score), 1.0)
 
 
 def _build_row(kind: MetricKind, name: str, pairs: Sequence[_Pair]) -> MetricChange:

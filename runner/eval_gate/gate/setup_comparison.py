@@ -14,8 +14,7 @@ from eval_gate.gate.case_matching import GateCases, has_all_cases
 from eval_gate.gate.evidence.case_history import EarlierResult
 from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.gate.policy_changes import find_policy_changes
-from eval_gate.gate.program_changes import ProgramComparison
-from eval_gate.gate.setting_changes import CaseSettingChange, SettingComparison
+from eval_gate.gate.setting_changes import CaseSettingChange, ProgramComparison, SettingComparison
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import UNDECIDED_TYPE, Status
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
@@ -212,7 +211,7 @@ def _compare_cases(cases: GateCases, lost: Mapping[CaseKey, EarlierResult]) -> _
             found.setups[change].append(known)
         for kind in {change.kind for change in changes}:
             found.by_kind[kind].append(known)
-        parts = [*_compare_fingerprints(case, other, programs, passed=passed, fixed_snapshot=fixed)]
+        parts = [*_compare_fingerprints(case, other, passed=passed, fixed_snapshot=fixed)]
         for kind in (*parts, *(_find_external_changes(case, other, parts) if by_another_tool else ())):
             judges = _get_judge(case), _get_judge(other)
             found.add(kind, known, programs.find_changed_files(kind, case, other), judges)
@@ -224,13 +223,13 @@ def _compare_cases(cases: GateCases, lost: Mapping[CaseKey, EarlierResult]) -> _
 
 
 def _compare_fingerprints(
-    baseline: CaseResult, current: CaseResult, programs: ProgramComparison, *, passed: bool, fixed_snapshot: bool
+    baseline: CaseResult, current: CaseResult, *, passed: bool, fixed_snapshot: bool
 ) -> Iterator[SetupChangeKind]:
     """Yield the differences of a case: in prompt and checks only if it passed, in what scores it always."""
     one, other = baseline.fingerprints or CaseFingerprints(), current.fingerprints or CaseFingerprints()
     asked = {
         SetupChangeKind.EXPECTATION: (one.expectation, other.expectation),
-        SetupChangeKind.PROMPT: programs.select_prompts(one, other),
+        SetupChangeKind.PROMPT: (one.prompt, other.prompt),
     }
     differ = [kind for kind, sides in asked.items() if _is_different(*sides)]
     if passed:
@@ -241,7 +240,7 @@ def _compare_fingerprints(
         yield SetupChangeKind.SKIPPED
     if baseline.fingerprints and current.fingerprints:
         graded = {
-            SetupChangeKind.GRADER: programs.select_graders(one, other),
+            SetupChangeKind.GRADER: (_join_graders(one), _join_graders(other)),
             SetupChangeKind.JUDGE: (one.judge, other.judge),
             SetupChangeKind.SEEDS: (one.seeds, other.seeds),
             SetupChangeKind.SNAPSHOT_SOURCE: (one.snapshot, other.snapshot) if fixed_snapshot else (None, None),
@@ -249,7 +248,7 @@ def _compare_fingerprints(
         # a part that only one of the two has came or went with its evaluator, which is the expectation, or is not known
         has_both = not differ and baseline.status.is_scored and current.status.is_scored
         alike = [kind for kind, sides in graded.items() if sides[0] != sides[1] and (None not in sides or has_both)]
-        if programs.is_known and one.preparation != other.preparation:
+        if one.preparation != other.preparation:
             alike.append(SetupChangeKind.PREPARATION)
         yield from alike
         differ += alike
@@ -257,6 +256,10 @@ def _compare_fingerprints(
         yield _refine_kind(SetupChangeKind.PROMPT_OR_EXPECTATION, baseline, current)
     elif passed and not set(differ) & set(asked) and (less := _find_skipped_checks(baseline, current)):
         yield less
+
+
+def _join_graders(parts: CaseFingerprints) -> str | None:
+    return " ".join(part for part in (parts.grader, parts.judge_program) if part) or None
 
 
 def _refine_kind(kind: SetupChangeKind, baseline: CaseResult, current: CaseResult) -> SetupChangeKind:

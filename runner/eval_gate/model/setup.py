@@ -10,9 +10,6 @@ from typing import NamedTuple
 
 from eval_gate.model.base import Record
 
-FILES_SETTING = "files"
-"""Setting of a judge in results of older versions: the files of its program, which are in `setup.programs` now."""
-
 
 class SettingRole(StrEnum):
     """Role of a target setting that does not describe how to send requests and read responses."""
@@ -79,7 +76,7 @@ def compare_settings(baseline: Iterable[SettingValue], current: Iterable[Setting
 
 
 def _index_by_name(settings: Iterable[SettingValue]) -> Mapping[str, SettingValue]:
-    return {one.name: one for one in settings if one.name != FILES_SETTING}
+    return {one.name: one for one in settings}
 
 
 def compare_targets(

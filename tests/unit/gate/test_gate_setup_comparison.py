@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.gate.case_matching import GateCases
-from eval_gate.gate.policy_changes import find_policy_changes
+from eval_gate.gate.policy_changes import NAME_RULES, NUMBER_RULES, find_policy_changes
 from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, find_setup_changes
 from eval_gate.model.compared_programs import ComparedFile, ComparedProgram, ComparedPrograms
 from eval_gate.model.execution import CaseDetails
@@ -113,6 +113,11 @@ NEVER = {"fail_on": ("never",), "allowed_regressions": 5}
 def test_changed_rules__typed_at_a_terminal__are_no_change_of_rules_but_in_ci(then, now, told) -> None:
     found = find_policy_changes(_with(typed_settings=then), _with(typed_settings=now, **NEVER))
     assert sorted(one.subject for one in found) == told
+
+
+def test_changed_rules__each_rule_of_a_policy__is_compared() -> None:
+    told = {"fail_on", "fail_on_default", "typed_settings", "must_pass", "scores"}
+    assert {*RunPolicy.__struct_fields__} == told | {*NUMBER_RULES, *NAME_RULES}
 
 
 def test_changed_rules__trials_typed__are_said_since_they_are_measured_otherwise() -> None:

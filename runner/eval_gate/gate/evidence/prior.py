@@ -151,21 +151,31 @@ def learn_prior(histories: Mapping[tuple[int, int], float], history_worth: float
     }
     if not known:
         return DEFAULT_PRIOR
-    many = sum(known.values()) + UNSEEN_CASES
     chances = []
     for (passes, failures), number in sorted(known.items()):
         logs = _compute_log_chances(passes * history_worth, failures * history_worth)
         most = max(logs)
         chances.append((number, [math.exp(log - most) for log in logs]))
-    weights = _DEFAULT_WEIGHTS
-    for _ in range(_LEARNING_STEPS):
-        found = [UNSEEN_CASES * weight for weight in _DEFAULT_WEIGHTS]
-        for number, likely in chances:
-            joint = [weight * chance for weight, chance in zip(weights, likely, strict=True)]
-            factor = number / sum(joint)
-            found = [one + factor * other for one, other in zip(found, joint, strict=True)]
-        weights = tuple(one / many for one in found)
+    weights = learn_weights(_DEFAULT_WEIGHTS, chances, _LEARNING_STEPS)
     return replace(_build_prior(weights), history_worth=history_worth)
+
+
+def learn_weights(
+    start: Sequence[float], chances: Sequence[tuple[float, Sequence[float]]], steps: int
+) -> Sequence[float]:
+    """Learn how many cases have which rate, from numbers of cases and their chances at each of the rates.
+
+    `start` are the weights of a case that nobody has seen.
+    """
+    weights, number = start, sum(many for many, _ in chances) + UNSEEN_CASES
+    for _ in range(steps):
+        found = [UNSEEN_CASES * weight for weight in start]
+        for many, likely in chances:
+            joint = [weight * chance for weight, chance in zip(weights, likely, strict=True)]
+            factor = many / sum(joint)
+            found = [one + factor * other for one, other in zip(found, joint, strict=True)]
+        weights = [one / number for one in found]
+    return weights
 
 
 def _build_prior(weights: Sequence[float]) -> Prior:
