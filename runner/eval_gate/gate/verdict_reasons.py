@@ -11,8 +11,6 @@ from eval_gate.gate.case_comparison import MAX_REASON
 from eval_gate.gate.case_matching import (
     AbsentCases,
     describe_missing_coverage,
-    find_absent_cases,
-    find_earlier_keys,
     find_possible_renames,
     find_uncovered_cases,
     has_all_cases,
@@ -241,19 +239,17 @@ def _find_lost_patterns(rule_input: RuleInput, policy: Policy) -> Mapping[str, t
 
 
 def _find_absent_cases(rule_input: RuleInput) -> AbsentCases:
-    return AbsentCases() if rule_input.baseline is None else find_absent_cases(rule_input.baseline, rule_input.run)
+    return AbsentCases() if rule_input.cases is None else rule_input.cases.absent
 
 
 def _find_passed_before(rule_input: RuleInput) -> Collection[CaseKey]:
     """Find the cases that passed in the last run that scored them, by their baseline and current names."""
-    if rule_input.baseline is None or rule_input.comparison is None:
+    if rule_input.cases is None or rule_input.comparison is None:
         return ()
     lost = rule_input.comparison.evidence.unscored_in_baseline if rule_input.comparison.evidence else ()
-    found = {key for key, case in rule_input.baseline.iter_cases() if case.passed}
+    found = {key for key, case in rule_input.cases.there.items() if case.passed}
     found |= {one.key for one in lost if 2 * one.passes > one.executions}
-    return found | {
-        now for now, then in find_earlier_keys(rule_input.baseline, rule_input.run).items() if then in found
-    }
+    return found | {now for now, then in rule_input.cases.earlier_keys.items() if then in found}
 
 
 _UNCONFIRMED_CAUSES = {
@@ -298,25 +294,24 @@ def _can_fail_gate(failing: Collection[object], rule_input: RuleInput, policy: P
 
 def _find_uncovered_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
     """Failures of cases that the baseline lacks, where more of them may be regressions than the policy allows."""
-    if rule_input.comparison is None or rule_input.baseline is None:
+    if rule_input.comparison is None or rule_input.cases is None:
         return ()
-    here = rule_input.run.index_cases()
-    keys = find_uncovered_cases(rule_input.run, rule_input.comparison, rule_input.baseline)
+    here, keys = rule_input.cases.here, find_uncovered_cases(rule_input.cases, rule_input.comparison)
     failing = [key for key in keys if here[key].status is Status.FAILED and not rule_input.is_waived(key)]
     if not _can_fail_gate(failing, rule_input, policy):
         return ()
     message = (
         f"{format_count(len(failing), 'failing case is', 'failing cases are')} not in the baseline: "
-        f"{describe_missing_coverage(rule_input.run, rule_input.baseline)}"
+        f"{describe_missing_coverage(rule_input.cases)}"
     )
     return (Reason(code=ReasonCode.NOT_IN_BASELINE, message=message),)
 
 
 def _find_rename_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
     """Failures that the baseline does not know, where cases that passed there are missing: they may be the same."""
-    if rule_input.comparison is None or rule_input.baseline is None or policy.min_coverage == 0:
+    if rule_input.comparison is None or rule_input.cases is None or policy.min_coverage == 0:
         return ()
-    found = find_possible_renames(rule_input.baseline, rule_input.run)
+    found = find_possible_renames(rule_input.cases)
     failing = [key.case_id for key in found.failing if not rule_input.is_waived(key)]
     if not _can_fail_gate(failing, rule_input, policy):
         return ()
@@ -350,11 +345,11 @@ def _find_incomparable_reasons(rule_input: RuleInput, policy: Policy) -> tuple[R
 
 def _describe_differences(rule_input: RuleInput, keys: Sequence[CaseKey]) -> str:
     """Describe why the first of these cases of another tool cannot be compared; empty for own evals."""
-    run, baseline = rule_input.run, rule_input.baseline
-    if baseline is None or not run.is_external:
+    cases = rule_input.cases
+    if cases is None or not cases.run.is_external:
         return ""
-    here, there, earlier = run.index_cases(), baseline.index_cases(), find_earlier_keys(baseline, run)
-    known = [(here[key], there[old]) for key in keys if key in here and (old := earlier.get(key, key)) in there]
+    here = ((cases.here[key], cases.get_earlier(key)) for key in keys if key in cases.here)
+    known = [(case, before) for case, before in here if before is not None]
     return format_first_few(known, 3, lambda pair: f"{pair[0].id[:100]} ({describe_difference(*pair)})")
 
 

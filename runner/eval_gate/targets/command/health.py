@@ -48,7 +48,6 @@ class HealthChecker:
         # who waits may be cancelled, and the others still want to know
         reason = await asyncio.shield(self._asking)
         if reason is not None:
-            url = check.url
             raise TargetError(
                 f"CLI healthcheck failed for '{self._settings.name}': {reason}",
                 fault=TargetFault.UNREACHABLE,

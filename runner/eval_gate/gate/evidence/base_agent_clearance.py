@@ -215,7 +215,10 @@ def _recheck_suite_finding(
 
 
 def recheck_score_finding(
-    finding: ScoreFinding | None, scored: Sequence[ScoredCase], run: RunResult, base_agent_results: BaseAgentResults
+    finding: ScoreFinding | None,
+    scored: Sequence[ScoredCase],
+    cases: Mapping[CaseKey, CaseResult],
+    base_agent_results: BaseAgentResults,
 ) -> ScoreFinding | None:
     """Recheck a drop of all scores against the base agent's fresh scores.
 
@@ -223,7 +226,6 @@ def recheck_score_finding(
     """
     if finding is None or not finding.is_drop or not base_agent_results.is_working:
         return finding
-    cases = run.index_cases()
     fresh = {one.key: _list_scores(cases[one.key]) for one in scored}
     both = select_testable_cases(
         ScoredCase(one.key, one.score, fresh[one.key]) for one in scored if len(fresh[one.key]) >= DECISIVE_COUNT
