@@ -9,6 +9,7 @@ from typing import Final
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate import usage_increase
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES, is_failing, is_flaky
 from eval_gate.gate.evidence.suite.score_noise import compute_drop_chance
 from eval_gate.gate.must_pass import find_must_pass_cases, is_must_pass
@@ -51,8 +52,13 @@ class RuleInput(FrozenStruct, dict=True):
 
     run: RunResult
     comparison: Comparison | None = None
-    baseline: RunResult | None = None
+    cases: GateCases | None = None
     waiving: AppliedWaivers = field(default_factory=AppliedWaivers)
+
+    @property
+    def baseline(self) -> RunResult | None:
+        """The baseline's run; None without one."""
+        return self.cases.baseline if self.cases is not None else None
 
     def is_waived(self, key: CaseKey) -> bool:
         """Whether the failure of this case does not block."""

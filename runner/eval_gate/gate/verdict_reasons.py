@@ -11,8 +11,6 @@ from eval_gate.gate.case_matching import (
     AbsentCases,
     PossibleRenames,
     describe_missing_coverage,
-    find_absent_cases,
-    find_earlier_keys,
     find_possible_renames,
     find_uncovered_cases,
     has_all_cases,
@@ -174,9 +172,9 @@ def _iter_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> Itera
         counted = format_count(len(must), "must-pass case has", "must-pass cases have")
         message = f"{counted} no result in this run: {format_first_few(must, 3)}"
         yield Reason(code=ReasonCode.MISSING_MUST_PASS_RESULT, message=message)
-    for pattern, ids in _find_lost_patterns(rule_input, policy).items():
+    for pattern, matches in _find_lost_patterns(rule_input, policy).items():
         message = f"must-pass {describe_name(pattern)} matches no case in this run; in the baseline it matches "
-        yield Reason(code=ReasonCode.MISSING_MUST_PASS_RESULT, message=f"{message}{format_first_few(ids, 3)}")
+        yield Reason(code=ReasonCode.MISSING_MUST_PASS_RESULT, message=f"{message}{format_first_few(matches, 3)}")
     before = _find_passed_before(rule_input)
     skipped: dict[str, list[str]] = defaultdict(list)
     for key, case in rule_input.run.iter_cases():
@@ -219,19 +217,17 @@ def _find_lost_patterns(rule_input: RuleInput, policy: Policy) -> Mapping[str, t
 
 
 def _find_absent_cases(rule_input: RuleInput) -> AbsentCases:
-    return AbsentCases() if rule_input.baseline is None else find_absent_cases(rule_input.baseline, rule_input.run)
+    return AbsentCases() if rule_input.cases is None else rule_input.cases.absent
 
 
 def _find_passed_before(rule_input: RuleInput) -> Collection[CaseKey]:
     """Find the cases that passed in the last run that scored them, by their baseline and current names."""
-    if rule_input.baseline is None or rule_input.comparison is None:
+    if rule_input.cases is None or rule_input.comparison is None:
         return ()
     lost = rule_input.comparison.evidence.unscored_in_baseline if rule_input.comparison.evidence else ()
-    found = {key for key, case in rule_input.baseline.iter_cases() if case.passed}
+    found = {key for key, case in rule_input.cases.there.items() if case.passed}
     found |= {one.key for one in lost if 2 * one.passes > one.executions}
-    return found | {
-        now for now, then in find_earlier_keys(rule_input.baseline, rule_input.run).items() if then in found
-    }
+    return found | {now for now, then in rule_input.cases.earlier_keys.items() if then in found}
 
 
 def _find_unexplained_reasons(
@@ -264,8 +260,8 @@ def _iter_uncompared_reasons(rule_input: RuleInput, policy: Policy) -> Iterator[
     It lacks the cases, or knows them by another name, or another tool's cases have another prompt or expectation there:
     nothing tells who edited them.
     """
-    run, baseline, comparison = rule_input.run, rule_input.baseline, rule_input.comparison
-    if baseline is None or comparison is None:
+    run, cases, comparison = rule_input.run, rule_input.cases, rule_input.comparison
+    if cases is None or comparison is None:
         return
     failed = {key for key, case in run.iter_cases() if case.status is Status.FAILED}
 
@@ -274,10 +270,10 @@ def _iter_uncompared_reasons(rule_input: RuleInput, policy: Policy) -> Iterator[
         worst = len(failing) + rule_input.count_unwaived(CaseClass.REGRESSION)
         return failing if policy.uses_baseline and worst > policy.allowed_regressions else []
 
-    renames = find_possible_renames(baseline, run) if policy.min_coverage != 0 else PossibleRenames()
+    renames = find_possible_renames(cases) if policy.min_coverage != 0 else PossibleRenames()
     message = None
-    if failing := select_unwaived(key for key in find_uncovered_cases(run, comparison, baseline) if key in failed):
-        message = f": {describe_missing_coverage(run, baseline)}"
+    if failing := select_unwaived(key for key in find_uncovered_cases(cases, comparison) if key in failed):
+        message = f": {describe_missing_coverage(cases)}"
     elif failing := select_unwaived(renames.failing):
         missing = format_count(len(renames.missing), "case that passed there is", "cases that passed there are")
         names, gone = (format_first_few([key.case_id for key in keys], 3) for keys in (failing, renames.missing))
@@ -297,11 +293,11 @@ def _iter_uncompared_reasons(rule_input: RuleInput, policy: Policy) -> Iterator[
 
 def _describe_differences(rule_input: RuleInput, keys: Sequence[CaseKey]) -> str:
     """Describe why the first of these cases of another tool cannot be compared; empty for own evals."""
-    run, baseline = rule_input.run, rule_input.baseline
-    if baseline is None or not run.is_external:
+    cases = rule_input.cases
+    if cases is None or not cases.run.is_external:
         return ""
-    here, there, earlier = run.index_cases(), baseline.index_cases(), find_earlier_keys(baseline, run)
-    known = [(here[key], there[old]) for key in keys if key in here and (old := earlier.get(key, key)) in there]
+    here = ((cases.here[key], cases.get_earlier(key)) for key in keys if key in cases.here)
+    known = [(case, before) for case, before in here if before is not None]
     return format_first_few(known, 3, lambda pair: f"{pair[0].id[:100]} ({describe_difference(*pair)})")
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from eval_gate.evaluators.agent_evals.assertions import format_value
+from eval_gate.evaluators.agent_evals.table import format_value
 from eval_gate.reports.wording.numbers import format_percent, format_points
 from eval_gate.text.distinct_values import (
     format_distinct_decimals,

@@ -14,7 +14,6 @@ from eval_gate.model.behaviour_change import (
     BehaviourChanges,
     BehaviourKind,
     ParameterDifference,
-    WidespreadChange,
 )
 from eval_gate.model.case import CaseKey
 from eval_gate.reports.view.rows import CaseRow
@@ -50,9 +49,7 @@ class BehaviourReport(FrozenStruct, eq=False, dict=True):
 
     @property
     def title(self) -> str:
-        """`3 cases pass and behave differently`; other words if only widespread values differ."""
-        if not self.changes.cases:
-            return "Values differ in most passing cases"
+        """`3 cases pass and behave differently`."""
         both = ("case passes and behaves differently", "cases pass and behave differently")
         return format_count(self.changes.cases, *both)
 
@@ -67,11 +64,6 @@ class BehaviourReport(FrozenStruct, eq=False, dict=True):
         return tuple(
             BehaviourRow(tuple(rows), _describe_change(one), one.baseline, one.current) for one, rows in groups.items()
         )
-
-    @cached_property
-    def widespread(self) -> tuple[str, ...]:
-        """What differs in most cases, in sentences."""
-        return tuple(map(_describe_widespread_change, self.changes.widespread))
 
     def list_case_changes(self, key: CaseKey) -> list[BehaviourRow]:
         """List the changes of one case."""
@@ -93,15 +85,3 @@ def _describe_change(change: BehaviourChange) -> str:
             return words.format(parameter=quote_in_backticks(change.parameter or "", MAX_NAME), tool=tool)
         case BehaviourKind.RESPONSE:
             return "response lost many of its words"
-
-
-def _describe_widespread_change(change: WidespreadChange) -> str:
-    """Describe what differs in most cases, and why nobody knows whether it varies by itself, in two sentences."""
-    what = "The response lost many of its words"
-    if change.parameter:
-        names = (quote_in_backticks(name or "", MAX_NAME) for name in (change.parameter, change.tool))
-        what = f"Parameter {' of '.join(names)} has another value"
-    return (
-        f"{what} in {change.cases} of {format_count(change.compared, 'case')}. "
-        "It may change in every run: the history has only one run so far."
-    )

@@ -306,7 +306,7 @@ class ReportView(CaseLists):
     def behaviour(self) -> BehaviourReport | None:
         """Passing cases that behave differently than in the baseline; None without any."""
         changes = self.comparison.behaviour_changes if self.comparison else None
-        if changes is None or not (changes.cases or changes.widespread):
+        if changes is None or not changes.cases:
             return None
         return BehaviourReport(changes, self.behaving_differently)
 
