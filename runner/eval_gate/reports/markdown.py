@@ -126,6 +126,7 @@ def get_environment() -> Environment:
 
 
 def _build_variables(view: ReportView, detail: DetailLevel) -> dict[str, object]:
+    refresh = markdown_fragments.describe_branch_run(view.context)
     return {
         "view": view,
         "context": view.context,
@@ -136,11 +137,12 @@ def _build_variables(view: ReportView, detail: DetailLevel) -> dict[str, object]
         "current_title": "This PR" if view.context.base_branch else "This run",
         "links_line": markdown_fragments.format_links(view),
         "provenance": markdown_fragments.format_provenance(view),
-        "spent": markdown_fragments.format_spending(view),
+        # numbers that differ in every run stand where readers look for no news
+        "spent": " · ".join(filter(None, [view.reruns, view.spending])),
         "baseline_words": markdown_fragments.describe_baseline(view) if view.comparison else None,
         "unmeasured_note": markdown_fragments.describe_unmeasured_runs(view),
         "older_note": markdown_fragments.describe_older_baseline(view),
-        "refresh_note": markdown_fragments.describe_refresh(view),
+        "refresh_note": f"To make a new baseline, {refresh}." if view.context.baseline_refresh else None,
         "stale_note": markdown_fragments.describe_stale_baseline(view) if view.baseline_is_stale else None,
     }
 

@@ -179,13 +179,6 @@ def describe_stale_baseline(view: ReportView) -> str:
     return f"The baseline is {' and '.join(parts)}. {why} To refresh it, {describe_branch_run(context)}."
 
 
-def describe_refresh(view: ReportView) -> str | None:
-    """Describe how to make a new baseline where none is comparable; None where a new one would not help."""
-    if view.context.baseline_refresh is None:
-        return None
-    return f"To make a new baseline, {describe_branch_run(view.context)}."
-
-
 def describe_branch_run(context: ReportContext) -> str:
     """Describe how to run the workflow on the baseline's branch, with the commands where they start it."""
     refresh = context.baseline_refresh
@@ -276,14 +269,6 @@ def _describe_merge(view: ReportView) -> str:
         return f", not merged into {branch} yet{believed}"
     at = f" at {format_code_span(base[:7])}" if base and context.workspace_sha else ""
     return f", merged with {branch}{at} for this test{believed}"
-
-
-def format_spending(view: ReportView) -> str:
-    """Format re-runs, time and costs as one line.
-
-    The numbers differ in every run, so the reports place the line where readers look for no news.
-    """
-    return " · ".join(filter(None, [view.reruns, view.spending]))
 
 
 def describe_baseline(view: ReportView) -> str:

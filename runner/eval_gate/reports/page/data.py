@@ -220,9 +220,12 @@ class PageData(FrozenStruct, eq=False, dict=True):
         columns["tagSet"], columns["tagSets"] = _number_sets(
             tuple(tags[tag] for tag in row.case.tags[:_MAX_TAGS]) if row.case else () for row in rows
         )
-        columns["evaluatorSet"], columns["evaluatorSets"] = _number_sets(self._evaluator_places)
-        evaluators = [_shorten_name(name) for name in self._evaluators]
-        return columns | {"targetNames": targets.names, "tagNames": tags.names, "evaluatorNames": evaluators}
+        evaluators = {name: place for place, name in enumerate(self._evaluators)}
+        columns["evaluatorSet"], columns["evaluatorSets"] = _number_sets(
+            tuple(evaluators[name] for name in names if name in evaluators) for names in self._evaluators_of_rows
+        )
+        names = {"targetNames": targets.names, "tagNames": tags.names}
+        return columns | names | {"evaluatorNames": [_shorten_name(name) for name in self._evaluators]}
 
     @cached_property
     def _evaluators(self) -> tuple[str, ...]:
@@ -238,11 +241,6 @@ class PageData(FrozenStruct, eq=False, dict=True):
         """Names of the evaluators that scored each case, without repetitions."""
         results = (row.case.evaluator_results if row.case else () for row in self.rows)
         return tuple(tuple(dict.fromkeys(name for name, _ in iter_named_results(one))) for one in results)
-
-    @property
-    def _evaluator_places(self) -> Iterator[tuple[int, ...]]:
-        places = {name: place for place, name in enumerate(self._evaluators)}
-        return (tuple(places[name] for name in names if name in places) for names in self._evaluators_of_rows)
 
     def find_filter_place(self, row: MetricRow) -> int | None:
         """Find the number of a tag or an evaluator in its filter; None if the filter does not have it."""
