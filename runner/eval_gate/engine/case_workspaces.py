@@ -32,7 +32,7 @@ from eval_gate.process.misplaced_files import find_path_hint
 from eval_gate.process.run import Command, ProcessError, run
 from eval_gate.sandbox.paths import SandboxError
 from eval_gate.sandbox.sandbox import InitialFile, Sandbox
-from eval_gate.sandbox.workspace_template import compute_template_digest, read_template, read_workspace
+from eval_gate.sandbox.sandbox_setup import compute_template_digest, read_template, read_workspace
 from eval_gate.struct import FrozenStruct, Struct, field, replace
 from eval_gate.text.untrusted.surrogates import to_well_formed
 

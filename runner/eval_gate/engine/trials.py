@@ -22,7 +22,7 @@ from eval_gate.engine.workspaces import WorkspaceArtifacts
 from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregation import score_case
 from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, WorkspaceState
-from eval_gate.evaluators.tool_forge.tool_assertions import has_tool_assertions
+from eval_gate.evaluators.tool_forge.table import has_tool_assertions
 from eval_gate.model.case import AttemptRule, CaseKey, EvalCase
 from eval_gate.model.conversation import FileEntry, Response
 from eval_gate.model.execution import ErrorCause, ErrorKind, Status

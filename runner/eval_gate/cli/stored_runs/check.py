@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from eval_gate.cli import options
@@ -37,17 +35,15 @@ COMMON = (
 
 def check(
     context: typer.Context,
-    paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="PATH",
-            help="Files, folders or patterns with the results of one tool. NAME=PATH prefixes its suites with a name.",
-            show_default=False,
-        ),
-    ],
+    paths: list[str] = typer.Argument(
+        ...,
+        metavar="PATH",
+        help="Files, folders or patterns with the results of one tool. NAME=PATH prefixes its suites with a name.",
+        show_default=False,
+    ),
     *,
-    config: options.Config = None,
-    json: options.Json = False,
+    config: str | None = options.CONFIG,
+    json: bool = options.JSON,
     **settings: object,
 ) -> None:
     """Check results of another tool, such as promptfoo, pytest, vitest, DeepEval or Inspect, and decide the gate.

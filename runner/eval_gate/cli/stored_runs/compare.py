@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
 
 import typer
 
@@ -21,26 +20,22 @@ COMMON = ("output_dir", "as_json", "failOn", "mustPass", "minPassRate", "maxErro
 
 def compare(
     context: typer.Context,
-    baseline: Annotated[
-        str,
-        typer.Argument(
-            metavar="BASELINE",
-            help="Run to compare with: run id, results file, run folder, folder of runs, zip, or latest "
-            "(the newest that passed).",
-            show_default=False,
-        ),
-    ],
-    current: Annotated[
-        str,
-        typer.Argument(
-            metavar="CURRENT",
-            help="Run to decide: the same, or a folder with its shards; latest is the newest run.",
-            show_default=False,
-        ),
-    ],
+    baseline: str = typer.Argument(
+        ...,
+        metavar="BASELINE",
+        help="Run to compare with: run id, results file, run folder, folder of runs, zip, or latest "
+        "(the newest that passed).",
+        show_default=False,
+    ),
+    current: str = typer.Argument(
+        ...,
+        metavar="CURRENT",
+        help="Run to decide: the same, or a folder with its shards; latest is the newest run.",
+        show_default=False,
+    ),
     *,
-    output_dir: options.ResultsDir = None,
-    as_json: options.Json = False,
+    output_dir: str | None = options.RESULTS_DIR,
+    as_json: bool = options.JSON,
     **settings: object,
 ) -> None:
     """Compare two stored results and decide the gate for the second one, without running anything.

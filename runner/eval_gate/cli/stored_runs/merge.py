@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,24 +15,19 @@ if TYPE_CHECKING:
 
 def merge(
     context: typer.Context,
-    results: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="RESULT",
-            help="Parts to merge, each once: results files, run folders, zips, folders of shards, or ids of "
-            "runs in the configuration's outputDir.",
-            show_default=False,
-        ),
-    ],
-    output_dir: Annotated[
-        str | None,
-        options.option(
-            "Folder for the merged run; no parts are read from it.  [default: the configuration's outputDir]",
-            "--output-dir",
-            "-o",
-            metavar="DIR",
-        ),
-    ] = None,
+    results: list[str] = typer.Argument(
+        ...,
+        metavar="RESULT",
+        help="Parts to merge, each once: results files, run folders, zips, folders of shards, or ids of "
+        "runs in the configuration's outputDir.",
+        show_default=False,
+    ),
+    output_dir: str | None = options.option(
+        "Folder for the merged run; no parts are read from it.  [default: the configuration's outputDir]",
+        "--output-dir",
+        "-o",
+        metavar="DIR",
+    ),
 ) -> None:
     """Merge the results of shards, or of several jobs, into one run for `compare` and the action.
 

@@ -23,7 +23,7 @@ from eval_gate.text.redaction import Redactor
 from eval_gate.text.sources.json import parse_json
 from eval_gate.text.sources.validation_errors import describe_value
 from eval_gate.text.tokens import SOURCES, TokenData, find_tokens
-from eval_gate.text.untrusted.decompression import DecompressionError, Decompressor
+from eval_gate.text.untrusted.http_response import DecompressionError, Decompressor
 from eval_gate.text.urls import to_public_url
 
 TIME_LIMIT_S: Final = limits.SNAPSHOT_S
