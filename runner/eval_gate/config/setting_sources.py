@@ -74,11 +74,7 @@ class SettingSources(FrozenStruct):
         return SettingSources(values, self.suggest_name)
 
     def build_problem(self, message: str, key: str, beside: str) -> Problem:
-        """Build a problem with the setting `key`.
-
-        If that setting was not given, the problem points at the place of the setting `beside`, where it would have to
-        be given.
-        """
+        """Build a problem with the setting `key`; if it was not given, at the place of the setting `beside`."""
         if key in self.values:
             return self.get_source(key).build_problem(message)
         other = self.get_source(beside)

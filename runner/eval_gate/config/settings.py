@@ -181,10 +181,7 @@ def parse_results_encoding(text: str) -> str:
 
 
 def parse_rerun_command(text: str) -> str:
-    """Validate a command template, and return it: a shell must read each placeholder as a word.
-
-    Raises ValueError with a message.
-    """
+    """Validate a template in which a shell reads each placeholder as a word. Raises ValueError for a person."""
     from eval_gate.text.command_template import CommandTemplate
 
     CommandTemplate.from_rerun_command(text)
@@ -192,10 +189,7 @@ def parse_rerun_command(text: str) -> str:
 
 
 def parse_base_agent_command(text: str) -> str:
-    """Validate the command template of the base agent, which must write its results to a file of its own.
-
-    The template therefore has to contain `{output}`. Raises ValueError with a message.
-    """
+    """Validate the base agent's template, with `{output}` for a file of its own. Raises ValueError for a person."""
     if "{output}" not in text:
         raise ValueError("must contain {output}, because the base agent's results need a file of their own")
     return parse_rerun_command(text)
@@ -305,10 +299,7 @@ class RetentionRules:
 
 
 def parse_pattern(text: str) -> str:
-    """Validate a JavaScript regular expression without slashes and flags, and return it.
-
-    Raises ValueError with a message.
-    """
+    """Validate a JavaScript regular expression without slashes and flags. Raises ValueError for a person."""
     from eval_gate.text.javascript.regex import find_pattern_problem
 
     problem = find_pattern_problem(text)

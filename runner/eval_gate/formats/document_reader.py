@@ -103,10 +103,7 @@ class Findings(Struct):
         return len(self.all) >= FINDINGS
 
     def suggest_word(self, word: str, known: Iterable[str]) -> str:
-        """Suggest the most similar known word, or return an empty text when the findings are full.
-
-        Messages beyond the limit are not shown, and the search is slow.
-        """
+        """Suggest the most similar known word, or nothing when the findings are full: the search is slow."""
         return "" if self.is_full else format_suggestion(word, known)
 
     def add(self, message: str, path: Path, *, silent: bool = False) -> None:

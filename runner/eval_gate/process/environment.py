@@ -78,10 +78,7 @@ class WithheldVariables(FrozenStruct):
 
 
 def find_secrets(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values of variables whose names mark secrets, such as `OPENAI_API_KEY` and `DB_PASSWORD`.
-
-    Variables that every program gets are not secrets.
-    """
+    """Return the values of variables with names such as `OPENAI_API_KEY`, but for those that every program gets."""
     return tuple(
         value for name, value in environment.items() if _SECRET_NAME.search(name.upper()) and not is_always_passed(name)
     )

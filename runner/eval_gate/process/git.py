@@ -30,10 +30,7 @@ _SHA256_DIGITS: Final = 64
 
 
 def find_checkout(folder: Path) -> Path | None:
-    """Find the root of the checkout that contains `folder`: the nearest folder with a `.git` entry.
-
-    Return None outside a checkout.
-    """
+    """Find the nearest folder with a `.git` entry, from `folder` upward; None outside of a checkout."""
     folder = folder.resolve()
     return next((place for place in (folder, *folder.parents) if os.path.lexists(place / ".git")), None)
 

@@ -97,10 +97,7 @@ class McpServerFile(FrozenStruct):
 
 
 def read_server_file(file: Path, shown: str) -> McpServerFile | None:
-    """Read the MCP servers of a JSON file, or return None if the file is something else.
-
-    Raises GateError with all problems of the file.
-    """
+    """Read the MCP servers of a JSON file; None if it is something else. Raises GateError with all problems."""
     try:
         data = read_limited(file, MCP_FILE_BYTES)
     except OSError:

@@ -308,10 +308,7 @@ def _to_chat_message(turn: MessageTurn) -> Message:
 
 
 def format_reference_answer(last: MessageTurn) -> str | None:
-    """Format the last expected message as the reference answer, or return None if it is empty.
-
-    This is its text with the texts of its files, else its tool calls as JSON.
-    """
+    """Format the last expected message: its text with the texts of its files, else its tool calls as JSON."""
     said = last.content if isinstance(last.content, str) else _join_paragraphs(part.text.strip() for part in last.parts)
     if said.strip():
         return said

@@ -55,10 +55,7 @@ class ObjectLiteral(FrozenStruct):
     is_open: bool = False
 
     def get_value(self, key: str) -> Literal | None:
-        """Return the value of a key.
-
-        Returns None if the key is missing, and UNKNOWN if only running the code would give the value.
-        """
+        """Return the value of a key; None if it is missing, UNKNOWN if only running the code would tell."""
         if key not in self.members:
             return UnknownValue.VALUE if self.is_open else None
         node = self.members[key]

@@ -96,10 +96,7 @@ class PatternMatcher:
         return bool(reply.get("found"))
 
     async def replace_matches(self, patterns: Sequence[str], texts: Sequence[str], by: str) -> list[str]:
-        """Replace every match of any of the patterns with `by`, and return the texts.
-
-        Each portion of the texts has the time limit of one pattern. Raises PatternError and PatternWorkerError.
-        """
+        """Replace all matches with `by`; each portion has the time limit of one pattern. Raises as `search` does."""
         replaced: list[str] = []
         for portion in _iter_portions(texts):
             reply = await self._send_request({"patterns": [*patterns], "texts": [*portion], "by": by})
