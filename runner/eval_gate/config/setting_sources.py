@@ -38,10 +38,7 @@ class SettingSource(FrozenStruct):
         return Problem(message, file=self.file, line=self.find_line(below), field=place)
 
     def format_yaml_hint(self, value: object, below: Sequence[int]) -> str:
-        """Return a hint to quote a word that YAML reads as true or false, such as `no`; else an empty text.
-
-        The hint continues an error message. `true` and `false` themselves need no hint.
-        """
+        """Continue a message with the hint to quote a word that YAML reads as true or false, such as `no`."""
         written = (
             self.positions.find_unquoted([self.name, *below]) if self.positions and isinstance(value, bool) else None
         )

@@ -228,11 +228,7 @@ class DocumentReader:
             first.setdefault(case.id, index)
 
     def collect_warnings(self, findings: Findings, cases: Sequence[NamedCase], *, strict: bool) -> list[str]:
-        """Return the warnings, each with the name of its case or field; mistakes are not among them.
-
-        Raises EvalFileError if the file has problems. If `strict`, a finding that would let a case pass unnoticed is a
-        problem, too.
-        """
+        """Return the warnings. Raises EvalFileError for problems; if `strict`, for silent findings too."""
         if strict:
             self.problems += [self.build_problem(finding.message, finding.path) for finding in findings.strict_problems]
         if self.problems:

@@ -36,11 +36,7 @@ def find_checkout(folder: Path) -> Path | None:
 
 
 def run_git(folder: Path, *arguments: str) -> bytes | None:
-    """Run git at the root of the checkout and return its standard output.
-
-    Path arguments are absolute, or relative to the root. Return None if git is missing, times out or exits with an
-    error, as it does outside a checkout.
-    """
+    """Run git at the root of the checkout and return its output; None if it is missing, fails or times out."""
     names = {name for name in os.environ if name.startswith("GIT_")}
     environment = filter_environment(os.environ, {"GIT_NO_LAZY_FETCH": "1"}, names)
     return _run(find_checkout(folder) or folder, environment, arguments)

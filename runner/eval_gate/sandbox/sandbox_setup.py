@@ -201,10 +201,7 @@ def read_workspace(folder: Path) -> tuple[InitialFile, ...]:
 
 
 def compute_template_digest(files: Collection[InitialFile]) -> str:
-    """Compute a digest of paths, contents and executable bits: the first 16 hexadecimal digits of a SHA-256.
-
-    Line endings make no difference, so that the digest is the same in every checkout.
-    """
+    """Compute 16 hex digits of a SHA-256 over paths, contents without line endings of Windows, and executable bits."""
     whole = hashlib.sha256()
     for one in sorted(files, key=lambda one: one.path):
         content = "" if one.data is None else hashlib.sha256(one.data.replace(b"\r\n", b"\n")).hexdigest()

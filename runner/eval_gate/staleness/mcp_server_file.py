@@ -41,10 +41,7 @@ class McpServerEntry(FrozenStruct):
     line: int | None = None
 
     def fill_variables(self, given: Mapping[str, str], root: Path) -> McpServerEntry:
-        """Replace `${NAME}` and `${NAME:-else}` with variables that programs receive.
-
-        `given` holds these variables. Raises GateError for a variable that is neither given nor has a default.
-        """
+        """Replace `${NAME}` and `${NAME:-else}` with what programs are `given`. Raises GateError for no value."""
         missing: dict[str, None] = {}
 
         def value(match: re.Match[str]) -> str:

@@ -48,10 +48,7 @@ _NO_FINDING: Final = _StalenessFinding()
 
 
 def hash_description(text: str) -> str:
-    """Return the first 12 hex digits of the SHA-256 of the description in UTF-8.
-
-    A lone surrogate, which UTF-8 cannot encode, counts as U+FFFD, as in Node's `createHash().update(text)`.
-    """
+    """Return 12 hex digits of the SHA-256 of the text in UTF-8; a lone surrogate counts as U+FFFD, as in Node."""
     return hashlib.sha256(to_well_formed(text).encode()).hexdigest()[:HASH_DIGITS]
 
 

@@ -55,10 +55,7 @@ async def evaluate_matches_regex(spec: specs.OutputMatches, context: EvaluationC
 
 
 async def evaluate_equals(spec: specs.OutputEquals, context: EvaluationContext) -> EvaluatorScore:
-    """Check that the response equals the expected value.
-
-    An expected text must match the response exactly. Any other value is compared with the response parsed as JSON.
-    """
+    """Check that the response is the expected text, or any other value when it is parsed as JSON."""
     message = "Output does not equal expected value"
     answer: JsonValue = context.response.text
     if not isinstance(spec.expected, str):

@@ -136,11 +136,7 @@ def render_prompts(spec: RubricJudge, brief: CaseBrief, response: Response, chan
 
 
 def read_findings(reply: str, checks: Sequence[RubricCheck], candidate: str = "") -> _RubricReply | None:
-    """Parse a finding for every check from a judge's reply, in the order of the rubric.
-
-    If the reply has two entries for one check, the first counts. Returns None if the reply gives a verdict on none
-    of the checks.
-    """
+    """Parse a finding for every check, in their order; the first of two counts. None without any verdict."""
 
     def read(found: dict[str, JsonValue]) -> _RubricReply | None:
         entries = _index_entries(found.get("checks"))

@@ -55,11 +55,7 @@ class PatternWorkerError(Exception):
 
 
 def find_pattern_problem(pattern: str, flags: str = "") -> str | None:
-    """Explain why a pattern cannot be compiled, in the engine's words; None if it can.
-
-    The one check of patterns that people write, in settings and eval files. It needs no worker: compiling takes no more
-    time than in proportion to the pattern.
-    """
+    """Explain in the engine's words why a pattern cannot be compiled; None if it can. It needs no worker."""
     from regress import Regex, RegressError
 
     try:
