@@ -23,12 +23,11 @@ from eval_gate.action.relay import recompute_result
 from eval_gate.config.loader import load_config
 from eval_gate.config.policy import Policy
 from eval_gate.config.settings import ResultsFormat
-from eval_gate.drafts.observation import ObservationSet
-from eval_gate.drafts.observation_masking import mask_observations
+from eval_gate.drafts.observation import ObservationSet, mask_observations
 from eval_gate.drafts.sources.json_log import read_log
 from eval_gate.drafts.sources.request_mapping import RequestContent, RequestMapping
+from eval_gate.drafts.sources.source_messages import PromptError
 from eval_gate.drafts.sources.traces import read_traces
-from eval_gate.drafts.sources.user_prompt import PromptError
 from eval_gate.engine.journal import read_lines
 from eval_gate.errors import GateError
 from eval_gate.evaluators.judge.reply import read_verdict

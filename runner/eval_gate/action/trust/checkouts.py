@@ -11,7 +11,7 @@ from eval_gate.action.inputs import AUTO, NONE, StepSettings
 from eval_gate.config.loader import find_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import GateError
-from eval_gate.external_results.result_paths import parse_results_path
+from eval_gate.external_results.result_files import parse_results_path
 from eval_gate.files.file_paths import find_repository
 from eval_gate.gate.judge_agreement import JUDGES_PATH as JUDGES
 from eval_gate.gate.waivers.waiver_file import DEFAULT_PATH as ACCEPTED
@@ -32,7 +32,8 @@ def find_read_commits(config: RunConfig, settings: StepSettings, workspace: Path
         *_list_eval_folders(config, workspace),
         *given,
     )
-    commits = {_find_commit(find_checkout(workspace, path)) for path in around}
+    checkouts = {find_checkout(workspace, path) for path in around}
+    commits = {find_head_commit(checkout) if checkout else None for checkout in checkouts}
     # what a step leaves need not lie in a checkout; where it does, it may have been committed
     held = {checkout for path in left if (checkout := find_checkout(workspace, path))}
     held.update(checkout for path in (*given, *left) for checkout in iter_checkouts(workspace, path))
@@ -76,10 +77,6 @@ def find_evaluated_checkout(settings: StepSettings, workspace: Path, repository:
     place, commit = [*own, *found][0]
     folder = place.relative_to(os.path.realpath(workspace)).as_posix()
     return EvaluatedCheckout("" if folder == "." else folder, commit)
-
-
-def _find_commit(checkout: Path | None) -> str | None:
-    return None if checkout is None else find_head_commit(checkout)
 
 
 def _iter_config_files(settings: StepSettings, workspace: Path) -> Iterator[Path]:

@@ -127,7 +127,7 @@ _TOOL_SPECS: Final = (
 
 
 def _get_calls(spec: specs.EvaluatorSpec, response: Response) -> tuple[ToolCall, ...]:
-    """Return the tool calls; `engine.unknown_tool_calls` finds out whether a target ever lists those it promises."""
+    """Return the tool calls; `engine.case_result` finds out whether a target ever lists those it promises."""
     if response.tool_calls_known is False and not has_reported_calls(response):
         raise UnknownCallsError(f"{spec.type}: {CALLS_UNKNOWN}: the target does not report its tool calls")
     return response.tool_calls
