@@ -74,7 +74,7 @@ class MessageTurn(FrozenStruct):
     @property
     def is_visible(self) -> bool:
         """Whether it says anything itself: a guideline does not, and neither does a file without text."""
-        return any(part.text.strip() and not _is_guideline(part) for part in self.parts)
+        return any(part.text.strip() for part in self.parts if isinstance(part, TextPart) or not part.is_guideline)
 
     @property
     def files(self) -> Iterator[AttachedFile]:
@@ -97,10 +97,6 @@ class MessageTurn(FrozenStruct):
         if self.calls:
             said["tool_calls"] = [dict(call) for call in self.calls]
         return said
-
-
-def _is_guideline(part: Part) -> bool:
-    return isinstance(part, AttachedFile) and part.is_guideline
 
 
 def _part_to_json(part: Part) -> dict[str, JsonValue]:
