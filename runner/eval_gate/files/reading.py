@@ -30,10 +30,7 @@ class ReadCheck(Protocol):
     """Check that is called with each file read and may refuse it."""
 
     def __call__(self, path: Path, data: bytes, *, made: bool) -> None:
-        """Check the bytes that were read from a file.
-
-        `data` are the bytes; `made` is whether a step of the job may have made the file. Raises RefusedReadError.
-        """
+        """Check the bytes of a file, which a step of the job may have `made`. Raises RefusedReadError."""
         ...
 
 
@@ -74,10 +71,7 @@ def read_limited_result(path: Path, limit: int) -> bytes:
 
 
 def read_limited_raw(path: Path, limit: int) -> bytes:
-    """Read up to `limit` + 1 bytes of a file, without the checks on reads. Raises OSError.
-
-    For what is compared in another way, or only says which files to read.
-    """
+    """Read up to `limit` + 1 bytes without the checks on reads: for what is compared in another way. Raises OSError."""
     with path.open("rb") as stream:
         return stream.read(limit + 1)
 
