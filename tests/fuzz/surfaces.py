@@ -23,12 +23,11 @@ from eval_gate.action.relay import recompute_result
 from eval_gate.config.loader import load_config
 from eval_gate.config.policy import Policy
 from eval_gate.config.settings import ResultsFormat
-from eval_gate.drafts.observation import ObservationSet
-from eval_gate.drafts.observation_masking import mask_observations
+from eval_gate.drafts.observation import ObservationSet, mask_observations
 from eval_gate.drafts.sources.json_log import read_log
 from eval_gate.drafts.sources.request_mapping import RequestContent, RequestMapping
+from eval_gate.drafts.sources.source_messages import PromptError
 from eval_gate.drafts.sources.traces import read_traces
-from eval_gate.drafts.sources.user_prompt import PromptError
 from eval_gate.engine.journal import read_lines
 from eval_gate.errors import GateError
 from eval_gate.evaluators.judge.reply import read_verdict
@@ -73,7 +72,7 @@ from eval_gate.text.safe_output import TextFormat
 from eval_gate.text.shell import format_shell_line
 from eval_gate.text.tokens import TokenData, find_tokens, find_unknown_tokens, resolve_members, resolve_tokens
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
-from eval_gate.text.untrusted.decompression import DecompressionError, Decompressor
+from eval_gate.text.untrusted.http_response import DecompressionError, Decompressor
 
 TODAY = date(2026, 11, 22)
 SECRET = 'k/3+y "\\=abcdefgh'

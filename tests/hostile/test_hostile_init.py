@@ -167,8 +167,7 @@ def cyclic() -> dict:
     ids=["cycles", "many-cycles", "many-fields", "many-parameters", "reference-outside", "no-paths", "list"],
 )
 def test_init__description_that_is_written_to_be_slow_or_broken__is_read_in_bounded_time(tmp_path, document) -> None:
-    from eval_gate.cli.starter.agent_routes import find_routes
-    from eval_gate.cli.starter.server_documents import ServerDocuments
+    from eval_gate.cli.starter.agent_routes import ServerDocuments, find_routes
 
     with within_cpu(10, "init"):
         find_routes(ServerDocuments("http://a", "/v1", {"/openapi.json": document})).select("/" + "a" * 200, None)

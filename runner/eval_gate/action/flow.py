@@ -43,7 +43,7 @@ from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.settings import BaseAgentChoice, RunConfig
 from eval_gate.errors import PAGES, ExitCode, GateError, get_signal_exit_code
 from eval_gate.files.reading import RefusedReadError, check_reads
-from eval_gate.gate.base_agent.case_selection import find_clearable_cases
+from eval_gate.gate.base_agent_cases import find_clearable_cases
 from eval_gate.gate.verdict_decision import decide_verdict
 from eval_gate.github.runner_files import give_to_workspace_owner
 from eval_gate.github.workflow_commands import WorkflowCommands
@@ -242,7 +242,7 @@ def _run_gate(
     if later and finished.exit_code is ExitCode.FAILED:
         # who accepted what is asked of GitHub once: for the verdict
         heard = replace(session.gate_inputs, waiver_lookup=None)
-        finished = replace(finished, pending_cases=find_clearable_cases(made.result, heard))
+        finished = replace(finished, pending_cases=find_clearable_cases(judged, heard))
     return step, finished, context
 
 

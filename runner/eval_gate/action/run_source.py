@@ -23,17 +23,17 @@ from eval_gate.config.settings import ResultsFormat, RunConfig
 from eval_gate.engine.journal import JOURNAL_NAME
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.external_results.result_paths import parse_results_path
+from eval_gate.external_results.result_files import parse_results_path
 from eval_gate.gate.must_pass import add_idle_pattern_warnings
 from eval_gate.gate.verdict_decision import GateInputs
 from eval_gate.github.checkout import TrackedFiles, find_head_commit
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.process.signals import run_async
 from eval_gate.reports.wording.progress import LogProgress
+from eval_gate.results.merge import merge_parts, read_merged_run
 from eval_gate.results.result_names import LATEST
 from eval_gate.results.run_reader import StoredRun, is_run_reference, list_stored_runs
 from eval_gate.results.run_writer import make_run_folder
-from eval_gate.results.shards import merge_parts, read_merged_run
 from eval_gate.session.evaluation import EvaluatedRun, warm_up_run
 from eval_gate.session.external_run import make_external_run, read_external_results
 from eval_gate.session.run import ExecutedRun, add_base_agent_results, make_run

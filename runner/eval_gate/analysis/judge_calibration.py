@@ -110,13 +110,12 @@ class Disagreement(NamedTuple):
     """What people wrote beside their label."""
 
 
-class JudgeAgreement(NamedTuple):
-    """Agreement of one judge, with the prompts and rubrics it scored by."""
+class JudgeCounts(Struct):
+    """Results of one judge and of people for the same responses, and its prompts and rubrics."""
 
-    judge: str
-    agreement: Agreement
-    prompts: tuple[str, ...]
-    rubrics: tuple[str, ...]
+    cells: Counter[tuple[bool, bool]] = field(default_factory=Counter)
+    prompts: set[str] = field(default_factory=set)
+    rubrics: set[str] = field(default_factory=set)
 
 
 class Calibration(FrozenStruct):
@@ -124,16 +123,14 @@ class Calibration(FrozenStruct):
 
     agreement: Agreement
     disagreements: tuple[Disagreement, ...]
-    judges: tuple[str, ...]
-    """Who graded, as the record says it."""
     unmatched_labels: tuple[str, ...]
     """Labels for which the run has no case."""
     undecided_labels: int
     """Labels of which people are as many for as against, or that say neither."""
     unjudged_cases: int
     """Cases with a label that this run, or the evaluator, has not judged."""
-    by_judge: tuple[JudgeAgreement, ...] = ()
-    """The same for each judge by itself; a case that nobody graded is in none."""
+    by_judge: Mapping[str, JudgeCounts]
+    """The same for each judge by itself, as the run names it; a case that nobody graded is in none."""
 
 
 def _compute_kappa(both_pass: float, false_passes: float, false_failures: float, both_fail: float) -> float:
@@ -142,19 +139,6 @@ def _compute_kappa(both_pass: float, false_passes: float, false_failures: float,
     judge, people = (both_pass + false_passes) / whole, (both_pass + false_failures) / whole
     chance = judge * people + (1 - judge) * (1 - people)
     return (agreed - chance) / (1 - chance)
-
-
-class _JudgeCounts(Struct):
-    """Results of one judge and of people for the same responses, and its prompts and rubrics."""
-
-    cells: Counter[tuple[bool, bool]] = field(default_factory=Counter)
-    prompts: set[str] = field(default_factory=set)
-    rubrics: set[str] = field(default_factory=set)
-
-    def build_agreement(self, judge: str) -> JudgeAgreement:
-        return JudgeAgreement(
-            judge, _build_agreement(self.cells), tuple(sorted(self.prompts)), tuple(sorted(self.rubrics))
-        )
 
 
 class _PeopleVerdict(FrozenStruct):
@@ -179,7 +163,7 @@ def compare_with_people(
     by_id = {key.case_id: key for key, _ in run.iter_cases() if ids[key.case_id] == 1}
     cases = run.index_cases()
     cells: Counter[tuple[bool, bool]] = Counter()
-    differs, unmatched, judges = list[Disagreement](), list[str](), defaultdict[str, _JudgeCounts](_JudgeCounts)
+    differs, unmatched, judges = list[Disagreement](), list[str](), defaultdict[str, JudgeCounts](JudgeCounts)
     undecided = unjudged = 0
     for key, rows in people.cases.items():
         place = by_id.get(key.case_id) if key.suite == _NO_SUITE and key not in cases else key
@@ -207,8 +191,7 @@ def compare_with_people(
     if not agreement.compared_count:
         raise _build_no_match_error(run, cases, evaluator, unmatched)
     order = sorted(differs, key=lambda one: not one.passed)  # what a gate lets through comes first
-    by_judge = tuple(counted.build_agreement(judge) for judge, counted in judges.items())
-    return Calibration(agreement, tuple(order), tuple(judges), tuple(unmatched), undecided, unjudged, by_judge)
+    return Calibration(agreement, tuple(order), tuple(unmatched), undecided, unjudged, judges)
 
 
 def _load_labels(files: Sequence[str], pass_score: float | None) -> ExternalResults:
@@ -232,18 +215,19 @@ def save_comparisons(
     """
     new = tuple(
         build_comparison(
-            judge=one.judge,
+            judge=judge,
             evaluator=evaluator,
             compared_on=today,
-            responses=one.agreement.compared_count,
-            agreed=one.agreement.agreed_count,
-            failed_by_people=one.agreement.failed_by_people,
-            false_passes=one.agreement.false_passes,
-            prompts=one.prompts,
-            rubrics=one.rubrics,
+            responses=agreement.compared_count,
+            agreed=agreement.agreed_count,
+            failed_by_people=agreement.failed_by_people,
+            false_passes=agreement.false_passes,
+            prompts=tuple(sorted(counts.prompts)),
+            rubrics=tuple(sorted(counts.rubrics)),
             run_id=run_id,
         )
-        for one in calibration.by_judge
+        for judge, counts in calibration.by_judge.items()
+        for agreement in [_build_agreement(counts.cells)]
     )
     if not new:
         said = f"no judge scored a labeled response of run {run_id}, so there is nothing to save"
@@ -263,7 +247,7 @@ def as_json(calibration: Calibration, run_id: str, evaluator: str | None) -> str
     told = {
         "runId": run_id,
         "evaluator": evaluator,
-        "judges": list(calibration.judges),
+        "judges": list(calibration.by_judge),
         "compared": agreement.compared_count,
         "agreed": agreement.agreed_count,
         "kappa": agreement.kappa,
@@ -342,11 +326,8 @@ def iter_calibration_lines(calibration: Calibration, who: str, run_id: str) -> I
         yield from map(_format_disagreement, differs[:_MAX_LISTED])
         if len(differs) > _MAX_LISTED:
             yield f"  … and {len(differs) - _MAX_LISTED} more (--json has all)"
-    by = (
-        f", graded by {'; '.join(to_console_line(one, 200) for one in calibration.judges)}"
-        if calibration.judges
-        else ""
-    )
+    judges = "; ".join(to_console_line(one, 200) for one in calibration.by_judge)
+    by = f", graded by {judges}" if judges else ""
     yield ""
     yield f"run {run_id}{by}"
 
@@ -361,12 +342,11 @@ def _describe_agreement(agreement: Agreement, who: str) -> Iterator[str]:
     kappa, between = agreement.kappa, agreement.compute_kappa_interval()
     if kappa is None or between is None:
         kind = "pass" if agreement.passed_by_people else "fail"
-        yield f"kappa is unknown, because people {kind} all of them: also label some that they {_flip_verdict(kind)}"
+        other = "fail" if kind == "pass" else "pass"
+        yield f"kappa is unknown, because people {kind} all of them: also label some that they {other}"
     else:
-        yield (
-            f"kappa {kappa:.2f} (95 %: {between[0]:.2f} to {between[1]:.2f}), {_grade_kappa(kappa)} agreement "
-            "beyond chance"
-        )
+        grade = next((word for least, word in _GRADES if kappa >= least), "no")
+        yield f"kappa {kappa:.2f} (95 %: {between[0]:.2f} to {between[1]:.2f}), {grade} agreement beyond chance"
     yield _format_false_alarm_rate("false passes", agreement.false_passes, agreement.failed_by_people, "fail")
     yield _format_false_alarm_rate("false failures", agreement.false_failures, agreement.passed_by_people, "pass")
     if agreement.compared_count < _MIN_ANSWERS:
@@ -374,10 +354,6 @@ def _describe_agreement(agreement: Agreement, who: str) -> Iterator[str]:
             f"{format_count(agreement.compared_count, 'response')}: too few for useful intervals, label about "
             f"{_MIN_ANSWERS}"
         )
-
-
-def _grade_kappa(kappa: float) -> str:
-    return next((word for least, word in _GRADES if kappa >= least), "no")
 
 
 def _iter_skipped_lines(unmatched: Sequence[str], undecided: int, unjudged: int) -> Iterator[str]:
@@ -402,10 +378,6 @@ def _format_false_alarm_rate(what: str, wrong: int, of: int, people: str) -> str
     return (
         f"{what}: {wrong} of {of} that people {people} ({_format_share(wrong, of)}; 95 %: at most {high * 100:.0f} %)"
     )
-
-
-def _flip_verdict(kind: str) -> str:
-    return "fail" if kind == "pass" else "pass"
 
 
 def _format_share(part: int, whole: int) -> str:

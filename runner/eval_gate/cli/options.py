@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import typer
 
@@ -22,79 +22,58 @@ if TYPE_CHECKING:
     from eval_gate.config.setting import Setting
 
 
-def option(help_text: str, *names: str, metavar: str | None = None, panel: str | None = None, **more: Any) -> Any:
+def option(
+    help_text: str,
+    *names: str,
+    default: object = None,
+    metavar: str | None = None,
+    panel: str | None = None,
+    **more: Any,
+) -> Any:
     """Build an option: its help, its names unless it is called as its parameter, and its group in the help."""
-    return typer.Option(*names, help=help_text, metavar=metavar, rich_help_panel=panel, **more)
+    return typer.Option(default, *names, help=help_text, metavar=metavar, rich_help_panel=panel, **more)
 
 
-def _set_verbose(context: typer.Context, value: bool) -> bool:  # noqa: FBT001 (typer's callback shape)
+def _set_verbose(context: typer.Context, value: bool) -> bool:
     if value:
         context.obj = Verbosity.VERBOSE
     return value
 
 
-def _set_quiet(context: typer.Context, value: bool) -> bool:  # noqa: FBT001 (typer's callback shape)
+def _set_quiet(context: typer.Context, value: bool) -> bool:
     if value and context.obj is not Verbosity.VERBOSE:
         context.obj = Verbosity.QUIET
     return value
 
 
-Verbose = Annotated[bool, option("Show every case, warning and notice.", "--verbose", "-v", callback=_set_verbose)]
-Quiet = Annotated[bool, option("Show only the result, without progress.", "--quiet", "-q", callback=_set_quiet)]
+VERBOSE: Final = option("Show every case, warning and notice.", "--verbose", "-v", default=False, callback=_set_verbose)
+QUIET: Final = option("Show only the result, without progress.", "--quiet", "-q", default=False, callback=_set_quiet)
 
 
-def _show_all_options(context: typer.Context, value: bool) -> None:  # noqa: FBT001 (typer's callback shape)
+def _show_all_options(context: typer.Context, value: bool) -> None:
     if value and not context.resilient_parsing:
         context.meta[HELP_ALL] = True
         print_output(context.get_help())
         raise typer.Exit
 
 
-HelpAll = Annotated[bool, option("Show all options and exit.", HELP_ALL, is_eager=True, callback=_show_all_options)]
-Config = Annotated[
-    str | None,
-    option(
-        "Configuration file.  [default: eval-gate.yaml, .yml or .json, from the working directory upward]",
-        "--config",
-        metavar="FILE",
-        panel=Panel.RUN,
-    ),
-]
-ResultsDir = Annotated[
-    str | None,
-    option(
-        "Folder in which to find runs by id or as latest.  "
-        f"[default: outputDir of the configuration, or {SETTINGS['outputDir'].default}]",
-        "--output-dir",
-        metavar="DIR",
-        panel=Panel.OUTPUT,
-    ),
-]
+CONFIG: Final = option(
+    "Configuration file.  [default: eval-gate.yaml, .yml or .json, from the working directory upward]",
+    "--config",
+    metavar="FILE",
+    panel=Panel.RUN,
+)
+RESULTS_DIR: Final = option(
+    "Folder in which to find runs by id or as latest.  "
+    f"[default: outputDir of the configuration, or {SETTINGS['outputDir'].default}]",
+    "--output-dir",
+    metavar="DIR",
+    panel=Panel.OUTPUT,
+)
 """For commands that read stored runs: the folder into which `run` writes them."""
-Json = Annotated[bool, option("Print the run result as JSON instead of the summary.", "--json", panel=Panel.OUTPUT)]
-Cases = Annotated[
-    list[str] | None,
-    option(
-        "Ids or globs of the cases to run, separated by commas. Repeatable.  [default: all]",
-        "--case",
-        metavar="GLOB",
-        panel=Panel.RUN,
-    ),
-]
-Tags = Annotated[
-    list[str] | None,
-    option("Tag of the cases to run. Repeatable.  [default: all]", "--tag", metavar="TAG", panel=Panel.RUN),
-]
-Tiers = Annotated[
-    list[str] | None,
-    option("Tier of the suites to run. Repeatable.  [default: all]", "--tier", metavar="TIER", panel=Panel.RUN),
-]
-Shard = Annotated[
-    str | None,
-    option(
-        "Part of the cases to run, the I-th of N equal ones.  [default: all]", "--shard", metavar="I/N", panel=Panel.RUN
-    ),
-]
+JSON: Final = option(
+    "Print the run result as JSON instead of the summary.", "--json", default=False, panel=Panel.OUTPUT
+)
 
 
 def with_options(
@@ -127,12 +106,15 @@ def with_options(
     return call_command
 
 
-def _build_flag(name: str, kind: object) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+def _build_flag(name: str, info: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=bool)
 
 
-_VERBOSITY_OPTIONS = (_build_flag("verbose", Verbose), _build_flag("quiet", Quiet))
-_HELP_ALL_OPTION = _build_flag("help_all", HelpAll)
+_VERBOSITY_OPTIONS = (_build_flag("verbose", VERBOSE), _build_flag("quiet", QUIET))
+_HELP_ALL_OPTION = _build_flag(
+    "help_all",
+    option("Show all options and exit.", HELP_ALL, default=False, is_eager=True, callback=_show_all_options),
+)
 
 
 def select_given_settings(settings: Mapping[str, object]) -> dict[str, JsonValue]:

@@ -9,7 +9,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterable
-from typing import Annotated, Final
+from typing import Final
 
 import typer
 
@@ -37,7 +37,7 @@ app = typer.Typer(
 )
 
 
-def _print_version(value: bool) -> None:  # noqa: FBT001 (typer's callback shape)
+def _print_version(value: bool) -> None:
     if value:
         typer.echo(f"eval-gate {__version__}")
         raise typer.Exit
@@ -46,11 +46,11 @@ def _print_version(value: bool) -> None:  # noqa: FBT001 (typer's callback shape
 @app.callback()
 def _set_default_verbosity(
     context: typer.Context,
-    _show_version: Annotated[
-        bool, options.option("Show the version and exit.", "--version", callback=_print_version, is_eager=True)
-    ] = False,
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
+    _show_version: bool = options.option(
+        "Show the version and exit.", "--version", default=False, callback=_print_version, is_eager=True
+    ),
+    verbose: bool = options.VERBOSE,
+    quiet: bool = options.QUIET,
 ) -> None:
     if context.obj is None:  # --quiet and --verbose are read before
         context.obj = Verbosity.NORMAL
@@ -115,7 +115,9 @@ def _run_app(listening: Iterable[int]) -> int:
         if isinstance(ended.__context__, BrokenPipeError):  # of which the library makes code 1: "the gate failed"
             return _report_internal_error(ended.__context__)
         by_signal = _find_signal(ended)
-        return _report_signal(by_signal) if by_signal else _get_exit_code(ended)
+        return (
+            _report_signal(by_signal) if by_signal else ended.code if isinstance(ended.code, int) else ExitCode.PASSED
+        )
     except KeyboardInterrupt as interrupt:
         return _report_signal(interrupt)
     except GateError as error:
@@ -130,10 +132,6 @@ def _select_commands(words: list[str]) -> list[typer.models.CommandInfo]:
     """Select the command that `words` names, or all: reading the options of all commands takes a while."""
     name = next((word for word in words if not word.startswith("-")), "")
     return [_COMMANDS[name]] if name in _COMMANDS else list(_COMMANDS.values())
-
-
-def _get_exit_code(ended: SystemExit) -> int:
-    return ended.code if isinstance(ended.code, int) else ExitCode.PASSED
 
 
 def _report_error(error: GateError) -> int:

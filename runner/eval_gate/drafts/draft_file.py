@@ -1,19 +1,17 @@
-"""Builds a new eval file of drafts from observations, and checks it with the reader of its format."""
+"""Builds a new eval file of drafts from observations, checks it, and lists what they have never seen."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from eval_gate.drafts.agentv_writer import AGENTV
-from eval_gate.drafts.case_format import CaseNumbering, DraftCase, DraftFormat
+from eval_gate.drafts.case_writers import AGENTV, TOOL_FORGE, CaseNumbering, DraftCase, DraftFormat
 from eval_gate.drafts.expectations import derive_expectation
 from eval_gate.drafts.observation import Observation
 from eval_gate.drafts.refusal import find_refusal_problem
 from eval_gate.drafts.response_facts import Wording
-from eval_gate.drafts.tool_forge_writer import TOOL_FORGE
 from eval_gate.drafts.update import list_failures
 from eval_gate.errors import GateError, format_suggestion
 from eval_gate.evaluators.base import EvaluatorError
@@ -23,8 +21,10 @@ from eval_gate.formats.discovery import DIALECTS
 from eval_gate.formats.documents import parse_document
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
+from eval_gate.model.conversation import ToolSpec
 from eval_gate.model.limits import DRAFT_QUESTION
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.javascript.regex import PatternMatcher, PatternWorkerError
 from eval_gate.text.mask import MASK
 from eval_gate.text.quoting import quote_name, quote_value
@@ -178,3 +178,31 @@ async def _find_failing_cases(
     finally:
         await matcher.aclose()
     return failing
+
+
+_MAX_LISTED: Final = 10
+_MAX_NAME: Final = 60
+
+
+def list_unseen(observations: Sequence[Observation], tools: Iterable[ToolSpec]) -> list[str]:
+    """List in phrases what no response did: `a refusal`, `a tool error`. `tools` are those that are defined."""
+    responses = [response for one in observations for response in one.responses]
+    calls = [call for response in responses for call in response.tool_calls]
+    called = {call.name for call in calls}
+    unseen = []
+    if not any(any(one.refusals) or find_refusal_problem(one) for one in observations):
+        unseen.append("a refusal: ask for something that the agent must not do")
+    if any(response.tool_calls_known is True or response.tool_calls for response in responses):
+        if not any(call.success is False for call in calls):
+            unseen.append("a tool error: ask for something that a tool cannot find")
+        if all(response.tool_calls for response in responses):
+            unseen.append("a response without a tool: ask for something that needs none")
+        missing = [to_one_line(tool.name, _MAX_NAME) for tool in tools if tool.name not in called]
+        if missing:
+            names = format_first_few(missing, _MAX_LISTED)
+            unseen.append(f"a call of {names}: {'it is' if len(missing) == 1 else 'they are'} defined")
+    elif responses:
+        unseen.append("a tool: the target does not list its tool calls")
+    if not any(one.earlier_messages for one in observations):
+        unseen.append("a second turn of a conversation")
+    return unseen

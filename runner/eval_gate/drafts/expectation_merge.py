@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from eval_gate.drafts.agentv_writer import build_assertions
+from eval_gate.drafts.case_writers import build_assertions, build_expect
 from eval_gate.drafts.expectations import DraftExpectation
 from eval_gate.drafts.response_facts import ResponseFact
-from eval_gate.drafts.tool_forge_writer import build_expect
 from eval_gate.model.base import JsonValue
 from eval_gate.text.json_values import iter_texts
 from eval_gate.text.number_search import has_number, parse_number

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from eval_gate.drafts.case_edit import CaseFile, RawCase
@@ -69,13 +69,11 @@ def decide_drafts(file: CaseFile, *, accepted: Collection[str] = (), dropped: Co
     """Return the file with accepted drafts unmarked and dropped ones removed, unwritten. Raises GateError."""
     marked = {case.id: case for case in list_drafts(file)}
     raw = file.find_raw_cases(marked[name] for name in accepted if name in marked)
-    changes: dict[str, RawCase | None] = {name: _remove_mark(one) for name, one in raw.items()}
+    changes: dict[str, RawCase | None] = {
+        name: {key: value for key, value in one.items() if key != "draft"} for name, one in raw.items()
+    }
     changes |= dict.fromkeys((name for name in dropped if name in marked), None)
     return file.replace_cases(changes) if changes else file
-
-
-def _remove_mark(raw: Mapping[str, JsonValue]) -> RawCase:
-    return {key: value for key, value in raw.items() if key != "draft"}
 
 
 def render_draft(file: CaseFile, case: EvalCase, stored: StoredResponses | None = None) -> Iterator[str]:

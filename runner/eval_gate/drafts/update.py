@@ -1,20 +1,21 @@
 """Updates the expectations of existing cases from what their target does now.
 
 Only what fails is replaced. What cannot be found in responses, such as a rubric, stays and is named. A description that
-`draft` wrote is written anew; one that a person wrote stays and is named.
+`draft` wrote is written anew; one that a person wrote stays and is named. No eval file says who wrote it: a description
+counts as ours if it only repeats, in the words of `DraftExpectation.description`, what its case expects.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from eval_gate.drafts.case_edit import ANY_TARGET, CaseFile, RawCase
-from eval_gate.drafts.description import is_drafted_description
 from eval_gate.drafts.expectation_merge import ExpectationMerger, Part
 from eval_gate.drafts.expectations import derive_expectation
 from eval_gate.drafts.observation import Observation
@@ -32,9 +33,48 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.javascript.regex import PatternMatcher
+from eval_gate.text.json_values import iter_texts
 from eval_gate.text.sources.json import parse_json
 from eval_gate.text.sources.value_edit import is_same_value
 from eval_gate.text.tokens import TokenData
+
+_NOT_QUOTED: Final = re.compile(r"^one of | and \d+ more$|…$")
+"""Words of a list that are no part of its members, and the end of a shortened member."""
+_REMARK: Final = (
+    r"(?:(?:A call failed|Left out, because it differed between \d+ executions|Left out as values of this moment|"
+    r"Only sent, because the value looks like one of this moment|"
+    r"The question depends on the day, so these may differ later): (?:[^.]|\.(?! ))*|"
+    r"\d+ more numbers and names of the response are not expected|\d+ of \d+ executions had no response)"
+)
+_DESCRIPTION: Final = re.compile(
+    r"(?:calls (?P<tools>.+?))??(?:, )?(?:answers with (?P<facts>.+?)|answers in words|refuses)?"
+    rf"(?:\. {_REMARK})*"
+)
+"""A summary, and sentences about what was left out; a sentence of a person is none of these."""
+_EITHER_CASE: Final = re.compile(r"\[(\w)\w\]")
+"""`[Oo]` of a pattern that finds a word in either case."""
+_NO_TOOL: Final = "no tool"
+_MAX_LENGTH: Final = 3_000
+"""Characters of the longest description that is searched."""
+
+
+def is_drafted_description(description: str, expectation: JsonValue) -> bool:
+    """Whether a description says nothing but what this expectation, as it is written in the file, expects."""
+    found = _DESCRIPTION.fullmatch(description) if 0 < len(description) <= _MAX_LENGTH else None
+    if found is None:
+        return False
+    written = [*iter_texts(expectation)]
+    texts = [*written, *(_EITHER_CASE.sub(r"\1", text.replace("\\", "")) for text in written)]  # what patterns find
+    tools = [name for name in _split(found["tools"], r", | or ") if name != _NO_TOOL]
+    named = all(name in texts for name in tools)
+    facts = [fact.casefold() for fact in _split(found["facts"], ", ")]
+    return named and all(any(fact in text.casefold() for text in texts) for fact in facts)
+
+
+def _split(listed: str | None, between: str) -> list[str]:
+    """Split a list of names or facts, each without the words around it."""
+    return [_NOT_QUOTED.sub("", one) for one in re.split(between, _NOT_QUOTED.sub("", listed))] if listed else []
+
 
 _PROBE: Final = Path("probe.json")
 UNSCORED: Final = (specs.Rubric, specs.RubricJudge, specs.LlmJudge, specs.CodeJudge, specs.CodeGrader, specs.Composite)

@@ -21,13 +21,11 @@ from eval_gate.external_results.result_rows import (
     ResultRow,
     RowPlace,
     RowScore,
-    build_unreadable_error,
     build_usage,
     parse_seconds,
     to_text,
 )
-from eval_gate.external_results.scored_rows import end_execution
-from eval_gate.external_results.statuses import parse_tables
+from eval_gate.external_results.statuses import end_execution, parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.execution import Status
@@ -56,7 +54,7 @@ def read_nested_adk(file: Path, shown_as: str, facts: FileFacts) -> Iterator[Res
     """Yield the same of a document that is a JSON text within JSON."""
     text = read_document(file, shown_as)
     if not isinstance(text, str):
-        raise build_unreadable_error(RowPlace(shown_as), "is not a mapping")
+        raise RowPlace(shown_as).build_error("is not a mapping")
     yield from _iter_rows(JsonReader(io.StringIO(text), shown_as), shown_as, facts)
 
 

@@ -19,8 +19,6 @@ from eval_gate.external_results.result_rows import (
     RowPlace,
     RowScore,
     build_ending,
-    build_incomplete_error,
-    build_unreadable_error,
 )
 from eval_gate.external_results.statuses import Meaning, parse_tables
 from eval_gate.files.reading import read_limited_result
@@ -53,13 +51,13 @@ def read_agentv_summary(file: Path, shown: str, facts: FileFacts) -> Iterator[Re
     place = RowPlace(shown)
     named = Fields(read_document(file, shown)).get("index_path")
     if not isinstance(named, str) or not named:
-        raise build_unreadable_error(place, "names no `index_path`")
+        raise place.build_error("names no `index_path`")
     folder = file.parent.resolve()
     index = (folder / named).resolve()
     if not index.is_relative_to(folder):
-        raise build_unreadable_error(place, f"names a file outside of its folder: {named[:100]}")
+        raise place.build_error(f"names a file outside of its folder: {named[:100]}")
     if not index.is_file():
-        raise build_incomplete_error(place, f"names {named[:100]}, which does not exist: AgentV wrote no result")
+        raise place.build_incomplete_error(f"names {named[:100]}, which does not exist: AgentV wrote no result")
     yield from read_agentv(file.parent / named, str(Path(shown).parent / named), facts)
 
 
@@ -84,7 +82,7 @@ def read_agentv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]
         count += 1
     planned = max((_read_planned_count(folder / name) for name in _SUMMARIES), default=0.0)
     if count < planned:  # rows are written one by one
-        raise build_incomplete_error(RowPlace(shown), f"holds {count} of {planned:.0f} results that AgentV planned")
+        raise RowPlace(shown).build_incomplete_error(f"holds {count} of {planned:.0f} results that AgentV planned")
 
 
 def _read_planned_count(summary: Path) -> float:
@@ -123,7 +121,7 @@ class _RowFiles(NamedTuple):
         try:
             file = (self.folder / named).resolve()
             if not file.is_relative_to(self.folder):
-                raise build_unreadable_error(place, f"names a file outside of its folder: {named[:100]}")
+                raise place.build_error(f"names a file outside of its folder: {named[:100]}")
             data = read_limited_result(file, EXTERNAL_TEXT)[:EXTERNAL_TEXT] if file.is_file() else None
             return None if data is None else data.decode("utf-8", "replace")
         except (OSError, ValueError):

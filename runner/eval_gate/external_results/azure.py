@@ -14,14 +14,15 @@ from typing import Final
 from eval_gate.external_results.json_streaming import iter_records, open_document
 from eval_gate.external_results.records import Fields
 from eval_gate.external_results.result_rows import FileFacts, ResultRow, RowPlace, RowScore, parse_number, to_text
-from eval_gate.external_results.scored_rows import (
+from eval_gate.external_results.statuses import (
+    Meaning,
     PromptedCase,
     build_prompted_row,
     build_score,
     end_execution,
     let_verdicts_decide,
+    parse_tables,
 )
-from eval_gate.external_results.statuses import Meaning, parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
 

@@ -12,29 +12,26 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.external_results.json_streaming import iter_lines, iter_records, open_document, parse_value
-from eval_gate.external_results.records import Fields
+from eval_gate.external_results.records import Fields, iter_table_rows
 from eval_gate.external_results.result_rows import (
     MAX_ROWS,
     FileFacts,
     ResultRow,
     RowPlace,
     RowScore,
-    build_incomplete_error,
-    build_unreadable_error,
     build_usage,
     find_exception,
     parse_cost,
     parse_seconds,
 )
-from eval_gate.external_results.result_tables import iter_table_rows
-from eval_gate.external_results.scored_rows import (
+from eval_gate.external_results.statuses import (
     PromptedCase,
     build_prompted_row,
     build_score,
     end_execution,
     let_verdicts_decide,
+    parse_tables,
 )
-from eval_gate.external_results.statuses import parse_tables
 from eval_gate.model.conversation import ToolCall
 from eval_gate.struct import Struct, field
 
@@ -96,11 +93,11 @@ def _iter_rows(rows: Iterable[tuple[RowPlace, Fields]]) -> Iterator[ResultRow]:
             yield _build_row(row, _Trace(place, row))
             continue
         if len(traces) > MAX_ROWS:
-            raise build_unreadable_error(place, f"is one of more than {MAX_ROWS:,} executions")
+            raise place.build_error(f"is one of more than {MAX_ROWS:,} executions")
         _add_span(traces.setdefault(identifier, _Trace(place)), row, place)
     for trace in traces.values():
         if trace.root is None:
-            raise build_incomplete_error(trace.place, "is a span without its root span: export all spans")
+            raise trace.place.build_incomplete_error("is a span without its root span: export all spans")
         yield _build_row(trace.root, trace)
 
 

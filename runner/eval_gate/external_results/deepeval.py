@@ -15,9 +15,8 @@ from typing import Final
 from eval_gate.external_results.json_streaming import read_record
 from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.records import Fields, iter_listed_records
-from eval_gate.external_results.result_rows import FileFacts, ResultRow, RowPlace, RowScore, check_count, shorten_name
-from eval_gate.external_results.scored_rows import end_execution
-from eval_gate.external_results.statuses import parse_tables
+from eval_gate.external_results.result_rows import FileFacts, ResultRow, RowPlace, RowScore, shorten_name
+from eval_gate.external_results.statuses import end_execution, parse_tables
 from eval_gate.text.digest import compute_fingerprint
 
 STATUSES: Final = parse_tables("""
@@ -42,7 +41,7 @@ def read_deepeval(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRo
         counted = run.members("metricsScores")
         for kind in ("fails", "errors", "passes"):
             said = sum(one.count(kind) for one in counted)
-            check_count(RowPlace(shown, field="metricsScores"), said, graded[kind], f"{kind} of metrics")
+            RowPlace(shown, field="metricsScores").check_count(said, graded[kind], f"{kind} of metrics")
 
 
 def _classify_metric(metric: Fields) -> str:

@@ -15,14 +15,12 @@ from typing import Final, cast
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
 from eval_gate.external_results.json_streaming import CUT_OFF, is_cut_off
+from eval_gate.external_results.records import find_separator
 from eval_gate.external_results.result_encoding import decode_head, open_as_utf8
 from eval_gate.external_results.result_rows import (
     DOCS,
     ResultsReader,
     RowPlace,
-    build_incomplete_error,
-    build_unreadable_error,
-    name_errors,
 )
 from eval_gate.files.reading import read_limited_result
 from eval_gate.struct import FrozenStruct
@@ -144,7 +142,7 @@ def open_results(
         return
     with open_as_utf8(file, shown, encoding) as text:
         if known.format is ResultsFormat.AGENTV and text != file:  # its rows name files from where it stands
-            raise build_unreadable_error(RowPlace(shown), "is not UTF-8, as AgentV writes it")
+            raise RowPlace(shown).build_error("is not UTF-8, as AgentV writes it")
         yield known, text
 
 
@@ -156,21 +154,21 @@ def detect_format(
     Raises GateError if the format is unknown or is not `wanted`, and for a pipe or device, which may never end.
     """
     if file.exists() and not file.is_file():
-        raise build_unreadable_error(RowPlace(shown), "is not a regular file")
-    with name_errors(RowPlace(shown)):
+        raise RowPlace(shown).build_error("is not a regular file")
+    with RowPlace(shown).name_errors():
         head = read_limited_result(file, _HEAD)
     text = decode_head(head, encoding)
     found = _detect_from_head(text, file)
     if found is None and not head.strip():
-        raise build_unreadable_error(RowPlace(shown), "is empty")
+        raise RowPlace(shown).build_error("is empty")
     if found is None and wanted in _READERS:
         return CSV if wanted is ResultsFormat.JSONL and not text.startswith(("{", "[")) else _READERS[wanted]
     if found is None:
         if head.startswith(_ZIP) or (len(head) < _HEAD and text.startswith("{") and is_cut_off(text)):
-            raise build_incomplete_error(RowPlace(shown), CUT_OFF)
+            raise RowPlace(shown).build_incomplete_error(CUT_OFF)
         raise _build_unknown_error(text, shown)
     if wanted is not ResultsFormat.AUTO and found.format is not wanted:
-        raise build_unreadable_error(RowPlace(shown), f"is {found.format}, not {wanted} as --results-format says")
+        raise RowPlace(shown).build_error(f"is {found.format}, not {wanted} as --results-format says")
     return found
 
 
@@ -186,12 +184,11 @@ def _build_unknown_error(text: str, shown: str) -> GateError:
     """Name the tool that wrote a file of an unknown format, or else describe what its content looks like."""
     other = identify_text(text)
     if other is not None and other.is_result:
-        return build_unreadable_error(RowPlace(shown), f"is {other.description}, but not in a form that is read")
+        return RowPlace(shown).build_error(f"is {other.description}, but not in a form that is read")
     if other is not None:
-        return build_unreadable_error(RowPlace(shown), other.describe_alternative(shown))
+        return RowPlace(shown).build_error(other.describe_alternative(shown))
     names = ", ".join(one for one in ResultsFormat if one is not ResultsFormat.AUTO)
-    return build_unreadable_error(
-        RowPlace(shown),
+    return RowPlace(shown).build_error(
         f"is not a supported format; it looks like {describe_content(text)}",
         f"name the format with --results-format to see what is missing ({names}); {DOCS} shows what each format needs",
     )
@@ -238,11 +235,6 @@ def _find_first_keys(text: str) -> set[str]:
     """Return the keys at any depth, and what stands before their dots, in the beginning of a large document."""
     keys = {match[1] for match in _KEY.finditer(text)}
     return keys | {f"{head}." for head, dot, _ in (key.partition(".") for key in keys) if dot}
-
-
-def find_separator(line: str) -> str:
-    """Find the column separator in the first line: a comma, or a semicolon or tab if the line has no comma."""
-    return next((one for one in ",;\t" if one in line), ",")
 
 
 def _split_columns(text: str) -> list[str]:

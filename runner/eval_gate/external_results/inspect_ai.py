@@ -26,10 +26,7 @@ from eval_gate.external_results.result_rows import (
     RowPlace,
     RowScore,
     build_ending,
-    build_incomplete_error,
-    build_unreadable_error,
     build_usage,
-    check_count,
     classify_error_kind,
     parse_number,
     to_text,
@@ -102,14 +99,14 @@ def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[R
     """Every sample and epoch of a log in an `.eval` archive."""
     try:
         if has_more_entries(file, ARCHIVE_ENTRIES):
-            raise build_unreadable_error(RowPlace(shown), f"has more than {ARCHIVE_ENTRIES:,} entries")
+            raise RowPlace(shown).build_error(f"has more than {ARCHIVE_ENTRIES:,} entries")
         with zipfile.ZipFile(file) as archive:
             entries = {one.filename: one for one in archive.infolist()}
             if HEADER not in entries:
                 if any(name.startswith(_JOURNAL_PREFIX) for name in entries):
                     what = f"has no {HEADER}: Inspect was stopped before it wrote one"
-                    raise build_incomplete_error(RowPlace(shown), what)
-                raise build_unreadable_error(RowPlace(shown), f"has no {HEADER}, so it is not an Inspect log")
+                    raise RowPlace(shown).build_incomplete_error(what)
+                raise RowPlace(shown).build_error(f"has no {HEADER}, so it is not an Inspect log")
             head = require_record(_read_entry(archive, entries[HEADER], shown), RowPlace(f"{shown}!{HEADER}"))
             _check_finished(head, shown)
             _set_facts(head, facts)
@@ -121,7 +118,7 @@ def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[R
                     yield graded.add_sample(sample, _build_row(sample, head, place))
             graded.check_counts(head, shown)
     except (struct.error, NotImplementedError, *ARCHIVE_ERRORS) as error:
-        raise build_unreadable_error(RowPlace(shown), f"is not a readable archive: {error}") from None
+        raise RowPlace(shown).build_error(f"is not a readable archive: {error}") from None
 
 
 def _read_entry(archive: zipfile.ZipFile, one: zipfile.ZipInfo, shown: str) -> JsonValue:
@@ -133,9 +130,9 @@ def _read_entry(archive: zipfile.ZipFile, one: zipfile.ZipInfo, shown: str) -> J
             with archive.open(one) as stream:
                 data = stream.read(_MAX_ENTRY_BYTES + 1)
         except (NotImplementedError, RuntimeError, *ARCHIVE_ERRORS) as error:  # another method, and a password
-            raise build_unreadable_error(place, f"cannot be unpacked: {error}") from None
+            raise place.build_error(f"cannot be unpacked: {error}") from None
     if len(data) > _MAX_ENTRY_BYTES:
-        raise build_unreadable_error(place, f"is larger than {_MAX_ENTRY_BYTES:,} bytes")
+        raise place.build_error(f"is larger than {_MAX_ENTRY_BYTES:,} bytes")
     return parse_value(data, place)
 
 
@@ -165,7 +162,7 @@ def _check_finished(head: Fields, shown: str) -> None:
     if (meaning := _LOG.find_meaning(status)) is not Meaning.NO_VERDICT:
         why = head.text("error.message")[:300]
         what = f"is {to_text(status)[:40]}" if meaning else _LOG.describe(status)
-        raise build_incomplete_error(RowPlace(shown, field="status"), f"{what}{f': {why}' if why else ''}")
+        raise RowPlace(shown, field="status").build_incomplete_error(f"{what}{f': {why}' if why else ''}")
 
 
 def _set_facts(head: Fields, facts: FileFacts) -> None:
@@ -197,13 +194,13 @@ class _GradeCounter:
         for at, one in enumerate(head.members("results.scores")):
             place, scorer = RowPlace(shown, field=f"results.scores[{at}]"), one.text("scorer")
             found = len(self._samples.get(scorer, ()))
-            check_count(place, one.count("scored_samples"), found, f"samples that {scorer[:100]} graded")
+            place.check_count(one.count("scored_samples"), found, f"samples that {scorer[:100]} graded")
             accuracy, values = one.number("metrics.accuracy.value"), self._values.get(scorer, Counter())
             if accuracy is None or found != values.total() or found != self._count or not set(values) <= _PLAIN:
                 continue  # of epochs, and of values that a metric reads in its own way, it is another figure
             if accuracy < (made := values["C"] / found) - _ROUNDING:
                 what = f"reports an accuracy of {accuracy:g}, but its samples make {made:g}"
-                raise build_incomplete_error(place, what)
+                raise place.build_incomplete_error(what)
 
 
 def _build_row(sample: Fields, head: Fields, place: RowPlace) -> ResultRow:

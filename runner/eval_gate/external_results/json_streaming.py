@@ -14,7 +14,7 @@ from typing import IO, Final
 
 from eval_gate.errors import GateError
 from eval_gate.external_results.records import Fields, require_record
-from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error, name_errors
+from eval_gate.external_results.result_rows import RowPlace
 from eval_gate.files.reading import read_limited_result
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import DOCUMENT_VALUES, EXTERNAL_BYTES, EXTERNAL_LINE_BYTES
@@ -37,10 +37,10 @@ _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 def read_document(file: Path, shown: str) -> JsonValue:
     """Read a whole JSON document at once. Raises GateError if it cannot be read, is too large or is not JSON."""
     place = RowPlace(shown)
-    with name_errors(place):
+    with place.name_errors():
         data = read_limited_result(file, EXTERNAL_BYTES)
     if len(data) > EXTERNAL_BYTES:
-        raise build_unreadable_error(place, f"is larger than {EXTERNAL_BYTES:,} bytes")
+        raise place.build_error(f"is larger than {EXTERNAL_BYTES:,} bytes")
     return parse_value(data, place, DOCUMENT_VALUES)
 
 
@@ -55,9 +55,9 @@ def parse_value(data: bytes | str, place: RowPlace, values: int = DOCUMENT_VALUE
         return parse_untrusted_json(data, values=values, constant=lambda _: None, pairs=require_unique_keys)
     except UntrustedJsonError as error:
         if error.cut_off and place.line is None:  # a line that is cut off may have others behind it
-            raise build_incomplete_error(place, CUT_OFF) from None
+            raise place.build_incomplete_error(CUT_OFF) from None
         detail = f": {error.detail}" if error.detail else ""
-        raise build_unreadable_error(place, f"{error}{detail}") from None
+        raise place.build_error(f"{error}{detail}") from None
 
 
 def is_cut_off(text: str | bytes) -> bool:
@@ -83,16 +83,16 @@ def iter_lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, Fields]]:
 
 def iter_raw_lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, bytes]]:
     """Yield the bytes of every line that is not empty, with its place. Raises GateError."""
-    with name_errors(RowPlace(shown)), file.open("rb") as stream:
+    with RowPlace(shown).name_errors(), file.open("rb") as stream:
         for number in count(1):
             line, place = stream.readline(EXTERNAL_LINE_BYTES + 1), RowPlace(shown, number)
             if not line:
                 return
             if len(line) > EXTERNAL_LINE_BYTES:
-                raise build_unreadable_error(place, f"is longer than {EXTERNAL_LINE_BYTES:,} bytes")
+                raise place.build_error(f"is longer than {EXTERNAL_LINE_BYTES:,} bytes")
             text = line.strip().removeprefix(codecs.BOM_UTF8)
             if text and not line.endswith(b"\n") and is_cut_off(text):  # the last one
-                raise build_incomplete_error(place, CUT_OFF)
+                raise place.build_incomplete_error(CUT_OFF)
             if text:
                 yield place, text
 
@@ -123,7 +123,7 @@ class JsonReader:
         while True:
             key = self.read_value()
             if not isinstance(key, str):
-                raise build_unreadable_error(self._place, "is not JSON: a key is not a text")
+                raise self._place.build_error("is not JSON: a key is not a text")
             self._expect_sign(":")
             yield key
             if self._skip_sign("}"):
@@ -154,9 +154,9 @@ class JsonReader:
             try:
                 value, end = self._decode(self._text, self._at)
             except RecursionError:
-                raise build_unreadable_error(self._place, "is nested too deeply") from None
+                raise self._place.build_error("is nested too deeply") from None
             except UntrustedJsonError as error:
-                raise build_unreadable_error(self._place, str(error)) from None
+                raise self._place.build_error(str(error)) from None
             except ValueError as error:
                 # the error itself leads to this frame, and would hold all that is read until Python looks for rings
                 problem, where = str(error), getattr(error, "pos", 0)
@@ -167,28 +167,27 @@ class JsonReader:
                     return replace_surrogates(value) if halves else value
                 continue  # a number may go on
             if len(self._text) - self._at > EXTERNAL_LINE_BYTES:
-                what = f"contains a value of more than {EXTERNAL_LINE_BYTES:,} characters"
-                raise build_unreadable_error(self._place, what)
+                raise self._place.build_error(f"contains a value of more than {EXTERNAL_LINE_BYTES:,} characters")
             if not self._read_more():
                 raise self._build_error(problem, where)
 
     def _build_error(self, problem: str, where: int) -> GateError:
         """Build the error for a value that is invalid, or that is incomplete because the text is cut off."""
         if is_truncated_json(self._text, where, problem):
-            return build_incomplete_error(self._place, CUT_OFF)
-        return build_unreadable_error(self._place, f"is not JSON: {problem}")
+            return self._place.build_incomplete_error(CUT_OFF)
+        return self._place.build_error(f"is not JSON: {problem}")
 
     def require_end(self) -> None:
         """Raise GateError if anything follows the document."""
         if self._peek_sign():
-            raise build_unreadable_error(self._place, "is not JSON: it has text after its end")
+            raise self._place.build_error("is not JSON: it has text after its end")
 
     def _expect_sign(self, sign: str) -> None:
         if not self._skip_sign(sign):
             found = self._peek_sign()
             if is_truncated_json(self._text, self._at, ""):
-                raise build_incomplete_error(self._place, CUT_OFF)
-            raise build_unreadable_error(self._place, f"is not JSON: {sign} expected, found {found}")
+                raise self._place.build_incomplete_error(CUT_OFF)
+            raise self._place.build_error(f"is not JSON: {sign} expected, found {found}")
 
     def _skip_sign(self, sign: str) -> bool:
         if self._peek_sign() != sign:
@@ -217,7 +216,7 @@ class JsonReader:
 @contextmanager
 def open_document(file: Path, shown: str) -> Iterator[JsonReader]:
     """Open a JSON document to read it step by step. Raises GateError if the file cannot be read."""
-    with name_errors(RowPlace(shown)), file.open(encoding="utf-8") as stream:
+    with RowPlace(shown).name_errors(), file.open(encoding="utf-8") as stream:
         yield JsonReader(stream, shown)
 
 
@@ -242,4 +241,4 @@ def iter_records(
             document.read_value()
     document.require_end()
     if not found:
-        raise build_unreadable_error(RowPlace(shown_as, field=lists[0]), "is missing")
+        raise RowPlace(shown_as, field=lists[0]).build_error("is missing")

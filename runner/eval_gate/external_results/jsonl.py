@@ -16,6 +16,7 @@ from eval_gate.config.values import find_boolean_mistake
 from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.external_results.json_streaming import iter_raw_lines, parse_value
 from eval_gate.external_results.prompt_digests import digest_prompt
+from eval_gate.external_results.records import iter_table_rows
 from eval_gate.external_results.result_encoding import decode_head
 from eval_gate.external_results.result_rows import (
     MAX_NAME,
@@ -26,15 +27,11 @@ from eval_gate.external_results.result_rows import (
     RowScore,
     build_ending,
     build_problems_error,
-    build_unreadable_error,
     build_usage,
     describe_low_score,
     to_text,
 )
-from eval_gate.external_results.result_tables import iter_table_rows
-from eval_gate.external_results.scored_rows import let_verdicts_decide
-from eval_gate.external_results.statuses import parse_tables
-from eval_gate.external_results.thrown_errors import classify_thrown_error
+from eval_gate.external_results.statuses import classify_thrown_error, let_verdicts_decide, parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import ToolCall
@@ -144,7 +141,7 @@ def read_jsonl(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of the file."""
     facts.tool, near = "JSON lines", MisspeltKeys()
     if _is_json_list(file):
-        raise build_unreadable_error(RowPlace(shown), "is one JSON list, not one object per line", _AS_LINES)
+        raise RowPlace(shown).build_error("is one JSON list, not one object per line", _AS_LINES)
     return _iter_rows(
         iter_raw_lines(file, shown), lambda text, place: _build_row(parse_value(text, place), place, near)
     )
@@ -162,11 +159,12 @@ def _is_json_list(file: Path) -> bool:
 def read_csv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of a table whose first line names the columns. An empty cell is a column that is not there."""
     facts.tool, near = "CSV", MisspeltKeys()
-    return _iter_rows(iter_table_rows(file, shown), lambda cells, place: _build_table_row(cells, place, near))
-
-
-def _build_table_row(cells: dict[str, str], place: RowPlace, near: MisspeltKeys) -> ResultRow:
-    return _build_row({name: _parse_cell(name, cell, place) for name, cell in cells.items() if cell}, place, near)
+    return _iter_rows(
+        iter_table_rows(file, shown),
+        lambda cells, place: _build_row(
+            {name: _parse_cell(name, cell, place) for name, cell in cells.items() if cell}, place, near
+        ),
+    )
 
 
 def _iter_rows(
@@ -205,12 +203,11 @@ def _parse_cell(name: str, cell: str, place: RowPlace) -> JsonValue:
 
 def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultRow:
     if not isinstance(value, dict):
-        raise build_unreadable_error(place, "is not a mapping")
+        raise place.build_error("is not a mapping")
     for name in _LISTS:
         given = value.get(name)
         if isinstance(given, list) and len(given) > EXTERNAL_SCORES:  # a mistake in each of them would be kept
-            what = f"has more than {EXTERNAL_SCORES:,} members"
-            raise build_unreadable_error(RowPlace(place.file, place.line, name), what)
+            raise RowPlace(place.file, place.line, name).build_error(f"has more than {EXTERNAL_SCORES:,} members")
     try:
         line = ResultLine.model_validate(value)
     except ValidationError as error:
@@ -224,7 +221,7 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
     if misspelt:
         raise build_problems_error(misspelt)
     if line.status is None and line.score is None and not line.checks:
-        raise build_unreadable_error(place, "has no status, score or checks: add one of them")
+        raise place.build_error("has no status, score or checks: add one of them")
     scores = tuple(map(_build_score, line.checks))
     if line.status is None and line.score is None:
         scores = let_verdicts_decide(scores)
@@ -310,7 +307,7 @@ class MisspeltKeys:
             if suggestion is None:
                 if len(self._suggestions) >= EXTERNAL_NEAR_KEYS:
                     what = f"more than {EXTERNAL_NEAR_KEYS:,} different keys are not known"
-                    raise build_unreadable_error(place, f"{what}: misspelt keys are not reported")
+                    raise place.build_error(f"{what}: misspelt keys are not reported")
                 suggestion = self._suggestions[part, key] = format_suggestion(key, part.model_fields)
             if suggestion:
                 yield RowPlace(place.file, place.line, key[:80]).build_problem(f"is not known{suggestion}")

@@ -19,17 +19,12 @@ from eval_gate.external_results.result_rows import (
     FileFacts,
     ResultRow,
     RowPlace,
-    build_incomplete_error,
-    build_unloaded_error,
-    build_unreadable_error,
     build_usage,
-    check_count,
     parse_cost,
     parse_number,
     parse_seconds,
 )
-from eval_gate.external_results.statuses import Meaning, StatusTable, parse_tables
-from eval_gate.external_results.thrown_errors import classify_thrown_error, is_exception
+from eval_gate.external_results.statuses import Meaning, StatusTable, classify_thrown_error, is_exception, parse_tables
 from eval_gate.external_results.xml_streaming import XmlReader
 from eval_gate.model.case import Location
 from eval_gate.model.execution import ErrorKind, Status
@@ -242,12 +237,12 @@ class _Parser(XmlReader):
         """Begin a suite, a test, or what is said of it."""
         if self.is_at_root:
             if name not in {"testsuites", "testsuite"}:
-                raise build_unreadable_error(RowPlace(self._shown), f"is not JUnit: it begins with <{name[:40]}>")
+                raise RowPlace(self._shown).build_error(f"is not JUnit: it begins with <{name[:40]}>")
             self.tool = attributes.get("name", "")
             self._by_playwright = name == "testsuites" and "id" in attributes
             self._errors = _parse_count(attributes, "errors") if name == "testsuites" else 0
             if self.tool == "promptfoo":
-                raise build_unreadable_error(RowPlace(self._shown), "has unstable names", _PROMPTFOO_HINT)
+                raise RowPlace(self._shown).build_error("has unstable names", _PROMPTFOO_HINT)
         if name in {"testsuite", "testsuites"}:
             suite = _Suite.from_attributes(attributes, self.line, tool=self.tool)
             if self._suites and suite.has_errors:
@@ -343,14 +338,14 @@ class _Parser(XmlReader):
         if suite.declared_executions == suite.found_tests + suite.failed_reruns:  # Surefire 2 counts each execution
             found += suite.failed_reruns
         place = RowPlace(self._shown, suite.line)
-        check_count(place, counted, found, "failures and errors")
-        check_count(place, suite.declared_tests, suite.found_tests, "tests")
+        place.check_count(counted, found, "failures and errors")
+        place.check_count(suite.declared_tests, suite.found_tests, "tests")
 
     def _refuse_suite(self) -> None:
         said = self._format_message().partition("\n")[0][:_MAX_QUOTED]
         place = RowPlace(self._shown, self.line)
         what = f"reports that the suite {self._suites[-1].name[:_MAX_QUOTED]} failed outside of its tests: {said}"
-        raise build_incomplete_error(place, what)
+        raise place.build_incomplete_error(what)
 
     def _add_case(self, case: _Case) -> None:
         """Add a finished case, except pytest's second entry for a failed test whose teardown failed too."""
@@ -418,17 +413,17 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
     if not name and "name" in attributes:  # what happened to the class, or before all tests
         name, of_class = classname or case.suite, True
     if case.is_pytest and not classname and not name:
-        raise build_incomplete_error(place, "is the test at which pytest was stopped: the tests after it were not run")
+        raise place.build_incomplete_error("is the test at which pytest was stopped: the tests after it were not run")
     if not name or len(name) > MAX_NAME:
-        raise build_unreadable_error(place, f"is a testcase without a name of up to {MAX_NAME:,} characters")
+        raise place.build_error(f"is a testcase without a name of up to {MAX_NAME:,} characters")
     no_pass = case.has_failed
     if vitest and name == attributes.get("classname") and no_pass:
-        raise build_unloaded_error(place, name, case.error or "")
+        raise place.build_unloaded_error(name, case.error or "")
     of_block = vitest is not None and vitest.has_block(attributes.get("classname", ""), name)
     of_hook = (no_pass and (of_block or of_class)) or _is_trouble(case, classname, name)
     ended = _build_ending(case, of_hook=of_hook)
     if classname == _NOT_LOADED and no_pass:
-        raise build_unloaded_error(place, name, (case.error or "").replace(f"● {_NOT_LOADED}", "").strip())
+        raise place.build_unloaded_error(name, (case.error or "").replace(f"● {_NOT_LOADED}", "").strip())
     file = attributes.get("file")
     of_unittest = no_pass and not of_hook and not case.is_pytest and (file or "").endswith(".py")
     if of_unittest and (part := _SUBTEST.fullmatch(name)):

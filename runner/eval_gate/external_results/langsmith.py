@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.external_results.json_streaming import iter_lines, iter_records, open_document
-from eval_gate.external_results.records import Fields
+from eval_gate.external_results.records import Fields, iter_table_rows
 from eval_gate.external_results.result_rows import (
     FileFacts,
     ResultRow,
@@ -22,15 +22,14 @@ from eval_gate.external_results.result_rows import (
     parse_seconds,
     to_text,
 )
-from eval_gate.external_results.result_tables import iter_table_rows
-from eval_gate.external_results.scored_rows import (
+from eval_gate.external_results.statuses import (
     PromptedCase,
     build_prompted_row,
     build_score,
     end_execution,
     let_verdicts_decide,
+    parse_tables,
 )
-from eval_gate.external_results.statuses import parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
 

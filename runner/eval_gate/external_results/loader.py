@@ -15,8 +15,7 @@ from typing import Final, NamedTuple
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError, Problem
 from eval_gate.external_results.format_detection import KnownFormat, open_results
-from eval_gate.external_results.result_files import ResultsFile, find_result_files
-from eval_gate.external_results.result_paths import ResultsPath, parse_results_path
+from eval_gate.external_results.result_files import ResultsFile, ResultsPath, find_result_files, parse_results_path
 from eval_gate.external_results.result_rows import (
     DOCS,
     MAX_NAME,
@@ -25,7 +24,6 @@ from eval_gate.external_results.result_rows import (
     ResultRow,
     RowPlace,
     build_two_runs_error,
-    build_unreadable_error,
 )
 from eval_gate.external_results.score_rules import ScoreRules
 from eval_gate.model.case import CaseKey
@@ -171,7 +169,7 @@ class _ResultsCollector(Struct):
         first = next(iter(self.formats))
         if known.format is not first:
             which = f"is {known.format}, and {self.formats[first]} is {first}"
-            raise build_unreadable_error(RowPlace(shown), f"{which}: check the results of one tool at a time")
+            raise RowPlace(shown).build_error(f"{which}: check the results of one tool at a time")
         held = _FileOverlap(shown)
         for row in known.load_reader()(readable, shown, facts):
             self._add_row(_prefix_suite(row, found.prefix) if found.prefix else row, held)
@@ -192,7 +190,7 @@ class _ResultsCollector(Struct):
         overlap.count += 1
         overlap.failures += row.status in _NO_PASS
         if len(row.scores) > EXTERNAL_SCORES:
-            raise build_unreadable_error(row.place, f"has more than {EXTERNAL_SCORES:,} scores")
+            raise row.place.build_error(f"has more than {EXTERNAL_SCORES:,} scores")
         if self.redact.has_secrets:
             row = redact_row(row, self.redact)
         row = _drop_run_time(row)
@@ -217,7 +215,7 @@ class _ResultsCollector(Struct):
             there.append(judged)
             self._register_trial(row)
         if self.is_over_limit:
-            raise build_unreadable_error(row.place, f"is one of more than {CASES:,} cases or {MAX_ROWS:,} executions")
+            raise row.place.build_error(f"is one of more than {CASES:,} cases or {MAX_ROWS:,} executions")
 
     def _mark_rerun(
         self, row: ResultRow, there: list[ResultRow], retried: Sequence[int], overlap: _FileOverlap
@@ -331,7 +329,7 @@ def load_external_results(
     if gathering.name_clashes:
         cases = _separate_cases(cases, gathering.name_clashes)
     if not cases:
-        raise build_unreadable_error(RowPlace(str(paths[0])), "has no cases")
+        raise RowPlace(str(paths[0])).build_error("has no cases")
     if empty := gathering.empty:
         has = format_count(len(empty), "results file has", "results files have")
         notes[f"{has} no cases: {format_first_few(empty, _MAX_EMPTY)}"] = None

@@ -16,10 +16,7 @@ from eval_gate.external_results.result_rows import (
     ResultRow,
     RowPlace,
     RowScore,
-    build_incomplete_error,
     build_two_runs_error,
-    build_unreadable_error,
-    check_count,
     classify_error_kind,
     to_text,
 )
@@ -73,7 +70,7 @@ class _EvalsRun(Struct):
             self.report = event.at("final_report")
         elif event.get("sample_id") is not None:
             if len(self.samples) >= CASES:
-                raise build_unreadable_error(place, f"is of more than {CASES:,} samples")
+                raise place.build_error(f"is of more than {CASES:,} samples")
             if type(number := event.get("event_id")) is int:
                 self.events.add(number)
             _add_to_sample(self.samples.setdefault(event.text("sample_id")[:300], _Sample(place, [])), event)
@@ -94,17 +91,17 @@ class _EvalsRun(Struct):
         """Raise GateError where something is missing: the report often stands before the events that it is about."""
         place = RowPlace(self.shown)
         if self.report is None:
-            raise build_incomplete_error(place, "has no final_report")
+            raise place.build_incomplete_error("has no final_report")
         if missing := max(self.events, default=-1) + 1 - len(self.events):
-            raise build_incomplete_error(place, f"is missing {missing:,} of the events that evals numbered")
+            raise place.build_incomplete_error(f"is missing {missing:,} of the events that evals numbered")
         said = _count_reported_samples(self.report)
         found = sum(sample.metric_events for sample in self.samples.values())
-        check_count(place, said, found, "samples in its report")
+        place.check_count(said, found, "samples in its report")
         accuracy = self.report.number("accuracy")
         found_of = self._compute_accuracies()
         if accuracy is not None and not any(abs(one - accuracy) < _ROUNDING for one in found_of):
             of = f"its events make {found_of[0]:.4g}" if found_of else "it has no matches and no measurements"
-            raise build_incomplete_error(place, f"reports an accuracy of {accuracy:.4g}, and {of}")
+            raise place.build_incomplete_error(f"reports an accuracy of {accuracy:.4g}, and {of}")
 
     def _compute_accuracies(self) -> list[float]:
         """Compute every value that an eval may report as its accuracy."""

@@ -23,10 +23,8 @@ from eval_gate.external_results.result_rows import (
     RowPlace,
     RowScore,
     build_ending,
-    build_unreadable_error,
     classify_error_kind,
     describe_low_score,
-    name_errors,
     to_text,
 )
 from eval_gate.external_results.statuses import Meaning, parse_tables
@@ -131,12 +129,12 @@ def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultR
                     facts.tool = f"promptfoo {value.text('promptfooVersion')[:40]}"
         walked.require_end()
     if not found:
-        raise build_unreadable_error(RowPlace(shown, field="results"), "is missing")
+        raise RowPlace(shown, field="results").build_error("is missing")
 
 
 def _read_version(file: Path, shown: str) -> tuple[int, ...]:
     """Return the promptfoo version that wrote the file, read from its last bytes; empty if they give none."""
-    with name_errors(RowPlace(shown)), file.open("rb") as stream:
+    with RowPlace(shown).name_errors(), file.open("rb") as stream:
         stream.seek(max(stream.seek(0, os.SEEK_END) - _VERSION_BYTES, 0))
         end = stream.read(_VERSION_BYTES)
     found = _VERSION.findall(end.decode("ascii", "replace"))
@@ -193,7 +191,7 @@ class _JoinedRuns:
 
 def _has_several_prompts(file: Path, shown: str) -> bool:
     """Whether there is more than one pair of provider and prompt: most files have one, and are read once."""
-    with name_errors(RowPlace(shown)), file.open("rb") as stream:
+    with RowPlace(shown).name_errors(), file.open("rb") as stream:
         return any(_LATER_PROMPT.search(line) for line in iter(lambda: stream.readline(EXTERNAL_LINE_BYTES), b""))
 
 

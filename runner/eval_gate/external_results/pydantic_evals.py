@@ -16,8 +16,7 @@ from eval_gate.external_results.json_streaming import read_record
 from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.records import Fields, iter_listed_records
 from eval_gate.external_results.result_rows import FileFacts, ResultRow, RowPlace, RowScore
-from eval_gate.external_results.scored_rows import end_execution, let_verdicts_decide
-from eval_gate.external_results.statuses import parse_tables
+from eval_gate.external_results.statuses import end_execution, let_verdicts_decide, parse_tables
 from eval_gate.text.digest import compute_fingerprint
 
 STATUSES: Final = parse_tables("""

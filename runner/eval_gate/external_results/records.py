@@ -1,17 +1,19 @@
-"""Records: values in results of other tools, read by paths.
+"""Records: values in results of other tools, read by paths, and the lines of tables.
 
 A path is names with dots between them. Of several paths the first counts that leads to something; what is not there, or
-is of another kind, is nothing.
+is of another kind, is nothing. A table is CSV with a comma, a semicolon or a tab; its first line names the columns.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from pathlib import Path
+from typing import Final
 
 from eval_gate.external_results.result_rows import (
     RowPlace,
-    build_unreadable_error,
     build_usage,
     parse_cost,
     parse_milliseconds,
@@ -22,6 +24,7 @@ from eval_gate.external_results.result_rows import (
 )
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
+from eval_gate.model.limits import EXTERNAL_COLUMNS, EXTERNAL_TEXT
 from eval_gate.model.usage import Usage
 
 _MAX_TAGS = 50
@@ -128,7 +131,7 @@ class Fields:
 def iter_listed_records(document: Fields, lists: Sequence[str], shown: str) -> Iterator[tuple[str, Fields, RowPlace]]:
     """Yield the mappings in a document's lists, with list and place. Raises GateError if the first list is missing."""
     if not isinstance(document.get(lists[0]), list):
-        raise build_unreadable_error(RowPlace(shown, field=lists[0]), "is missing")
+        raise RowPlace(shown, field=lists[0]).build_error("is missing")
     for name in lists:
         for at, member in enumerate(document.members(name)):
             place = RowPlace(shown, field=f"{name}[{at}]")
@@ -138,5 +141,37 @@ def iter_listed_records(document: Fields, lists: Sequence[str], shown: str) -> I
 def require_record(value: JsonValue, place: RowPlace) -> Fields:
     """Return a mapping as a record. Raises GateError for any other value."""
     if not isinstance(value, dict):
-        raise build_unreadable_error(place, "is not a mapping")
+        raise place.build_error("is not a mapping")
     return Fields(value)
+
+
+_HEAD: Final = 1 << 16
+
+
+def find_separator(line: str) -> str:
+    """Find the column separator in the first line: a comma, or a semicolon or tab if the line has no comma."""
+    return next((one for one in ",;\t" if one in line), ",")
+
+
+def iter_table_rows(file: Path, shown_as: str) -> Iterator[tuple[RowPlace, dict[str, str]]]:
+    """Yield each line by column, with its place. Raises GateError if it cannot be read or columns are unclear."""
+    place = RowPlace(shown_as, 1)
+    csv.field_size_limit(EXTERNAL_TEXT)
+    try:
+        with RowPlace(shown_as, 1).name_errors(), file.open(encoding="utf-8-sig", newline="") as stream:
+            beginning = stream.readline(_HEAD)
+            stream.seek(0)
+            table = csv.DictReader(stream, delimiter=find_separator(beginning))
+            names = table.fieldnames or ()
+            if len(names) > EXTERNAL_COLUMNS:  # every row would have as many cells
+                raise RowPlace(shown_as, 1).build_error(f"has more than {EXTERNAL_COLUMNS:,} columns")
+            if twice := next((name for name in names if name and names.count(name) > 1), None):
+                what = "is a column twice: it is unclear which one counts"
+                raise RowPlace(shown_as, 1, twice[:100]).build_error(what)
+            for cells in table:
+                place = RowPlace(shown_as, table.line_num)
+                if None in cells:
+                    raise place.build_error("has more cells than columns")
+                yield place, {name: cell or "" for name, cell in cells.items()}
+    except csv.Error as error:
+        raise place.build_error(f"is not CSV: {error}") from None

@@ -15,7 +15,7 @@ from typing import IO, Final
 
 from eval_gate.errors import GateError
 from eval_gate.external_results.json_streaming import CUT_OFF
-from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error, name_errors
+from eval_gate.external_results.result_rows import RowPlace
 from eval_gate.text.untrusted.encoding_names import parse_encoding
 
 _UTF_8: Final = "utf-8"
@@ -51,7 +51,7 @@ def open_as_utf8(file: Path, shown: str, encoding: str | None = None) -> Iterato
 
     Raises GateError with the place of what cannot be decoded.
     """
-    with name_errors(RowPlace(shown)):
+    with RowPlace(shown).name_errors():
         stated = _read_stated_encoding(file, shown)
         problem = _decode_file(file, shown, _UTF_8) if stated == _UTF_8 else None
     if problem is None and stated == _UTF_8:
@@ -72,7 +72,7 @@ def _read_stated_encoding(file: Path, shown: str) -> str:
     try:
         return parse_encoding(stated or _UTF_8)
     except ValueError as error:
-        raise build_unreadable_error(RowPlace(shown, 1), f"is in an unsupported encoding: {error}") from None
+        raise RowPlace(shown, 1).build_error(f"is in an unsupported encoding: {error}") from None
 
 
 def _find_stated_encoding(head: bytes) -> str | None:
@@ -95,10 +95,10 @@ def _decode_file(file: Path, shown: str, encoding: str, copy: IO[bytes] | None =
             except UnicodeDecodeError as error:
                 line += error.object[: error.start].decode(encoding, "ignore").count("\n")
                 if not chunk:
-                    return build_incomplete_error(RowPlace(shown, line), CUT_OFF)
+                    return RowPlace(shown, line).build_incomplete_error(CUT_OFF)
                 at = fed - len(error.object) + error.start
                 what = f"is not {encoding.upper()}: byte {at + 1:,} is 0x{error.object[error.start]:02X}"
-                return build_unreadable_error(RowPlace(shown, line), what, _HINT)
+                return RowPlace(shown, line).build_error(what, _HINT)
             line += text.count("\n")
             if copy is not None:
                 copy.write(text.encode())

@@ -1,9 +1,12 @@
-"""Result files: expand paths, globs and folders to the files that may hold results."""
+"""Result files: paths as they are given, and the files that paths, globs and folders lead to."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
+from glob import has_magic
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -11,16 +14,87 @@ from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
 from eval_gate.external_results.agentv import INDEX, SUMMARY, find_run_folder
 from eval_gate.external_results.format_detection import SUFFIXES, find_tool
-from eval_gate.external_results.result_paths import ResultsPath, parse_results_path
 from eval_gate.external_results.result_rows import (
     RowPlace,
-    build_incomplete_error,
-    build_unreadable_error,
     shorten_name,
 )
 from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_FILES
 from eval_gate.results.result_names import PIPE_HINT, PIPE_PROBLEM
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import format_count, format_first_few
+
+_PREFIXED: Final = re.compile(r"(?P<prefix>[^/\\=*?\[\]\x00-\x1f\x7f]{1,100})=(?P<path>.+)", re.DOTALL)
+_STARS: Final = re.compile(r"\*{2,}")
+
+
+class ResultsPath(FrozenStruct):
+    """A path of results, and the prefix of the suites in them: `linux=out/junit.xml`."""
+
+    path: str
+    prefix: str = ""
+    """Empty where none is given."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether a file or folder of this name is there; a link to nothing is one too."""
+        return os.path.lexists(self.path)
+
+    @property
+    def is_glob(self) -> bool:
+        """Whether the path is a pattern, and not what a file or folder of this name is called."""
+        return has_magic(self.path) and not self.exists
+
+    @property
+    def root(self) -> Path:
+        """The folder that is named without a pattern; for a file or a folder the path itself."""
+        if not self.is_glob:
+            return Path(self.path)
+        parts = Path(self.path).parts
+        return Path(*parts[: next(at for at, part in enumerate(parts) if has_magic(part))])
+
+    def find_leg(self, folder: Path) -> str | None:
+        """Find the part of a folder that the patterns for folders in a glob match: its leg of a matrix.
+
+        For `results/*/x.xml` that is the folder in `results`. Return None for a glob without such a pattern: `**`,
+        which matches any number of folders, is none.
+        """
+        if not self.is_glob:
+            return None
+        parts, depth = Path(self.path).parts, 0
+        for at, part in enumerate(parts[: len(folder.parts)]):
+            if part == "**":
+                break
+            depth = at + 1 if has_magic(part) else depth
+        return Path(*folder.parts[len(self.root.parts) : depth]).as_posix() if depth else None
+
+    def list_matches(self, folder: Path | None = None) -> list[str]:
+        """List what a glob matches below a folder or here, sorted, or the path itself if it is no glob.
+
+        What is inside another match is left out. `**` within a name matches what `*` does.
+        """
+        if not self.is_glob:
+            return [str(folder / self.path) if folder else self.path]
+        parts = Path(self.path).parts
+        own = Path(*(part if part == "**" else _STARS.sub("*", part) for part in parts))
+        pattern = folder / own if folder else own
+        found = Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
+        matched = sorted(str(path) for path in islice(found, EXTERNAL_FILES + 1))
+        below = {path for path in matched if any(parent in matched for parent in map(str, Path(path).parents))}
+        return [path for path in matched if path not in below]
+
+    def __str__(self) -> str:
+        return f"{self.prefix}={self.path}" if self.prefix else self.path
+
+
+def parse_results_path(path_text: str | ResultsPath) -> ResultsPath:
+    """Parse a path of results, unless it is one. A file that is called `name=path` is that file."""
+    if isinstance(path_text, ResultsPath):
+        return path_text
+    match = None if os.path.lexists(path_text) else _PREFIXED.fullmatch(path_text)
+    if match is None or not match["prefix"].strip() or not match["path"].strip():
+        return ResultsPath(path_text)
+    return ResultsPath(match["path"].strip(), match["prefix"].strip())
+
 
 _NON_RESULT_FILES: Final = {
     "eval-set.json": "Inspect's",
@@ -76,7 +150,7 @@ def find_result_files(paths: Sequence[str | ResultsPath]) -> Iterator[ResultsFil
             for file in (one for path in _expand_glob(given) for one in _iter_path_files(path)):
                 files.append(file)
                 if found + len(files) > EXTERNAL_FILES:
-                    raise build_unreadable_error(RowPlace(given.path), f"contains more than {EXTERNAL_FILES:,} files")
+                    raise RowPlace(given.path).build_error(f"contains more than {EXTERNAL_FILES:,} files")
         except GateError as raised:  # what was found before is read, for what is wrong in it
             error = raised
         found += len(files)
@@ -144,7 +218,7 @@ def _expand_glob(given: ResultsPath) -> list[str]:
     matched = given.list_matches()
     if not matched:
         what = "matches no file: the tool did not write one, or wrote it elsewhere"
-        raise build_incomplete_error(RowPlace(given.path), what)
+        raise RowPlace(given.path).build_incomplete_error(what)
     return matched
 
 
@@ -154,12 +228,11 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
         yield ResultsFile(path, given)
         return
     if given == "-" or (path.exists() and not path.is_dir()):
-        raise build_unreadable_error(RowPlace(given), PIPE_PROBLEM, PIPE_HINT)
+        raise RowPlace(given).build_error(PIPE_PROBLEM, PIPE_HINT)
     if not path.is_dir():
-        what = "does not exist: the tool did not write it, or wrote it elsewhere"
-        raise build_incomplete_error(RowPlace(given), what)
+        raise RowPlace(given).build_incomplete_error("does not exist: the tool did not write it, or wrote it elsewhere")
     if not any(path.iterdir()):
-        raise build_incomplete_error(RowPlace(given), "is empty: the tool made the folder and wrote no results")
+        raise RowPlace(given).build_incomplete_error("is empty: the tool made the folder and wrote no results")
     inside, others = list[ResultsFile](), list[str]()
     for file in _iter_folder_files(path, path.resolve(), EXTERNAL_DEPTH):
         if file.skip_reason == _OTHER_KIND:
@@ -167,10 +240,10 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
         else:
             inside.append(file)
         if len(inside) > EXTERNAL_FILES:  # what is wrong in each of them is not looked for
-            raise build_unreadable_error(RowPlace(given), f"contains more than {EXTERNAL_FILES:,} files")
+            raise RowPlace(given).build_error(f"contains more than {EXTERNAL_FILES:,} files")
     if all(file.skip_reason for file in inside):
         only = f"; only {format_first_few(others, _MAX_NAMED)}" if others else ""
-        raise build_unreadable_error(RowPlace(given), f"contains no {', '.join(SUFFIXES)}{only}")
+        raise RowPlace(given).build_error(f"contains no {', '.join(SUFFIXES)}{only}")
     yield from inside
     if others:
         count = format_count(len(others), "file that was", "files that were")
@@ -183,7 +256,7 @@ def _iter_path_files(given: str) -> Iterator[ResultsFile]:
 def _iter_folder_files(folder: Path, root: Path, depth: int) -> Iterator[ResultsFile]:
     """Yield AgentV's index, DeepEval's newest run, or every file below; each other gets a reason or an error."""
     if not depth:
-        raise build_unreadable_error(RowPlace(str(folder)), f"is nested in more than {EXTERNAL_DEPTH} folders")
+        raise RowPlace(str(folder)).build_error(f"is nested in more than {EXTERNAL_DEPTH} folders")
     entries = [one for one in sorted(folder.iterdir()) if one.name not in _IGNORED_NAMES]
     for name in (SUMMARY, INDEX):
         if find_tool(folder / name) is ResultsFormat.AGENTV:
@@ -237,11 +310,11 @@ def _find_skip_reason(file: Path) -> str | None:
     if (whose := _NON_RESULT_FILES.get(file.name)) and not _has_results(file):
         return f"is {whose} and has no results: it was not read"
     if suffix in _ARCHIVE_SUFFIXES and Path(name.removesuffix(suffix)).suffix in SUFFIXES:
-        raise build_unreadable_error(RowPlace(str(file)), "is an archive: unpack it, or name the files one by one")
+        raise RowPlace(str(file)).build_error("is an archive: unpack it, or name the files one by one")
     if not _has_results_suffix(file):
         return _OTHER_KIND
     if not file.exists():
-        raise build_incomplete_error(RowPlace(str(file)), "is a broken link: its file is missing")
+        raise RowPlace(str(file)).build_incomplete_error("is a broken link: its file is missing")
     return None
 
 

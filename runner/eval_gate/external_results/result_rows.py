@@ -74,6 +74,38 @@ class RowPlace(NamedTuple):
     def __str__(self) -> str:
         return str(self.build_problem("")).rstrip(": ")
 
+    def build_error(self, what: str, hint: str | None = None) -> GateError:
+        """Build the GateError `invalid-results` for one problem. Nothing was evaluated, so it is a usage error."""
+        return build_problems_error([self.build_problem(what)], hint)
+
+    def build_incomplete_error(self, what: str) -> GateError:
+        """Build the error for results of a tool that did not finish, which is no mistake of the caller."""
+        return GateError(
+            "results-incomplete",
+            "the tool that made the results did not finish",
+            "run it again; missing cases are neither passed nor failed",
+            problems=[self.build_problem(what)],
+            exit_code=ExitCode.INCOMPLETE,
+        )
+
+    def build_unloaded_error(self, file: str, error: str) -> GateError:
+        """Build the error for a file of tests that its runner could not load."""
+        why = error.partition("\n")[0][:300]
+        return self.build_incomplete_error(f"reports that {file} could not be loaded, so none of its tests ran: {why}")
+
+    def check_count(self, declared_number: int, number: int, what: str) -> None:
+        """Raise GateError where results count more of something than they have: what is missing may be what failed."""
+        if number < declared_number:
+            raise self.build_incomplete_error(f"counts {declared_number:,} {what}, but has {number:,}")
+
+    @contextmanager
+    def name_errors(self) -> Iterator[None]:
+        """Raise an error of the system in this block as the GateError `invalid-results`."""
+        try:
+            yield
+        except OSError as error:
+            raise self.build_error(f"cannot be read: {error.strerror}") from error
+
 
 class RowScore(NamedTuple):
     """Score of one scorer or assertion. `passed` is None when the tool itself does not decide."""
@@ -242,25 +274,11 @@ class FileFacts(Struct):
             (self.failures, failures, "that did not pass"),
             (self.executions, executions, "executions"),
         ):
-            check_count(RowPlace(shown), said, found, what)
+            RowPlace(shown).check_count(said, found, what)
 
 
 ResultsReader: TypeAlias = Callable[[Path, str, FileFacts], Iterator[ResultRow]]
 """Reader of one format: yields every execution in a file, which is shown by the name that was given, in its order."""
-
-
-def build_unreadable_error(place: RowPlace, what: str, hint: str | None = None) -> GateError:
-    """Build the GateError `invalid-results` for one problem. Nothing was evaluated, so it is a usage error."""
-    return build_problems_error([place.build_problem(what)], hint)
-
-
-@contextmanager
-def name_errors(place: RowPlace) -> Iterator[None]:
-    """Raise an error of the system in this block as the GateError `invalid-results`."""
-    try:
-        yield
-    except OSError as error:
-        raise build_unreadable_error(place, f"cannot be read: {error.strerror}") from error
 
 
 def build_problems_error(problems: Sequence[Problem], hint: str | None = None) -> GateError:
@@ -278,29 +296,6 @@ def build_two_runs_error(which: str, problem: Problem) -> GateError:
         " matrix, write NAME=PATH for each file",
         problems=[problem],
     )
-
-
-def build_incomplete_error(place: RowPlace, what: str) -> GateError:
-    """Build the error for results of a tool that did not finish, which is no mistake of the caller."""
-    return GateError(
-        "results-incomplete",
-        "the tool that made the results did not finish",
-        "run it again; missing cases are neither passed nor failed",
-        problems=[place.build_problem(what)],
-        exit_code=ExitCode.INCOMPLETE,
-    )
-
-
-def check_count(place: RowPlace, declared_number: int, number: int, what: str) -> None:
-    """Raise GateError where results count more of something than they have: what is missing may be what failed."""
-    if number < declared_number:
-        raise build_incomplete_error(place, f"counts {declared_number:,} {what}, but has {number:,}")
-
-
-def build_unloaded_error(place: RowPlace, file: str, error: str) -> GateError:
-    """Build the error for a file of tests that its runner could not load."""
-    said = error.partition("\n")[0][:300]
-    return build_incomplete_error(place, f"reports that {file} could not be loaded, so none of its tests ran: {said}")
 
 
 def shorten_name(text: str) -> str:
@@ -323,7 +318,7 @@ def require_name(value: JsonValue, place: RowPlace, what: str) -> str:
     is_name = isinstance(value, str | int) and not isinstance(value, bool)
     named = to_text(value).strip() if is_name else ""
     if not named or len(named) > MAX_NAME:
-        raise build_unreadable_error(place, f"has no {what} of up to {MAX_NAME:,} characters")
+        raise place.build_error(f"has no {what} of up to {MAX_NAME:,} characters")
     return named
 
 

@@ -18,14 +18,9 @@ from eval_gate.external_results.result_rows import (
     FileFacts,
     ResultRow,
     RowPlace,
-    build_incomplete_error,
-    build_unloaded_error,
-    build_unreadable_error,
-    check_count,
     parse_seconds,
 )
-from eval_gate.external_results.statuses import Meaning, parse_tables
-from eval_gate.external_results.thrown_errors import classify_thrown_error, is_exception
+from eval_gate.external_results.statuses import Meaning, classify_thrown_error, is_exception, parse_tables
 from eval_gate.external_results.xml_streaming import XmlReader
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.struct import Struct, field
@@ -107,7 +102,7 @@ class _Parser(XmlReader):
     def start_element(self, name: str, attributes: dict[str, str]) -> None:
         """Begin a result, a definition or the summary."""
         if self.is_at_root and name != "TestRun":
-            raise build_unreadable_error(RowPlace(self._shown), f"is not TRX: it begins with <{name[:40]}>")
+            raise RowPlace(self._shown).build_error(f"is not TRX: it begins with <{name[:40]}>")
         if name in _TEXTS:
             self.clear_text()
         elif name in _RESULTS:
@@ -132,7 +127,7 @@ class _Parser(XmlReader):
                 self._stack[-1].texts.setdefault(name, said)
             elif name == "Text" and _HOST_CRASH.search(said[:10_000]):
                 what = f"reports that the run broke off: {said.strip()[:_MAX_QUOTED]}"
-                raise build_incomplete_error(RowPlace(self._shown, self.line), what)
+                raise RowPlace(self._shown, self.line).build_incomplete_error(what)
         elif name in _RESULTS:
             result = self._stack.pop()
             if self._stack and (result.failed_inside or result.status in {Status.FAILED, Status.ERROR}):
@@ -143,7 +138,7 @@ class _Parser(XmlReader):
         if self._stack:
             self._stack[-1].container = True
         if len(self.results) > MAX_ROWS:
-            raise build_unreadable_error(RowPlace(self._shown, self.line), f"is one of more than {MAX_ROWS:,} results")
+            raise RowPlace(self._shown, self.line).build_error(f"is one of more than {MAX_ROWS:,} results")
         self.results.append(result)
         self._stack.append(result)
 
@@ -168,25 +163,25 @@ def _check_summary(parser: _Parser, shown_as: str) -> None:
     if meaning is not Meaning.NO_VERDICT and (meaning is not Meaning.FAILED or passed):
         doubts = {Meaning.FAILED: ", but all of its tests passed", None: ", which is not a known outcome"}
         what = f"reports that the run is {parser.outcome[:40]}{doubts.get(meaning, '')}"
-        raise build_incomplete_error(RowPlace(shown_as), what)
+        raise RowPlace(shown_as).build_incomplete_error(what)
     failed = sum(parser.counters.get(name, 0) for name in _FAILED_COUNTERS)
-    check_count(RowPlace(shown_as), parser.counters.get("total", 0), len(parser.results), "results")
+    RowPlace(shown_as).check_count(parser.counters.get("total", 0), len(parser.results), "results")
     found = sum(one.outcome != "Passed" for one in parser.results)
-    check_count(RowPlace(shown_as), failed, found, "results that did not pass")
+    RowPlace(shown_as).check_count(failed, found, "results that did not pass")
 
 
 def _build_row(result: _Result, definition: _Definition, shown_as: str) -> ResultRow:
     place, class_name = RowPlace(shown_as, result.line), definition.class_name
     if _OUTCOME.find_meaning(result.outcome) is Meaning.INCOMPLETE:
-        raise build_incomplete_error(place, f"is a test that is {result.outcome}")
+        raise place.build_incomplete_error(f"is a test that is {result.outcome}")
     name = result.attributes.get("testName", "").strip()
     if class_name and name.startswith(f"{class_name}."):
         name = name.removeprefix(f"{class_name}.")
     if not name or len(name) > MAX_NAME:
-        raise build_unreadable_error(place, f"is a result without a testName of up to {MAX_NAME:,} characters")
+        raise place.build_error(f"is a result without a testName of up to {MAX_NAME:,} characters")
     ended = _classify_result(result)
     if class_name == name == definition.method and ended.error:  # no method of .NET has its class's name, Jest's do
-        raise build_unloaded_error(place, name, ended.error)
+        raise place.build_unloaded_error(name, ended.error)
     return ResultRow(
         suite=class_name[:MAX_NAME] or "tests",
         id=name,

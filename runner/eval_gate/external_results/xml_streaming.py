@@ -8,7 +8,7 @@ from typing import Final
 from xml.parsers import expat
 
 from eval_gate.external_results.json_streaming import CUT_OFF
-from eval_gate.external_results.result_rows import RowPlace, build_incomplete_error, build_unreadable_error, name_errors
+from eval_gate.external_results.result_rows import RowPlace
 from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_TEXT
 
 _TRUNCATION_ERRORS: Final = frozenset(
@@ -51,7 +51,7 @@ class XmlReader:
 
     def iter_pieces(self) -> Iterator[None]:
         """Read the file, and yield after each piece of it. Raises GateError for what is not such a document."""
-        with name_errors(RowPlace(self._shown)), self._file.open("rb") as stream:
+        with RowPlace(self._shown).name_errors(), self._file.open("rb") as stream:
             while data := stream.read(_CHUNK):
                 self._feed_data(data, last=False)
                 yield
@@ -90,18 +90,18 @@ class XmlReader:
             control = sign is not None and sign < _FIRST_SIGN and sign not in b"\t\n\r"
             said = expat.errors.messages[error.code]
             if last and said in _TRUNCATION_ERRORS:
-                raise build_incomplete_error(place, CUT_OFF) from None
+                raise place.build_incomplete_error(CUT_OFF) from None
             what = f"column {error.offset + 1} contains the control character U+{sign:04X}" if control else said
-            raise build_unreadable_error(place, f"is not XML: {what}") from None
+            raise place.build_error(f"is not XML: {what}") from None
 
     def _refuse_doctype(self, *_: object) -> None:
         what = f"has a document type, which {self.format_name} does not need"
-        raise build_unreadable_error(RowPlace(self._shown, self.line), what)
+        raise RowPlace(self._shown, self.line).build_error(what)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         name = name.rpartition(":")[2]
         if len(self._open) > EXTERNAL_DEPTH:
-            raise build_unreadable_error(RowPlace(self._shown), f"is nested deeper than {EXTERNAL_DEPTH} levels")
+            raise RowPlace(self._shown).build_error(f"is nested deeper than {EXTERNAL_DEPTH} levels")
         self._open.append(name)
         self.start_element(name, attributes)
 

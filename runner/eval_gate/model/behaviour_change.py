@@ -49,18 +49,6 @@ class BehaviourChange(CaseName, kw_only=True):
     current: str | None = None
 
 
-class WidespreadChange(Record, kw_only=True):
-    """Parameter, or response, that differs in most cases while the history is too short to know whether it varies."""
-
-    kind: BehaviourKind
-    tool: str | None = None
-    parameter: str | None = None
-    cases: Annotated[int, Meta(ge=0)]
-    """Number of cases in which it differs."""
-    compared: Annotated[int, Meta(ge=0)]
-    """Number of cases in which both runs have it."""
-
-
 class BehaviourChanges(Record, kw_only=True):
     """Cases that pass in both runs and behave differently. They have no effect on the verdict.
 
@@ -71,4 +59,3 @@ class BehaviourChanges(Record, kw_only=True):
     """Number of cases that behave differently, including those without an entry in `changes`."""
     changes: tuple[BehaviourChange, ...] = ()
     """Changes in file order, up to a limit."""
-    widespread: tuple[WidespreadChange, ...] = ()

@@ -194,7 +194,7 @@ def render_evidence(rows: Sequence[CaseRow], limit: int, more: bool = False) -> 
 
 
 def render_behaviour(found: BehaviourReport, limit: int, current_title: str) -> str:
-    """Render the table of passing cases that behave differently, at most `limit` rows, and what differs in most."""
+    """Render the table of passing cases that behave differently, at most `limit` rows."""
     lines, rows = [], found.rows[:limit]
     if rows:
         lines += [f"| Case | What is different | Baseline | {current_title} |", "|:--|:--|:--|:--|"]
@@ -202,8 +202,6 @@ def render_behaviour(found: BehaviourReport, limit: int, current_title: str) -> 
     shown = {case.key for row in rows for case in row.cases}
     if left_out := found.found.cases - len(shown):
         lines += ["", f"{format_count(left_out, 'more case')} not shown here."]
-    for words in found.widespread[: limit or 1]:
-        lines += ["", markdown_fragments.format_prose(words)]
     return "\n".join([*lines, "", NO_EFFECT])
 
 

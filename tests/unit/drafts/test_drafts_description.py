@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from eval_gate.drafts.agentv_writer import build_assertions
-from eval_gate.drafts.description import is_drafted_description
+from eval_gate.drafts.case_writers import build_assertions, build_expect
 from eval_gate.drafts.expectations import derive_expectation
 from eval_gate.drafts.observation import Observation
-from eval_gate.drafts.tool_forge_writer import build_expect
+from eval_gate.drafts.update import is_drafted_description
 from eval_gate.model.conversation import Response, ToolCall
 
 

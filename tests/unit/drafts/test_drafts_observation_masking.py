@@ -2,8 +2,7 @@
 
 import pytest
 
-from eval_gate.drafts.observation import Observation, ObservationSet
-from eval_gate.drafts.observation_masking import mask_observations
+from eval_gate.drafts.observation import Observation, ObservationSet, mask_observations
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
 from eval_gate.text.redaction import Redactor
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from eval_gate.drafts.draft_file import list_unseen
 from eval_gate.drafts.observation import Observation
-from eval_gate.drafts.unseen import list_unseen
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
 
 ANSWER = Response(text="It is 21.", tool_calls=(ToolCall(name="get_weather", success=True),))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.external_results.result_paths import ResultsPath, parse_results_path
+from eval_gate.external_results.result_files import ResultsPath, parse_results_path
 
 
 @pytest.mark.parametrize(

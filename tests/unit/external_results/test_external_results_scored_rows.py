@@ -4,7 +4,7 @@ import pytest
 
 from eval_gate.external_results.braintrust import STATUSES as BRAINTRUST
 from eval_gate.external_results.result_rows import ExecutionEnding, RowPlace, RowScore
-from eval_gate.external_results.scored_rows import PromptedCase, build_prompted_row, build_score, end_execution
+from eval_gate.external_results.statuses import PromptedCase, build_prompted_row, build_score, end_execution
 from eval_gate.model.execution import ErrorKind, Status
 
 YES, NO = RowScore("exact", 1.0, True), RowScore("polite", 0.0, False)

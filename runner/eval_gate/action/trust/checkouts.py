@@ -11,7 +11,7 @@ from eval_gate.action.inputs import AUTO, NONE, StepSettings
 from eval_gate.config.loader import find_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import GateError
-from eval_gate.external_results.result_paths import parse_results_path
+from eval_gate.external_results.result_files import parse_results_path
 from eval_gate.files.file_paths import find_repository
 from eval_gate.gate.judge_agreement import JUDGES_PATH as JUDGES
 from eval_gate.gate.waivers.waiver_file import DEFAULT_PATH as ACCEPTED

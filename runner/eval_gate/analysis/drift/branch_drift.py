@@ -16,8 +16,13 @@ from statistics import median
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from eval_gate.analysis.drift.case_drift import MAX_RUNS_SINCE, CaseDegradation, find_broken_cases, find_degraded_cases
-from eval_gate.analysis.drift.detector import RiseEvidence, compute_rise_evidence
+from eval_gate.analysis.drift.case_drift import (
+    RUNS_TO_RECOVER,
+    CaseDegradation,
+    find_broken_cases,
+    find_degraded_cases,
+)
+from eval_gate.analysis.drift.detector import MAX_RUNS_SINCE, RiseEvidence, compute_rise_evidence
 from eval_gate.results.history import History
 from eval_gate.results.levels import LevelKind, RunLevels
 from eval_gate.struct import FrozenStruct, replace
@@ -29,8 +34,6 @@ EVIDENCE_LIMIT: Final = FALSE_ALARM_RUNS * (len(LevelKind) + 1)
 alarms."""
 MIN_RUNS: Final = 12
 """Below so many runs not even the plainest change reaches the limit."""
-RUNS_TO_RECOVER: Final = 2
-"""Newest runs that have to be as they were before, for it to be mended."""
 MIN_CHANGE: Final = MappingProxyType(
     {
         LevelKind.FAILING: 0.01,

@@ -10,6 +10,7 @@ from functools import lru_cache
 from math import comb
 from typing import Final
 
+from eval_gate.analysis.drift.detector import MAX_RUNS_SINCE, MIN_RUNS_BEFORE
 from eval_gate.gate.evidence.case_history import count_executions
 from eval_gate.model.case import CaseKey
 from eval_gate.model.evidence import NO_EXECUTIONS, Counts
@@ -26,10 +27,8 @@ UNKNOWN_SHARE: Final = 0.1
 STEPS: Final = 20
 BROKEN_RATE: Final = 0.95
 """How often a case that is broken fails."""
-MAX_RUNS_SINCE: Final = 25
-MIN_RUNS_BEFORE: Final = 2
 RUNS_TO_RECOVER: Final = 2
-"""Newest runs that it has to pass, not to be called broken any more."""
+"""Newest runs that have to be as they were before, for a level or a case to have recovered."""
 
 _CaseRuns = Sequence[tuple[int, HistoryEntry]]
 """A case's runs by the yardstick of its newest, newest first, each with its place among the runs of the ledger."""

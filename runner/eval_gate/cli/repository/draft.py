@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from eval_gate.cli import options
@@ -27,82 +25,59 @@ _REVIEW = "Review"
 
 def draft(
     context: typer.Context,
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="QUESTIONS",
-            help="Text file with one question a line; for a review or an update, eval files.",
-            show_default=False,
-        ),
-    ] = None,
-    config: options.Config = None,
+    files: list[str] | None = typer.Argument(
+        None,
+        metavar="QUESTIONS",
+        help="Text file with one question a line; for a review or an update, eval files.",
+        show_default=False,
+    ),
+    config: str | None = options.CONFIG,
     *,
-    output: Annotated[
-        str | None, options.option("New eval file to write.", "--output", "-o", metavar="FILE", panel=Panel.OUTPUT)
-    ] = None,
-    file_format: Annotated[
-        str,
-        options.option(
-            "Format of the eval file: tool-forge or agentv.", "--format", metavar="FORMAT", panel=Panel.OUTPUT
-        ),
-    ] = "tool-forge",
-    from_log: Annotated[
-        str | None, options.option("Log of conversations to draft from, as JSON lines.", metavar="FILE", panel=_SOURCE)
-    ] = None,
-    fields: Annotated[
-        list[str] | None,
-        options.option(
-            "Path of a part in each entry of the log, such as question=request.text. Repeatable.",
-            "--field",
-            metavar="NAME=PATH",
-            panel=_SOURCE,
-        ),
-    ] = None,
-    from_traces: Annotated[
-        str | None,
-        options.option("OpenTelemetry traces of an agent to draft from, as OTLP JSON.", metavar="FILE", panel=_SOURCE),
-    ] = None,
-    from_results: Annotated[
-        list[str] | None,
-        options.option(
-            "Results of another tool to draft from, as `check` reads them. Repeatable.", metavar="FILE", panel=_SOURCE
-        ),
-    ] = None,
-    proxy: Annotated[
-        int | None,
-        options.option(
-            "Port of a proxy that records what a client asks the agent, until you stop it.",
-            metavar="PORT",
-            panel=_SOURCE,
-            min=1,
-            max=65535,
-        ),
-    ] = None,
-    review: Annotated[
-        bool,
-        options.option("Show each draft with its responses, to accept, edit or drop it.", "--review", panel=_REVIEW),
-    ] = False,
-    accept: Annotated[
-        list[str] | None, options.option("Draft to accept, or all. Repeatable.", metavar="CASE", panel=_REVIEW)
-    ] = None,
-    drop: Annotated[
-        list[str] | None, options.option("Draft to remove, or all. Repeatable.", metavar="CASE", panel=_REVIEW)
-    ] = None,
-    update: Annotated[
-        list[str] | None,
-        options.option(
-            "Case whose expectations are taken from what the target does now. Repeatable.",
-            metavar="CASE",
-            panel=_REVIEW,
-        ),
-    ] = None,
-    yes: Annotated[bool, options.option("Write an update without asking.", "--yes", panel=_REVIEW)] = False,
-    trials: Annotated[
-        int, options.option("Number of executions of each question.", metavar="N", panel=Panel.RUN, min=1, max=100)
-    ] = 3,
-    resume: Annotated[
-        str | None, options.option("Id of interrupted questions to continue.", metavar="RUN_ID", panel=Panel.RUN)
-    ] = None,
+    output: str | None = options.option(
+        "New eval file to write.", "--output", "-o", metavar="FILE", panel=Panel.OUTPUT
+    ),
+    file_format: str = options.option(
+        "Format of the eval file: tool-forge or agentv.",
+        "--format",
+        default="tool-forge",
+        metavar="FORMAT",
+        panel=Panel.OUTPUT,
+    ),
+    from_log: str | None = options.option(
+        "Log of conversations to draft from, as JSON lines.", metavar="FILE", panel=_SOURCE
+    ),
+    fields: list[str] | None = options.option(
+        "Path of a part in each entry of the log, such as question=request.text. Repeatable.",
+        "--field",
+        metavar="NAME=PATH",
+        panel=_SOURCE,
+    ),
+    from_traces: str | None = options.option(
+        "OpenTelemetry traces of an agent to draft from, as OTLP JSON.", metavar="FILE", panel=_SOURCE
+    ),
+    from_results: list[str] | None = options.option(
+        "Results of another tool to draft from, as `check` reads them. Repeatable.", metavar="FILE", panel=_SOURCE
+    ),
+    proxy: int | None = options.option(
+        "Port of a proxy that records what a client asks the agent, until you stop it.",
+        metavar="PORT",
+        panel=_SOURCE,
+        min=1,
+        max=65535,
+    ),
+    review: bool = options.option(
+        "Show each draft with its responses, to accept, edit or drop it.", "--review", default=False, panel=_REVIEW
+    ),
+    accept: list[str] | None = options.option("Draft to accept, or all. Repeatable.", metavar="CASE", panel=_REVIEW),
+    drop: list[str] | None = options.option("Draft to remove, or all. Repeatable.", metavar="CASE", panel=_REVIEW),
+    update: list[str] | None = options.option(
+        "Case whose expectations are taken from what the target does now. Repeatable.", metavar="CASE", panel=_REVIEW
+    ),
+    yes: bool = options.option("Write an update without asking.", "--yes", default=False, panel=_REVIEW),
+    trials: int = options.option(
+        "Number of executions of each question.", default=3, metavar="N", panel=Panel.RUN, min=1, max=100
+    ),
+    resume: str | None = options.option("Id of interrupted questions to continue.", metavar="RUN_ID", panel=Panel.RUN),
     **settings: object,
 ) -> None:
     """Write draft cases from what a target answers, for you to review.

@@ -1,16 +1,21 @@
 """Review of drafts: one after the other on a terminal, as a list without one, or as options say.
 
-Each draft is shown with the responses that it was made of, if they are stored here.
+Each draft is shown with the responses that it was made of, if they are stored here. A person edits a case in an editor.
 """
 
 from __future__ import annotations
 
+import os
+import shlex
+import signal
+import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from eval_gate.cli.repository.case_editor import edit_text
 from eval_gate.cli.repository.draft_call import DraftCall
 from eval_gate.cli.terminal.console import Verbosity, print_error, print_output
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
@@ -20,8 +25,10 @@ from eval_gate.drafts.review import describe_stored_check, list_drafts, render_d
 from eval_gate.drafts.stored_responses import ResponseStore, StoredResponses
 from eval_gate.engine.preparation.snapshot import load_seed
 from eval_gate.errors import GateError
+from eval_gate.files.reading import read_limited
 from eval_gate.formats.discovery import LeftOut, find_eval_files, read_eval_document
 from eval_gate.model.case import EvalCase
+from eval_gate.model.limits import EVAL_FILE_BYTES
 from eval_gate.process.signals import run_async
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import format_count, to_console_line
@@ -49,7 +56,8 @@ def review_drafts(call: DraftCall) -> int:
     files = load_case_files(config)
     review = _Review(open_response_store(config), load_tokens(config))
     if not any(map(list_drafts, files)):
-        print_output(f"no drafts in {_format_files(files)}")
+        shown = to_console_line(files[0].shown_as) if len(files) == 1 else format_count(len(files), "eval file")
+        print_output(f"no drafts in {shown}")
     elif sys.stdin.isatty() and sys.stdout.isatty():
         _review_files(files, review)
     else:
@@ -121,10 +129,6 @@ def _print_list(files: Sequence[CaseFile], review: _Review) -> None:
         f"{format_count(drafts, 'draft')}. Accept with --accept CASE or --accept all, remove with --drop CASE, or "
         "review on a terminal"
     )
-
-
-def _format_files(files: Sequence[CaseFile]) -> str:
-    return to_console_line(files[0].shown_as) if len(files) == 1 else format_count(len(files), "eval file")
 
 
 def _format_result(file: CaseFile, accepted: int, dropped: int, remaining: int) -> str:
@@ -230,3 +234,43 @@ def ask_for_letter(question: str, choices: str) -> str | None:
         letter = answer.strip()[:1].lower()
         if letter and letter in choices:
             return letter
+
+
+_DEFAULT_EDITOR: Final = "vi"
+
+
+def edit_text(text: str, suffix: str) -> str:
+    """Open `$VISUAL`, `$EDITOR` or vi on the text, wait until it ends, and return the text as it is then.
+
+    Raises GateError `editor-failed` if the editor cannot be started or ends with an error.
+    """
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _DEFAULT_EDITOR
+    with tempfile.TemporaryDirectory(prefix="eval-gate-") as folder:
+        file = Path(folder) / f"case{suffix}"
+        file.write_bytes(text.encode())
+        try:
+            with _leave_interrupts_to_editor():
+                code = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode  # noqa: S603 (theirs)
+        except (OSError, ValueError) as error:
+            raise _build_editor_error(editor, "cannot be started") from error
+        if code:
+            raise _build_editor_error(editor, f"ended with exit code {code}")
+        try:
+            data = read_limited(file, EVAL_FILE_BYTES)
+            return data.decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise _build_editor_error(editor, "left no text in UTF-8") from error
+
+
+@contextmanager
+def _leave_interrupts_to_editor() -> Iterator[None]:
+    """Let Ctrl-C be a key of the editor, as long as it runs."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _build_editor_error(editor: str, why: str) -> GateError:
+    return GateError("editor-failed", f"the editor {shlex.split(editor)[0]} {why}", "set EDITOR to the one you use")

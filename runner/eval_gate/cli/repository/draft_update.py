@@ -14,8 +14,7 @@ from eval_gate.cli.terminal.live_progress import create_progress
 from eval_gate.cli.terminal.standard_streams import reserve_stdout
 from eval_gate.config.settings import RunConfig
 from eval_gate.drafts.case_edit import CaseFile
-from eval_gate.drafts.observation import ObservationSet
-from eval_gate.drafts.observation_masking import mask_observations
+from eval_gate.drafts.observation import ObservationSet, mask_observations
 from eval_gate.drafts.stored_responses import build_stored_responses
 from eval_gate.drafts.update import ObservedCase, render_diff, update_case
 from eval_gate.engine.preparation.run_context import RunContext

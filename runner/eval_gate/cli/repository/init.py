@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -33,58 +33,42 @@ USED = ("agentEndpoint", "agentProtocol", "agentFunction", "provider", "model", 
 
 def init(
     context: typer.Context,
-    folder: Annotated[
-        str,
-        typer.Argument(
-            metavar="FOLDER", help="Folder of the repository.  [default: the working directory]", show_default=False
-        ),
-    ] = ".",
+    folder: str = typer.Argument(
+        ".", metavar="FOLDER", help="Folder of the repository.  [default: the working directory]", show_default=False
+    ),
     *,
-    example: Annotated[
-        ExampleFormat, options.option("Format of the example eval.", "--format")
-    ] = ExampleFormat.TOOL_FORGE,
-    agent_command: Annotated[
-        str | None,
-        options.option(
-            "Command that is the agent and runs for each case, such as `python3 agent.py {PROMPT}`; "
-            "{PROMPT_FILE} and {OUTPUT_FILE} are placeholders too.",
-            "--agent-command",
-            metavar="COMMAND",
-        ),
-    ] = None,
-    probe: Annotated[
-        str | None,
-        options.option(
-            "Question to send to the agent once, to see where its response has text and tool calls: "
-            "best one that makes it call a tool.",
-            metavar="PROMPT",
-        ),
-    ] = None,
-    target_settings: Annotated[
-        list[str] | None,
-        options.option(
-            "Setting of the target, such as responsePath=data.answer or requestTemplate.user=me. Repeatable.",
-            "--set",
-            metavar="KEY=VALUE",
-        ),
-    ] = None,
-    start_command: Annotated[
-        str | None, options.option("Command with which the workflow starts the agent.", metavar="COMMAND")
-    ] = None,
-    warm_up: Annotated[
-        bool | None,
-        typer.Option(
-            "--warm-up/--no-warm-up",
-            help="Write `warmUp: 10`: the first run on the default branch makes ten runs of history. Without it, a "
-            "terminal asks.",
-            show_default=False,
-        ),
-    ] = None,
-    yes: Annotated[
-        bool, options.option("Rewrite files that init wrote and nobody edited, without asking.", "--yes")
-    ] = False,
-    no_workflow: Annotated[bool, options.option("Write no workflow.", "--no-workflow")] = False,
-    dry_run: Annotated[bool, options.option("Show the files without writing them.", "--dry-run")] = False,
+    example: ExampleFormat = options.option(
+        "Format of the example eval.", "--format", default=ExampleFormat.TOOL_FORGE
+    ),
+    agent_command: str | None = options.option(
+        "Command that is the agent and runs for each case, such as `python3 agent.py {PROMPT}`; "
+        "{PROMPT_FILE} and {OUTPUT_FILE} are placeholders too.",
+        "--agent-command",
+        metavar="COMMAND",
+    ),
+    probe: str | None = options.option(
+        "Question to send to the agent once, to see where its response has text and tool calls: "
+        "best one that makes it call a tool.",
+        metavar="PROMPT",
+    ),
+    target_settings: list[str] | None = options.option(
+        "Setting of the target, such as responsePath=data.answer or requestTemplate.user=me. Repeatable.",
+        "--set",
+        metavar="KEY=VALUE",
+    ),
+    start_command: str | None = options.option("Command with which the workflow starts the agent.", metavar="COMMAND"),
+    warm_up: bool | None = typer.Option(
+        None,
+        "--warm-up/--no-warm-up",
+        help="Write `warmUp: 10`: the first run on the default branch makes ten runs of history. Without it, a "
+        "terminal asks.",
+        show_default=False,
+    ),
+    yes: bool = options.option(
+        "Rewrite files that init wrote and nobody edited, without asking.", "--yes", default=False
+    ),
+    no_workflow: bool = options.option("Write no workflow.", "--no-workflow", default=False),
+    dry_run: bool = options.option("Show the files without writing them.", "--dry-run", default=False),
     **settings: object,
 ) -> None:
     """Write a starter workflow, a configuration and an example eval.

@@ -1,18 +1,20 @@
-"""Writes waiver entries for `eval-gate waive`, and reports what they cover."""
+"""Writes waiver entries for `eval-gate waive`, reports what they cover, and finds waivers for cases that nobody has."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import NamedTuple
 
-from eval_gate.cli.repository.waived_cases import find_unknown_waivers
 from eval_gate.cli.terminal.console import Verbosity, print_message, print_output
 from eval_gate.config.loader import find_config, find_file_problem, load_config
 from eval_gate.config.settings import ResultsChoice
-from eval_gate.errors import GateError, Problem
+from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.files.writing import write_atomically
+from eval_gate.formats.base import ReadOptions
+from eval_gate.formats.discovery import find_eval_files, load_suites
 from eval_gate.gate.must_pass import find_must_pass_cases
 from eval_gate.gate.pass_score import apply_recorded_pass_score
 from eval_gate.gate.waivers.application import apply_waivers, exclude_must_pass, list_standings
@@ -20,11 +22,13 @@ from eval_gate.gate.waivers.case_names import CaseNameIndex
 from eval_gate.gate.waivers.waiver_edit import EditedWaivers, WaiverRequest, add_entries
 from eval_gate.gate.waivers.waiver_file import DEFAULT_PATH, read_waiver_bytes
 from eval_gate.gate.waivers.wording import MAX_NAMED, format_terms
+from eval_gate.model.case import CaseKey
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CaseStanding, Waiver, WaiverEntry, WaiverStanding, WaiverState
 from eval_gate.results.run_reader import read_runs
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import format_count, format_first_few, to_console_line, truncate_text
+from eval_gate.text.quoting import quote_name
 
 _MAX_NAME = 80
 _STANDING_TEXTS = {
@@ -132,7 +136,7 @@ def _iter_covered_lines(written: EditedWaivers, run: RunResult | None, today: da
     """Yield the results of the named cases in the newest run, and its regressions that are not waived."""
     if run is None:
         return
-    cases = _list_cases(run)
+    cases = list_standings(apply_recorded_pass_score(run), run.comparison)
     names = CaseNameIndex(cases)
     mine = dict.fromkeys(case for one in written.entries for case in names.find_cases(one.case, one.suite))
     when = f"newest run ({run.timestamp})"
@@ -156,9 +160,76 @@ def _describe_next_step(places: WaiverPaths) -> str:
     return f"Next: commit {places.file}, because a gate reads the file of its checkout"
 
 
-def _list_cases(run: RunResult) -> tuple[CaseStanding, ...]:
-    return list_standings(apply_recorded_pass_score(run), run.comparison)
-
-
 def _format_ids(ids: Sequence[str]) -> str:
     return format_first_few(ids, MAX_NAMED, lambda one: truncate_text(one, _MAX_NAME))
+
+
+class UnknownWaiver(NamedTuple):
+    """A waiver that names no case, and a sentence about it."""
+
+    waiver: Waiver
+    message: str
+    is_suite: bool
+    """Whether no eval file has the name of its suite, which results of another tool may have."""
+    may_be_external: bool
+    """Whether it may be for a case of another tool: results of one are configured, and none are stored."""
+
+
+def find_unknown_waivers(
+    waivers: Sequence[Waiver], evals: Sequence[str], root: Path, results: Path, *, has_external: bool
+) -> tuple[UnknownWaiver, ...] | None:
+    """Find the waivers that name no case of these eval files, which are all of the configuration.
+
+    Results of another tool have no eval file, and a run may have had paths beside the configuration. Their cases are
+    known by the runs in the folder `results`. `has_external` says whether results of another tool are configured.
+    Return None if there is neither an eval file nor such a run, so that nothing is known. Raises GateError for an
+    invalid eval file or stored run.
+    """
+    if not waivers:
+        return ()
+    keys = _load_case_keys(evals, root)
+    unknown = _select_unmatched(waivers, keys)
+    if unknown:
+        runs = list(read_runs(results))
+        has_external = has_external and not any(run.is_external for run in runs)
+        keys += _list_other_case_keys(runs, root, {key.suite for key in keys})
+        unknown = _select_unmatched(unknown, keys)
+    return tuple(_describe_unknown(one, keys, may_be_external=has_external) for one in unknown) if keys else None
+
+
+def _load_case_keys(evals: Sequence[str], root: Path) -> list[CaseKey]:
+    try:
+        suites = load_suites(find_eval_files(evals, root), root, ReadOptions())
+    except GateError as error:
+        if error.code != "eval-files-not-found":
+            raise
+        return []
+    return [case.key for suite in suites for case in suite.cases]
+
+
+def _list_other_case_keys(runs: Iterable[RunResult], root: Path, files: set[str]) -> Iterator[CaseKey]:
+    for run in runs:
+        for key, _ in run.iter_cases():
+            if key.suite not in files and (run.is_external or (root / key.suite).is_file()):
+                yield key
+
+
+def _select_unmatched(waivers: Iterable[Waiver], keys: Iterable[CaseKey]) -> list[Waiver]:
+    index = _index_cases(keys)
+    return [one for one in waivers if not index.find_cases(one.case, one.suite)]
+
+
+def _index_cases(keys: Iterable[CaseKey]) -> CaseNameIndex:
+    fails = WaiverStanding.FAILS
+    return CaseNameIndex(CaseStanding(suite=key.suite, case_id=key.case_id, standing=fails) for key in keys)
+
+
+def _describe_unknown(waiver: Waiver, keys: Sequence[CaseKey], *, may_be_external: bool) -> UnknownWaiver:
+    other = "; results of another tool may have it" if may_be_external else ""
+    if waiver.suite is not None and not _index_cases(keys).find_cases("*", waiver.suite):
+        files = dict.fromkeys(key.suite for key in keys)
+        message = f"no eval file matches {quote_name(waiver.suite)}{format_suggestion(waiver.suite, files)}{other}"
+        return UnknownWaiver(waiver, message, is_suite=True, may_be_external=may_be_external)
+    ids = dict.fromkeys(key.case_id for key in keys)
+    message = f"no eval file has a case {quote_name(waiver.case)}{format_suggestion(waiver.case, ids)}{other}"
+    return UnknownWaiver(waiver, message, is_suite=False, may_be_external=may_be_external)

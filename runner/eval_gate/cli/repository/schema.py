@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated
 
 import typer
 
@@ -17,7 +16,7 @@ KINDS = ("config", "run", "suite-result", *DIALECT_NAMES, "targets", "result-lin
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schema(kind: Annotated[str, typer.Argument(metavar="KIND", help=f"Kind of file: {', '.join(KINDS)}.")]) -> None:
+def schema(kind: str = typer.Argument(..., metavar="KIND", help=f"Kind of file: {', '.join(KINDS)}.")) -> None:
     """Print the JSON Schema of a file: configuration, result, eval file, targets, judges, or a line for `check`."""
     import json
 

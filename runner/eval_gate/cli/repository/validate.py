@@ -23,7 +23,7 @@ USED = (
 """The keys that change what is checked."""
 
 
-def validate(context: typer.Context, config: options.Config = None, **settings: object) -> None:
+def validate(context: typer.Context, config: str | None = options.CONFIG, **settings: object) -> None:
     """Check eval files, targets, tokens, patterns, tool definitions and waivers, without calling anything.
 
     Lists every problem. Needs no secrets: a variable that is not set is a note.

@@ -8,13 +8,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from eval_gate.cli.repository.waived_cases import UnknownWaiver, find_unknown_waivers
+from eval_gate.cli.repository.new_waivers import UnknownWaiver, find_unknown_waivers
 from eval_gate.cli.terminal.console import Verbosity, print_message, print_output, print_problems
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import ResultsChoice, RunConfig
 from eval_gate.engine.judge_targets import skip_ungradable
-from eval_gate.engine.preparation.assignment import Assignment, assign_targets
-from eval_gate.engine.preparation.base_agent_target import build_base_agent_target
+from eval_gate.engine.preparation.assignment import Assignment, assign_targets, build_base_agent_target
 from eval_gate.engine.preparation.plan_builder import RunInputs, read_inputs
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.preparation.snapshot import NO_SEED, iter_token_texts
@@ -27,9 +26,8 @@ from eval_gate.model.waiver import FileOrigin
 from eval_gate.reports.wording.problems import render_problems
 from eval_gate.staleness.staleness_checks import check_staleness
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.build_context import BuildContext
+from eval_gate.targets.build_context import BuildContext, MissingRequirements
 from eval_gate.targets.catalog import TargetCatalog
-from eval_gate.targets.missing_requirements import MissingRequirements
 from eval_gate.text.escape import format_count, to_console_line
 from eval_gate.text.tokens import TokenData, resolve_tokens
 
@@ -121,11 +119,6 @@ def print_findings(findings: ValidationFindings, verbosity: Verbosity) -> None:
     print_output(f"{format_count(cases, 'case')} in {format_count(len(findings.suites), 'suite')}: {found}")
 
 
-def _get_hint(error: GateError) -> str | None:
-    """Return the hint of the error, or None for `invalid-eval-files`, whose hint names this command."""
-    return None if error.code == "invalid-eval-files" else error.hint  # which names this very command
-
-
 class _ProblemCollector:
     """Collector of the problems and hints of all checks."""
 
@@ -149,7 +142,8 @@ class _ProblemCollector:
     def add_error(self, error: GateError) -> None:
         """Collect the problems and the hint of an error."""
         self.problems += error.problems or [Problem(error.message)]
-        self.hints |= dict.fromkeys(filter(None, [_get_hint(error)]))
+        if error.hint and error.code != "invalid-eval-files":  # whose hint names this very command
+            self.hints[error.hint] = None
 
 
 def _iter_skip_warnings(inputs: RunInputs, assigned: Assignment, config: RunConfig) -> Iterator[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from eval_gate.cli import options
@@ -11,32 +9,25 @@ from eval_gate.cli import options
 
 def waive(
     context: typer.Context,
-    cases: Annotated[list[str], typer.Argument(metavar="CASE", help="Case ids, or globs over whole ids.")],
-    reason: Annotated[str, options.option("Reason for the waiver, up to 500 characters.", metavar="TEXT")],
-    until: Annotated[
-        str,
-        options.option(
-            "Last day of the waiver: a date such as 2026-12-31, or days from today, 90d at most.", metavar="DATE"
-        ),
-    ],
-    suite: Annotated[
-        str | None, options.option("Eval files whose cases are waived.  [default: all]", metavar="GLOB")
-    ] = None,
-    quarantine: Annotated[
-        bool, options.option("Quarantine a flaky case: it runs, and its result never counts.", "--quarantine")
-    ] = False,
-    owner: Annotated[str | None, options.option("Owner of the waiver.", metavar="NAME")] = None,
-    file: Annotated[
-        str | None,
-        options.option(
-            "Waiver file to write.  [default: the configuration's, or .eval-gate/waivers.yaml]", metavar="FILE"
-        ),
-    ] = None,
-    config: options.Config = None,
-    output_dir: Annotated[
-        str | None,
-        options.option("Folder of results in which to find the cases.  [default: evals/results]", metavar="DIR"),
-    ] = None,
+    cases: list[str] = typer.Argument(..., metavar="CASE", help="Case ids, or globs over whole ids."),
+    reason: str = options.option("Reason for the waiver, up to 500 characters.", default=..., metavar="TEXT"),
+    until: str = options.option(
+        "Last day of the waiver: a date such as 2026-12-31, or days from today, 90d at most.",
+        default=...,
+        metavar="DATE",
+    ),
+    suite: str | None = options.option("Eval files whose cases are waived.  [default: all]", metavar="GLOB"),
+    quarantine: bool = options.option(
+        "Quarantine a flaky case: it runs, and its result never counts.", "--quarantine", default=False
+    ),
+    owner: str | None = options.option("Owner of the waiver.", metavar="NAME"),
+    file: str | None = options.option(
+        "Waiver file to write.  [default: the configuration's, or .eval-gate/waivers.yaml]", metavar="FILE"
+    ),
+    config: str | None = options.CONFIG,
+    output_dir: str | None = options.option(
+        "Folder of results in which to find the cases.  [default: evals/results]", metavar="DIR"
+    ),
 ) -> None:
     """Waive the failure of cases until a date: they still run and are shown, and do not fail the gate.
 

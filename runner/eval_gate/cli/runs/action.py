@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from eval_gate.cli import options
@@ -12,9 +10,9 @@ from eval_gate.config.settings import SETTINGS
 
 def action(
     *,
-    on_host: Annotated[
-        bool, options.option("Run without a container, with the tools of this machine.", "--on-host")
-    ] = False,
+    on_host: bool = options.option(
+        "Run without a container, with the tools of this machine.", "--on-host", default=False
+    ),
 ) -> None:
     """Run as the GitHub Action: run the evals for the event, compare, publish, and exit with the verdict.
 
@@ -29,28 +27,19 @@ def action(
 
 
 def publish(
-    artifact_name: Annotated[
-        str | None,
-        options.option("Name of the artifact with the result.  [default: eval-gate-results]", metavar="NAME"),
-    ] = None,
-    fail_on: Annotated[
-        str | None,
-        options.option(
-            f"Conditions that fail the gate.  [default: {SETTINGS['failOn'].default_in_action}]", metavar="WHAT"
-        ),
-    ] = None,
-    comment: Annotated[
-        str | None,
-        options.option(
-            "Condition for a comment: always, changes, failures or never.  [default: always]", metavar="MODE"
-        ),
-    ] = None,
-    comment_key: Annotated[
-        str | None, options.option("Key that distinguishes the comments of several gates.", metavar="KEY")
-    ] = None,
-    check_run: Annotated[
-        str | None, options.option("Name of the check run; empty for none.  [default: eval-gate]", metavar="NAME")
-    ] = None,
+    artifact_name: str | None = options.option(
+        "Name of the artifact with the result.  [default: eval-gate-results]", metavar="NAME"
+    ),
+    fail_on: str | None = options.option(
+        f"Conditions that fail the gate.  [default: {SETTINGS['failOn'].default_in_action}]", metavar="WHAT"
+    ),
+    comment: str | None = options.option(
+        "Condition for a comment: always, changes, failures or never.  [default: always]", metavar="MODE"
+    ),
+    comment_key: str | None = options.option("Key that distinguishes the comments of several gates.", metavar="KEY"),
+    check_run: str | None = options.option(
+        "Name of the check run; empty for none.  [default: eval-gate]", metavar="NAME"
+    ),
 ) -> None:
     """Publish the result of a pull request from a fork, as the second stage in a workflow_run workflow.
 

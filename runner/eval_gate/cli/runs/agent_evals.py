@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -54,55 +54,40 @@ def _normalize_argument(given: str, context: Any) -> list[str]:
 
 def agent_evals(
     context: typer.Context,
-    suite: Annotated[
-        str | None, options.option("Name of the suite to run, without .json.", metavar="NAME", panel=_SUITES)
-    ] = None,
-    every: Annotated[
-        bool, options.option("Run all suites of the folder, whatever --suite.", "--all", panel=_SUITES)
-    ] = False,
-    suites_dir: Annotated[str, options.option("Folder with the suites.", metavar="DIR", panel=_SUITES)] = "suites",
-    tags: Annotated[
-        list[str] | None, options.option("Tag of the cases to run. Repeatable.", "--tag", metavar="TAG", panel=_SUITES)
-    ] = None,
-    target: Annotated[
-        list[str] | None,
-        options.option(
-            "Name of the target to evaluate, from --targets. Repeatable, for a table of targets.",
-            metavar="NAME",
-            panel=_TARGET,
-        ),
-    ] = None,
-    targets: Annotated[
-        str | None, options.option("YAML file that describes targets.", metavar="FILE", panel=_TARGET)
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        options.option(
-            "Model to use, also as provider:model. Repeatable, for a table of models.  [default: gpt-5-mini]",
-            metavar="NAME",
-            panel=_TARGET,
-        ),
-    ] = None,
-    provider: Annotated[
-        str | None,
-        options.option(
-            "Provider of the model: openai, openai-compatible, azure, anthropic, gemini.  [default: openai]",
-            metavar="NAME",
-            panel=_TARGET,
-        ),
-    ] = None,
-    base_url: Annotated[
-        str | None, options.option("URL of the provider's API.  [default: the vendor's]", metavar="URL", panel=_TARGET)
-    ] = None,
-    report: Annotated[
-        ReportKind, options.option("Formats of the report.", "--report", panel=_OUTPUT)
-    ] = ReportKind.JSON,
-    out: Annotated[
-        str, options.option("Folder for results, below --tmp-dir.", metavar="PATH", panel=_OUTPUT)
-    ] = "agent-evals",
-    tmp_dir: Annotated[
-        str, options.option("Folder in which the agents' tools work.", metavar="DIR", panel=_OUTPUT)
-    ] = "tmp",
+    suite: str | None = options.option("Name of the suite to run, without .json.", metavar="NAME", panel=_SUITES),
+    every: bool = options.option(
+        "Run all suites of the folder, whatever --suite.", "--all", default=False, panel=_SUITES
+    ),
+    suites_dir: str = options.option("Folder with the suites.", default="suites", metavar="DIR", panel=_SUITES),
+    tags: list[str] | None = options.option(
+        "Tag of the cases to run. Repeatable.", "--tag", metavar="TAG", panel=_SUITES
+    ),
+    target: list[str] | None = options.option(
+        "Name of the target to evaluate, from --targets. Repeatable, for a table of targets.",
+        metavar="NAME",
+        panel=_TARGET,
+    ),
+    targets: str | None = options.option("YAML file that describes targets.", metavar="FILE", panel=_TARGET),
+    model: list[str] | None = options.option(
+        "Model to use, also as provider:model. Repeatable, for a table of models.  [default: gpt-5-mini]",
+        metavar="NAME",
+        panel=_TARGET,
+    ),
+    provider: str | None = options.option(
+        "Provider of the model: openai, openai-compatible, azure, anthropic, gemini.  [default: openai]",
+        metavar="NAME",
+        panel=_TARGET,
+    ),
+    base_url: str | None = options.option(
+        "URL of the provider's API.  [default: the vendor's]", metavar="URL", panel=_TARGET
+    ),
+    report: ReportKind = options.option("Formats of the report.", "--report", default=ReportKind.JSON, panel=_OUTPUT),
+    out: str = options.option(
+        "Folder for results, below --tmp-dir.", default="agent-evals", metavar="PATH", panel=_OUTPUT
+    ),
+    tmp_dir: str = options.option(
+        "Folder in which the agents' tools work.", default="tmp", metavar="DIR", panel=_OUTPUT
+    ),
 ) -> None:
     """Run Agent Evals suites of agents with file tools, and report PASS, FAIL or ERROR for each case.
 

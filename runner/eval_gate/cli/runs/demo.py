@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from eval_gate.cli import options
@@ -11,12 +9,10 @@ from eval_gate.cli import options
 
 def demo(
     context: typer.Context,
-    good: Annotated[
-        bool, options.option("Run the agent without its change, so that nothing regresses.", "--no-regression")
-    ] = False,
-    keep: Annotated[
-        str | None, options.option("Folder for results.  [default: a new folder]", "--output-dir", metavar="DIR")
-    ] = None,
+    good: bool = options.option(
+        "Run the agent without its change, so that nothing regresses.", "--no-regression", default=False
+    ),
+    keep: str | None = options.option("Folder for results.  [default: a new folder]", "--output-dir", metavar="DIR"),
 ) -> None:
     """Run bundled evals against a bundled agent, and show the comparison and the pull request comment.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from eval_gate.cli import options
@@ -24,28 +22,34 @@ COMMON = (
 
 def run(
     context: typer.Context,
-    config: options.Config = None,
-    target: Annotated[
-        list[str] | None,
-        options.option(
-            "Name of the target to evaluate, from the list of targets. Repeatable, for a table of targets.",
-            "--target",
-            metavar="NAME",
-            panel=Panel.TARGET,
-        ),
-    ] = None,
+    config: str | None = options.CONFIG,
+    target: list[str] | None = options.option(
+        "Name of the target to evaluate, from the list of targets. Repeatable, for a table of targets.",
+        "--target",
+        metavar="NAME",
+        panel=Panel.TARGET,
+    ),
     *,
-    resume: Annotated[
-        str | None, options.option("Id of an interrupted run to continue.", metavar="RUN_ID", panel=Panel.RUN)
-    ] = None,
-    failing: Annotated[
-        bool, options.option("Run only the cases that failed in their last run.", "--failing", panel=Panel.RUN)
-    ] = False,
-    json: options.Json = False,
-    cases: options.Cases = None,
-    tags: options.Tags = None,
-    tiers: options.Tiers = None,
-    shard: options.Shard = None,
+    resume: str | None = options.option("Id of an interrupted run to continue.", metavar="RUN_ID", panel=Panel.RUN),
+    failing: bool = options.option(
+        "Run only the cases that failed in their last run.", "--failing", default=False, panel=Panel.RUN
+    ),
+    json: bool = options.JSON,
+    cases: list[str] | None = options.option(
+        "Ids or globs of the cases to run, separated by commas. Repeatable.  [default: all]",
+        "--case",
+        metavar="GLOB",
+        panel=Panel.RUN,
+    ),
+    tags: list[str] | None = options.option(
+        "Tag of the cases to run. Repeatable.  [default: all]", "--tag", metavar="TAG", panel=Panel.RUN
+    ),
+    tiers: list[str] | None = options.option(
+        "Tier of the suites to run. Repeatable.  [default: all]", "--tier", metavar="TIER", panel=Panel.RUN
+    ),
+    shard: str | None = options.option(
+        "Part of the cases to run, the I-th of N equal ones.  [default: all]", "--shard", metavar="I/N", panel=Panel.RUN
+    ),
     **settings: object,
 ) -> None:
     """Run the evals, store the results, compare them with a baseline if you name one, and decide the gate.
@@ -64,7 +68,7 @@ def run(
 
     from eval_gate.cli.runs.single_run import RunCall, check_failing_options, run_and_decide
     from eval_gate.config.selection import Selection, parse_shard
-    from eval_gate.engine.preparation.several_targets import SeveralTargetsError
+    from eval_gate.engine.preparation.assignment import SeveralTargetsError
 
     call = RunCall(
         flags=options.select_given_settings(settings) | ({"target": target[0]} if target else {}),

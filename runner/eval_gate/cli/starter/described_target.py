@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from eval_gate.cli.starter.agent_routes import find_routes
+from eval_gate.cli.starter.agent_routes import find_routes, read_documents
 from eval_gate.cli.starter.choices import MAX_CHOICES, Choice, Questions
 from eval_gate.cli.starter.openapi import AgentRoute, RequestField, RequestHeader
 from eval_gate.cli.starter.probe import parse_output, probe_target, read_output
 from eval_gate.cli.starter.response_places import list_readings
-from eval_gate.cli.starter.server_documents import read_documents
 from eval_gate.config.preset import PresetName
 from eval_gate.errors import PAGES, GateError
 from eval_gate.model.base import JsonValue

@@ -12,7 +12,7 @@ from eval_gate.cli.starter.described_target import TARGET_NAME
 from eval_gate.cli.starter.evaluated_agent import AGENT_EVALS, TARGETS, AgentPlace, EvaluatedAgent
 from eval_gate.errors import PAGES
 from eval_gate.model.base import JsonValue
-from eval_gate.targets.container import HOST_NAME
+from eval_gate.targets.agent_address import HOST_NAME
 
 _FILES: Final = Path(__file__).with_name("files")
 _EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -148,7 +148,7 @@ _NO_SECRETS: Final = """\
 """
 
 
-def _fill_start_step(text: str, start: str | None, has_packages: bool) -> str:  # noqa: FBT001 (a fact of the folder)
+def _fill_start_step(text: str, start: str | None, has_packages: bool) -> str:
     """Fill in the command that starts the agent. Return `text` unchanged if nobody named it."""
     if start is None:
         return text
@@ -169,7 +169,7 @@ _INSTALL_AGENT: Final = (
 )
 
 
-def remove_container(text: str, reason: str, has_packages: bool | None) -> str:  # noqa: FBT001 (a fact of the folder)
+def remove_container(text: str, reason: str, has_packages: bool | None) -> str:
     """Render the workflow with the action that runs on the job's machine instead of in a container.
 
     `has_packages` is whether there is a list of packages for the commands; None if the workflow has no commands.

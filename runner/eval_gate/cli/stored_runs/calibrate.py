@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from eval_gate.cli import options
 
 
 def calibrate(
-    labels: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="LABELS",
-            help="Human labels of responses: JSONL or CSV files with id and status (passed or failed).",
-            show_default=False,
-        ),
-    ],
+    labels: list[str] = typer.Argument(
+        ...,
+        metavar="LABELS",
+        help="Human labels of responses: JSONL or CSV files with id and status (passed or failed).",
+        show_default=False,
+    ),
     *,
-    run: Annotated[
-        str,
-        options.option(
-            "Run whose responses are labeled: run id, results file, run folder, zip, or latest.", "--run", metavar="RUN"
-        ),
-    ] = "latest",
-    evaluator: Annotated[
-        str | None, options.option("Evaluator to compare.  [default: the results of the cases]", metavar="NAME")
-    ] = None,
-    pass_score: Annotated[
-        float | None,
-        options.option("Score from which a case passes.  [default: the run's]", metavar="SCORE", min=0, max=1),
-    ] = None,
-    min_kappa: Annotated[
-        float | None,
-        options.option("Minimum kappa; exit with 1 if kappa is lower or unknown.", metavar="KAPPA", min=-1, max=1),
-    ] = None,
-    save: Annotated[
-        bool, options.option("Store the agreement in .eval-gate/judges.json, for the reports of later runs.", "--save")
-    ] = False,
-    json: Annotated[bool, options.option("Print the comparison as JSON.", "--json")] = False,
-    output_dir: options.ResultsDir = None,
+    run: str = options.option(
+        "Run whose responses are labeled: run id, results file, run folder, zip, or latest.",
+        "--run",
+        default="latest",
+        metavar="RUN",
+    ),
+    evaluator: str | None = options.option(
+        "Evaluator to compare.  [default: the results of the cases]", metavar="NAME"
+    ),
+    pass_score: float | None = options.option(
+        "Score from which a case passes.  [default: the run's]", metavar="SCORE", min=0, max=1
+    ),
+    min_kappa: float | None = options.option(
+        "Minimum kappa; exit with 1 if kappa is lower or unknown.", metavar="KAPPA", min=-1, max=1
+    ),
+    save: bool = options.option(
+        "Store the agreement in .eval-gate/judges.json, for the reports of later runs.", "--save", default=False
+    ),
+    json: bool = options.option("Print the comparison as JSON.", "--json", default=False),
+    output_dir: str | None = options.RESULTS_DIR,
 ) -> None:
     """Compare an LLM judge with human labels: agreement, kappa with its interval, and wrong passes of the judge.
 

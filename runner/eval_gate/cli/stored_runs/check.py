@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from eval_gate.cli import options
@@ -37,17 +35,15 @@ COMMON = (
 
 def check(
     context: typer.Context,
-    paths: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="PATH",
-            help="Files, folders or patterns with the results of one tool. NAME=PATH prefixes its suites with a name.",
-            show_default=False,
-        ),
-    ],
+    paths: list[str] = typer.Argument(
+        ...,
+        metavar="PATH",
+        help="Files, folders or patterns with the results of one tool. NAME=PATH prefixes its suites with a name.",
+        show_default=False,
+    ),
     *,
-    config: options.Config = None,
-    json: options.Json = False,
+    config: str | None = options.CONFIG,
+    json: bool = options.JSON,
     **settings: object,
 ) -> None:
     """Check results of another tool, such as promptfoo, pytest, vitest, DeepEval or Inspect, and decide the gate.
@@ -77,8 +73,12 @@ def check(
     from eval_gate.model.result import RunResult
     from eval_gate.results.baseline import NOT_REQUESTED
     from eval_gate.session.evaluation import build_report_context, store_run
-    from eval_gate.session.external_baseline import is_external_reference, read_external_baseline
-    from eval_gate.session.external_run import make_external_run, read_external_results
+    from eval_gate.session.external_run import (
+        is_external_reference,
+        make_external_run,
+        read_external_baseline,
+        read_external_results,
+    )
     from eval_gate.session.session import open_session
     from eval_gate.struct import replace
 

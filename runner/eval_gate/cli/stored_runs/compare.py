@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
 
 import typer
 
@@ -21,26 +20,22 @@ COMMON = ("output_dir", "as_json", "failOn", "mustPass", "minPassRate", "maxErro
 
 def compare(
     context: typer.Context,
-    baseline: Annotated[
-        str,
-        typer.Argument(
-            metavar="BASELINE",
-            help="Run to compare with: run id, results file, run folder, folder of runs, zip, or latest "
-            "(the newest that passed).",
-            show_default=False,
-        ),
-    ],
-    current: Annotated[
-        str,
-        typer.Argument(
-            metavar="CURRENT",
-            help="Run to decide: the same, or a folder with its shards; latest is the newest run.",
-            show_default=False,
-        ),
-    ],
+    baseline: str = typer.Argument(
+        ...,
+        metavar="BASELINE",
+        help="Run to compare with: run id, results file, run folder, folder of runs, zip, or latest "
+        "(the newest that passed).",
+        show_default=False,
+    ),
+    current: str = typer.Argument(
+        ...,
+        metavar="CURRENT",
+        help="Run to decide: the same, or a folder with its shards; latest is the newest run.",
+        show_default=False,
+    ),
     *,
-    output_dir: options.ResultsDir = None,
-    as_json: options.Json = False,
+    output_dir: str | None = options.RESULTS_DIR,
+    as_json: bool = options.JSON,
     **settings: object,
 ) -> None:
     """Compare two stored results and decide the gate for the second one, without running anything.
@@ -56,7 +51,7 @@ def compare(
     from eval_gate.errors import ExitCode
     from eval_gate.reports.context import ReportContext
     from eval_gate.reports.rendering import write_reports
-    from eval_gate.results.shards import read_merged_run
+    from eval_gate.results.merge import read_merged_run
     from eval_gate.session.stored_run import load_run_config, redecide_verdict
 
     flags = options.select_given_settings(settings)
@@ -88,7 +83,7 @@ def _hint_at_other_tool(reference: str, baseline: str) -> Iterator[None]:
         if error.code not in {"invalid-run-result", "baseline-not-found"}:
             raise
         from eval_gate.external_results.result_files import find_tool_at
-        from eval_gate.session.external_baseline import is_external_reference
+        from eval_gate.session.external_run import is_external_reference
 
         # a run result of this program that is cut off is not one of another tool
         tool = find_tool_at(reference) if is_external_reference(reference) else None

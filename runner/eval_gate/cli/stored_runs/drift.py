@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from eval_gate.cli import options
@@ -13,16 +11,14 @@ USED = ("passScore",)
 
 
 def drift(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN",
-            help="Newest run of the branch: run id, results file, run folder, folder of runs, zip, or latest.",
-        ),
-    ] = "latest",
+    run: str = typer.Argument(
+        "latest",
+        metavar="RUN",
+        help="Newest run of the branch: run id, results file, run folder, folder of runs, zip, or latest.",
+    ),
     *,
-    output_dir: options.ResultsDir = None,
-    as_json: Annotated[bool, options.option("Print the drift as JSON.", "--json")] = False,
+    output_dir: str | None = options.RESULTS_DIR,
+    as_json: bool = options.option("Print the drift as JSON.", "--json", default=False),
     **settings: object,
 ) -> None:
     """Check whether a branch got worse over its runs, since when, and by how much.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,24 +15,19 @@ if TYPE_CHECKING:
 
 def merge(
     context: typer.Context,
-    results: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="RESULT",
-            help="Parts to merge, each once: results files, run folders, zips, folders of shards, or ids of "
-            "runs in the configuration's outputDir.",
-            show_default=False,
-        ),
-    ],
-    output_dir: Annotated[
-        str | None,
-        options.option(
-            "Folder for the merged run; no parts are read from it.  [default: the configuration's outputDir]",
-            "--output-dir",
-            "-o",
-            metavar="DIR",
-        ),
-    ] = None,
+    results: list[str] = typer.Argument(
+        ...,
+        metavar="RESULT",
+        help="Parts to merge, each once: results files, run folders, zips, folders of shards, or ids of "
+        "runs in the configuration's outputDir.",
+        show_default=False,
+    ),
+    output_dir: str | None = options.option(
+        "Folder for the merged run; no parts are read from it.  [default: the configuration's outputDir]",
+        "--output-dir",
+        "-o",
+        metavar="DIR",
+    ),
 ) -> None:
     """Merge the results of shards, or of several jobs, into one run for `compare` and the action.
 
@@ -71,8 +66,8 @@ def merge(
 def _read_parts(reference: str, kept: Path) -> tuple[RunResult, ...]:
     """Read the run or shards that `reference` names; the hint of an error never suggests `-o` as the place to look."""
     from eval_gate.errors import GateError
+    from eval_gate.results.merge import read_parts
     from eval_gate.results.result_names import LATEST
-    from eval_gate.results.shards import read_parts
 
     try:
         return read_parts(reference, kept)

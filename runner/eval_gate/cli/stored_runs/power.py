@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from eval_gate.cli import options
@@ -14,24 +12,20 @@ USED = ("falseAlarmRate",)
 
 def power(
     context: typer.Context,
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN",
-            help="Baseline of the next run: run id, results file, run folder, folder of runs, zip, or "
-            "latest (the newest that passed).",
-        ),
-    ] = "latest",
+    run: str = typer.Argument(
+        "latest",
+        metavar="RUN",
+        help="Baseline of the next run: run id, results file, run folder, folder of runs, zip, or "
+        "latest (the newest that passed).",
+    ),
     *,
-    history_runs: Annotated[
-        int | None, options.option("Number of runs in the history to assume.", metavar="N", min=1, max=20)
-    ] = None,
-    cases: Annotated[int | None, options.option("Number of cases to assume.", metavar="N", min=1, max=100_000)] = None,
-    reruns: Annotated[
-        int | None, options.option("Maximum re-runs of a suspected regression to assume.", metavar="N", min=0, max=100)
-    ] = None,
-    output_dir: options.ResultsDir = None,
-    as_json: Annotated[bool, options.option("Print the figures as JSON.", "--json")] = False,
+    history_runs: int | None = options.option("Number of runs in the history to assume.", metavar="N", min=1, max=20),
+    cases: int | None = options.option("Number of cases to assume.", metavar="N", min=1, max=100_000),
+    reruns: int | None = options.option(
+        "Maximum re-runs of a suspected regression to assume.", metavar="N", min=0, max=100
+    ),
+    output_dir: str | None = options.RESULTS_DIR,
+    as_json: bool = options.option("Print the figures as JSON.", "--json", default=False),
     **settings: object,
 ) -> None:
     """Show how likely the next run detects a broken case, and the smallest loss in all cases that it detects.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from eval_gate.cli import options
@@ -16,21 +14,17 @@ USED = ("junitFailures",)
 
 def report(
     context: typer.Context,
-    result: Annotated[
-        str,
-        typer.Argument(
-            metavar="RESULT",
-            help="Run to render: run id, results file, run folder, zip, or latest (the newest).",
-            show_default=False,
-        ),
-    ],
-    report_format: Annotated[
-        str, options.option("Format of the report.", "--format", metavar=f"<{'|'.join(FORMATS)}>")
-    ] = "md",
-    output: Annotated[
-        str | None, options.option("File to write.  [default: standard output]", "--output", "-o", metavar="FILE")
-    ] = None,
-    output_dir: options.ResultsDir = None,
+    result: str = typer.Argument(
+        ...,
+        metavar="RESULT",
+        help="Run to render: run id, results file, run folder, zip, or latest (the newest).",
+        show_default=False,
+    ),
+    report_format: str = options.option(
+        "Format of the report.", "--format", default="md", metavar=f"<{'|'.join(FORMATS)}>"
+    ),
+    output: str | None = options.option("File to write.  [default: standard output]", "--output", "-o", metavar="FILE"),
+    output_dir: str | None = options.RESULTS_DIR,
     **settings: object,
 ) -> None:
     """Render a stored result as md (the pull request comment), html, junit, console, json or agentv.

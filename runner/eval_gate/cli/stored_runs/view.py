@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from eval_gate.cli import options
@@ -11,24 +9,19 @@ from eval_gate.cli import options
 
 def view(
     context: typer.Context,
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN", help="Run to show: run id, results file, run folder, zip, or latest (the newest)."
-        ),
-    ] = "latest",
-    baseline: Annotated[
-        str | None,
-        options.option("Run with which to decide the gate again.  [default: the stored verdict]", metavar="RUN"),
-    ] = None,
-    output: Annotated[
-        str | None,
-        options.option("File for the report.  [default: in the run's folder]", "--output", "-o", metavar="FILE"),
-    ] = None,
-    browser: Annotated[
-        bool, options.option("Open the report if there is a terminal and a screen.", "--open/--no-open")
-    ] = True,
-    output_dir: options.ResultsDir = None,
+    run: str = typer.Argument(
+        "latest", metavar="RUN", help="Run to show: run id, results file, run folder, zip, or latest (the newest)."
+    ),
+    baseline: str | None = options.option(
+        "Run with which to decide the gate again.  [default: the stored verdict]", metavar="RUN"
+    ),
+    output: str | None = options.option(
+        "File for the report.  [default: in the run's folder]", "--output", "-o", metavar="FILE"
+    ),
+    browser: bool = options.option(
+        "Open the report if there is a terminal and a screen.", "--open/--no-open", default=True
+    ),
+    output_dir: str | None = options.RESULTS_DIR,
 ) -> None:
     """Write the report of a stored run, print its path, and open it in the browser.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from eval_gate.drafts.observation import Observation, ObservationSet
-from eval_gate.drafts.sources.user_prompt import UserPrompt
+from eval_gate.drafts.sources.source_messages import UserPrompt
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import Response, ToolSpec
 from eval_gate.model.limits import DRAFT_EXECUTIONS, DRAFT_QUESTIONS

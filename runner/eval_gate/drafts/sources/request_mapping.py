@@ -8,8 +8,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from eval_gate.drafts.sources.source_messages import iter_messages
-from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, parse_prompt
+from eval_gate.drafts.sources.source_messages import PromptError, UserPrompt, iter_messages, parse_prompt
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.http.settings import HttpSettings

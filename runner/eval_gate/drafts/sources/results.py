@@ -10,11 +10,11 @@ from eval_gate.config.settings import ResultsFormat
 from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.sources.collection import ObservationCollector
 from eval_gate.drafts.sources.source_file import build_source_error
-from eval_gate.drafts.sources.user_prompt import PromptError, parse_prompt
+from eval_gate.drafts.sources.source_messages import PromptError, parse_prompt
 from eval_gate.errors import Problem
 from eval_gate.external_results.format_detection import open_results
 from eval_gate.external_results.result_files import ResultsFile, find_result_files
-from eval_gate.external_results.result_rows import MAX_ROWS, FileFacts, ResultRow, RowPlace, build_unreadable_error
+from eval_gate.external_results.result_rows import MAX_ROWS, FileFacts, ResultRow, RowPlace
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import Status
@@ -44,7 +44,7 @@ def read_results(
             continue
         rows += _read_file(file, wanted, encoding, collector)
         if rows > MAX_ROWS:
-            raise build_unreadable_error(RowPlace(file.shown), f"has more than {MAX_ROWS:,} executions")
+            raise RowPlace(file.shown).build_error(f"has more than {MAX_ROWS:,} executions")
     if collector.is_empty:
         shown = ", ".join(given)
         problems = [Problem(reason, place or shown) for reason, place in collector.reasons]

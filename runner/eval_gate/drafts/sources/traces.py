@@ -15,7 +15,16 @@ from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.sources.collection import ObservationCollector
 from eval_gate.drafts.sources.otlp import SpanKey, TraceSpan, measure_ms, read_spans
 from eval_gate.drafts.sources.source_file import build_source_error, read_source
-from eval_gate.drafts.sources.source_messages import SourceCall, SourceMessage, decode_json, find_last_prompt
+from eval_gate.drafts.sources.source_messages import (
+    PromptError,
+    SourceCall,
+    SourceMessage,
+    UserPrompt,
+    build_prompt,
+    decode_json,
+    find_last_prompt,
+    find_prompt,
+)
 from eval_gate.drafts.sources.span_messages import (
     SpanKind,
     SpanMessages,
@@ -24,7 +33,6 @@ from eval_gate.drafts.sources.span_messages import (
     read_messages,
     read_tool,
 )
-from eval_gate.drafts.sources.user_prompt import PromptError, UserPrompt, build_prompt, find_prompt
 from eval_gate.errors import Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
@@ -236,8 +244,13 @@ def _find_turn_prompt(turn: _Turn, own: SpanMessages) -> UserPrompt:
 def _build_response(turn: _Turn, own: SpanMessages) -> Response:
     """Build the response of a turn: the agent's last text, and every tool call on the way."""
     outputs = [one.output for _, one in turn.models if one.output]
-    said = (_find_last_text(one) for one in (own.output, *reversed(outputs)))
-    text = next(filter(None, said), "") or (turn.agent.get_text(_FINAL_RESULT) if turn.agent else "")
+    said = (
+        one.text
+        for messages in (own.output, *reversed(outputs))
+        for one in reversed(messages)
+        if one.role == "assistant" and one.text.strip()
+    )
+    text = next(said, "") or (turn.agent.get_text(_FINAL_RESULT) if turn.agent else "")
     listed = [call for messages in outputs or [own.output] for one in messages for call in one.calls]
     messages = (one for found in (*(one for _, one in turn.models), own) for one in (*found.input, *found.output))
     results = {key: value for one in messages for key, value in one.results if key}
@@ -249,10 +262,6 @@ def _build_response(turn: _Turn, own: SpanMessages) -> Response:
         duration_ms=measure_ms(turn.start_ns, max(span.end_ns for span in turn.spans)),
         model=next(filter(None, models), None),
     )
-
-
-def _find_last_text(messages: Sequence[SourceMessage]) -> str:
-    return next((one.text for one in reversed(messages) if one.role == "assistant" and one.text.strip()), "")
 
 
 def _merge_calls(

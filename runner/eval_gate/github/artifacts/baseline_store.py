@@ -50,9 +50,8 @@ from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.archive import extract_top_entry, find_entry_in_same_folder
 from eval_gate.results.baseline import Baseline, NoBaseline, build_unmeasured, describe_branch_rerun, is_measured
 from eval_gate.results.history import EMPTY_HISTORY, HISTORY_NAME, MAX_HISTORY_BYTES, MAX_RUNS, History, parse_history
-from eval_gate.results.history_join import join_histories
 from eval_gate.results.result_names import RUN_NAME
-from eval_gate.results.run_history import trim_to_run, trim_to_run_id
+from eval_gate.results.run_history import join_histories, trim_to_run, trim_to_run_id
 from eval_gate.results.run_reader import read_archived_head, read_archived_run
 from eval_gate.struct import FrozenStruct, replace
 

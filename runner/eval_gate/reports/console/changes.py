@@ -136,8 +136,6 @@ def _render_behaviour(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
         text = f"{cases}: {to_console_line(row.what, MAX_EVIDENCE)}: {' → '.join(sides)}"
         yield from style.wrap_text(text, begin="  ", indent=" " * 4)
     yield from render_omitted(len(found.rows) - MAX_NAMES if style.verbose else 0, "more change")
-    for words in found.widespread if style.verbose else ():
-        yield from style.wrap_text(to_console_line(words, MAX_TERMS), begin="  ", indent=" " * 4)
     yield ""
 
 

@@ -11,7 +11,6 @@ from eval_gate.model.case import CaseKey
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.behaviour import (
     describe_behaviour_change,
-    describe_widespread_change,
     format_behaviour_title,
 )
 from eval_gate.struct import FrozenStruct
@@ -52,11 +51,6 @@ class BehaviourReport(FrozenStruct, eq=False, dict=True):
             for one, rows in groups.items()
         )
 
-    @cached_property
-    def widespread(self) -> tuple[str, ...]:
-        """What differs in most cases, in sentences."""
-        return tuple(map(describe_widespread_change, self.found.widespread))
-
     def list_case_changes(self, key: CaseKey) -> list[BehaviourRow]:
         """List the changes of one case."""
         return [row for row in self.rows if any(case.key == key for case in row.cases)]
@@ -79,6 +73,6 @@ def build_behaviour_report(
     found: BehaviourChanges | None, select: Callable[[], tuple[CaseRow, ...]]
 ) -> BehaviourReport | None:
     """Build the report of changed behaviour, if any is known; `select` selects rows of marked cases."""
-    if found is None or not (found.cases or found.widespread):
+    if found is None or not found.cases:
         return None
     return BehaviourReport(found, select())

@@ -12,7 +12,6 @@ from eval_gate.model.behaviour_change import (
     BehaviourChanges,
     BehaviourKind,
     ParameterDifference,
-    WidespreadChange,
 )
 from eval_gate.reports.wording.numbers import quote_in_backticks
 from eval_gate.text.escape import format_count
@@ -28,9 +27,7 @@ _PARAMETERS: Final = {
 
 
 def format_behaviour_title(found: BehaviourChanges) -> str:
-    """`3 cases pass and behave differently`; other words if only widespread values differ."""
-    if not found.cases:
-        return "Values differ in most passing cases"
+    """`3 cases pass and behave differently`."""
     return format_count(found.cases, "case passes and behaves differently", "cases pass and behave differently")
 
 
@@ -53,16 +50,3 @@ def _describe_tool_change(change: BehaviourChange) -> str:
     if change.baseline is None:
         return "new tool"
     return "missing tool" if change.current is None else "another tool"
-
-
-def describe_widespread_change(change: WidespreadChange) -> str:
-    """Describe what differs in most cases, and why nobody knows whether it varies by itself, in two sentences."""
-    if change.parameter:
-        names = (quote_in_backticks(name or "", MAX_NAME) for name in (change.parameter, change.tool))
-        what = f"Parameter {' of '.join(names)} has another value"
-    else:
-        what = "The response lost many of its words"
-    return (
-        f"{what} in {change.cases} of {format_count(change.compared, 'case')}. "
-        "It may change in every run: the history has only one run so far."
-    )
