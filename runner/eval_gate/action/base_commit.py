@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from eval_gate.errors import GateError
-from eval_gate.github.artifacts.branch_commits import BaseCommit
+from eval_gate.github.commits import BaseCommit
 from eval_gate.github.event import find_queue_target
 from eval_gate.struct import FrozenStruct
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 
@@ -65,11 +65,7 @@ class Lookups:
 
         Raises GateError like `get_baseline`. If the step ends before the baseline arrives, the baseline is unavailable.
         """
-        self._due.set()
-        try:
-            return self._origin.get_result(self._ended)
-        except StepEndedError:
-            return BaselineOrigin(BASELINE_TOO_LATE)
+        return self._wait_for_origin(self._origin.get_result)
 
     def add_comment_waivers(self, waivers: KnownWaivers) -> KnownWaivers:
         """Return the waivers with those from comments; `waivers` alone if the step ends before comments are read."""
@@ -81,9 +77,12 @@ class Lookups:
 
     def peek(self) -> BaselineOrigin:
         """Wait for the baseline from other background work; its log stays until `get_origin` asks in order."""
+        return self._wait_for_origin(self._origin.peek)
+
+    def _wait_for_origin(self, wait: Callable[[Future[float]], BaselineOrigin]) -> BaselineOrigin:
         self._due.set()
         try:
-            return self._origin.peek(self._ended)
+            return wait(self._ended)
         except StepEndedError:
             return BaselineOrigin(BASELINE_TOO_LATE)
 

@@ -130,10 +130,13 @@ class _CommandReply:
             find_comment_refusal(self._comment) or wrong or PermissionLookup(self._client).find_refusal(self._comment)
         )
 
+    def _write_reply(self, marker: str, text: str, reply: StickyComment | None) -> StickyComment:
+        own = f"{marker}{self._own}"
+        return write_comment(self._client, self._number, own, f"{own}\n{text}", reply)
+
     def _write_first(self, marker: str, text: str) -> StickyComment | None:
         """Write the first comment with this marker: GitHub has no lock, so look again, and the oldest one counts."""
-        own = f"{marker}{self._own}"
-        written = write_comment(self._client, self._number, own, f"{own}\n{text}", None)
+        written = self._write_reply(marker, text, None)
         try:
             there = read_thread(self._client, self._number, marker).own_comments
         except GitHubError:
@@ -168,8 +171,7 @@ class _CommandReply:
     def _finish(self, text: str, claim: StickyComment) -> StepEnd:
         """Say in the reply how it ended, and end the step."""
         try:
-            own = f"{self._marker}{self._own}"
-            write_comment(self._client, self._number, own, f"{own}\n{text}", claim)
+            self._write_reply(self._marker, text, claim)
         except GitHubError as error:
             self._log.record_loss("The reply stays as it was", error)
         return self._end(text, claim.url)
@@ -198,8 +200,7 @@ class _CommandReply:
                 return first
             shared = read_thread(self._client, self._number, marker).own_comments
         oldest = min(shared, key=lambda one: one.id, default=None)
-        own = f"{marker}{self._own}"
-        return write_comment(self._client, self._number, own, f"{own}\n{text}", oldest)
+        return self._write_reply(marker, text, oldest)
 
     def _end(self, text: str, url: str) -> StepEnd:
         summary = render_refresh_summary(text, self._log.trail)

@@ -22,8 +22,7 @@ from eval_gate.action.inputs import AUTO, NONE, StepSettings
 from eval_gate.errors import PAGES, GateError
 from eval_gate.gate.waivers.waive_command import REFRESH_COMMAND, CommandVerb, begins_with_command, parse_commands
 from eval_gate.github.artifacts.artifact_search import TRUSTED_EVENTS
-from eval_gate.github.artifacts.branch_commits import ANY_COMMIT, BaseCommit
-from eval_gate.github.commits import PullRequest
+from eval_gate.github.commits import ANY_COMMIT, BaseCommit, PullRequest
 from eval_gate.github.event import WorkflowEvent
 from eval_gate.github.workflow_environment import MAX_DIGITS, WorkflowEnvironment
 from eval_gate.struct import FrozenStruct, replace

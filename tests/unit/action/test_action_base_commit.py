@@ -11,7 +11,7 @@ from eval_gate.action.base_commit import (
     find_pull_base,
 )
 from eval_gate.errors import GateError
-from eval_gate.github.artifacts.branch_commits import BaseCommit
+from eval_gate.github.commits import BaseCommit
 
 HEAD, MAIN, MERGE, OLDER, OTHER = ("1" * 40, "2" * 40, "3" * 40, "4" * 40, "5" * 40)
 

@@ -30,8 +30,8 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.errors import PAGES, ExitCode, GateError
 from eval_gate.github.artifacts.artifact_search import BaselineSearch
 from eval_gate.github.artifacts.baseline_store import ArtifactStore
-from eval_gate.github.artifacts.branch_commits import ANY_COMMIT
 from eval_gate.github.check_runs import CheckConclusion, CheckState, list_checks_named
+from eval_gate.github.commits import ANY_COMMIT
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Outcome

@@ -18,10 +18,9 @@ from urllib.parse import quote
 
 from pydantic import AwareDatetime
 
-from eval_gate.github.artifacts.branch_commits import BaseCommit
 from eval_gate.github.background_calls import start_in_background
 from eval_gate.github.client import PER_PAGE, ApiResponse, GitHubClient
-from eval_gate.github.commits import ACTIONS, WorkflowRun, iter_ancestors
+from eval_gate.github.commits import ACTIONS, BaseCommit, WorkflowRun, iter_ancestors
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.result import Shard
 from eval_gate.model.selection import CaseSelection

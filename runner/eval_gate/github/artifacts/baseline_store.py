@@ -29,11 +29,12 @@ from eval_gate.github.artifacts.artifact_search import (
     list_usable,
     start_listing,
 )
-from eval_gate.github.artifacts.branch_commits import FIRST_LISTED_COMMITS, BranchCommits, iter_first_parents
 from eval_gate.github.artifacts.download import MAX_ARCHIVE_BYTES, BadArchiveError, fetch_artifact
 from eval_gate.github.background_calls import start_in_background
 from eval_gate.github.client import GitHubClient
 from eval_gate.github.commits import (
+    FIRST_LISTED_COMMITS,
+    BranchCommits,
     CommitDistance,
     WorkflowRun,
     compare_commits,
@@ -41,6 +42,7 @@ from eval_gate.github.commits import (
     find_parents,
     get_workflow_run,
     iter_commits,
+    iter_first_parents,
 )
 from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
 from eval_gate.model.comparison import ReasonCode, UnscoredRun

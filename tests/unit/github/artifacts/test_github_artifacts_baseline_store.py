@@ -30,7 +30,7 @@ from eval_gate.github.artifacts.baseline_store import (
     CompanionFile,
     FoundBaseline,
 )
-from eval_gate.github.artifacts.branch_commits import ANY_COMMIT, BaseCommit
+from eval_gate.github.commits import ANY_COMMIT, BaseCommit
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.comparison import UnscoredRun
 from eval_gate.model.result import GitFacts, ResultProducer, Shard
@@ -911,8 +911,8 @@ def test_nearest__lies_further_back_than_is_listed__is_no_absence(
     state.add_commit("merge", (sha("c5"), sha("theirs")), branch="main")
     for number in range(3):
         state.add_commit(f"d{number}", branch="main")
-    monkeypatch.setattr("eval_gate.github.artifacts.branch_commits.FIRST_LISTED_COMMITS", 2)
-    monkeypatch.setattr("eval_gate.github.artifacts.branch_commits.MAX_LISTED_COMMITS", most)
+    monkeypatch.setattr("eval_gate.github.commits.FIRST_LISTED_COMMITS", 2)
+    monkeypatch.setattr("eval_gate.github.commits.MAX_LISTED_COMMITS", most)
     keep("theirs")
     found = store(commit=sha("d2")).find_nearest(NOW)
     assert isinstance(found, NoBaseline)
