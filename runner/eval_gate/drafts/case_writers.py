@@ -152,7 +152,10 @@ def _iter_tool_assertions(expectation: DraftExpectation) -> Iterator[JsonValue]:
             yield {
                 "type": "tool-trajectory",
                 "mode": "exact",
-                "expected": [_build_call(tool, args) for tool, args in calls],
+                "expected": [
+                    {"tool": tool, "args": args, "args_match": "superset"} if args else {"tool": tool}
+                    for tool, args in calls
+                ],
             }
             yield _limit_calls(expectation.tools)  # "exact" does not count further calls
         case ToolMode.ANY_ORDER:
@@ -173,10 +176,6 @@ def _iter_tool_assertions(expectation: DraftExpectation) -> Iterator[JsonValue]:
 
 def _limit_calls(tools: Sequence[str]) -> JsonValue:
     return {"type": "execution-metrics", "max_tool_calls": len(tools)}
-
-
-def _build_call(tool: str, args: dict[str, JsonValue]) -> JsonValue:
-    return {"tool": tool, "args": args, "args_match": "superset"} if args else {"tool": tool}
 
 
 def _build_calls(tools: Sequence[str]) -> list[JsonValue]:

@@ -162,21 +162,17 @@ def find_drift(history: History, pass_score: float = 1.0) -> Drift:
         if found is not None:
             worse.append(found)
     models = find_model_changes(own)
-    told = tuple(
+    failing = {LevelKind.FAILING, LevelKind.FAILING_BEFORE_RERUNS}
+    described = tuple(
         replace(
-            _add_cases(one, history, pass_score),
+            one,
+            cases=find_degraded_cases(history, one.first_bad.run_id, pass_score) if one.kind in failing else (),
             model_change=find_change_between(models, own, one.last_surely_good, one.first_surely_bad),
         )
         for one in worse
     )
     broken = find_broken_cases(history, EVIDENCE_LIMIT, pass_score)
-    return Drift(newest, longest, told, broken, tuple(looked_at), models)
-
-
-def _add_cases(one: Degradation, history: History, pass_score: float) -> Degradation:
-    if one.kind not in {LevelKind.FAILING, LevelKind.FAILING_BEFORE_RERUNS}:
-        return one
-    return replace(one, cases=find_degraded_cases(history, one.first_bad.run_id, pass_score))
+    return Drift(newest, longest, described, broken, tuple(looked_at), models)
 
 
 def _select_comparable_runs(levels: Sequence[RunLevels], measured: LevelKind) -> list[RunLevels]:
