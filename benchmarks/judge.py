@@ -18,7 +18,7 @@ from eval_gate.evaluators.judge.llm_judge import evaluate_llm_judge, render_prom
 from eval_gate.model.case import CaseBrief, EvalCase, Location
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.specs.evaluator import LlmJudge
-from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
+from eval_gate.targets.load_limits import LoadLimiter
 from eval_gate.targets.model.build import build_chat
 from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.model.recording import Recording
@@ -52,7 +52,7 @@ async def ours(url: str, calls: int, concurrency: int) -> None:
         ModelClient(
             chat,
             build_retry_policy(settings),
-            ConcurrencyLimiter(concurrency, of_provider=True),
+            LoadLimiter(concurrency, of_provider=True),
             Recording(RecordingMode.OFF),
         ),
     )

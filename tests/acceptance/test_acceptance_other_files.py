@@ -25,7 +25,6 @@ tests: [{id: a, vars: {input: hi}, assert: [greets]}]
 CONVERSATION = [{"invocation_id": "i", "user_content": {"role": "user", "parts": [{"text": "hi"}]}}]
 ADK = {"eval_set_id": "home", "name": "x", "eval_cases": [{"eval_id": "c", "conversation": CONVERSATION}]}
 BRAINTRUST = {"id": "r1", "_xact_id": "1", "input": "q", "expected": "a"}
-LANGSMITH = {"id": "e1", "inputs": {"question": "q"}, "outputs": {"answer": "a"}, "feedback": {}}
 OTHERS = {
     "promptfooconfig.yaml": (PROMPTFOO, "a promptfoo configuration", "promptfoo eval -c {file} -o out.json"),
     "shared tests.yaml": (
@@ -40,20 +39,9 @@ OTHERS = {
         "an eval set of ADK",
         "eval-gate check AGENT/.adk/eval_history",
     ),
-    "azure.jsonl": (
-        '{"query": "q", "response": "a"}\n',
-        "data of Azure AI Evaluation",
-        "docs/other-tools.md#own-results",
-    ),
     "braintrust.jsonl": (
         json.dumps(BRAINTRUST),
         "an export of Braintrust",
-        "docs/other-tools.md#own-results",
-    ),
-    "summary.json": ('{"experimentName": "e", "scores": {}}', "a summary of Braintrust", "it has no cases"),
-    "langsmith.jsonl": (
-        json.dumps(LANGSMITH),
-        "an export of LangSmith",
         "docs/other-tools.md#own-results",
     ),
 }

@@ -72,7 +72,7 @@ from eval_gate.text.safe_output import TextFormat
 from eval_gate.text.shell import format_shell_line
 from eval_gate.text.tokens import TokenData, find_tokens, find_unknown_tokens, resolve_members, resolve_tokens
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
-from eval_gate.text.untrusted.decompression import DecompressionError, Decompressor
+from eval_gate.text.untrusted.http_response import DecompressionError, Decompressor
 
 TODAY = date(2026, 11, 22)
 SECRET = 'k/3+y "\\=abcdefgh'

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eval_gate.config.policy import Policy
-from eval_gate.engine.case_result import build_trial, count_reruns_as_new, join_trials
+from eval_gate.engine.case_result import build_trial, build_unrun_result, count_reruns_as_new, join_trials
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.gate.evidence.prior import Prior, learn_prior
 from eval_gate.gate.reruns import Reruns
@@ -124,7 +124,9 @@ class Engine:
     ) -> RunResult:
         suites: dict[str, list[CaseResult]] = {}
         for one in self.cases:
-            made = join_trials(one.case(), records[one.key], first=self.trials, end=ends.get(one.key))
+            made = join_trials(
+                build_unrun_result(one.case()), records[one.key], first=self.trials, end=ends.get(one.key)
+            )
             made = count_reruns_as_new(made) if one.key in self.fresh else made
             suites.setdefault(one.suite, []).append(replace(made, dependent=one.dependent))
         made_suites = [make_suite_result(cases, eval_file=file) for file, cases in suites.items()]

@@ -21,7 +21,7 @@ def page() -> str:
     return BEGIN + "".join(_section(title, rows) for title, rows in TABLE.items())
 
 
-def _section(title: str, rows: tuple[LimitRow, ...]) -> str:
+def _section(title: str, rows: list[LimitRow]) -> str:
     head = f"\n## {title}\n\n"
     return head + "".join(f"- {row.what}: {_number(row)} {row.unit}\n" for row in rows)
 

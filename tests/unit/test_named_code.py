@@ -57,7 +57,7 @@ def test_modules__named_with_their_room__are_there_with_what_is_named_of_them() 
 
 def test_is_there__of_what_was_renamed__says_no() -> None:
     assert is_there("engine.case_result.join_trials")
-    assert is_there("engine.unknown_tool_calls")
+    assert is_there("engine.case_result")
     assert not is_there("engine.silence")
     assert not is_there("engine.trials.join_trials")
     assert not is_there("model.base.made")

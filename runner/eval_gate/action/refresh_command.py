@@ -26,11 +26,11 @@ from eval_gate.github.client import PER_PAGE
 from eval_gate.github.command_comments import (
     MAX_PAGES,
     PermissionLookup,
-    PullRequestComment,
     find_comment,
     find_comment_refusal,
 )
 from eval_gate.github.comments import (
+    PullRequestComment,
     StickyComment,
     delete_comment,
     format_marker,
@@ -118,7 +118,8 @@ class _CommandReply:
             return self._reply_problem(why_not, can_run=False)
         if why_not := find_dispatch_problem(self._step, self._workflow):
             return self._reply_problem(f"{why_not}: see `baseline-workflow` of this step", can_run=False)
-        claim = self._claim_command()
+        # the reply is written first; there is none where another run has written one before
+        claim = self._write_first(self._marker, render_refresh_start(self._request, self._context))
         return self._end_repeated(None) if claim is None else self._start_workflow(claim)
 
     def _find_refusal(self) -> str | None:
@@ -128,10 +129,6 @@ class _CommandReply:
         return (
             find_comment_refusal(self._comment) or wrong or PermissionLookup(self._client).find_refusal(self._comment)
         )
-
-    def _claim_command(self) -> StickyComment | None:
-        """Write the reply first; None where another run has written one before. Raises GitHubError."""
-        return self._write_first(self._marker, render_refresh_start(self._request, self._context))
 
     def _write_first(self, marker: str, text: str) -> StickyComment | None:
         """Write the first comment with this marker: GitHub has no lock, so look again, and the oldest one counts."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from eval_gate.config.setting import Panel, Place, Text, define_setting
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from eval_gate.model.policy import EvaluationSetup, RunPolicy
     from eval_gate.model.result import RunResult
 
+_define_rule = partial(define_setting, panel=Panel.VERDICT)
+_SHARE: Final = {"ge": 0, "le": 1}
 DEFAULT_CONFIRM: Final = 12
 """Default of the maximum re-runs of a case. Few cases need them all: see `MIN_RERUN_EVIDENCE`."""
 DEFAULT_FALSE_ALARM_RATE: Final = 0.05
@@ -74,108 +77,92 @@ class Policy:
     maximum number of re-runs of a suspected regression. Increases are percentages of the typical case in the baseline.
     """
 
-    fail_on: frozenset[FailOn] = define_setting(
+    fail_on: frozenset[FailOn] = _define_rule(
         frozenset({DEFAULT_FAIL_ON}),
         "Conditions that fail the gate: failures, regressions or never; in addition stale, flaky, removed, changed,"
         " new-failures.",
-        panel=Panel.VERDICT,
         metavar="WHAT",
         each=_parse_conditions,
         whole=_combine_conditions,
         in_action=[FailOn.REGRESSIONS],
     )
-    min_pass_rate: float | None = define_setting(
+    min_pass_rate: float | None = _define_rule(
         None,
         "Minimum share of scored cases that pass, from 0 to 1.",
         default_text="none",
-        panel=Panel.VERDICT,
-        limits={"ge": 0, "le": 1},
+        limits=_SHARE,
     )
-    max_errors: int | None = define_setting(
+    max_errors: int | None = _define_rule(
         None,
         "Maximum number of cases without a score.",
         default_text="0, and for agent errors as many as the runs of main explain",
-        panel=Panel.VERDICT,
         limits={"ge": 0},
     )
-    pass_score: float = define_setting(
+    pass_score: float = _define_rule(
         1.0,
         "Score from which a graded case passes, above 0 and up to 1.",
-        panel=Panel.VERDICT,
         limits={"gt": 0, "le": 1},
     )
-    score_tolerance: float = define_setting(
+    score_tolerance: float = _define_rule(
         0.1,
         "Drop of a graded case's score that reports do not point out, from 0 to 1.",
-        panel=Panel.VERDICT,
-        limits={"ge": 0, "le": 1},
+        limits=_SHARE,
     )
-    max_score_drop: float | None = define_setting(
+    max_score_drop: float | None = _define_rule(
         None,
         "Maximum drop of a graded case's score since the baseline, from 0 to 1.",
         default_text="none",
-        panel=Panel.VERDICT,
-        limits={"ge": 0, "le": 1},
+        limits=_SHARE,
     )
-    false_alarm_rate: float = define_setting(
+    false_alarm_rate: float = _define_rule(
         DEFAULT_FALSE_ALARM_RATE,
         "Accepted chance that a run without a change shows a regression.",
-        panel=Panel.VERDICT,
         limits={"gt": 0, "lt": 1},
     )
-    reruns: int | None = define_setting(
+    reruns: int | None = _define_rule(
         None,
         "Maximum re-runs of a suspected regression; with 0, every new failure is a regression.",
         default_text=f"{DEFAULT_CONFIRM} with a baseline, 0 without",
-        panel=Panel.VERDICT,
         limits={"ge": 0, "le": 100},
         in_action=DEFAULT_CONFIRM,
     )
-    must_pass: tuple[Text, ...] = define_setting(
+    must_pass: tuple[Text, ...] = _define_rule(
         (),
         "Cases that must pass whatever their history: globs over ids, or tag:NAME.",
-        panel=Panel.VERDICT,
         metavar="GLOB",
     )
-    allowed_regressions: int = define_setting(
-        0, "Number of regressions that do not fail the gate.", panel=Panel.VERDICT, limits={"ge": 0}
-    )
-    min_coverage: float | None = define_setting(
+    allowed_regressions: int = _define_rule(0, "Number of regressions that do not fail the gate.", limits={"ge": 0})
+    min_coverage: float | None = _define_rule(
         None,
         "Minimum share of all cases that have a score, from 0 to 1.",
         default_text="none",
-        panel=Panel.VERDICT,
-        limits={"ge": 0, "le": 1},
+        limits=_SHARE,
     )
-    max_latency_increase: float | None = define_setting(
+    max_latency_increase: float | None = _define_rule(
         None,
         "Maximum increase of the typical case's duration since the baseline, in percent.",
         default_text="none",
-        panel=Panel.VERDICT,
         metavar="PCT",
         limits={"ge": 0},
     )
-    max_cost_increase: float | None = define_setting(
+    max_cost_increase: float | None = _define_rule(
         None,
         "Maximum increase of the typical case's cost since the baseline, in percent.",
         default_text="none",
-        panel=Panel.VERDICT,
         metavar="PCT",
         limits={"ge": 0},
     )
-    max_token_increase: float | None = define_setting(
+    max_token_increase: float | None = _define_rule(
         None,
         "Maximum increase of the typical case's tokens since the baseline, in percent.",
         default_text="none",
-        panel=Panel.VERDICT,
         metavar="PCT",
         limits={"ge": 0},
     )
-    waivers: Place | None = define_setting(
+    waivers: Place | None = _define_rule(
         None,
         "File with waivers and quarantine.",
         default_text=f"{DEFAULT_WAIVERS} if it exists",
-        panel=Panel.VERDICT,
         key="waiversPath",
         flag="--waivers",
         metavar="FILE",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from eval_gate.config.outputs import REPORTS, JunitFailures, ReportRequest, parse_export, parse_report
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
 
+_define_choice = partial(define_setting, panel=Panel.TARGET, compared_as="the target")
+_define_base_agent = partial(define_setting, panel=Panel.TARGET, compared_as="the base agent")
+_define_output = partial(define_setting, panel=Panel.OUTPUT, no_effect="it is what is written of a result")
 DEFAULT_SEED_MANIFEST = "evals/seed-manifest.json"
 
 
@@ -69,80 +73,62 @@ def parse_agent_function(text: str) -> str:
 class TargetChoice:
     """Target to evaluate: an endpoint, a model, or a named target from a list or file."""
 
-    endpoint: SecretAddress[Text] | None = define_setting(
+    endpoint: SecretAddress[Text] | None = _define_choice(
         None,
         "URL of the agent, which gets POST {message} and returns {response, toolCalls}.",
-        panel=Panel.TARGET,
         key="agentEndpoint",
         metavar="URL",
-        compared_as="the target",
     )
-    protocol: PresetName | None = define_setting(
+    protocol: PresetName | None = _define_choice(
         None,
         "Protocol of the agent at `agentEndpoint`, such as langgraph or ag-ui.",
         default_text=str(PresetName.EVAL_GATE),
-        panel=Panel.TARGET,
         key="agentProtocol",
         metavar="NAME",
-        compared_as="the target",
     )
-    function: Text | None = define_setting(
+    function: Text | None = _define_choice(
         None,
         "Python function to evaluate, as module:name, imported from the working directory.",
-        panel=Panel.TARGET,
         key="agentFunction",
         metavar="MODULE:NAME",
         each=parse_agent_function,
         input=False,
-        compared_as="the target",
     )
-    name: Text | None = define_setting(
+    name: Text | None = _define_choice(
         None,
         "Name of the target to evaluate, from `targets`.",
-        panel=Panel.TARGET,
         key="target",
         metavar="NAME",
-        compared_as="the target",
     )
-    targets: Place | tuple[dict[str, JsonValue], ...] | None = define_setting(
+    targets: Place | tuple[dict[str, JsonValue], ...] | None = _define_choice(
         None,
         "Targets to choose from, inline or as the path of a YAML file.",
-        panel=Panel.TARGET,
         metavar="FILE",
         help="YAML file that describes the targets to choose from.",
-        compared_as="the target",
     )
-    provider: Text | None = define_setting(
+    provider: Text | None = _define_choice(
         None,
         "Provider of a model to evaluate without an agent: azure, openai, anthropic, gemini.",
-        panel=Panel.TARGET,
         metavar="NAME",
-        compared_as="the target",
     )
-    model: Text | None = define_setting(
+    model: Text | None = _define_choice(
         None,
         "Model or deployment to evaluate without an agent, also as provider:model.",
-        panel=Panel.TARGET,
         metavar="NAME",
-        compared_as="the target",
     )
-    base_url: SecretAddress[Text] | None = define_setting(
+    base_url: SecretAddress[Text] | None = _define_choice(
         None,
         "URL of the provider's API.",
         default_text="the vendor's",
-        panel=Panel.TARGET,
         metavar="URL",
-        compared_as="the target",
     )
-    system_prompt: Place | None = define_setting(
+    system_prompt: Place | None = _define_choice(
         None,
         "File with the model's system prompt, which replaces the one of the target.",
-        panel=Panel.TARGET,
         key="systemPromptPath",
         other_keys=("systemPrompt",),
         flag="--system-prompt",
         metavar="FILE",
-        compared_as="the target",
     )
     concurrency: int | None = define_setting(
         None,
@@ -219,32 +205,26 @@ def parse_base_agent_command(text: str) -> str:
 class BaseAgentChoice:
     """Base agent: endpoint, target or command. Used only when the gate would fail."""
 
-    endpoint: SecretAddress[Text] | None = define_setting(
+    endpoint: SecretAddress[Text] | None = _define_base_agent(
         None,
         "URL of the base branch's agent, which runs the cases that would fail the gate.",
-        panel=Panel.TARGET,
         key="baseAgentEndpoint",
         metavar="URL",
-        compared_as="the base agent",
     )
-    target: Text | None = define_setting(
+    target: Text | None = _define_base_agent(
         None,
         "Name of the target in `targets` that is the base branch's agent.",
-        panel=Panel.TARGET,
         key="baseAgentTarget",
         metavar="NAME",
-        compared_as="the base agent",
     )
 
-    command: Text | None = define_setting(
+    command: Text | None = _define_base_agent(
         None,
         "Command that runs external cases that would fail the gate with the base branch's agent; with {output} and the"
         " other placeholders of rerunCommand.",
-        panel=Panel.TARGET,
         key="baseAgentCommand",
         metavar="CMD",
         each=parse_base_agent_command,
-        compared_as="the base agent",
     )
 
     @property
@@ -538,41 +518,34 @@ class RunConfig:
     )
     policy: Policy = field(default_factory=Policy)
     results: ResultsChoice = field(default_factory=ResultsChoice)
-    output_dir: Place = define_setting(
+    output_dir: Place = _define_output(
         "evals/results",
         "Folder for results.",
-        panel=Panel.OUTPUT,
         metavar="DIR",
         no_effect="it is where results are written",
     )
-    reports: tuple[ReportRequest, ...] = define_setting(
+    reports: tuple[ReportRequest, ...] = _define_output(
         (),
         "Reports to write: FORMAT or FORMAT=FILE.",
-        panel=Panel.OUTPUT,
         flag="--report",
         metavar="FORMAT[=FILE]",
         help=f"Report to write: {', '.join(REPORTS)}.",
         each=parse_report,
         limits={"max_length": 100},
         input=False,
-        no_effect="it is what is written of a result",
     )
-    junit_failures: JunitFailures = define_setting(
+    junit_failures: JunitFailures = _define_output(
         JunitFailures.BLOCKING,
         "Cases that a JUnit report shows as failures: blocking (those that keep the gate from passing) or all.",
-        panel=Panel.OUTPUT,
         metavar="WHICH",
         input=False,
-        no_effect="it is what is written of a result",
     )
-    exports: tuple[ReportRequest, ...] = define_setting(
+    exports: tuple[ReportRequest, ...] = _define_output(
         (),
         "File to write for another program, as FORMAT=FILE; agentv writes one JSON object per line.",
-        panel=Panel.OUTPUT,
         flag="--export",
         metavar="FORMAT=FILE",
         each=parse_export,
-        no_effect="it is what is written of a result",
     )
 
     @property

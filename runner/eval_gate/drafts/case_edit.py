@@ -24,7 +24,7 @@ from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.sources.json_edit import JsonLayout, rewrite_json
 from eval_gate.text.sources.value_edit import is_same_value
-from eval_gate.text.sources.yaml_layout import YamlLayout, rewrite_yaml
+from eval_gate.text.sources.yaml_edit import YamlLayout, rewrite_yaml
 
 ANY_TARGET: Final = "the target of the run"
 """Stands for the target that a run chooses: which one it is says nothing about the text of a file."""

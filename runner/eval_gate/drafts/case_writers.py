@@ -17,8 +17,7 @@ from eval_gate.model.specs.evaluator import ParamCheck
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import to_plain_word
 from eval_gate.text.safe_output import neutralize_json
-from eval_gate.text.sources.yaml_edit import format_scalar
-from eval_gate.text.sources.yaml_layout import format_flow
+from eval_gate.text.sources.yaml_edit import format_flow, format_scalar
 
 NO_TOOL: Final = "no-tool"
 """Stands for the tool in the id of a case in which none is called."""

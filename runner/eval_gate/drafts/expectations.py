@@ -23,14 +23,13 @@ from eval_gate.drafts.response_facts import (
     is_safe_text,
     iter_leaf_texts,
 )
-from eval_gate.evaluators.json_equality import are_json_equal
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import ParamCheck
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.javascript.strings import dump_compact_json
-from eval_gate.text.json_values import iter_leaves
+from eval_gate.text.json_values import are_json_equal, iter_leaves
 
 _RAW_JSON: Final = '{"'
 _EXPECTED_CALLS: Final = 50

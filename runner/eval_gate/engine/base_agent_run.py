@@ -13,23 +13,20 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from eval_gate.engine.case_result import build_base_agent_trials
-from eval_gate.engine.case_workspaces import CaseWorkspaces
+from eval_gate.engine.case_result import build_base_agent_trials, mark_unlisted_calls
+from eval_gate.engine.case_workspaces import CaseWorkspaces, HookRunner
 from eval_gate.engine.journal import Journal, TrialRecord
-from eval_gate.engine.rerun_allowance import RerunAllowance
-from eval_gate.engine.rerun_policy import BaseAgentRequest, RerunPolicy
+from eval_gate.engine.reruns import BaseAgentRequest, RerunAllowance, RerunPolicy
 from eval_gate.engine.retention import prepare_for_journal
-from eval_gate.engine.run_plan import RunPlan
+from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
 from eval_gate.engine.trials import NoResponseError, TrialJob, TrialRunner, TrialServices
-from eval_gate.engine.unknown_tool_calls import mark_unlisted_calls
 from eval_gate.engine.worker_pool import run_jobs
-from eval_gate.engine.workspace_hooks import HookRunner
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.result import BaseAgentSummary, RunResult
 from eval_gate.results.run_writer import make_run_folder
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target, TargetError
-from eval_gate.text.escape import format_count, truncate_middle
+from eval_gate.text.escape import truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
 
 BASE_AGENT_JOURNAL_NAME: Final = "base-agent.jsonl"
@@ -44,7 +41,7 @@ class RunServices(FrozenStruct):
     """What a base agent run needs from the main run: services, retention, budget and the stop event."""
 
     make_trial_services: Callable[[], TrialServices]
-    prepare_record: Callable[[TrialRecord], Awaitable[TrialRecord]]
+    masking: PatternMatcher
     add_cost: Callable[[TrialRecord], None]
     has_budget: Callable[[], bool]
     """Whether the money of the run is not used up."""
@@ -94,7 +91,7 @@ class BaseAgentRun:
             return False
         asked = [self._cases[key] for key in request.keys]
         shared = self._services.make_trial_services()
-        trials = TrialRunner(self._control, self._plan.limits, shared)
+        trials = TrialRunner(self._control, shared)
         with Journal(self._file) as journal:
 
             async def work(case: EvalCase) -> None:
@@ -119,20 +116,16 @@ class BaseAgentRun:
         except NoResponseError as failure:
             record = failure.record
             self._silent += 1
-        record = await self._services.prepare_record(record)
+        record = await prepare_for_journal(record, self._plan, self._services.masking)
         if self._silent >= MAX_FAILURES_IN_A_ROW:
             self._trouble = self._trouble or f"it gave no response: {truncate_middle(record.error or '', _MAX_ERROR)}"
         return record
 
     def _can_begin(self, request: BaseAgentRequest, allowance: RerunAllowance) -> bool:
-        needed = len(request.keys) * request.rounds
         if not self._services.has_budget():
             self._trouble = "the cost limit of the run is used up"
-        elif (allowance.remaining is not None and allowance.remaining < needed) or not allowance.try_begin(
-            len(request.keys)
-        ):
-            more = format_count(needed, "more execution")
-            self._trouble = f"the rerun-budget of {allowance.budget} is too small for {more}"
+        else:
+            self._trouble = allowance.begin_round(len(request.keys), request.rounds)
         return self._trouble is None
 
     async def _is_reachable(self) -> bool:
@@ -159,7 +152,7 @@ class BaseAgentFollowUp:
         self._spent = 0.0
         services = RunServices(
             self._make_trial_services,
-            self._prepare_record,
+            self._masking,
             self._add_cost,
             self._has_budget,
             _await_check,
@@ -208,15 +201,11 @@ class BaseAgentFollowUp:
 
     def _make_trial_services(self) -> TrialServices:
         hooks = HookRunner.from_plan(self._plan, self._run.run_id)
-        return TrialServices.from_plan(self._plan, PatternMatcher(), self._run.run_id, CaseWorkspaces(hooks))
-
-    async def _prepare_record(self, trial_record: TrialRecord) -> TrialRecord:
-        return await prepare_for_journal(
-            trial_record, self._plan.limits.keep_responses, self._plan.patterns, self._masking
-        )
+        fingerprints = ExecutionFingerprints.from_plan(self._plan)
+        return TrialServices(self._plan, self._run.run_id, PatternMatcher(), CaseWorkspaces(hooks), fingerprints)
 
     def _add_cost(self, trial_record: TrialRecord) -> None:
-        self._spent += (trial_record.cost_usd or 0.0) + (trial_record.judge_cost_usd or 0.0)
+        self._spent += trial_record.total_cost_usd
 
     def _has_budget(self) -> bool:
         most = self._plan.limits.max_cost_usd

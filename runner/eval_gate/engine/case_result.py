@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from eval_gate.engine.journal import TrialRecord
-from eval_gate.model.case import Aggregation, EvalCase, EvalMistake, Location
-from eval_gate.model.execution import CaseDetails, Status, Trial
+from eval_gate.engine.journal import FinishedTrials, TrialRecord
+from eval_gate.engine.run_plan import RunPlan
+from eval_gate.model.case import Aggregation, EvalCase
+from eval_gate.model.execution import CALLS_UNKNOWN, CaseDetails, ErrorCause, ErrorKind, Status, Trial
 from eval_gate.model.result import CaseFingerprints, CaseResult, CaseText, RerunStopReason
 from eval_gate.model.usage import Usage, add_up
 from eval_gate.results.detail_truncation import drop_judge_prompts, reduce_details
@@ -16,45 +17,16 @@ from eval_gate.struct import replace
 _Sum = TypeVar("_Sum", float, Usage)
 
 
-class CaseSetup(NamedTuple):
-    """Prompt and expectation of a case as text, and its setup fingerprint."""
+def build_unrun_result(
+    case: EvalCase,
+    target: str | None = None,
+    text: CaseText | None = None,
+    fingerprints: CaseFingerprints | None = None,
+) -> CaseResult:
+    """Build the result of a case without a finished trial: skipped for its reason, or not run.
 
-    texts: CaseText | None = None
-    setup_fingerprint: CaseFingerprints | None = None
-
-
-NO_SETUP: Final = CaseSetup()
-
-
-class CaseOutline(NamedTuple):
-    """Known facts about a case of another tool, in place of an `EvalCase`."""
-
-    id: str
-    description: str
-    tags: tuple[str, ...]
-    aggregation: Aggregation
-    location: Location | None
-    fingerprint: str | None
-    mistakes: tuple[EvalMistake, ...] = ()
-    difficulty: str | None = None
-    conversation_id: str | None = None
-    dependent: bool = False
-    warnings: tuple[str, ...] = ()
-
-
-def build_unrun_result(case: EvalCase, target: str | None = None) -> CaseResult:
-    """Build the result of a case without a finished trial: skipped for its reason, or not run."""
-    return replace(
-        _build_empty_result(case),
-        status=Status.SKIPPED if case.skip_reason else Status.NOT_RUN,
-        error=case.skip_reason,
-        target=target,
-        warnings=case.warnings,
-    )
-
-
-def _build_empty_result(case: EvalCase | CaseOutline) -> CaseResult:
-    """Build the result of a case that has not been run: what it takes over from the case, whatever comes of it."""
+    `target` is named if it is not the one of the run.
+    """
     return CaseResult(
         id=case.id,
         description=case.description,
@@ -67,7 +39,12 @@ def _build_empty_result(case: EvalCase | CaseOutline) -> CaseResult:
         mistakes=case.mistakes,
         fingerprint=case.fingerprint,
         passed=False,
-        status=Status.NOT_RUN,
+        status=Status.SKIPPED if case.skip_reason else Status.NOT_RUN,
+        error=case.skip_reason,
+        target=target,
+        text=text,
+        fingerprints=fingerprints,
+        warnings=case.warnings,
     )
 
 
@@ -153,18 +130,15 @@ def _is_same_response(said: CaseDetails, before: CaseDetails) -> bool:
 
 
 def join_trials(
-    case: EvalCase | CaseOutline,
+    case: CaseResult,
     records: Sequence[TrialRecord],
-    target: str | None = None,
     *,
     first: int | None = None,
     end: RerunStopReason | None = None,
-    measure: CaseSetup = NO_SETUP,
 ) -> CaseResult:
-    """Join the trials of a case, of which there is at least one.
+    """Join the trials of a case, of which there is at least one, into its result so far.
 
-    `target` is named where the run's own was not the one that was asked. Trials from number `first` on are re-runs,
-    and `end` is why there were no more of them.
+    Trials from number `first` on are re-runs, and `end` is why there were no more of them.
 
     A case passes when more than half of its judged trials do; it is flaky when both passes and failures were seen.
     Trials that could not be judged count for neither; a case with no judged trial is an error. The details are those
@@ -185,7 +159,7 @@ def join_trials(
         score = sum([record.score for record in judged]) / len(judged) if judged else 0.0
         flaky = len({record.status for record in judged}) > 1
     return replace(
-        _build_empty_result(case),
+        case,
         passed=status is Status.PASSED,
         duration_ms=whole.duration_ms,
         assertions_run=shown.assertions_run,
@@ -210,9 +184,6 @@ def join_trials(
         cost_usd=whole.cost_usd,
         judge_usage=whole.judge_usage,
         judge_cost_usd=whole.judge_cost_usd,
-        target=target,
-        text=measure.texts,
-        fingerprints=measure.setup_fingerprint,
         warnings=case.warnings + whole.warnings,
     )
 
@@ -297,3 +268,44 @@ def _require_all_parts(
 def _choose_unscored_status(records: Sequence[TrialRecord]) -> Status:
     """Choose the status of a case without a score; trials are skipped in a dry run."""
     return Status.SKIPPED if all(record.status is Status.SKIPPED for record in records) else Status.ERROR
+
+
+ListingTargets = frozenset[int]
+"""Targets (by `id`) that have listed tool calls in this run."""
+
+_ERROR_TEMPLATE: Final = (
+    "{unknown}: no response of this run has {missing}. An agent that calls no tool returns an empty list"
+)
+
+
+def find_listing_targets(plan: RunPlan, trials: FinishedTrials) -> ListingTargets:
+    """Which targets have listed calls in at least one answer to a case of the plan."""
+    return frozenset(
+        id(plan.get_target(case)) for case in plan.list_runnable_cases() if trials.has_listed_calls(case.key)
+    )
+
+
+def mark_unlisted_calls(records: Iterable[TrialRecord], *, lists: bool) -> list[TrialRecord]:
+    """Return the trials, with those marked as evaluation errors whose tool calls are unknown.
+
+    If `lists`, the target has listed tool calls in this run, and no trial is marked.
+    """
+    return [record if lists else _mark_record(record) for record in records]
+
+
+def _mark_record(trial_record: TrialRecord) -> TrialRecord:
+    missing = trial_record.missing_calls
+    if missing is None or not trial_record.status.is_scored:
+        return trial_record
+    return replace(
+        trial_record,
+        status=Status.ERROR,
+        score=0.0,
+        error=_ERROR_TEMPLATE.format(unknown=CALLS_UNKNOWN, missing=missing),
+        error_kind=ErrorKind.EVALUATION_ERROR,
+        error_cause=ErrorCause.CALLS_UNKNOWN,
+        vetoed=False,
+        assertions_run=0,
+        assertions_skipped=0,
+        evaluator_results=(),
+    )

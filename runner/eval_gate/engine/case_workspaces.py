@@ -1,27 +1,116 @@
-"""Opens the workspaces of cases: fresh copies of a template in which targets work and graders look.
+"""Workspaces of cases: fresh copies of a template in which targets work and graders look, with their hooks.
 
-Source: AgentV 4.42.4 (`workspace`). A workspace of its own is removed when its execution is scored, a shared one at the
-end of the run.
+Source: AgentV 4.42.4 (`workspace`, `executeWorkspaceScript`, `file_changes`). A workspace of its own is removed when
+its execution is scored, a shared one at the end of the run. Hooks run as programs that grade do: without secrets, as
+the same user. git compares copies in a repository of our own: who works in the folder could otherwise choose what the
+changes are.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-from collections.abc import AsyncIterator, Iterator, Sequence
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Final, Self
 
-from eval_gate.engine.folder_changes import format_changes
-from eval_gate.engine.workspace_hooks import HookError, HookRunner
+from eval_gate.engine.run_plan import RunPlan
 from eval_gate.evaluators.base import EvaluatorError, WorkspaceState
 from eval_gate.files.file_paths import format_relative_path
-from eval_gate.model.case import CaseWorkspace, EvalCase, HookName, WorkspaceHooks
+from eval_gate.model import limits
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import CaseWorkspace, EvalCase, HookName, WorkspaceHook, WorkspaceHooks
+from eval_gate.model.limits import WORKSPACE_CHANGES
+from eval_gate.process.captured_output import Mask
+from eval_gate.process.environment import WithheldVariables
+from eval_gate.process.git import compare_commits
 from eval_gate.process.identity import Identity, find_identity
+from eval_gate.process.misplaced_files import find_path_hint
+from eval_gate.process.run import Command, ProcessError, run
 from eval_gate.sandbox.paths import SandboxError
 from eval_gate.sandbox.sandbox import InitialFile, Sandbox
-from eval_gate.sandbox.workspace_template import compute_template_digest, read_template, read_workspace
-from eval_gate.struct import Struct, field, replace
+from eval_gate.sandbox.sandbox_setup import compute_template_digest, read_template, read_workspace
+from eval_gate.struct import FrozenStruct, Struct, field, replace
+from eval_gate.text.untrusted.surrogates import to_well_formed
+
+_MAX_QUOTED: Final = 300
+_VARIABLE: Final = re.compile(r"\{\{(\w+)\}\}")
+
+
+class HookError(Exception):
+    """A hook that failed, did not end in time or could not be started: an evaluation error."""
+
+
+class HookRunner(FrozenStruct):
+    """Runner of the hooks of one run."""
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """All the variables that a hook gets."""
+    withheld: WithheldVariables = field(default_factory=WithheldVariables)
+    mask: Mask | None = None
+    run_id: str = ""
+
+    @classmethod
+    def from_plan(cls, plan: RunPlan, run_id: str) -> Self:
+        """Build the runner of a planned run."""
+        return cls(plan.environment, plan.withheld, plan.redactor.mask_bytes, run_id)
+
+    async def run(self, name: HookName, hook: WorkspaceHook, workspace: Path, case: EvalCase | None) -> None:
+        """Run a hook in the workspace of `case`; with None, in one that is shared. Raises HookError."""
+        told = _build_input(name, workspace, self.run_id, case)
+        usual_s = limits.HOOK_CLEANUP_S if name.startswith("after") else limits.HOOK_PREPARATION_S
+        limit_s = usual_s if hook.timeout_ms is None else hook.timeout_ms / 1000
+        command = Command(
+            tuple(_fill_in(word, told) for word in hook.command),
+            Path(hook.cwd),
+            self.environment,
+            stdin=json.dumps(told).encode(),
+            timeout_s=limit_s,
+            max_output=limits.HOOK_BYTES,
+            max_errors=limits.HOOK_BYTES,
+            mask=self.mask,
+        )
+        try:
+            finished = await run(command)
+        except ProcessError as error:
+            hint = find_path_hint(command.line, command.cwd)
+            raise HookError(
+                f"the {name} hook could not be run: {error.message}{f'; {hint}' if hint else ''}"
+            ) from error
+        words = finished.stderr.format_last_line(_MAX_QUOTED)
+        said = f": {words}" if words else ""
+        if finished.timed_out:
+            raise HookError(f"the {name} hook did not end within {limit_s:g} s{said}")
+        if finished.code:
+            missing = self.withheld.find_hint(" ".join(hook.command), said) or find_path_hint(command.line, command.cwd)
+            raise HookError(f"the {name} hook {finished.ending}{said}{f'; {missing}' if missing else ''}")
+
+
+def _build_input(name: str, workspace: Path, run_id: str, case: EvalCase | None) -> dict[str, JsonValue]:
+    """Build what a hook gets on its standard input, and in the words of its command."""
+    brief = None if case is None else case.brief
+    return {
+        "workspace_path": str(workspace),
+        "test_id": f"__{name}__" if case is None else case.id,
+        "eval_run_id": run_id,
+        "case_input": None if brief is None else brief.question,
+        "case_metadata": None if brief is None else brief.metadata,
+    }
+
+
+def _fill_in(word: str, values: Mapping[str, JsonValue]) -> str:
+    """Fill in the variables of a word; unknown ones stay."""
+
+    def replace_variable(match: re.Match[str]) -> str:
+        if match[1] not in values:
+            return match[0]
+        value = values[match[1]]
+        return value if isinstance(value, str) else "" if value is None else json.dumps(value, separators=(",", ":"))
+
+    return to_well_formed(_VARIABLE.sub(replace_variable, word))
 
 
 class WorkspaceError(Exception):
@@ -228,3 +317,37 @@ def _give_away(folder: Path, identity: Identity) -> None:
 
 def _describe_error(error: SandboxError | OSError) -> str:
     return (error.strerror or type(error).__name__) if isinstance(error, OSError) else str(error)
+
+
+def format_changes(
+    old_files: Iterable[InitialFile], new_files: Iterable[InitialFile], limit: int = WORKSPACE_CHANGES
+) -> str:
+    """Format the changes from `old_files` to `new_files` as a unified diff; the result is empty without any.
+
+    Folders, and a repository in the folder, are of no interest. A file that only moved is a rename. A file that moved
+    and changed is a removed and an added one. Raises SandboxError if the changes have more than `limit` characters, or
+    if git is missing.
+    """
+    stream = b"".join((*_iter_commit("old", old_files), *_iter_commit("new", new_files)))
+    changes = compare_commits(stream)
+    if changes is None:
+        raise SandboxError("The changes cannot be shown: git is missing or failed.")
+    shown = changes.decode("utf-8", "replace")
+    if len(shown) > limit:
+        raise SandboxError("The changes are too long to be shown.")
+    return shown
+
+
+def _iter_commit(branch: str, files: Iterable[InitialFile]) -> Iterator[bytes]:
+    """Yield the commands of `git fast-import` for a branch with these files."""
+    yield f"commit refs/heads/{branch}\ncommitter <> 0 +0000\ndata 0\n".encode()
+    for file in files:
+        if file.data is not None and ".git" not in file.path.lower().split("/"):
+            mode = "100755" if file.executable else "100644"
+            yield f"M {mode} inline ".encode() + _quote_path(file.path) + b"\ndata %d\n" % len(file.data)
+            yield file.data + b"\n"
+
+
+def _quote_path(path: str) -> bytes:
+    data = path.encode("utf-8", "surrogateescape")
+    return b'"' + data.replace(b"\\", rb"\\").replace(b'"', rb"\"").replace(b"\n", rb"\n") + b'"'

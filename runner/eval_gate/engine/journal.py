@@ -72,7 +72,7 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
     """The response has a list of tool calls, even if it is empty; False if it cannot have one, such as plain text."""
     missing_calls: str | None = None
     """Where the response lacks a list of tool calls that its evaluators need, for messages; None otherwise. The trial
-    is then scored as if no tool was called, and `engine.unknown_tool_calls` decides for the whole run whether that is
+    is then scored as if no tool was called, and `engine.case_result` decides for the whole run whether that is
     correct."""
     details: CaseDetails = field(default_factory=lambda: NO_DETAILS)
     evaluator_results: tuple[EvaluatorResult, ...] = ()
@@ -93,6 +93,11 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
     def case(self) -> CaseKey:
         """Key of the case."""
         return CaseKey(self.eval_file, self.case_id)
+
+    @property
+    def total_cost_usd(self) -> float:
+        """Cost of target and judges in US dollars, as far as it is known."""
+        return (self.cost_usd or 0.0) + (self.judge_cost_usd or 0.0)
 
     @property
     def key(self) -> TrialKey:
@@ -282,7 +287,7 @@ class FinishedTrials:
     def keep_scored(self, key: CaseKey, *, lists: bool) -> bool:
         """Remove the trials of a case without a score, which are unfinished, and return whether any is left.
 
-        `lists` means that the target has listed tool calls in this run (`engine.unknown_tool_calls`).
+        `lists` means that the target has listed tool calls in this run (`engine.case_result`).
         """
         kept = [note for note in self._notes.pop(key, ()) if note.judged and (lists or not note.calls_missing)]
         if kept:

@@ -8,17 +8,18 @@ from typing import Final, TypeVar
 
 from eval_gate import __version__
 from eval_gate.engine.case_result import (
-    CaseSetup,
+    ListingTargets,
     add_preparatory_cost,
     build_base_agent_trials,
     build_unrun_result,
     count_reruns_as_new,
+    find_listing_targets,
     join_trials,
+    mark_unlisted_calls,
 )
 from eval_gate.engine.journal import FinishedTrials, TrialRecord
 from eval_gate.engine.retention import prepare_for_result
 from eval_gate.engine.run_plan import RunPlan
-from eval_gate.engine.unknown_tool_calls import ListingTargets, find_listing_targets, mark_unlisted_calls
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.execution import ErrorCause, Status
 from eval_gate.model.policy import EvaluationSetup
@@ -187,11 +188,11 @@ def _build_case_result(plan: RunPlan, progress: RunProgress, case: EvalCase, lis
     other = None if target is plan.target else target.identity.name
     end = progress.rerun_ends.get(key)
     counted = mark_unlisted_calls(records, lists=id(target) in lists)
-    measure = CaseSetup(plan.case_texts.get(key), plan.setup_fingerprints.get(key))
+    unrun = build_unrun_result(case, other, plan.case_texts.get(key), plan.setup_fingerprints.get(key))
     if not counted:
-        return replace(build_unrun_result(case, other), text=measure.texts, fingerprints=measure.setup_fingerprint)
+        return unrun
     first = progress.requested_trials.get(key, plan.limits.trials)
-    result = add_preparatory_cost(join_trials(case, counted, other, first=first, end=end, measure=measure), preparatory)
+    result = add_preparatory_cost(join_trials(unrun, counted, first=first, end=end), preparatory)
     if asked := progress.base_agent_trials.get(key):
         result = replace(result, base_agent_trials=build_base_agent_trials(asked, result))
     return prepare_for_result(

@@ -9,34 +9,33 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from eval_gate.config.settings import ResponseRetention
 from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.run_plan import RunPlan
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, Response, ToolCall
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall
+from eval_gate.model.execution import CaseDetails, Status, StoredCall
 from eval_gate.model.limits import (
     STORED_CALL,
     STORED_CALLS,
     STORED_CONVERSATION,
-    STORED_GRADER_PROMPT,
     STORED_MESSAGES,
     STORED_MODEL,
     STORED_RESPONSE,
 )
 from eval_gate.model.result import CaseResult
 from eval_gate.results.detail_truncation import (
-    PROMPT_CUT,
-    PROMPT_FACTS,
     drop_error_quotes,
     drop_judge_prompts,
     drop_quotes,
     drop_response,
     drop_trial_details,
-    list_cut_parts,
+    truncate_call,
     truncate_details,
     truncate_json,
+    truncate_text,
 )
 from eval_gate.results.masking import TextChange, TextMasking, map_details, map_results
 from eval_gate.struct import replace
@@ -50,16 +49,13 @@ _NOTHING_LEFT_OUT: Final[dict[str, int]] = {}
 """One object for all of which nothing is left out; never changed."""
 
 
-async def prepare_for_journal(
-    trial_record: TrialRecord, store: ResponseRetention, patterns: Sequence[str], matcher: PatternMatcher
-) -> TrialRecord:
-    """Return a finished trial as the journal may store it, with the response dropped or masked.
+async def prepare_for_journal(trial_record: TrialRecord, plan: RunPlan, matcher: PatternMatcher) -> TrialRecord:
+    """Return a finished trial as the journal may store it, with the response dropped or masked as the plan says.
 
-    `retention` decides how much of the response is kept, and the matches of `patterns` are masked. What only looks like
-    a key stays, because it was scored; a warning names its place and form.
+    What only looks like a key stays, because it was scored; a warning names its place and form.
     """
-    kept = _drop_response(trial_record, store)
-    kept = await _redact_record(kept, patterns, matcher) if patterns else kept
+    kept = _drop_response(trial_record, plan.limits.keep_responses)
+    kept = await _redact_record(kept, plan.patterns, matcher) if plan.patterns else kept
     found = describe_keys(kept)
     return replace(kept, warnings=(*kept.warnings, *found)) if found else kept
 
@@ -67,13 +63,12 @@ async def prepare_for_journal(
 def describe_keys(trial_record: TrialRecord) -> tuple[str, ...]:
     """Describe what looks like a key in the texts of a trial, by place and form."""
     details, results = trial_record.details, trial_record.evaluator_results
-    texts = {"the response holds": details.response or "", "the error holds": trial_record.error or ""}
-    parts = {
-        "the conversation holds": CaseDetails(conversation=details.conversation),
-        "the tool calls hold": CaseDetails(tool_calls=details.tool_calls),
-    }
-    for place, part in parts.items():
-        texts[place] = _join_texts(partial(map_details, part))
+    texts = {"the response holds": details.response, "the error holds": trial_record.error}
+    if details.conversation:
+        part = CaseDetails(conversation=details.conversation)
+        texts["the conversation holds"] = _join_texts(partial(map_details, part))
+    if details.tool_calls:
+        texts["the tool calls hold"] = _join_texts(partial(map_details, CaseDetails(tool_calls=details.tool_calls)))
     if any(one.reasoning or one.misses or one.hits or one.evaluator_results for one in results):
         texts["the scores hold"] = _join_texts(partial(map_results, results))
     found = {place: sorted({key.form for key in find_known_forms(text)}) for place, text in texts.items() if text}
@@ -96,15 +91,10 @@ def _drop_response(trial_record: TrialRecord, store: ResponseRetention) -> Trial
     error, results = trial_record.error, trial_record.evaluator_results
     return replace(
         trial_record,
-        details=_drop_model_name(drop_response(trial_record.details)),
+        details=replace(drop_response(trial_record.details), model=None),  # which is a text of the response
         evaluator_results=drop_quotes(results),
         error=error and drop_error_quotes(error, trial_record.status, trial_record.error_kind, results),
     )
-
-
-def _drop_model_name(details: CaseDetails) -> CaseDetails:
-    """Drop the model's name, which is a text of the response."""
-    return details if details.model is None else replace(details, model=None)
 
 
 async def _redact_record(trial_record: TrialRecord, patterns: Sequence[str], matcher: PatternMatcher) -> TrialRecord:
@@ -178,37 +168,21 @@ def build_details(response: Response, margin: int = 0, skipped_tokens: tuple[str
     )
 
 
-def build_text_details(text: str, margin: int = 0) -> CaseDetails:
-    """Build the details of a case from a text, which is cut `margin` characters after its limit."""
-    too_many = len(text) - STORED_RESPONSE
-    return CaseDetails(
-        response_length=len(text),
-        response=text[: STORED_RESPONSE + margin],
-        response_truncated=too_many > 0,
-        dropped_counts={"characters": too_many} if too_many > 0 else {},
-    )
-
-
 def _truncate_calls(response: Response, margin: int) -> tuple[StoredCall, ...]:
     """Return the first tool calls, truncated, with the arguments from messages: only these may be no mapping."""
     reported = [call for message in response.messages or () for call in message.tool_calls]
     told = len(reported) == len(response.tool_calls)
     return tuple(
-        _truncate_call(call, reported[at].input if told else call.params or None, STORED_CALL + margin)
+        _build_stored_call(call, reported[at].input if told else call.params or None, STORED_CALL + margin)
         for at, call in enumerate(islice(response.tool_calls, STORED_CALLS))
     )
 
 
-def _truncate_call(call: ToolCall, given: JsonValue, limit: int) -> StoredCall:
-    arguments, result = truncate_json(given, limit), truncate_json(call.result, limit)
-    return StoredCall(
-        name=call.name,
-        arguments=arguments,
-        result=result,
-        success=call.success,
-        duration_ms=call.duration_ms,
-        truncated_parts=list_cut_parts(given is not arguments, call.result is not result),
+def _build_stored_call(call: ToolCall, arguments: JsonValue, limit: int) -> StoredCall:
+    whole = StoredCall(
+        name=call.name, arguments=arguments, result=call.result, success=call.success, duration_ms=call.duration_ms
     )
+    return truncate_call(whole, limit)
 
 
 def _truncate_conversation(messages: Sequence[Message], margin: int) -> tuple[Message, ...]:
@@ -226,12 +200,7 @@ def _truncate_conversation(messages: Sequence[Message], margin: int) -> tuple[Me
 
 
 def _truncate_message(message: Message, margin: int) -> Message:
-    content = message.content
-    content = (
-        content[: STORED_RESPONSE + margin]
-        if isinstance(content, str)
-        else truncate_json(content, STORED_RESPONSE + margin)
-    )
+    content = truncate_text(message.content, STORED_RESPONSE + margin)
     calls = tuple(_truncate_message_call(call, STORED_CALL + margin) for call in message.tool_calls[:STORED_CALLS])
     if content is message.content and calls == message.tool_calls:
         return message
@@ -244,25 +213,3 @@ def _truncate_message_call(call: ToolCall, limit: int) -> ToolCall:
     if isinstance(params, dict) and call.result is None:
         return call
     return replace(call, params=params if isinstance(params, dict) else {"…": params}, result=None)
-
-
-def truncate_judge_prompts(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
-    """Return the evaluator results with each judge prompt truncated."""
-    return tuple(_truncate_result(result) for result in results)
-
-
-def _truncate_result(result: EvaluatorResult) -> EvaluatorResult:
-    if result.evaluator_provider_request is None and not result.evaluator_results:
-        return result  # as with most assertions of most cases
-    return replace(
-        result,
-        evaluator_provider_request=_truncate_facts(result.evaluator_provider_request),
-        evaluator_results=truncate_judge_prompts(result.evaluator_results),
-    )
-
-
-def _truncate_facts(facts: dict[str, Any] | None) -> dict[str, Any] | None:
-    long = [name for name in PROMPT_FACTS if facts and len(facts.get(name) or "") > STORED_GRADER_PROMPT]
-    if facts is None or not long:
-        return facts
-    return facts | {name: facts[name][:STORED_GRADER_PROMPT] for name in long} | {PROMPT_CUT: long}

@@ -12,10 +12,9 @@ from typing import NamedTuple, Protocol
 
 from eval_gate.config.settings import ResponseRetention
 from eval_gate.engine.base_agent_run import BaseAgentRun, RunServices
-from eval_gate.engine.case_result import build_trial
-from eval_gate.engine.case_workspaces import CaseWorkspaces
+from eval_gate.engine.case_result import build_trial, find_listing_targets, mark_unlisted_calls
+from eval_gate.engine.case_workspaces import CaseWorkspaces, HookRunner
 from eval_gate.engine.circuit_breaker import CircuitBreaker
-from eval_gate.engine.execution_fingerprints import ExecutionFingerprints, describe_discarded_executions
 from eval_gate.engine.journal import (
     JOURNAL_NAME,
     MAX_IN_MEMORY,
@@ -26,12 +25,10 @@ from eval_gate.engine.journal import (
     read_lines,
     rewrite_lines,
 )
-from eval_gate.engine.rerun_allowance import RerunAllowance
-from eval_gate.engine.rerun_policy import RerunPolicy
-from eval_gate.engine.rerun_spacing import RerunSpacing
+from eval_gate.engine.reruns import RerunAllowance, RerunPolicy, RerunSpacing
 from eval_gate.engine.result_builder import NO_BASE_AGENT_TRIALS, RunProgress, build_initial_result, build_run_result
 from eval_gate.engine.retention import prepare_for_journal
-from eval_gate.engine.run_plan import RunPlan
+from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan, describe_discarded_executions
 from eval_gate.engine.suite_reruns import SuiteRerun, plan_suite_rerun
 from eval_gate.engine.trials import (
     BatchResponses,
@@ -42,9 +39,7 @@ from eval_gate.engine.trials import (
     build_defect_record,
     request_batches,
 )
-from eval_gate.engine.unknown_tool_calls import find_listing_targets, mark_unlisted_calls
 from eval_gate.engine.worker_pool import run_jobs
-from eval_gate.engine.workspace_hooks import HookRunner
 from eval_gate.engine.workspaces import SharedWorkspaces, WorkspaceArtifacts, remove_artifacts
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import ErrorCause, Status
@@ -117,6 +112,8 @@ class Run:
         self._in_doubt: set[CaseKey] = set()
         self._due: set[CaseKey] = set()
         """Those of them whose turn it is."""
+        self._masking = PatternMatcher()
+        """Looks for `redact`'s patterns, whatever patterns of eval files are at work meanwhile."""
         self._base_agent = self._create_base_agent_run()
         self._allowance: RerunAllowance | None = None
         """What is left for re-runs, while there are any."""
@@ -124,8 +121,6 @@ class Run:
         """The same between two times at which there are."""
         keeps = plan.keeps_artifacts and plan.limits.keep_responses is not ResponseRetention.NONE
         self._artifacts = WorkspaceArtifacts(self._folder, plan.patterns) if keeps else None
-        self._masking = PatternMatcher()
-        """Looks for `redact`'s patterns, whatever patterns of eval files are at work meanwhile."""
 
     def stop(self, reason: str) -> None:
         """End the run as soon as possible; the first reason given is the one that is told."""
@@ -225,7 +220,7 @@ class Run:
             self._notices += batched.notices
         patterns = PatternMatcher()
         shared = self._make_trial_services(patterns, self._artifacts)
-        trials = TrialRunner(target, plan.limits, shared, self._spacing)
+        trials = TrialRunner(target, shared, self._spacing)
         lane = _TargetLane(target, trials, batched, concurrency, journal)
 
         async def work(job: TrialJob | None) -> None:
@@ -362,14 +357,16 @@ class Run:
     def _make_trial_services(
         self, patterns: PatternMatcher, artifacts: WorkspaceArtifacts | None = None
     ) -> TrialServices:
-        return TrialServices.from_plan(self._plan, patterns, self._plan.run_id, self._workspaces, artifacts)
+        plan = self._plan.without_cases()
+        fingerprints = ExecutionFingerprints.from_plan(plan)
+        return TrialServices(plan, plan.run_id, patterns, self._workspaces, fingerprints, artifacts)
 
     def _create_base_agent_run(self) -> BaseAgentRun | None:
         if self._plan.base_agent is None:
             return None
         services = RunServices(
             make_trial_services=lambda: self._make_trial_services(PatternMatcher()),
-            prepare_record=self._prepare_record,
+            masking=self._masking,
             add_cost=self._add_cost,
             has_budget=lambda: not self._is_over_budget(),
             wait_unless_stopped=self._wait_unless_stopped,
@@ -447,17 +444,16 @@ class Run:
         return budget is not None and self._spent >= budget
 
     def _add_cost(self, trial_record: TrialRecord) -> None:
-        usd = (trial_record.cost_usd or 0.0) + (trial_record.judge_cost_usd or 0.0)
-        self._spent += usd
+        self._spent += trial_record.total_cost_usd
         if self._allowance is not None:
-            self._allowance.add_cost(usd)
+            self._allowance.add_cost(trial_record.total_cost_usd)
 
     def _iter_affordable(self, jobs: Iterable[TrialJob]) -> Iterator[TrialJob]:
         """Yield the jobs until the cost budget is used up; executions in flight at that moment still finish."""
-        budget = self._plan.limits.max_cost_usd
         for job in jobs:
-            if budget is not None and self._spent >= budget:
+            if self._is_over_budget():
                 if self._stopped is None:
+                    budget = self._plan.limits.max_cost_usd
                     self._stopped = f"the budget of ${budget:g} is used up (${self._spent:.4f} spent)"
                     self._stop_cause = ErrorCause.BUDGET_USED, None
                 return
@@ -476,9 +472,7 @@ class Run:
 
     async def _prepare_record(self, trial_record: TrialRecord) -> TrialRecord:
         """Return the trial with only as much of its response as may be kept."""
-        return await prepare_for_journal(
-            trial_record, self._plan.limits.keep_responses, self._plan.patterns, self._masking
-        )
+        return await prepare_for_journal(trial_record, self._plan, self._masking)
 
     async def _write_record(self, journal: Journal, trial_record: TrialRecord) -> tuple[TrialRecord, JournalLine]:
         """Append the trial to the journal, or an evaluation error if it cannot be encoded; return what was written."""

@@ -13,26 +13,21 @@ from typing import Final, NamedTuple
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.attempts import has_veto, join_attempts, needs_attempt
 from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenWorkspace, WorkspaceError
-from eval_gate.engine.execution_fingerprints import ExecutionFingerprints
 from eval_gate.engine.journal import TrialKey, TrialRecord
-from eval_gate.engine.judge_targets import Judges
-from eval_gate.engine.preparation.program_files import ProgramFiles
-from eval_gate.engine.rerun_spacing import RerunSpacing
-from eval_gate.engine.retention import build_details, truncate_judge_prompts
-from eval_gate.engine.run_plan import RunPlan
+from eval_gate.engine.reruns import RerunSpacing
+from eval_gate.engine.retention import build_details
+from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
 from eval_gate.engine.worker_pool import yield_slot
 from eval_gate.engine.workspaces import WorkspaceArtifacts
 from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregation import score_case
 from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, WorkspaceState
-from eval_gate.evaluators.tool_forge.tool_assertions import has_tool_assertions
+from eval_gate.evaluators.tool_forge.table import has_tool_assertions
 from eval_gate.model.case import AttemptRule, CaseKey, EvalCase
 from eval_gate.model.conversation import FileEntry, Response
 from eval_gate.model.execution import ErrorCause, ErrorKind, Status
-from eval_gate.model.result import CaseFingerprints
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
-from eval_gate.process.captured_output import Mask
-from eval_gate.process.environment import WithheldVariables
+from eval_gate.results.detail_truncation import truncate_judge_prompts
 from eval_gate.results.masking import MARGIN
 from eval_gate.struct import FrozenStruct, Struct, field, replace
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError, TargetFault
@@ -40,7 +35,6 @@ from eval_gate.targets.deadline import RetryState, track_case_limit
 from eval_gate.targets.isolation import isolate_execution
 from eval_gate.text.escape import to_one_line, truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
-from eval_gate.text.tokens import TokenData
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MAX_ERROR = 2_000
@@ -84,62 +78,23 @@ class TrialJob(NamedTuple):
 
 
 class TrialServices(FrozenStruct):
-    """Services shared by the evaluators of all cases."""
+    """Plan and tools that the trials of a run share."""
 
-    tokens: TokenData
+    plan: RunPlan
+    run_id: str
     patterns: PatternMatcher
-    judges: Judges = field(default_factory=Judges)
-    environment: Mapping[str, str] = field(default_factory=dict)
-    mask: Mask | None = None
-    withheld: WithheldVariables = field(default_factory=WithheldVariables)
-    margin: int = 0
-    """Characters of an answer that are kept beyond the bound, for patterns that look at it before it is stored."""
-    run_id: str = ""
-    fingerprints: ExecutionFingerprints | None = None
-    """What executions are made with; None where none is taken up again."""
+    workspaces: CaseWorkspaces
+    fingerprints: ExecutionFingerprints
     artifacts: WorkspaceArtifacts | None = None
     """Keeps what failing cases leave in their folders; None where nothing is to be kept."""
-    workspaces: CaseWorkspaces = field(default_factory=CaseWorkspaces)
-    program_files: ProgramFiles | None = None
-    """Files of the programs that grade or prepare; None where no case has such programs."""
-    setup_fingerprints: Mapping[CaseKey, CaseFingerprints] = field(default_factory=dict)
-
-    @classmethod
-    def from_plan(
-        cls,
-        plan: RunPlan,
-        patterns: PatternMatcher,
-        run_id: str,
-        workspaces: CaseWorkspaces,
-        artifacts: WorkspaceArtifacts | None = None,
-    ) -> TrialServices:
-        """Build the services from a run plan; `run_id` is the run of the trials."""
-        return cls(
-            plan.tokens,
-            patterns,
-            plan.judges,
-            plan.environment,
-            mask=plan.redactor.mask_bytes,
-            withheld=plan.withheld,
-            margin=MARGIN if plan.patterns else 0,
-            run_id=run_id,
-            fingerprints=ExecutionFingerprints.from_plan(plan),
-            artifacts=artifacts,
-            workspaces=workspaces,
-            program_files=plan.program_files,
-            setup_fingerprints=plan.setup_fingerprints,
-        )
 
     def require_unchanged_programs(self, case: EvalCase) -> None:
         """Check that no file which a program of the case can load was written to since the run was planned.
 
         Raises EvaluatorError: such a case must not be scored by other files than those that are compared.
         """
-        parts = self.setup_fingerprints.get(case.key)
-        keys = (*parts.programs, *parts.preparing_programs) if parts else ()
-        if self.program_files is None or not keys:
-            return
-        changed = self.program_files.find_change(keys)
+        keys = self._list_programs(case)
+        changed = self.plan.program_files.find_change(keys) if self.plan.program_files and keys else None
         if changed is not None:
             raise EvaluatorError(
                 f"{to_one_line(changed, _MAX_FILE_NAME)} changed while the run was under way, so the case is not "
@@ -147,33 +102,41 @@ class TrialServices(FrozenStruct):
                 hint=_CHANGE_HINT,
             )
 
+    async def check_programs(self, case: EvalCase) -> None:
+        """Check the programs as `require_unchanged_programs`, in a thread of its own; most cases have none."""
+        if self._list_programs(case):
+            await asyncio.to_thread(self.require_unchanged_programs, case)
+
+    def _list_programs(self, case: EvalCase) -> tuple[str, ...]:
+        parts = self.plan.setup_fingerprints.get(case.key)
+        return parts.programs + parts.preparing_programs if parts else ()
+
     def build_context(
         self, case: EvalCase, response: Response, workspace: WorkspaceState | None = None
     ) -> EvaluationContext:
         """Build the context in which evaluators score this response to this case."""
+        plan = self.plan
         return EvaluationContext(
             case,
             response,
-            self.tokens,
+            plan.tokens,
             self.patterns,
             workspace=workspace,
-            judge=self.judges.find_default(case),
-            judges=self.judges.get_named(case.suite),
-            environment=self.environment,
-            mask=self.mask,
-            withheld_variables=self.withheld,
+            judge=plan.judges.find_default(case),
+            judges=plan.judges.get_named(case.suite),
+            environment=plan.environment,
+            mask=plan.redactor.mask_bytes,
+            withheld_variables=plan.withheld,
         )
 
 
 class TrialRunner:
     """Runner of trials against one target. Errors of targets and judges become trial results."""
 
-    def __init__(
-        self, target: Target, limits: RunLimits, shared: TrialServices, spacing: RerunSpacing | None = None
-    ) -> None:
+    def __init__(self, target: Target, shared: TrialServices, spacing: RerunSpacing | None = None) -> None:
         """`spacing` keeps re-runs apart; None for the base agent, which is asked as soon as it is needed."""
         self._target = target
-        self._limits = limits
+        self._limits = shared.plan.limits
         self._shared = shared
         self._spacing = spacing
 
@@ -260,10 +223,10 @@ class TrialRunner:
             return replace(begun, status=Status.SKIPPED, error=said[:MAX_ERROR])
         duration_ms = round(response.duration_ms, 3)
         try:
-            await asyncio.to_thread(self._shared.require_unchanged_programs, job.case)
+            await self._shared.check_programs(job.case)
             state = None if workspace is None else await workspace.end_case(job.case)
             case_score = await score_case(self._shared.build_context(job.case, response, state))
-            await asyncio.to_thread(self._shared.require_unchanged_programs, job.case)
+            await self._shared.check_programs(job.case)
         except EvaluatorError as error:
             return _add_evaluation_error(self._build_response_record(job, duration_ms, response), error)
         answered = self._build_response_record(job, duration_ms, response, case_score.skipped_tokens)
@@ -314,7 +277,7 @@ class TrialRunner:
             eval_file=job.case.suite,
             case_id=job.case.id,
             trial=job.trial,
-            fingerprint=self._shared.fingerprints.compute(job.case) if self._shared.fingerprints else "",
+            fingerprint=self._shared.fingerprints.compute(job.case),
             status=Status.ERROR,
             duration_ms=duration_ms,
             attempts=1,
@@ -356,7 +319,7 @@ class TrialRunner:
             attempts=response.attempts,
             calls_listed=bool(response.tool_calls) or response.tool_calls_known,
             missing_calls=response.tool_calls_location if silent else None,
-            details=build_details(response, self._shared.margin, skipped_tokens),
+            details=build_details(response, MARGIN if self._shared.plan.patterns else 0, skipped_tokens),
             usage=response.usage,
             cost_usd=response.cost_usd,
             warnings=response.warnings,

@@ -26,6 +26,7 @@ from eval_gate.model.conversation import FileEntry
 from eval_gate.model.limits import WORKSPACE_CASE, WORKSPACE_FILE, WORKSPACE_RUN
 from eval_gate.results.masking import MARGIN
 from eval_gate.text.digest import compute_digest
+from eval_gate.text.escape import format_count
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
 from eval_gate.text.mask import MASK
 
@@ -60,13 +61,14 @@ class SharedWorkspaces:
     def __init__(self, suites: tuple[EvalSuite, ...]) -> None:
         """`suites` hold the cases of the run and no others."""
         self._process = uuid.uuid4().hex[:8]
-        self._cases = {suite.file: mine for suite in suites if (mine := _list_dependent_cases(suite))}
-        self._order = {
-            suite.file: compute_digest(
-                [[case.fingerprint, *_list_agent_inputs(case)] for case in self._cases[suite.file]]
-            )
+        by_file = {
+            suite.file: [case for case in suite.cases if case.dependent and case.skip_reason is None]
             for suite in suites
-            if suite.file in self._cases
+        }
+        self._cases = {file: cases for file, cases in by_file.items() if cases}
+        self._order = {
+            file: compute_digest([[case.fingerprint, *_list_agent_inputs(case)] for case in cases])
+            for file, cases in self._cases.items()
         }
 
     def name_workspace(self, case: EvalCase) -> str | None:
@@ -90,10 +92,6 @@ class SharedWorkspaces:
                     yield from keys
 
 
-def _list_dependent_cases(suite: EvalSuite) -> list[EvalCase]:
-    return [case for case in suite.cases if case.dependent and case.skip_reason is None]
-
-
 class WorkspaceArtifacts:
     """Workspace artifacts of failing cases, stored in the run's `folder` and redacted by `patterns`."""
 
@@ -108,7 +106,7 @@ class WorkspaceArtifacts:
         changed = [entry for entry in entries if not entry.unchanged]
         if not changed:
             return None
-        count = f"{len(changed):,} file{'' if len(changed) == 1 else 's'}"
+        count = format_count(len(changed), "file")
         try:
             shown = await self._render_files(changed, matcher)
         except (PatternError, PatternWorkerError) as error:
@@ -152,8 +150,7 @@ def _render_file(text: str, limit: int, whole: int, problem: str | None) -> str:
 def _render_page(trial_record: TrialRecord, files: Sequence[tuple[str, str]], unchanged: int) -> str:
     said = f"Workspace artifacts of trial {trial_record.trial + 1}: {len(files):,} files.\n"
     if unchanged:
-        more = "1 more file" if unchanged == 1 else f"{unchanged:,} more files"
-        said += f"{more} did not change.\n"
+        said += f"{format_count(unchanged, 'more file')} did not change.\n"
     parts = [f"# {_format_inline_code(trial_record.case_id)} of {_format_inline_code(trial_record.eval_file)}\n", said]
     parts += [f"## {_format_inline_code(path)}\n\n{text}" for path, text in files]
     return "\n".join(parts)

@@ -65,25 +65,14 @@ def describe_evaluator(spec: specs.EvaluatorSpec, tokens: TokenData) -> Iterator
     lines = _DESCRIBERS.get(type(spec))
     if lines is None:
         raise LookupError(f"no words for an evaluator {type(spec).__name__}")
-    named = isinstance(spec, specs.NamedEvaluatorSpec) and spec.label
-    notes = [
-        *([spec.name] if named else []),
-        *(["does not count"] if spec.weight == 0 else []),
-        *_describe_requirements(spec),
-    ]
+    notes = ["does not count"] if spec.weight == 0 else []
+    if isinstance(spec, specs.NamedEvaluatorSpec):
+        notes = [*([spec.name] if spec.label else []), *notes]
+        notes += ["must not be true"] if spec.negate else []
+        notes += [f"required: at least {format_js_number(spec.floor)}"] if spec.floor is not None else []
     for number, line in enumerate(lines(spec, tokens)):
-        said = f" ({', '.join(notes)})" if notes and number == 0 else ""
-        yield f"{line[:-1]}{said}:" if line.endswith(":") else f"{line}{said}"
-
-
-def _describe_requirements(spec: specs.EvaluatorSpec) -> Iterator[str]:
-    """Yield the requirements that the score of an evaluator must meet."""
-    if not isinstance(spec, specs.NamedEvaluatorSpec):
-        return
-    if spec.negate:
-        yield "must not be true"
-    if spec.floor is not None:
-        yield f"required: at least {format_js_number(spec.floor)}"
+        note = f" ({', '.join(notes)})" if notes and number == 0 else ""
+        yield f"{line[:-1]}{note}:" if line.endswith(":") else f"{line}{note}"
 
 
 def _iter_lines(case: EvalCase, tokens: TokenData) -> Iterator[str]:
@@ -151,13 +140,6 @@ def _describe_param(check: specs.ParamCheck, tokens: TokenData) -> str:
             return f"with {name} matching /{format_token_value(check.value)}/"
 
 
-def _describe_contains_any(spec: specs.ResponseContainsAny, tokens: TokenData) -> Iterator[str]:
-    return (
-        f"response contains one of {format_alternatives(_format_resolved_text(one, tokens) for one in group)}"
-        for group in spec.groups
-    )
-
-
 def _describe_rubric(spec: specs.Rubric, tokens: TokenData) -> Iterator[str]:
     yield "an LLM judge grades by this rubric:"
     for one in spec.dimensions:
@@ -166,10 +148,6 @@ def _describe_rubric(spec: specs.Rubric, tokens: TokenData) -> Iterator[str]:
         yield f"{INDENT}{one.name}: {least}{of}: {_to_one_line(one.criteria)}"
     if spec.reference_data is not None:
         yield f"{INDENT}reference: {_format_value(spec.reference_data, tokens)}"
-
-
-def _describe_llm_judge(spec: specs.LlmJudge, _: TokenData) -> Iterator[str]:
-    yield f"an LLM judge gives the full score{' with its own prompt' if spec.prompt is not None else ''}"
 
 
 def _describe_rubric_judge(spec: specs.RubricJudge, _: TokenData) -> Iterator[str]:
@@ -190,17 +168,15 @@ def _describe_trajectory(spec: specs.ToolTrajectory, _: TokenData) -> Iterator[s
 
 
 def _describe_composite(spec: specs.Composite, tokens: TokenData) -> Iterator[str]:
+    weights: Mapping[str, float] = {}
     match spec.aggregator:
         case specs.WeightedAverage(weights=weights):
             yield "the weighted mean of these is full:"
         case specs.ThresholdAggregator():
-            weights = {}
             yield "each of these passes:"
         case specs.CodeAggregator(command=command):
-            weights = {}
             yield f"{_format_command(command)} gives these the full score:"
         case specs.JudgeAggregator():
-            weights = {}
             yield "an LLM judge gives these the full score:"
     for member in spec.members:
         # what a member weighs stands with the whole, not with itself
@@ -208,16 +184,8 @@ def _describe_composite(spec: specs.Composite, tokens: TokenData) -> Iterator[st
         yield from (f"{INDENT}{line}" for line in describe_evaluator(weighed, tokens))
 
 
-def _format_case_note(*, sensitive: bool) -> str:
-    return "" if sensitive else ", in upper or lower case"
-
-
-def _describe_output_contains(spec: suite.OutputContains, _: TokenData) -> Iterator[str]:
-    yield f"response contains {quote_one_line(spec.value)}{_format_case_note(sensitive=spec.case_sensitive)}"
-
-
-def _describe_file_contains(spec: suite.FileContains, _: TokenData) -> Iterator[str]:
-    yield f"{spec.path} contains {quote_one_line(spec.value)}{_format_case_note(sensitive=spec.case_sensitive)}"
+def _describe_contained_text(value: str, *, case_sensitive: bool) -> str:
+    return f"contains {quote_one_line(value)}{'' if case_sensitive else ', in upper or lower case'}"
 
 
 def _describe_text_assertion(spec: TextAssertion, _: TokenData) -> Iterator[str]:
@@ -254,14 +222,6 @@ def _describe_call_sequence(spec: CallSequence, _: TokenData) -> Iterator[str]:
             yield f"calls none but {format_alternatives(calls)}"
 
 
-def _describe_skill(spec: SkillTrigger, _: TokenData) -> Iterator[str]:
-    yield f"{'uses' if spec.should_trigger else 'does not use'} the skill {quote_one_line(spec.skill)}"
-
-
-def _describe_metrics(spec: ExecutionMetrics, _: TokenData) -> Iterator[str]:
-    return (f"at most {format_js_number(limit.limit)} {_METRIC_UNITS[limit.of]}" for limit in spec.limits)
-
-
 _METRIC_UNITS: Final[Mapping[str, str]] = {
     "tool_calls": "tool calls",
     "model_calls": "model requests",
@@ -293,7 +253,10 @@ _DESCRIBERS: Final[Mapping[type[specs.EvaluatorSpec], SpecDescriber]] = {
     specs.ResponseContains: lambda spec, tokens: (
         f"response contains {_format_resolved_text(value, tokens)}" for value in spec.values
     ),
-    specs.ResponseContainsAny: _describe_contains_any,
+    specs.ResponseContainsAny: lambda spec, tokens: (
+        f"response contains one of {format_alternatives(_format_resolved_text(one, tokens) for one in group)}"
+        for group in spec.groups
+    ),
     specs.ResponseContainsNumber: lambda spec, _: (
         f"response contains the number {quote_one_line(value)}" for value in spec.values
     ),
@@ -304,7 +267,9 @@ _DESCRIBERS: Final[Mapping[type[specs.EvaluatorSpec], SpecDescriber]] = {
     specs.MaxLatency: lambda spec, _: [f"at most {spec.limit_ms:,.10g} ms"],
     specs.MaxTokens: lambda spec, _: [f"at most {spec.limit:,} tokens"],
     specs.Rubric: _describe_rubric,
-    specs.LlmJudge: _describe_llm_judge,
+    specs.LlmJudge: lambda spec, _: [
+        f"an LLM judge gives the full score{' with its own prompt' if spec.prompt is not None else ''}"
+    ],
     specs.RubricJudge: _describe_rubric_judge,
     specs.CodeJudge: lambda spec, _: [f"{_format_command(spec.command)} gives the full score"],
     specs.ToolTrajectory: _describe_trajectory,
@@ -312,15 +277,23 @@ _DESCRIBERS: Final[Mapping[type[specs.EvaluatorSpec], SpecDescriber]] = {
     specs.Composite: _describe_composite,
     TextAssertion: _describe_text_assertion,
     CallSequence: _describe_call_sequence,
-    SkillTrigger: _describe_skill,
-    ExecutionMetrics: _describe_metrics,
+    SkillTrigger: lambda spec, _: [
+        f"{'uses' if spec.should_trigger else 'does not use'} the skill {quote_one_line(spec.skill)}"
+    ],
+    ExecutionMetrics: lambda spec, _: (
+        f"at most {format_js_number(limit.limit)} {_METRIC_UNITS[limit.of]}" for limit in spec.limits
+    ),
     FieldAccuracy: _describe_field_accuracy,
-    suite.OutputContains: _describe_output_contains,
+    suite.OutputContains: lambda spec, _: [
+        f"response {_describe_contained_text(spec.value, case_sensitive=spec.case_sensitive)}"
+    ],
     suite.OutputMatches: lambda spec, _: [f"response matches /{spec.pattern}/{spec.flags}"],
     suite.OutputEquals: lambda spec, _: [f"response is {dump_compact_json(spec.expected)}"],
     suite.OutputJsonPath: lambda spec, _: [f"response has {dump_compact_json(spec.expected)} at {spec.path}"],
     suite.FileExists: lambda spec, _: [f"{spec.path} exists"],
     suite.FileNotExists: lambda spec, _: [f"{spec.path} does not exist"],
-    suite.FileContains: _describe_file_contains,
+    suite.FileContains: lambda spec, _: [
+        f"{spec.path} {_describe_contained_text(spec.value, case_sensitive=spec.case_sensitive)}"
+    ],
     suite.FileJsonPath: lambda spec, _: [f"{spec.path} has {dump_compact_json(spec.expected)} at {spec.json_path}"],
 }

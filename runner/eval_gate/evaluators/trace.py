@@ -117,7 +117,7 @@ def summary_to_json(summary: TraceSummary | None) -> JsonValue:
 
 def messages_to_json(messages: Iterable[OutputMessage] | None) -> JsonValue:
     """Messages as graders read them: camelCase, without what a message does not have."""
-    return None if messages is None else [_message_to_json(message) for message in messages]
+    return None if messages is None else [message_to_json(message) for message in messages]
 
 
 def build_prompt_messages(response: Response) -> JsonValue:
@@ -130,23 +130,24 @@ def trace_to_json(events: Iterable[TraceEvent] | None) -> JsonValue:
     return None if events is None else [_drop_missing(event) for event in events]
 
 
-def _message_to_json(message: OutputMessage) -> JsonValue:
-    calls: list[JsonValue] = [_drop_missing(call) for call in message.tool_calls]
-    given = {
+def message_to_json(message: OutputMessage, *, snake_case: bool = False) -> JsonValue:
+    """Convert a message to JSON, without what it does not have; AgentV 4 has snake_case, and no times."""
+    calls: list[JsonValue] = [_drop_missing(call, snake_case=snake_case) for call in message.tool_calls]
+    fields = {
         "role": message.role,
         "name": message.name,
         "content": message.content,
-        "toolCalls": calls or None,
-        "timestamp": message.timestamp,
+        "tool_calls" if snake_case else "toolCalls": calls or None,
+        "timestamp": None if snake_case else message.timestamp,
         "metadata": message.metadata,
     }
-    return {key: value for key, value in given.items() if value is not None}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
-def _drop_missing(item: OutputCall | TraceEvent) -> JsonValue:
+def _drop_missing(item: OutputCall | TraceEvent, *, snake_case: bool = False) -> JsonValue:
     """Convert a call or event to JSON without missing fields; `duration_ms` is the only name of more than a word."""
     return {
-        "durationMs" if key == "duration_ms" else key: value
+        "durationMs" if key == "duration_ms" and not snake_case else key: value
         for key, value in structs.asdict(item).items()
         if value is not None
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.formats.outlines import Outline
@@ -49,29 +49,68 @@ class ReadOptions(FrozenStruct):
 
 
 class Positions(Protocol):
-    """Line numbers of the values in a document."""
+    """Places of the values in a document."""
 
     def find_line(self, path: Sequence[str | int]) -> int:
         """Return the line (from 1) of the key or element at `path`, or of its nearest existing ancestor."""
         ...
 
+    def find_unquoted(self, path: Sequence[str | int]) -> str | None:
+        """Return the scalar at `path` as written in YAML without quotes, such as `on` and `1`; None for any other."""
+        ...
 
-@runtime_checkable
-class ScalarPositions(Protocol):
-    """Positions that know unquoted YAML scalars, such as `on` and `1`, which are not text."""
+
+CaseOrigin = tuple[str, Positions | None, int | None]
+"""The file of a case, what knows its places, and its line where nothing does."""
+
+
+class MultiFilePositions:
+    """Places in a document whose list of cases, `name`, comes from several files."""
+
+    def __init__(
+        self,
+        file: str,
+        own: Positions | None,
+        name: str,
+        places: Sequence[tuple[CaseOrigin, int]],
+        *,
+        list_is_elsewhere: bool = False,
+    ) -> None:
+        """`places` are the origins of the cases, each with its index in its file (-1 for a file that is one case).
+
+        `list_is_elsewhere`: `file`, which has the rest of the document, does not name the list.
+        """
+        self._file = file
+        self._own = own
+        self._name = name
+        self._places = places
+        self._list_is_elsewhere = list_is_elsewhere
+
+    def find_line(self, path: Sequence[str | int]) -> int:
+        """Return the line (from 1) of the value at `path`, in the file that contains it."""
+        (_, positions, line), inside = self._locate_origin(path)
+        return (line or 1) if positions is None else positions.find_line(inside)
 
     def find_unquoted(self, path: Sequence[str | int]) -> str | None:
-        """Return the scalar at `path` as written, if it has no quotes; None for anything else."""
-        ...
-
-
-@runtime_checkable
-class MultiFilePositions(Protocol):
-    """Positions in a document that is made of several files."""
+        """Return the scalar at `path` as written, if it has no quotes; else None."""
+        (_, positions, _), inside = self._locate_origin(path)
+        return None if positions is None else positions.find_unquoted(inside)
 
     def locate(self, path: Sequence[str | int]) -> tuple[str, Sequence[str | int]]:
-        """Return the file that contains the value at `path`, and the value's path there as people write it."""
-        ...
+        """Return the file that contains the value at `path`, and the value's path in that file."""
+        (file, positions, _), inside = self._locate_origin(path)
+        return positions.locate(inside) if isinstance(positions, MultiFilePositions) else (file, inside)
+
+    def _locate_origin(self, path: Sequence[str | int]) -> tuple[CaseOrigin, Sequence[str | int]]:
+        number = None
+        if path and path[0] == self._name:
+            number = path[1] if len(path) > 1 else 0 if self._list_is_elsewhere else None
+        if not isinstance(number, int) or number >= len(self._places):
+            return (self._file, self._own, None), path
+        origin, index = self._places[number]
+        if origin[1] is None or index < 0:
+            return origin, path[2:]
+        return origin, (*((self._name,) if origin[0] == self._file else ()), index, *path[2:])
 
 
 class EvalFileError(GateError):

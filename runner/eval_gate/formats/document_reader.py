@@ -6,7 +6,7 @@ The shape is declared in the `wire` module of a dialect, from what is strict abo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import islice
 from typing import Annotated, Final, Protocol, TypeVar
 
@@ -119,6 +119,15 @@ class Findings(Struct):
             self._keep(Finding(problem, path, silent=True, mistake=MistakeKind.INVALID_PATTERN))
         elif matches_every_text(pattern, flags):
             self.add(f"/{pattern[:80]}/ matches every response: this always passes", path, silent=True)
+
+    def lint_unknown_keys(
+        self, part: BaseModel, path: Path, ignored: Container[str] = (), *, silent: bool = True
+    ) -> None:
+        """Report keys that nobody reads, with the nearest one that is read: where there is one, `silent` or not."""
+        for key in part.model_extra or {}:
+            if key not in ignored:
+                hint = self.suggest_word(key, get_known_keys(type(part)))
+                self.add(f'unknown key "{key[:80]}"{hint}: it is ignored', (*path, key), silent=silent and bool(hint))
 
     def skip_case(self, unknown: Iterable[str], path: Path) -> None:
         """Skip a case with only `unknown` expectations, described in words: every response would pass."""

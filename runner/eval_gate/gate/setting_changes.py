@@ -1,13 +1,13 @@
-"""Settings that changed since the baseline, for each case. Pure."""
+"""Settings and files of programs that changed since the baseline, for each case. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from eval_gate.model.policy import EvaluationSetup
+from eval_gate.model.policy import ComparedPrograms, EvaluationSetup
 from eval_gate.model.result import CaseFingerprints, CaseResult, RunResult
-from eval_gate.model.setup import FILES_SETTING, SettingChange, SettingRole, TargetIdentity, compare_settings
+from eval_gate.model.setup import SettingChange, SettingRole, TargetIdentity, compare_settings
 from eval_gate.model.setup_change import SettingOwner, SetupChangeKind
 
 UNNAMED_SETTINGS = "settings"
@@ -105,8 +105,7 @@ class SettingComparison:
             for one in compare_settings(before[name].setup, after[name].setup)
         ]
         yield from changed
-        of_older_version = any(one.name == FILES_SETTING for judge in before.values() for one in judge.setup)
-        if not changed and baseline.judge == current.judge and not of_older_version:
+        if not changed and baseline.judge == current.judge:
             yield _build_unnamed_change(
                 SettingOwner.JUDGE, ", ".join(sorted(after)), baseline.judge_setup, current.judge_setup
             )
@@ -141,6 +140,41 @@ class _RunSetup:
     def find_judges(self, who: str | None) -> Mapping[str, TargetIdentity]:
         """Find the LLM judges that a case names, by name."""
         return {judge.name: judge for judge in self._judges if who and judge.identity in who}
+
+
+class ProgramComparison:
+    """Comparison of what programs that grade or prepare a case can load in a baseline and a run, case by case."""
+
+    def __init__(self, baseline: RunResult, current: RunResult) -> None:
+        before, after = baseline.setup or EvaluationSetup(), current.setup or EvaluationSetup()
+        self._then, self._now = before.programs or ComparedPrograms(), after.programs or ComparedPrograms()
+        # cases are compared one by one, so an eval file beside a grader is none of its files; but a file that only
+        # now became one was a file of the grader
+        new = {suite.eval_file for suite in current.suites} - {file.path for file in self._then.files}
+        self._evals = frozenset({suite.eval_file for suite in baseline.suites} | new)
+        self._known: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, ...]] = {}
+        one, other = before.snapshot_program, after.snapshot_program
+        self.snapshot_files = self._compare((one,), (other,)) if one and other else ()
+        """Changed files of the snapshot command."""
+
+    def find_changed_files(self, kind: SetupChangeKind, baseline: CaseResult, current: CaseResult) -> tuple[str, ...]:
+        """Find the changed files of the programs of a case that a difference of this kind is about, sorted."""
+        if kind is SetupChangeKind.SNAPSHOT_SOURCE:
+            return self.snapshot_files
+        before, after = baseline.fingerprints or CaseFingerprints(), current.fingerprints or CaseFingerprints()
+        if kind is SetupChangeKind.PREPARATION:
+            return self._compare(before.preparing_programs, after.preparing_programs)
+        return self._compare(before.programs, after.programs)
+
+    def _compare(self, baseline: tuple[str, ...], current: tuple[str, ...]) -> tuple[str, ...]:
+        if not (baseline and current):
+            return ()
+        if (baseline, current) not in self._known:
+            before = self._then.get_files(baseline, self._evals)
+            after = self._now.get_files(current, self._evals)
+            changed = (path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+            self._known[baseline, current] = tuple(sorted(changed))
+        return self._known[baseline, current]
 
 
 def _build_change(whose: SettingOwner, subject: str, one: SettingChange) -> CaseSettingChange:

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from eval_gate.gate.case_matching import find_absent_cases, find_earlier_keys, has_all_cases
+from eval_gate.gate.case_matching import GateCases, has_all_cases
 from eval_gate.gate.evidence.case_history import EarlierResult
 from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.gate.policy_changes import find_policy_changes
-from eval_gate.gate.program_changes import ProgramComparison
-from eval_gate.gate.setting_changes import CaseSettingChange, SettingComparison
+from eval_gate.gate.setting_changes import CaseSettingChange, ProgramComparison, SettingComparison
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import UNDECIDED_TYPE, Status
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
@@ -79,26 +78,22 @@ _CHANGED_KINDS: Final = _FINGERPRINT_KINDS | {SetupChangeKind.SKIPPED}
 
 
 def find_setup_changes(
-    baseline: RunResult,
-    current: RunResult,
-    policy: RunPolicy,
-    *,
-    lost: Mapping[CaseKey, EarlierResult] = MappingProxyType({}),
+    cases: GateCases, policy: RunPolicy, *, lost: Mapping[CaseKey, EarlierResult] = MappingProxyType({})
 ) -> SetupChanges:
     """Find everything that differs, the weightiest first. The baseline has its own policy in the history.
 
     `lost` are the cases that the baseline could not judge, as an earlier run did. Both runs are held to their pass
     scores. What one of the records does not say is no difference.
     """
-    rules: tuple[SetupChange, ...] = ()
+    baseline, current, rules = cases.baseline, cases.run, tuple[SetupChange, ...]()
     if baseline.policy:
         rules = (
             *find_policy_changes(
                 _add_default_coverage(baseline.policy, baseline), _add_default_coverage(policy, current)
             ),
-            *_find_freed_cases(baseline, current, policy),
+            *_find_freed_cases(cases, baseline.policy, policy),
         )
-    touched = _compare_cases(baseline, current, lost)
+    touched = _compare_cases(cases, lost)
     found = [
         *rules,
         *touched.iter_differences(),
@@ -119,20 +114,16 @@ def _add_default_coverage(policy: RunPolicy, run: RunResult) -> RunPolicy:
     return replace(policy, min_coverage=DEFAULT_EXTERNAL_COVERAGE)
 
 
-def _find_freed_cases(baseline: RunResult, current: RunResult, policy: RunPolicy) -> Iterator[SetupChange]:
+def _find_freed_cases(cases: GateCases, baseline: RunPolicy, policy: RunPolicy) -> Iterator[SetupChange]:
     """Cases that had to pass and that no rule means any more, though it is still there: gone, renamed, a tag less."""
-    assert baseline.policy is not None
-    kept = [pattern for pattern in baseline.policy.must_pass if pattern in policy.must_pass]
-    if not kept:
-        return
-    here, moved = current.index_cases(), {old: new for new, old in find_earlier_keys(baseline, current).items()}
-    gone = set(find_absent_cases(baseline, current).removed) if has_all_cases(current) else ()
+    kept = [pattern for pattern in baseline.must_pass if pattern in policy.must_pass]
+    gone = set(cases.absent.removed) if kept and has_all_cases(cases.run) else ()
 
     def is_free(key: CaseKey) -> bool:
-        other = here.get(moved.get(key, key))
+        other = cases.here.get(cases.current_keys.get(key, key))
         return key in gone if other is None else not is_must_pass(other, policy.must_pass)
 
-    freed = [case.id for key, case in baseline.iter_cases() if is_must_pass(case, kept) and is_free(key)]
+    freed = [case.id for key, case in cases.there.items() if is_must_pass(case, kept) and is_free(key)]
     if freed:
         named = ", ".join(freed[:MAX_NAMED_CASES])
         yield SetupChange(kind=SetupChangeKind.LOOSENED, subject="must-pass", baseline=named, count=len(freed))
@@ -199,19 +190,16 @@ def _build_difference(
     return SetupChange(kind=kind, baseline=baseline, current=current, count=len(cases), cases=named)
 
 
-def _compare_cases(baseline: RunResult, current: RunResult, lost: Mapping[CaseKey, EarlierResult]) -> _ChangedCases:
+def _compare_cases(cases: GateCases, lost: Mapping[CaseKey, EarlierResult]) -> _ChangedCases:
+    baseline, current = cases.baseline, cases.run
     before, after = baseline.setup or EvaluationSetup(), current.setup or EvaluationSetup()
-    found, here = _ChangedCases((before.snapshot, after.snapshot), after.recording), current.index_cases()
-    moved = {old: new for new, old in find_earlier_keys(baseline, current).items()}
-    programs = ProgramComparison(baseline, current)
-    fixed, removed = (
-        _is_snapshot_comparable(baseline.setup, current.setup, programs),
-        set(find_absent_cases(baseline, current).removed),
-    )
-    setups, by_another_tool = SettingComparison(baseline, current), baseline.is_external and current.is_external
-    for key, case in baseline.iter_cases():
-        own = moved.get(key, key)
-        other = here.get(own)
+    found = _ChangedCases((before.snapshot, after.snapshot), after.recording)
+    programs, setups = ProgramComparison(baseline, current), SettingComparison(baseline, current)
+    fixed, removed = _is_snapshot_comparable(baseline.setup, current.setup, programs), set(cases.absent.removed)
+    by_another_tool = baseline.is_external and current.is_external
+    for key, case in cases.there.items():
+        own = cases.current_keys.get(key, key)
+        other = cases.here.get(own)
         passed = case.passed or (key in lost and lost[key].passed)
         known = _BaselineCase(key, own if own != key else None, passed=passed)
         if other is None:
@@ -223,7 +211,7 @@ def _compare_cases(baseline: RunResult, current: RunResult, lost: Mapping[CaseKe
             found.setups[change].append(known)
         for kind in {change.kind for change in changes}:
             found.by_kind[kind].append(known)
-        parts = [*_compare_fingerprints(case, other, programs, passed=passed, fixed_snapshot=fixed)]
+        parts = [*_compare_fingerprints(case, other, passed=passed, fixed_snapshot=fixed)]
         for kind in (*parts, *(_find_external_changes(case, other, parts) if by_another_tool else ())):
             judges = _get_judge(case), _get_judge(other)
             found.add(kind, known, programs.find_changed_files(kind, case, other), judges)
@@ -235,13 +223,13 @@ def _compare_cases(baseline: RunResult, current: RunResult, lost: Mapping[CaseKe
 
 
 def _compare_fingerprints(
-    baseline: CaseResult, current: CaseResult, programs: ProgramComparison, *, passed: bool, fixed_snapshot: bool
+    baseline: CaseResult, current: CaseResult, *, passed: bool, fixed_snapshot: bool
 ) -> Iterator[SetupChangeKind]:
     """Yield the differences of a case: in prompt and checks only if it passed, in what scores it always."""
     one, other = baseline.fingerprints or CaseFingerprints(), current.fingerprints or CaseFingerprints()
     asked = {
         SetupChangeKind.EXPECTATION: (one.expectation, other.expectation),
-        SetupChangeKind.PROMPT: programs.select_prompts(one, other),
+        SetupChangeKind.PROMPT: (one.prompt, other.prompt),
     }
     differ = [kind for kind, sides in asked.items() if _is_different(*sides)]
     if passed:
@@ -252,7 +240,7 @@ def _compare_fingerprints(
         yield SetupChangeKind.SKIPPED
     if baseline.fingerprints and current.fingerprints:
         graded = {
-            SetupChangeKind.GRADER: programs.select_graders(one, other),
+            SetupChangeKind.GRADER: (_join_graders(one), _join_graders(other)),
             SetupChangeKind.JUDGE: (one.judge, other.judge),
             SetupChangeKind.SEEDS: (one.seeds, other.seeds),
             SetupChangeKind.SNAPSHOT_SOURCE: (one.snapshot, other.snapshot) if fixed_snapshot else (None, None),
@@ -260,7 +248,7 @@ def _compare_fingerprints(
         # a part that only one of the two has came or went with its evaluator, which is the expectation, or is not known
         has_both = not differ and baseline.status.is_scored and current.status.is_scored
         alike = [kind for kind, sides in graded.items() if sides[0] != sides[1] and (None not in sides or has_both)]
-        if programs.is_known and one.preparation != other.preparation:
+        if one.preparation != other.preparation:
             alike.append(SetupChangeKind.PREPARATION)
         yield from alike
         differ += alike
@@ -268,6 +256,10 @@ def _compare_fingerprints(
         yield _refine_kind(SetupChangeKind.PROMPT_OR_EXPECTATION, baseline, current)
     elif passed and not set(differ) & set(asked) and (less := _find_skipped_checks(baseline, current)):
         yield less
+
+
+def _join_graders(parts: CaseFingerprints) -> str | None:
+    return " ".join(part for part in (parts.grader, parts.judge_program) if part) or None
 
 
 def _refine_kind(kind: SetupChangeKind, baseline: CaseResult, current: CaseResult) -> SetupChangeKind:

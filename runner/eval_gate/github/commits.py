@@ -49,6 +49,10 @@ class _Reference(ApiResponse):
     object: CommitRef
 
 
+class _RepositoryFacts(ApiResponse):
+    default_branch: str
+
+
 class CommitDistance(ApiResponse):
     """Comparison of two commits: merge base and commits ahead."""
 
@@ -56,13 +60,6 @@ class CommitDistance(ApiResponse):
     base_commit: CommitRef
     """What the first of the two stands for."""
     merge_base_commit: CommitRef
-
-
-class RepositoryFacts(ApiResponse):
-    """Repository: its id and default branch."""
-
-    id: int
-    default_branch: str
 
 
 class BranchFacts(ApiResponse):
@@ -95,37 +92,39 @@ class WorkflowRun(ApiResponse):
     @property
     def is_from_own_repository(self) -> bool:
         """Whether its code is the repository's own: a fork's branch may be called `main` too."""
-        return self.head_repository is not None and self.head_repository.id == self.repository.id
+        own, head = self.repository.id, self.head_repository
+        return own is not None and head is not None and head.id == own
 
 
 class RepositoryName(ApiResponse):
-    """Repository of a workflow run."""
+    """Repository of a workflow run, a pull request or an event; only an event may lack the id."""
 
-    id: int
+    id: int | None = None
     full_name: str
+    default_branch: str | None = None
 
 
 class PullRequest(ApiResponse):
-    """Pull request as it is now."""
+    """Pull request as it is now, or was at the event."""
 
     number: int
-    state: str
+    state: str = "open"
     head: PullSide
     base: PullSide
     merge_commit_sha: str | None = None
 
 
 class PullSide(ApiResponse):
-    """Head or base of a pull request: branch and commit."""
+    """Head or base of a pull request: branch and commit. `repo` is None for a deleted fork."""
 
     sha: str
     ref: str
     repo: RepositoryName | None = None
 
 
-def get_repository(client: GitHubClient) -> RepositoryFacts:
-    """Fetch the repository's id and default branch. Raises GitHubError."""
-    return client.get("reading the repository", "", RepositoryFacts, permission=CONTENTS)
+def get_default_branch(client: GitHubClient) -> str:
+    """Fetch the repository's default branch. Raises GitHubError."""
+    return client.get("reading the repository", "", _RepositoryFacts, permission=CONTENTS).default_branch
 
 
 @cache

@@ -4,14 +4,11 @@ A setting is included by default. Each excluded setting states a reason (`no_eff
 in the settings of targets).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
 from eval_gate.model.base import Record
-
-FILES_SETTING = "files"
-"""Setting of a judge in results of older versions: the files of its program, which are in `setup.programs` now."""
 
 
 class SettingRole(StrEnum):
@@ -67,7 +64,7 @@ def compare_settings(baseline: Iterable[SettingValue], current: Iterable[Setting
 
     If only one side has a setting, its default counts for the other side.
     """
-    before, after = _index_by_name(baseline), _index_by_name(current)
+    before, after = ({one.name: one for one in settings} for settings in (baseline, current))
     for name in sorted(before.keys() | after.keys()):
         was, is_now = before.get(name), after.get(name)
         known = is_now or was
@@ -76,10 +73,6 @@ def compare_settings(baseline: Iterable[SettingValue], current: Iterable[Setting
         new = is_now.value if is_now else known.default
         if old != new:
             yield SettingChange(name, old, new, known.role)
-
-
-def _index_by_name(settings: Iterable[SettingValue]) -> Mapping[str, SettingValue]:
-    return {one.name: one for one in settings if one.name != FILES_SETTING}
 
 
 def compare_targets(

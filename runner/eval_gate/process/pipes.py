@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Final
@@ -73,9 +74,11 @@ class ProgramOutput:
 class ProgramInput:
     """Input of a program, written as it reads and dropped when it stops reading."""
 
-    def __init__(self, data: bytes | None) -> None:
-        self._rest = memoryview(data or b"")
+    def __init__(self, data: bytes | None, *, stays_open: bool = False) -> None:
+        """`stays_open`: more is written later, until it is closed."""
+        self._waiting = deque([memoryview(data or b"")])
         self._is_given = data is not None
+        self._stays_open = stays_open
         self._loop = asyncio.get_running_loop()
         self._sink: int | None = None
 
@@ -88,21 +91,22 @@ class ProgramInput:
             nothing = os.open(os.devnull, os.O_RDONLY)
             theirs.callback(os.close, nothing)
             return nothing
-        source, sink = self._open_pipe(identity, theirs)
-        self._loop.add_writer(sink, self._write_pending)
-        return source
-
-    def _open_pipe(self, identity: Identity | None, theirs: ExitStack) -> tuple[int, int]:
-        """Open a pipe and return the program's end, which `theirs` closes, and the end that is written to."""
         source, self._sink = os.pipe()
         theirs.callback(os.close, source)
         os.set_blocking(self._sink, False)
         if identity:
             identity.take_ownership(source)
-        return source, self._sink
+        self._loop.add_writer(self._sink, self._write_pending)
+        return source
+
+    def write(self, data: bytes) -> None:
+        """Have the program read this, after what was written before; nothing once the input is closed."""
+        if self._sink is not None:
+            self._waiting.append(memoryview(data))
+            self._loop.add_writer(self._sink, self._write_pending)
 
     def close(self) -> None:
-        """Stop writing."""
+        """Stop writing: the program reads the end of the stream, and what was not written yet is discarded."""
         if self._sink is not None:
             self._loop.remove_writer(self._sink)
             os.close(self._sink)
@@ -111,10 +115,17 @@ class ProgramInput:
     def _write_pending(self) -> None:
         if self._sink is None:
             return
-        with contextlib.suppress(BlockingIOError):
-            try:
-                self._rest = self._rest[os.write(self._sink, self._rest[:_READ_BYTES]) :]
-            except BrokenPipeError:
-                self._rest = self._rest[:0]
-            if not self._rest:
-                self.close()
+        try:
+            while self._waiting:
+                rest = self._waiting[0]
+                self._waiting[0] = rest[os.write(self._sink, rest[:_READ_BYTES]) :]
+                if not self._waiting[0]:
+                    self._waiting.popleft()
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._waiting.clear()
+        if self._stays_open:
+            self._loop.remove_writer(self._sink)
+        else:
+            self.close()

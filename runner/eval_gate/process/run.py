@@ -1,4 +1,4 @@
-"""Run a program in its own process group, with limits of time and output."""
+"""Run a program in its own process group, with limits of time and output: to its end, or with input while it runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -97,7 +97,11 @@ class FinishedProgram(FrozenStruct):
     @property
     def ending(self) -> str:
         """How it ended, as the rest of a sentence about it."""
-        return f"exited with code {self.code}" if self.code >= 0 else f"was ended by signal {-self.code}"
+        return _describe_ending(self.code)
+
+
+def _describe_ending(code: int) -> str:
+    return f"exited with code {code}" if code >= 0 else f"was ended by signal {-code}"
 
 
 async def run(command: Command) -> FinishedProgram:
@@ -108,18 +112,60 @@ async def run(command: Command) -> FinishedProgram:
     """
     output, errors = ProgramOutput(command.max_output, command.watch), ProgramOutput(command.max_errors)
     with contextlib.ExitStack() as ours:
-        child = start_program(command, (ProgramInput(command.stdin), output, errors), ours)
+        child = _start_program(command, (ProgramInput(command.stdin), output, errors), ours)
         try:
             timed_out = await _wait_for_end(child, command, output)
         finally:
-            await end_program(child)
-        await drain_outputs(output, errors)
+            await _end_program(child)
+        await _drain_outputs(output, errors)
     printed = [stream.get_output() for stream in (output, errors)]
     said, complained = [one.apply_mask(command.mask) for one in printed] if command.mask else printed
     return FinishedProgram(child.code, said, complained, child.seconds, timed_out)
 
 
-def start_program(
+class InteractiveProgram:
+    """A running program that takes input; `ended` is set when it has exited."""
+
+    def __init__(self, command: Command, child: ChildProcess, inlet: ProgramInput, errors: ProgramOutput) -> None:
+        self._command = command
+        self._child = child
+        self._errors = errors
+        self.write = inlet.write
+        self.ended: asyncio.Event = child.exited
+
+    @property
+    def ending(self) -> str | None:
+        """How it ended, as the rest of a sentence about it; None while it runs."""
+        return _describe_ending(self._child.code) if self.ended.is_set() else None
+
+    def format_last_line(self, limit: int) -> str:
+        """Return the end of the program's stderr as one line of at most `limit` characters, secrets masked."""
+        said = self._errors.get_output()
+        return (said.apply_mask(self._command.mask) if self._command.mask else said).format_last_line(limit)
+
+
+@contextlib.asynccontextmanager
+async def start_interactive(command: Command) -> AsyncIterator[InteractiveProgram]:
+    """Start the program, whose output goes to the command's `watch`. Raises ProcessError when it cannot be started.
+
+    At the end it is told by the end of its input, then asked, then ended by force, with all that it started.
+    """
+    inlet = ProgramInput(b"", stays_open=True)
+    output, errors = ProgramOutput(command.max_output, command.watch), ProgramOutput(command.max_errors)
+    with contextlib.ExitStack() as ours:
+        child = _start_program(command, (inlet, output, errors), ours)
+        try:
+            yield InteractiveProgram(command, child, inlet, errors)
+        finally:
+            inlet.close()
+            try:
+                await _wait_within(GRACE_S, child.exited)
+            finally:
+                await _end_program(child)
+        await _drain_outputs(output, errors)
+
+
+def _start_program(
     command: Command, streams: tuple[ProgramInput, ProgramOutput, ProgramOutput], ours: contextlib.ExitStack
 ) -> ChildProcess:
     """Open the pipes and start the program; our ends of them are closed by `ours`. Raises ProcessError."""
@@ -174,25 +220,25 @@ async def _wait_for_end(child: ChildProcess, command: Command, output: ProgramOu
     return False
 
 
-async def end_program(child: ChildProcess) -> None:
+async def _end_program(child: ChildProcess) -> None:
     """End a program that still runs, and its group: asked first, then by force. A group whose program ended is gone."""
     if child.exited.is_set():
         return
     try:
         child.send_signal(signal.SIGTERM)
-        await wait_within(GRACE_S, child.exited)
+        await _wait_within(GRACE_S, child.exited)
     finally:
         child.send_signal(signal.SIGKILL)  # also when we are cancelled a second time
-    await wait_within(GRACE_S, child.exited)
+    await _wait_within(GRACE_S, child.exited)
 
 
-async def drain_outputs(*streams: ProgramOutput) -> None:
+async def _drain_outputs(*streams: ProgramOutput) -> None:
     """Read what the program left in its pipes when it ended."""
     for stream in streams:
-        await wait_within(DRAIN_S, stream.closed)
+        await _wait_within(DRAIN_S, stream.closed)
 
 
-async def wait_within(seconds: float, event: asyncio.Event) -> None:
+async def _wait_within(seconds: float, event: asyncio.Event) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

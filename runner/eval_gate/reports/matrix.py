@@ -45,12 +45,6 @@ if TYPE_CHECKING:
 
 
 MISSING_CELL: Final = "–"
-_EXIT_CODES: Final = {
-    Outcome.PASSED: ExitCode.PASSED,
-    Outcome.FAILED: ExitCode.FAILED,
-    Outcome.INCONCLUSIVE: ExitCode.INCOMPLETE,
-}
-_OUTCOME_WORDS: Final = {Outcome.PASSED: "passed", Outcome.FAILED: "failed", Outcome.INCONCLUSIVE: "inconclusive"}
 FORMATS: Final = {"md": "matrix.md", "html": "matrix.html", "json": "matrix.json", "console": "matrix.txt"}
 """What a comparison can be, with the usual names of the files."""
 FOLD_ABOVE: Final = 200
@@ -89,7 +83,7 @@ class MatrixTarget(Record, kw_only=True):
     @property
     def gate(self) -> str:
         """The verdict of its gate in one or two words."""
-        return _OUTCOME_WORDS[self.verdict.outcome] if self.verdict else "not run"
+        return self.verdict.outcome.value if self.verdict else "not run"
 
     @property
     def reasons(self) -> str:
@@ -172,7 +166,7 @@ class Matrix(Record, kw_only=True):
     @property
     def exit_code(self) -> ExitCode:
         """Exit code of a comparison that was not interrupted."""
-        return _EXIT_CODES[self.outcome]
+        return self.outcome.exit_code
 
     @property
     def heading(self) -> str:

@@ -16,7 +16,8 @@ from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.text.globs import matches_glob
 from eval_gate.text.mask import MASK
 from eval_gate.text.quoting import looks_like_key
-from eval_gate.text.shell import format_shell_line, is_invisible
+from eval_gate.text.safe_output import is_invisible
+from eval_gate.text.shell import format_shell_line
 from eval_gate.text.urls import mask_address, mask_addresses
 
 MAX_PATTERNS: Final = 5

@@ -11,14 +11,20 @@ from typing import Any, Final, Literal, NamedTuple
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.model.conversation import Message
-from eval_gate.model.execution import BaselineResult, CaseDetails, ErrorKind, EvaluatorResult, Status, StoredCall, Trial
-from eval_gate.model.limits import OTHER_CALL, OTHER_CALLS, OTHER_RESPONSE, STORED_CALL, STORED_RESPONSE
+from eval_gate.model.execution import CaseDetails, ErrorKind, EvaluatorResult, Status, StoredCall, Trial
+from eval_gate.model.limits import (
+    OTHER_CALL,
+    OTHER_CALLS,
+    OTHER_RESPONSE,
+    STORED_CALL,
+    STORED_GRADER_PROMPT,
+    STORED_RESPONSE,
+)
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.struct import replace
 from eval_gate.text.javascript.strings import dump_compact_json
 
-PROMPT_FACTS: Final = ("systemPrompt", "userPrompt")
+_PROMPT_FACTS: Final = ("systemPrompt", "userPrompt")
 """Keys of a judge's result that contain its prompt."""
 PROMPT_CUT: Final = "promptCut"
 """Key that lists the truncated prompts."""
@@ -51,9 +57,9 @@ def truncate_json(value: JsonValue, limit: int) -> JsonValue:
     return value if len(text) <= limit else text[:limit]
 
 
-def list_cut_parts(arguments: bool, result: bool) -> tuple[CallPart, ...]:  # noqa: FBT001 (the two parts of a call)
-    """List the names of the truncated parts of a tool call."""
-    return (*(("arguments",) if arguments else ()), *(("result",) if result else ()))
+def truncate_text(value: JsonValue, limit: int) -> JsonValue:
+    """Return a text, or any other JSON value as `truncate_json`, with at most `limit` characters."""
+    return value[:limit] if isinstance(value, str) else truncate_json(value, limit)
 
 
 def truncate_details(details: CaseDetails) -> CaseDetails:
@@ -62,16 +68,11 @@ def truncate_details(details: CaseDetails) -> CaseDetails:
     return replace(
         details,
         response=answer and answer[:STORED_RESPONSE],
-        conversation=tuple(_truncate_message(message) for message in details.conversation),
-        tool_calls=tuple(_truncate_call(call, STORED_CALL) for call in details.tool_calls),
-    )
-
-
-def _truncate_message(message: Message) -> Message:
-    content = message.content
-    return replace(
-        message,
-        content=content[:STORED_RESPONSE] if isinstance(content, str) else truncate_json(content, STORED_RESPONSE),
+        conversation=tuple(
+            replace(message, content=truncate_text(message.content, STORED_RESPONSE))
+            for message in details.conversation
+        ),
+        tool_calls=tuple(truncate_call(call, STORED_CALL) for call in details.tool_calls),
     )
 
 
@@ -92,56 +93,58 @@ def reduce_details(details: CaseDetails) -> CaseDetails:
         response=answer and answer[:OTHER_RESPONSE],
         response_truncated=answer is not None and details.response_length > OTHER_RESPONSE,
         conversation=(),
-        tool_calls=tuple(_truncate_call(call, OTHER_CALL) for call in details.tool_calls[:OTHER_CALLS]),
+        tool_calls=tuple(truncate_call(call, OTHER_CALL) for call in details.tool_calls[:OTHER_CALLS]),
         dropped_counts={what: count for what, count in left_out.items() if count > 0},
     )
 
 
-def _truncate_call(call: StoredCall, limit: int) -> StoredCall:
-    arguments, result = (
-        value[:limit] if part in call.truncated_parts and isinstance(value, str) else truncate_json(value, limit)
-        for part, value in (("arguments", call.arguments), ("result", call.result))
-    )
-    cut = list_cut_parts(
-        "arguments" in call.truncated_parts or arguments is not call.arguments,
-        "result" in call.truncated_parts or result is not call.result,
-    )
-    return replace(
-        call,
-        arguments=arguments,
-        result=result,
-        truncated_parts=cut,
-    )
+def truncate_call(call: StoredCall, limit: int) -> StoredCall:
+    """Truncate arguments and result of a call, and name the parts that are."""
+    values: dict[CallPart, JsonValue] = {"arguments": call.arguments, "result": call.result}
+    short = {
+        part: truncate_text(value, limit) if part in call.truncated_parts else truncate_json(value, limit)
+        for part, value in values.items()
+    }
+    parts = tuple(part for part in values if part in call.truncated_parts or short[part] is not values[part])
+    return replace(call, arguments=short["arguments"], result=short["result"], truncated_parts=parts)
 
 
 def drop_judge_prompts(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
     """Drop the prompts of LLM judges: apart from the response, they repeat what is stored elsewhere."""
+    return _map_judge_facts(
+        results, lambda facts: {name: value for name, value in facts.items() if name not in _PROMPT_FACTS}
+    )
+
+
+def truncate_judge_prompts(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
+    """Truncate the prompts of LLM judges, and name those that are."""
+    return _map_judge_facts(results, _truncate_prompts)
+
+
+def _map_judge_facts(
+    results: Iterable[EvaluatorResult], change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> tuple[EvaluatorResult, ...]:
+    """Change what is known of each LLM judge; most evaluators are none."""
     return tuple(
         result
         if result.evaluator_provider_request is None and not result.evaluator_results
         else replace(
             result,
-            evaluator_provider_request=_drop_facts(result.evaluator_provider_request, PROMPT_FACTS),
-            evaluator_results=drop_judge_prompts(result.evaluator_results),
+            evaluator_provider_request=result.evaluator_provider_request and change(result.evaluator_provider_request),
+            evaluator_results=_map_judge_facts(result.evaluator_results, change),
         )
         for result in results
     )
 
 
-def _drop_facts(facts: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any] | None:
-    return facts and {name: value for name, value in facts.items() if name not in names}
+def _truncate_prompts(facts: dict[str, Any]) -> dict[str, Any]:
+    long = [name for name in _PROMPT_FACTS if len(facts.get(name) or "") > STORED_GRADER_PROMPT]
+    return facts | {name: facts[name][:STORED_GRADER_PROMPT] for name in long} | ({PROMPT_CUT: long} if long else {})
 
 
 def drop_response(details: CaseDetails) -> CaseDetails:
     """Drop the response, the tool calls and the conversation; keep the length and the names of tools."""
-    return replace(
-        details,
-        response=None,
-        response_truncated=False,
-        conversation=(),
-        tool_calls=(),
-        dropped_counts={},
-    )
+    return replace(details, response=None, response_truncated=False, conversation=(), tool_calls=(), dropped_counts={})
 
 
 def drop_trial_details(trials: Iterable[Trial]) -> tuple[Trial, ...]:
@@ -173,7 +176,14 @@ def drop_all_details(run: RunResult) -> DroppedDetails:
     if comparison is None:
         return DroppedDetails(less, cases)
     changes = tuple(
-        replace(one, baseline_result=_drop_side_details(one.baseline_result)) if one.baseline_result else one
+        one
+        if (side := one.baseline_result) is None
+        else replace(
+            one,
+            baseline_result=replace(
+                side, details=drop_response(side.details), evaluator_results=drop_quotes(side.evaluator_results)
+            ),
+        )
         for one in comparison.changes
     )
     sides = {one.key for one, before in zip(changes, comparison.changes, strict=True) if one != before}
@@ -215,10 +225,6 @@ def _is_passed_check(result: EvaluatorResult) -> bool:
     """Whether it is a check that holds, and no judge's."""
     plain = result.evaluator_provider_request is None and not result.evaluator_results
     return plain and result.score == 1 and not result.vetoed
-
-
-def _drop_side_details(side: BaselineResult) -> BaselineResult:
-    return replace(side, details=drop_response(side.details), evaluator_results=drop_quotes(side.evaluator_results))
 
 
 def drop_quotes(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:

@@ -7,12 +7,12 @@ verdict, for example if a response has to repeat a name. Names of tools, evaluat
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias, TypeVar
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
-from eval_gate.model.execution import BaselineResult, CaseDetails, EvaluatorResult, StoredCall
+from eval_gate.model.execution import BaselineResult, CaseDetails, EvaluatorResult
 from eval_gate.model.result import CaseText
 from eval_gate.struct import replace
 from eval_gate.text.json_values import map_leaves
@@ -57,7 +57,10 @@ def map_details(details: CaseDetails, change: TextChange) -> CaseDetails:
         response=details.response and change(details.response),
         model=details.model and change(details.model),
         conversation=tuple(_map_message(message, change) for message in details.conversation),
-        tool_calls=tuple(_map_call(call, change) for call in details.tool_calls),
+        tool_calls=tuple(
+            replace(call, arguments=map_value(call.arguments, change), result=map_value(call.result, change))
+            for call in details.tool_calls
+        ),
     )
 
 
@@ -69,7 +72,8 @@ def map_results(results: Iterable[EvaluatorResult], change: TextChange) -> tuple
             hits=tuple(map(change, result.hits)),
             misses=tuple(map(change, result.misses)),
             reasoning=result.reasoning and change(result.reasoning),
-            evaluator_provider_request=_map_facts(result.evaluator_provider_request, change),
+            evaluator_provider_request=result.evaluator_provider_request
+            and {name: map_value(value, change) for name, value in result.evaluator_provider_request.items()},
             evaluator_results=map_results(result.evaluator_results, change),
         )
         for result in results
@@ -93,20 +97,11 @@ def map_baseline_side(before: BaselineResult, change: TextChange) -> BaselineRes
 
 
 def _map_message(message: Message, change: TextChange) -> Message:
-    calls = tuple(replace(call, params=_map_params(call.params, change)) for call in message.tool_calls)
+    calls = tuple(
+        replace(call, params={change(name): map_value(value, change) for name, value in call.params.items()})
+        for call in message.tool_calls
+    )
     return replace(message, content=map_value(message.content, change), tool_calls=calls)
-
-
-def _map_params(params: Mapping[str, JsonValue], change: TextChange) -> dict[str, JsonValue]:
-    return {change(name): map_value(value, change) for name, value in params.items()}
-
-
-def _map_call(call: StoredCall, change: TextChange) -> StoredCall:
-    return replace(call, arguments=map_value(call.arguments, change), result=map_value(call.result, change))
-
-
-def _map_facts(facts: Mapping[str, Any] | None, change: TextChange) -> dict[str, Any] | None:
-    return None if facts is None else {name: map_value(value, change) for name, value in facts.items()}
 
 
 def map_value(value: JsonValue, change: TextChange) -> JsonValue:

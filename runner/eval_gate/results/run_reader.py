@@ -31,7 +31,7 @@ from eval_gate.results.baseline import (
 from eval_gate.results.history import EMPTY_HISTORY, HISTORY_NAME, MAX_RUNS, History, build_history
 from eval_gate.results.result_names import LATEST, LATEST_NAME, PIPE_HINT, PIPE_PROBLEM, RUN_NAME, is_run_id
 from eval_gate.results.run_history import find_history, read_history_file, trim_to_run
-from eval_gate.results.run_result.parsing import MAX_RESULT_BYTES, build_corrupt_error, parse_head, parse_run
+from eval_gate.results.run_parsing import MAX_RESULT_BYTES, build_corrupt_error, parse_head, parse_run
 from eval_gate.results.run_times import compute_run_time, find_latest_run, is_in_future
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.quoting import quote_name

@@ -151,11 +151,14 @@ class Sandbox:
         total = 0
         for found in self._walk_entries():
             total += found.size
-            if total > self._limits.total_bytes:
-                raise SandboxError(f"There are more than {self._limits.total_bytes:,} bytes.")
+            self._check_total(total)
             if is_nameable(found.path):
                 taken.append(self._build_file_entry(found))
         return tuple(sorted(taken, key=lambda entry: entry.path))
+
+    def _check_total(self, size: int) -> None:
+        if size > self._limits.total_bytes:
+            raise SandboxError(f"There are more than {self._limits.total_bytes:,} bytes.")
 
     def _build_file_entry(self, found: WalkedEntry) -> FileEntry:
         kind = _classify_entry(found.facts)

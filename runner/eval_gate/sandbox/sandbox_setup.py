@@ -1,17 +1,19 @@
-"""Set up an agent's folder: a fresh sandbox with initial files, or an existing folder."""
+"""Set up an agent's folder: a fresh sandbox with initial files, an existing folder, or a copy of a template."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import stat
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 from eval_gate.model.conversation import FileEntry
 from eval_gate.sandbox import handles
-from eval_gate.sandbox.paths import MISSING, RESERVED, SandboxError, split_file_path, split_path
+from eval_gate.sandbox.paths import LINK, MISSING, NO_FOLDER, RESERVED, SandboxError, split_file_path, split_path
 from eval_gate.sandbox.sandbox import (
     EntryFilter,
     FolderLimits,
@@ -23,6 +25,11 @@ from eval_gate.sandbox.sandbox import (
     require_handles,
 )
 from eval_gate.struct import FrozenStruct, field
+
+_DIGEST_DIGITS: Final = 16
+_GIT: Final = ".git"
+_GENERATED_FOLDERS: Final = frozenset({_GIT, "node_modules", ".agentv", "__pycache__"})
+"""Folders that are no part of what changed: AgentV leaves them out where it compares folders without git."""
 
 
 class ExistingFolder(Sandbox):
@@ -77,15 +84,16 @@ class ExistingFolder(Sandbox):
         total = 0
         for found in self._walk_entries(passed_over):
             total += found.size
-            if total > self._limits.total_bytes:
-                raise SandboxError(f"There are more than {self._limits.total_bytes:,} bytes.")
+            self._check_total(total)
             if not is_nameable(found.path):
                 left_out.append((found.path, "Its name is none that a path could have."))
                 continue
             try:
                 folder = stat.S_ISDIR(found.facts.st_mode)
                 data = None if folder else self._read_data(found.folder, found.name)
-                taken.append(InitialFile(found.path, data, executable=not folder and _is_executable(found.facts)))
+                taken.append(
+                    InitialFile(found.path, data, executable=not folder and bool(found.facts.st_mode & stat.S_IXUSR))
+                )
             except SandboxError as error:
                 left_out.append((found.path, str(error)))
         return taken, left_out
@@ -112,8 +120,7 @@ class ExistingFolder(Sandbox):
                     left_out.append((path, str(error)))
             if len(entries) > self._limits.entries:
                 raise SandboxError(f"There are more than {self._limits.entries} files and folders.")
-            if total > self._limits.total_bytes:
-                raise SandboxError(f"There are more than {self._limits.total_bytes:,} bytes.")
+            self._check_total(total)
         return taken, left_out
 
     def _iter_path_entries(self, names: tuple[str, ...]) -> Iterator[FileEntry]:
@@ -138,10 +145,6 @@ class ExistingFolder(Sandbox):
 
     def _measure_sizes(self) -> dict[str, int]:
         return self._written
-
-
-def _is_executable(facts: os.stat_result) -> bool:
-    return bool(facts.st_mode & stat.S_IXUSR)
 
 
 class ReservedNames(FrozenStruct):
@@ -183,3 +186,39 @@ class SandboxSetup(FrozenStruct):
         if self.existing_folder is not None:
             return ExistingFolder(self.existing_folder, self.limits, self.reserved_names)
         return Sandbox(self.parent, self.limits, self.initial_files)
+
+
+def read_template(folder: Path) -> tuple[InitialFile, ...]:
+    """Read all files and folders of a template, except `.git`.
+
+    Raises SandboxError for what cannot be copied, such as a link, and for more than a sandbox may hold; and OSError.
+    """
+    if folder.is_symlink() or not folder.is_dir():
+        raise SandboxError(LINK if folder.is_symlink() else NO_FOLDER)
+    files, left_out = ExistingFolder(folder).collect_initial_files(lambda _, name: name == _GIT)
+    if left_out:
+        path, why = left_out[0]
+        raise SandboxError(f"{path[:200]}: {why}")
+    return tuple(files)
+
+
+def read_workspace(folder: Path) -> tuple[InitialFile, ...]:
+    """Read the state of a workspace, without generated folders.
+
+    A link, a pipe and a file that is too large have a short text in place of their content. Raises SandboxError for
+    more than a sandbox may hold; and OSError.
+    """
+    files, left_out = ExistingFolder(folder).collect_initial_files(lambda _, name: name in _GENERATED_FOLDERS)
+    return (*files, *(InitialFile(path, f"\0{why}".encode()) for path, why in left_out))
+
+
+def compute_template_digest(files: Collection[InitialFile]) -> str:
+    """Compute a digest of paths, contents and executable bits: the first 16 hexadecimal digits of a SHA-256.
+
+    Line endings make no difference, so that the digest is the same in every checkout.
+    """
+    whole = hashlib.sha256()
+    for one in sorted(files, key=lambda one: one.path):
+        content = "" if one.data is None else hashlib.sha256(one.data.replace(b"\r\n", b"\n")).hexdigest()
+        whole.update(f"{one.path}\0{content}\0{one.executable}\0".encode("utf-8", "surrogateescape"))
+    return whole.hexdigest()[:_DIGEST_DIGITS]

@@ -11,13 +11,13 @@ from typing import Final, cast
 
 from eval_gate.config.score_rule import ScoreRule
 from eval_gate.config.settings import ResponseRetention, RunConfig
-from eval_gate.engine.case_result import CaseOutline, CaseSetup, join_trials
+from eval_gate.engine.case_result import join_trials
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.engine.retention import build_details, build_text_details, describe_keys
+from eval_gate.engine.retention import build_details, describe_keys
 from eval_gate.external_results.result_rows import ResultRow, build_evaluator_results
 from eval_gate.external_results.score_rules import ScoreRules
 from eval_gate.model.base import JsonValue
-from eval_gate.model.case import Aggregation, CaseKey
+from eval_gate.model.case import CaseKey
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import NO_DETAILS, CaseDetails, Status
 from eval_gate.model.limits import STORED_CHECK, STORED_CHECKS, STORED_PROMPT
@@ -58,24 +58,21 @@ def build_case_result(
         told = [row for row in rows if row.rerun and row is not firsts[0]]
         every = [*firsts, *told[:max_reruns], *more]
     first, content = every[0], every[0].content or ""
-    about = CaseOutline(
-        first.id,
-        first.description,
-        first.tags,
-        Aggregation.WEIGHTED_MEAN if any(row.is_graded for row in every) else Aggregation.ALL,
-        first.location,
-        first.content or None,
+    unrun = CaseResult(
+        id=first.id,
+        description=first.description,
+        tags=first.tags,
+        graded=any(row.is_graded for row in every),
+        location=first.location,
+        fingerprint=first.content or None,
+        passed=False,
+        status=Status.NOT_RUN,
+        target=first.target,
+        text=_build_case_texts(first),
+        fingerprints=_build_fingerprints(first, content, _digest_pass_rules(every, rules)),
     )
-    return join_trials(
-        about,
-        [build_execution(row, number) for number, row in enumerate(every)],
-        first.target,
-        first=len(firsts),
-        end=end,
-        measure=CaseSetup(
-            _build_case_texts(first), _build_fingerprints(first, content, _digest_pass_rules(every, rules))
-        ),
-    )
+    executions = [build_execution(row, number) for number, row in enumerate(every)]
+    return join_trials(unrun, executions, first=len(firsts), end=end)
 
 
 def _build_fingerprints(row: ResultRow, content: str, grader: str | None) -> CaseFingerprints:
@@ -152,8 +149,8 @@ def _describe_failure(row: ResultRow) -> str:
 
 def _build_details(row: ResultRow) -> CaseDetails:
     """Build the details of a row in the form that eval cases have; a missing response stays None."""
-    if not row.calls:
-        return NO_DETAILS if row.response is None else build_text_details(row.response)
+    if not row.calls and row.response is None:
+        return NO_DETAILS
     kept = build_details(Response(text=row.response or "", tool_calls=row.calls))
     return kept if row.response is not None else replace(kept, response=None)
 

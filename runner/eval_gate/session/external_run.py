@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 from eval_gate import __version__
@@ -15,22 +17,30 @@ from eval_gate.engine.preparation.setup_fingerprints import list_result_settings
 from eval_gate.engine.retention import prepare_for_result
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.external_results.loader import ExternalResults, load_external_results
-from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.external_results.result_files import find_tool_at, parse_results_path
+from eval_gate.gate.case_matching import GateCases, find_earlier_keys
 from eval_gate.gate.prompt_fields import align_fingerprints
+from eval_gate.gate.setup_comparison import DEFAULT_EXTERNAL_COVERAGE
+from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
 from eval_gate.model.policy import EvaluationSetup
-from eval_gate.model.result import CaseResult, RerunStopReason, RunResult, SuiteResult, ToolIdentity
+from eval_gate.model.result import CaseResult, GitFacts, RerunStopReason, RunResult, SuiteResult, ToolIdentity
 from eval_gate.model.run_totals import summarize_cases
 from eval_gate.model.setup import TargetIdentity
+from eval_gate.reports.wording.numbers import format_percent
 from eval_gate.results.baseline import Baseline
+from eval_gate.results.history import EMPTY_HISTORY
+from eval_gate.results.result_names import LATEST, is_run_id
+from eval_gate.results.run_reader import is_run_reference, read_history
 from eval_gate.session.external_cases import build_case_result, build_score_rules, redact_rows
-from eval_gate.session.external_coverage import check_coverage, find_same_tool, mark_missing_cases
 from eval_gate.session.run import build_reruns
 from eval_gate.session.session import Session
 from eval_gate.session.tool_reruns import RerunSpending, ToolBaseAgent, ToolReruns, build_redactor
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.digest import compute_fingerprint
 from eval_gate.text.escape import format_count
+from eval_gate.text.redaction import Redactor
 
 _FAILING_STATUSES: Final = frozenset({Status.FAILED, Status.ERROR})
 
@@ -126,9 +136,8 @@ def _find_new_failures(run: RunResult, session: Session) -> Set[CaseKey]:
     baseline = session.gate_inputs.baseline
     if not isinstance(baseline, Baseline):
         return frozenset()
-    there, earlier = baseline.result.index_cases(), find_earlier_keys(baseline.result, run)
-    failing = (key for key, case in run.iter_cases() if case.status is Status.FAILED)
-    return {key for key in failing if (then := there.get(earlier.get(key, key))) is not None and then.passed}
+    pairs = GateCases.pair(baseline.result, run).iter_pairs()
+    return {key for key, case, before in pairs if case.status is Status.FAILED and before.passed}
 
 
 def _describe_unused_base_agent(config: RunConfig) -> tuple[str, ...]:
@@ -214,7 +223,7 @@ def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping
         ),
     )
     baseline = session.gate_inputs.baseline
-    return align_fingerprints(made, baseline.result) if isinstance(baseline, Baseline) else made
+    return align_fingerprints(GateCases.pair(baseline.result, made)) if isinstance(baseline, Baseline) else made
 
 
 def _iter_matching_notes(run: RunResult, named_by: str, session: Session) -> Iterator[str]:
@@ -228,3 +237,127 @@ def _iter_matching_notes(run: RunResult, named_by: str, session: Session) -> Ite
     same = sum(key in there for key, _ in run.iter_cases())
     again = f", {len(moved)} more by their prompt under another name" if moved else ""
     yield f"{same} of {format_count(total, 'case is', 'cases are')} in the baseline by {named_by}{again}"
+
+
+_MAX_NAMED: Final = 3
+
+
+def check_coverage(run: RunResult, session: Session) -> None:
+    """Raise GateError `results-incomplete` for too few of as many cases as the baseline holds of this tool."""
+    before, least = find_same_tool(run, session), _get_least_share(session)
+    if before is None:
+        return
+    then, now = before.summary.total_cases, run.summary.total_cases
+    if now < then * least:
+        raise GateError(
+            "results-incomplete",
+            f"these results have {format_count(now, 'case')}, less than {format_percent(least)} of the {then} in the "
+            "baseline",
+            "check whether the tool finished; if you intend so few cases, set `minCoverage: 0`",
+            exit_code=ExitCode.INCOMPLETE,
+        )
+
+
+def mark_missing_cases(run: RunResult, session: Session) -> RunResult:
+    """Mark a run as incomplete if too few of the baseline's cases ran, and were not skipped, in a leg or in all."""
+    before = find_same_tool(run, session)
+    missing = [] if before is None else list(_iter_missing_parts(run, before, _get_least_share(session)))
+    if not missing:
+        return run
+    more = [f"{len(missing) - _MAX_NAMED:,} more legs lack cases"] if len(missing) > _MAX_NAMED else []
+    return replace(run, complete=False, stop_reason="; ".join([*missing[:_MAX_NAMED], *more]))
+
+
+def find_same_tool(run: RunResult, session: Session) -> RunResult | None:
+    """Return the baseline's run; None where there is none of the same tool."""
+    baseline = session.gate_inputs.baseline
+    if not isinstance(baseline, Baseline):
+        return None
+    before = baseline.result
+    return before if before.is_external and before.target.provider == run.target.provider else None
+
+
+def _get_least_share(session: Session) -> float:
+    given = session.config.policy.min_coverage
+    return DEFAULT_EXTERNAL_COVERAGE if given is None else given
+
+
+def _iter_missing_parts(run: RunResult, baseline: RunResult, least: float) -> Iterator[str]:
+    """Yield a clause for each leg of which too few cases ran, or else one for all cases."""
+    then, here, earlier = _index_legs(baseline), _index_legs(run), find_earlier_keys(baseline, run)
+    now = Counter(leg for key, own in here.items() for leg in {own, then.get(earlier.get(key, key))})
+    share, is_short = f"less than {format_percent(least)}", False
+    for leg, many in Counter(then.values()).items():
+        if leg is not None and now[leg] < many * least:
+            is_short = True
+            yield f"the leg {leg[:100]} has {now[leg]:,} of {format_count(many, 'case')} of the baseline, {share}"
+    if not is_short and len(here) < len(then) * least:
+        ran = f"{len(here):,} of {format_count(len(then), 'case')} of the baseline ran, {share}"
+        yield f"{ran}: the others were skipped"
+
+
+def _index_legs(run: RunResult) -> Mapping[CaseKey, str | None]:
+    """Map the cases that ran to the leg of a matrix that each is of."""
+    return {
+        CaseKey(suite.eval_file, case.id): suite.matrix_leg
+        for suite in run.suites
+        for case in suite.cases
+        if case.status is not Status.SKIPPED
+    }
+
+
+def is_external_reference(reference: str | None) -> bool:
+    """Whether a baseline is results of another tool, and not a run that is stored."""
+    if reference is None or reference == LATEST:
+        return False
+    given = parse_results_path(reference)
+    if not (given.exists or given.is_glob):
+        return False
+    return not is_run_reference(reference) and find_tool_at(reference) is not None
+
+
+async def read_external_baseline(session: Session, current: ExternalResults) -> Baseline | None:
+    """Read the baseline of a session as external results, by the rules of the current ones.
+
+    Return None if the baseline is none of another tool. Raises GateError for what is wrong in it, for results of
+    another tool than the current ones, and for a file that is read on both sides. The history of its cases is the
+    configured one, with these results as its newest run.
+    """
+    reference = session.config.baseline
+    if reference is None or not is_external_reference(reference):
+        return None
+    before = read_external_results(session.config, [reference], session.context)
+    if before.format is not current.format:
+        raise GateError(
+            "baseline-of-other-tool",
+            f"{reference} has results of {before.format}, and {current.files[0]} of {current.format}",
+            "compare two results of one tool",
+        )
+    if both := before.sources & current.sources:
+        raise GateError(
+            "baseline-is-checked",
+            f"the baseline {reference} is the result that is checked: {min(both).name}",
+            "keep the result of the baseline in a file of its own",
+        )
+    redact = build_redactor(session.context)
+    run = _name_run(await build_external_run(session, before), before, redact)
+    run = replace(run, policy=session.config.policy.to_run_policy(run))
+    history = session.config.history
+    ledger = EMPTY_HISTORY if history is None else read_history(history)
+    return Baseline(run, redact(reference), history=ledger.with_run(run), notes=before.notes)
+
+
+def _name_run(run: RunResult, results: ExternalResults, redact: Redactor) -> RunResult:
+    """Name a run after its file, so that the same results give the same name, unless that contains a secret."""
+    content: list[JsonValue] = [[row.suite, row.id, str(row.status), row.response, row.error] for row in results.rows]
+    name = f"{redact(Path(results.files[0]).resolve().name)[:60]}-{compute_fingerprint(content)[:8]}"
+    run_id, timestamp = name if is_run_id(name) else run.run_id, _find_write_time(results.files) or run.timestamp
+    suites = tuple(replace(suite, run_id=run_id, timestamp=timestamp) for suite in run.suites)
+    # nothing in the file tells the commit that it is of
+    return replace(run, run_id=run_id, timestamp=timestamp, git=GitFacts(), suites=suites)
+
+
+def _find_write_time(files: Sequence[str]) -> str | None:
+    """Return when the newest of these files and folders was written; None where that is not known."""
+    times = [path.stat().st_mtime for path in map(Path, files) if path.exists()]
+    return datetime.fromtimestamp(max(times), UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if times else None

@@ -6,7 +6,7 @@ import re
 import shlex
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,12 +16,12 @@ from eval_gate.engine.case_result import build_base_agent_trials, build_trial
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.preparation.program_user import check_command_user
 from eval_gate.engine.preparation.run_context import RunContext
-from eval_gate.engine.rerun_allowance import RerunAllowance
+from eval_gate.engine.reruns import RerunAllowance
 from eval_gate.errors import GateError
 from eval_gate.external_results.loader import ExternalResults, load_external_results
 from eval_gate.external_results.result_files import ResultsPath
 from eval_gate.external_results.result_rows import ResultRow
-from eval_gate.gate.base_agent.case_selection import BaseAgentCases
+from eval_gate.gate.base_agent_cases import BaseAgentCases
 from eval_gate.gate.reruns import Reruns
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import ErrorKind, Status, Trial
@@ -108,7 +108,10 @@ class ToolReruns:
     @property
     def ends(self) -> Mapping[CaseKey, RerunStopReason]:
         """Why each case was not run once more."""
-        told = {key: self._get_end(self._reruns.get_rerun_end(key, one.trials)) for key, one in self._cases.items()}
+        told = {key: self._reruns.get_rerun_end(key, one.trials) for key, one in self._cases.items()}
+        if self._spent:
+            other_ends = {RerunStopReason.RUN_STOPPED: RerunStopReason.BUDGET_USED}
+            told = {key: other_ends.get(end, end) for key, end in told.items()}
         return dict.fromkeys(self._doubtful, RerunStopReason.NOT_REPEATABLE) | told
 
     @property
@@ -122,9 +125,6 @@ class ToolReruns:
             if not await self._rerun_until_decided({key: self._cases[key] for key in turn}):
                 break
             self._waiting = [key for key in self._waiting if key not in set(turn)]
-
-    def _get_end(self, end: RerunStopReason) -> RerunStopReason:
-        return RerunStopReason.BUDGET_USED if end is RerunStopReason.RUN_STOPPED and self._spent else end
 
     async def _rerun_until_decided(self, cases: Mapping[CaseKey, _SuspectedCase]) -> bool:
         """Run these again until each is decided; false where no more can be run."""
@@ -258,7 +258,8 @@ class ToolCommand:
     async def run_once(self, cases: Mapping[CaseKey, ResultRow]) -> Mapping[CaseKey, Sequence[ResultRow]]:
         """One more execution of each of these cases, as far as the command brought one."""
         found: dict[CaseKey, list[ResultRow]] = {}
-        for part in self._split_calls(list(cases.values())):
+        rows = list(cases.values())
+        for part in [[row] for row in rows] if "{id}" in self._command else [rows]:  # which takes one name
             for row in await self._run_call(part):
                 if row.status is not Status.SKIPPED:  # a runner's filter leaves what it does not run as skipped
                     found.setdefault(row.key, []).append(row)
@@ -285,10 +286,6 @@ class ToolCommand:
         asks = Counter((key.suite, rows[0].content) for key, rows in known.items())
         strange = {(key.suite, rows[0].content): rows for key, rows in found.items() if key not in known}
         return {asked: rows for asked, rows in strange.items() if asked[1] is not None and asks[asked] == 1}
-
-    def _split_calls(self, rows: list[ResultRow]) -> Iterator[list[ResultRow]]:
-        """Yield the rows for each call of the command: all, or one each if the command takes one name."""
-        yield from ([row] for row in rows) if "{id}" in self._command else (rows,)
 
     async def _run_call(self, rows: Sequence[ResultRow]) -> list[ResultRow]:
         """Run the command once for these rows, and return the rows of its results."""

@@ -17,8 +17,7 @@ from eval_gate.errors import ExitCode, GateError, Problem, require_extra
 from eval_gate.model import limits
 from eval_gate.process.captured_output import Mask
 from eval_gate.process.environment import WithheldVariables
-from eval_gate.process.interactive_program import InteractiveProgram, start_interactive
-from eval_gate.process.run import Command, ProcessError
+from eval_gate.process.run import Command, InteractiveProgram, ProcessError, start_interactive
 from eval_gate.staleness.json_registry import find_meta_version
 from eval_gate.staleness.mcp_server_file import McpServerEntry, McpServerFile, build_invalid_error
 from eval_gate.staleness.tool_registry import ToolDefinition, ToolRegistry

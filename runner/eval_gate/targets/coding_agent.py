@@ -59,10 +59,7 @@ def list_linked_files(request: Request) -> tuple[str, ...]:
 
 
 def format_file_link(path: str) -> str:
-    """Format a Markdown link to a file with an absolute path.
-
-    The result is always one link on one line, whatever characters the name contains.
-    """
+    """Format a Markdown link to a file, on one line whatever characters its absolute path contains."""
     name = _MARKDOWN_CHARACTERS.sub("_", to_one_line(PurePath(path).name, limit=255))
     return f"[{name}](file://{quote(os.fsencode(path), safe='/')})"
 
@@ -120,10 +117,7 @@ def build_program_error(what: str, hint: str | None = None) -> TargetError:
 
 
 def sanitize_name_part(word: str) -> str:
-    """Convert a word to a safe part of a file name: letters, digits and `._-`.
-
-    The result never leads to another folder.
-    """
+    """Convert a word to a safe part of a file name, which never leads to another folder."""
     return to_plain_word(word[: MAX_PART * 4]).strip("-.")[:MAX_PART] or "unnamed"
 
 

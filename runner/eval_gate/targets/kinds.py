@@ -83,12 +83,12 @@ KINDS: tuple[TargetKind, ...] = (
     TargetKind(("python",), "function:FunctionSettings", "function:build"),
     TargetKind(
         ("codex",),
-        "codex.settings:CodexSettings",
-        "codex.target:build",
+        "command.codex:CodexSettings",
+        "command.codex:build",
         other_names={"codex-cli": "codex"},
         chatty=True,
     ),
-    TargetKind(("vscode", "vscode-insiders"), "vscode.settings:VscodeSettings", "vscode.target:build", chatty=True),
+    TargetKind(("vscode", "vscode-insiders"), "vscode.target:VscodeSettings", "vscode.target:build", chatty=True),
     TargetKind(
         tuple(ModelProvider),
         "model.settings:ModelSettings",

@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
 from typing import Annotated, Final, TypeVar
 
 from msgspec import Meta, structs
@@ -13,9 +12,8 @@ from eval_gate.model.base import Frozen
 from eval_gate.model.conversation import Response
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
 from eval_gate.targets.deadline import note_retry_wait
-from eval_gate.targets.rate_limit import TOO_MANY_REQUESTS, get_active_limiter
+from eval_gate.targets.load_limits import LoadLimiter
 
 T = TypeVar("T")
 MAX_TRIES: Final = 20
@@ -39,17 +37,14 @@ class RetryPolicy(Frozen, kw_only=True):
 
 
 def build_retry_policy(settings: BaseModel, max_retries: int | None = None) -> RetryPolicy:
-    """Build the retry policy that the settings of a target describe.
-
-    `max_retries` from the command line takes precedence.
-    """
+    """Build the retry policy of a target. `max_retries` from the command line takes precedence."""
     own = settings.model_dump(include=set(RetryPolicy.__struct_fields__), exclude_none=True)
     policy: RetryPolicy = structs.replace(RetryPolicy(), **own)
     return policy if max_retries is None else replace(policy, max_retries=max_retries)
 
 
 async def respond_with_retries(
-    call: Callable[[], Awaitable[Response]], policy: RetryPolicy, limiter: ConcurrencyLimiter | None = None
+    call: Callable[[], Awaitable[Response]], policy: RetryPolicy, limiter: LoadLimiter
 ) -> Response:
     """As `call_with_retries`, for a whole response: its `attempts` count every try. Raises TargetError."""
     response, attempts = await call_with_retries(call, policy, limiter)
@@ -57,35 +52,29 @@ async def respond_with_retries(
 
 
 async def call_with_retries(
-    call: Callable[[], Awaitable[T]], policy: RetryPolicy, limiter: ConcurrencyLimiter | None = None
+    call: Callable[[], Awaitable[T]], policy: RetryPolicy, limiter: LoadLimiter
 ) -> tuple[T, int]:
     """Call until it succeeds, breaks for good, or the retries are used up; the last TargetError is raised.
 
-    The caller's own time limit ends it at any moment. Beside the result it gives how many tries were made. Where the
-    target has a pace, a 429 is no failure while others are answered: the next try begins later. Without a pace,
-    `limiter` lowers the number of requests at the same time, and what was refused at a higher load is no failure.
+    The caller's own time limit ends it at any moment. Beside the result it gives how many tries were made. What was
+    refused at a higher load than the next try's is no failure.
     """
-    rate, tries, failures, began, limit = get_active_limiter(), 0, 0, 0.0, 0
+    tries, failures = 0, 0
     while True:
         tries += 1
         try:
-            async with limiter.hold_slot() if limiter else nullcontext(0) as limit:
-                began = await rate.wait_for_turn() if rate else 0.0
+            async with limiter.hold_slot() as turn:
                 found = await call()
         except TargetError as error:
-            if rate and error.status == TOO_MANY_REQUESTS:
-                is_pace = rate.note_refusal(began, error.retry_after_s)
-            else:
-                is_pace = limiter is not None and limiter.note_refusal(error, limit)
-            if not (is_pace and policy.max_retries and tries < MAX_TRIES):
+            is_lower = limiter.note_refusal(error, turn)
+            if not (is_lower and policy.max_retries and tries < MAX_TRIES):
                 failures += 1
             if not error.retryable or failures > policy.max_retries:
                 raise
             note_retry_wait(error)
             delay_s = policy.compute_delay_s(max(failures, 1), error.retry_after_s)
         else:
-            if rate:
-                rate.note_success()
+            limiter.note_success()
             return found, tries
         await asyncio.sleep(delay_s)
         note_retry_wait(None)

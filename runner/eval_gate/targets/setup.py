@@ -97,10 +97,7 @@ def compute_setup(
 
 @lru_cache(maxsize=1_000)
 def compute_agent_setup(agent: SuiteAgent) -> TargetSetup:
-    """Compute the setup of the agent that a suite defines, without its name and model.
-
-    The model that responds belongs to the target.
-    """
+    """Compute the setup of the agent that a suite defines, without its name and model, which belongs to the target."""
     parts = []
     for field in structs.fields(SuiteAgent):
         name = field.name

@@ -1,4 +1,4 @@
-"""Walks over JSON values: their leaves, their texts, and the same values with other leaves."""
+"""Walks over JSON values: their leaves, their texts, the same values with other leaves, and whether two are equal."""
 
 from __future__ import annotations
 
@@ -46,3 +46,14 @@ def map_leaves(
 def map_texts(value: JsonValue, change: Callable[[str], JsonValue]) -> JsonValue:
     """Apply `change` to every text in a value. The keys stay unchanged."""
     return map_leaves(value, lambda leaf: change(leaf) if isinstance(leaf, str) else leaf)
+
+
+def are_json_equal(one: JsonValue, other: JsonValue) -> bool:
+    """Deep equality: the order of keys is free, that of lists counts, 1 is 1.0 and never true."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(are_json_equal(value, other[key]) for key, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(are_json_equal, one, other))
+    return one == other

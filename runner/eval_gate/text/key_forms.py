@@ -53,8 +53,9 @@ class _Rule(FrozenStruct):
 def find_known_forms(text: str) -> Iterator[FoundKey]:
     """Find keys of well-known forms."""
     lowered = text.lower()
-    for rule in _read_rules():
-        if any(word in lowered for word in rule.keywords):
+    present = {word for word in _list_keywords() if word in lowered}
+    for rule in _read_rules() if present else ():
+        if not present.isdisjoint(rule.keywords):
             # `re` keeps what it compiled: most rules are never used
             for match in re.finditer(rule.pattern, text, re.ASCII):
                 secret = next(filter(None, match.groups()), match[0])
@@ -84,3 +85,8 @@ def compute_entropy(text: str) -> float:
 @cache
 def _read_rules() -> tuple[_Rule, ...]:
     return msgspec.convert(msgspec.json.decode(_RULES.read_bytes())["rules"], tuple[_Rule, ...])
+
+
+@cache
+def _list_keywords() -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for rule in _read_rules() for word in rule.keywords))

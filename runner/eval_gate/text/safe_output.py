@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from enum import StrEnum
 from typing import Final
 
@@ -17,6 +18,8 @@ INVISIBLE: Final = (
     r"\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
 )
 """The one list of signs that hide, turn or end what stands beside them, inside of a pattern's `[]`, but for ASCII's."""
+_INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Categories of characters that break a line, or are not shown as what they are: these and a few that are harmless."""
 _INVISIBLE_PATTERN: Final = re.compile(rf"[\x00-\x08\x0b-\x1f{INVISIBLE}]")
 _INVISIBLE_IN_JSON: Final = re.compile(f"[{INVISIBLE}]")
 _JOINERS: Final = re.compile(r"(?<=[^\x00-\x7f\s])([\u200c\u200d])(?=[^\x00-\x7f\s])")
@@ -44,6 +47,11 @@ def neutralize_json(text: str) -> str:
 def neutralize_markup(text: str) -> str:
     """XML or HTML that means the same, by character references."""
     return _COMMAND_START.sub(r"\1&#58;:", text.replace(_LEGACY_COMMAND, "#&#35;["))
+
+
+def is_invisible(char: str) -> bool:
+    """Whether a character cannot stand in a line of text as itself."""
+    return unicodedata.category(char) in _INVISIBLE_CATEGORIES
 
 
 def reveal_all_invisible(text: str) -> str:

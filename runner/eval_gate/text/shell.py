@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
-_INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Categories of characters that break a line, or are not shown as what they are."""
+from eval_gate.text.safe_output import is_invisible
+
 _LOG_COMMAND: Final = "##["
 """What a runner takes for a command wherever it stands in a line of a log."""
 
@@ -17,11 +16,6 @@ _LOG_COMMAND: Final = "##["
 def format_shell_line(words: Iterable[str]) -> str:
     """Format words as one line that bash and zsh split into them again; `$'…'` escapes what is invisible."""
     return " ".join(map(_quote_word, words))
-
-
-def is_invisible(char: str) -> bool:
-    """Whether a character cannot stand in a line of text as itself."""
-    return unicodedata.category(char) in _INVISIBLE_CATEGORIES
 
 
 def _quote_word(text: str) -> str:

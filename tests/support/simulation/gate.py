@@ -23,7 +23,7 @@ from eval_gate.model.result import GitFacts, ResultProducer, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.history import encode_history
 from eval_gate.results.result_names import RUN_NAME
-from eval_gate.results.run_result.json_pieces import iter_full_pieces
+from eval_gate.results.run_writer import iter_full_pieces
 from eval_gate.session.history_update import build_next_history
 from eval_gate.struct import replace
 from tests.support.git import point_head

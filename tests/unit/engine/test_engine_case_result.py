@@ -46,27 +46,27 @@ def records(*statuses: Status, **fields) -> list[TrialRecord]:
     ids=lambda value: "+".join(value) if isinstance(value, tuple) else None,
 )
 def test_classify__trials__passes_when_more_than_half_do(trials, status, flaky, error) -> None:
-    result = join_trials(make_case(), records(*trials))
+    result = join_trials(build_unrun_result(make_case()), records(*trials))
     assert (result.status, result.flaky, result.error) == (status, flaky, error)
     assert result.passed is (status is P)
     assert [trial.status for trial in result.trials] == list(trials)
 
 
 def test_classify__out_of_order__shows_trials_in_order() -> None:
-    result = join_trials(make_case(), list(reversed(records(P, F, F))))
+    result = join_trials(build_unrun_result(make_case()), list(reversed(records(P, F, F))))
     assert [trial.status for trial in result.trials] == [P, F, F]
 
 
 def test_classify__usage__is_summed_and_unknown_stays_unknown() -> None:
     usage = Usage(input_tokens=3, output_tokens=None)
-    result = join_trials(make_case(), records(P, P, usage=usage, cost_usd=0.25))
+    result = join_trials(build_unrun_result(make_case()), records(P, P, usage=usage, cost_usd=0.25))
     assert result.usage == Usage(input_tokens=6, output_tokens=None)
     assert result.cost_usd == 0.5
-    assert join_trials(make_case(), records(P)).cost_usd is None
+    assert join_trials(build_unrun_result(make_case()), records(P)).cost_usd is None
 
 
 def test_classify__several_trials__score_is_the_mean_and_duration_the_sum() -> None:
-    result = join_trials(make_case(), records(P, F, F, F))
+    result = join_trials(build_unrun_result(make_case()), records(P, F, F, F))
     assert result.score == 0.25
     assert result.duration_ms == 40.0
 
@@ -86,7 +86,7 @@ def test_classify__several_executions__each_keeps_its_answer_and_the_deciding_on
         )
         for number, record in enumerate(records(P, F, F))
     ]
-    result = join_trials(make_case(), made)
+    result = join_trials(build_unrun_result(make_case()), made)
     assert result.details.response == "answer 1"
     assert [trial.decisive for trial in result.trials] == [False, True, False]
     assert [trial.details and trial.details.response for trial in result.trials] == ["answer 0", None, "answer 2"]
@@ -94,5 +94,5 @@ def test_classify__several_executions__each_keeps_its_answer_and_the_deciding_on
 
 
 def test_classify__one_execution__has_no_copy() -> None:
-    (trial,) = join_trials(make_case(), records(P)).trials
+    (trial,) = join_trials(build_unrun_result(make_case()), records(P)).trials
     assert (trial.decisive, trial.details, trial.evaluator_results) == (True, None, ())

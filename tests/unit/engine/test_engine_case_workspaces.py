@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.engine.case_workspaces import CaseWorkspaces, WorkspaceError
-from eval_gate.engine.workspace_hooks import HookRunner
+from eval_gate.engine.case_workspaces import CaseWorkspaces, HookRunner, WorkspaceError
 from eval_gate.evaluators.base import WorkspaceState
 from eval_gate.model.case import CaseWorkspace, EvalCase, WorkspaceHook, WorkspaceHooks
-from eval_gate.sandbox.workspace_template import compute_template_digest, read_template
+from eval_gate.sandbox.sandbox_setup import compute_template_digest, read_template
 from eval_gate.struct import replace
 from eval_gate.text.redaction import Redactor
 from tests.support.cases import make_case

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.engine.folder_changes import format_changes
+from eval_gate.engine.case_workspaces import format_changes
 from eval_gate.sandbox.paths import SandboxError
 from eval_gate.sandbox.sandbox import InitialFile
 from tests.support.bounds import within_cpu

@@ -4,11 +4,17 @@ import json
 
 import pytest
 
-from eval_gate.engine.retention import build_details, truncate_judge_prompts
+from eval_gate.engine.retention import build_details
 from eval_gate.model import limits
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall
 from eval_gate.model.execution import EvaluatorResult, Status, StoredCall
-from eval_gate.results.detail_truncation import drop_error_quotes, drop_judge_prompts, reduce_details, truncate_json
+from eval_gate.results.detail_truncation import (
+    drop_error_quotes,
+    drop_judge_prompts,
+    reduce_details,
+    truncate_json,
+    truncate_judge_prompts,
+)
 
 LONG = {"text": "é" * limits.STORED_CALL}
 

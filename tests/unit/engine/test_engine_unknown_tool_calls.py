@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from eval_gate.engine.case_result import mark_unlisted_calls
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.engine.unknown_tool_calls import mark_unlisted_calls
 from eval_gate.model.execution import CALLS_UNKNOWN, ErrorKind, Status
 
 

@@ -151,13 +151,6 @@ def test_read_braintrust__a_file_that_was_cut_off__is_no_result(tmp_path) -> Non
     assert (refused(file).code, refused(file).exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
 
 
-def test_read_braintrust__its_summary__has_no_cases_and_says_so(tmp_path) -> None:
-    file = tmp_path / "summary.jsonl"
-    file.write_text('{"project_name": "support", "experiment_name": "pr-12", "scores": {"exact": {"score": 0.5}}}\n')
-    assert "a summary of Braintrust" in str(refused(file).problems[0])
-    assert "it has no cases" in str(refused(file).problems[0])
-
-
 def test_read_braintrust__changed_results__keep_their_names(tmp_path) -> None:
     def change(document) -> None:
         for one in document:

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from eval_gate.engine.case_result import join_trials
+from eval_gate.engine.case_result import build_unrun_result, join_trials
 from eval_gate.model.result import RerunStopReason
 from eval_gate.results.history import split_executions
 from tests.support.histories import Asked
@@ -145,7 +145,7 @@ def test_simulation__a_case__is_as_the_engine_makes_it(branch, tape) -> None:
     """The simulation joins executions in its own way, which is fast; nothing that a verdict looks at may differ."""
     asked = Asked("suite.json", "case-0", tape)
     histories = [asked.record(at) for at in range(len(tape))]
-    real = join_trials(asked.case(), histories, first=1, end=RerunStopReason.DECIDED)
+    real = join_trials(build_unrun_result(asked.case()), histories, first=1, end=RerunStopReason.DECIDED)
     fast = branch._case(0, tuple(tape), RerunStopReason.DECIDED)
     looked_at = ("status", "passed", "score", "graded", "flaky", "reruns", "rerun_stop_reason", "error_kind")
     assert [getattr(fast, name) for name in looked_at] == [getattr(real, name) for name in looked_at]

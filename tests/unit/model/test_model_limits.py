@@ -34,6 +34,7 @@ OTHERS = {
     "gate/setup_comparison.py: MAX_NAMED_FILES": "what is shown of a setup change",
     "results/run_reader.py: _MAX_HEAD_BYTES": "the beginning of a file, by which it is recognized",
     "results/run_times.py: _MAX_POINTER_BYTES": "what we write",
+    "results/run_writer.py: _MAX_STEM_BYTES": "what we write",
     "session/evaluated_commit.py: MAX_NUMBER_DIGITS": "a number of a workflow's environment",
     "text/untrusted/excerpt.py: MAX_EVENTS": "what is shown of an answer",
     "text/untrusted/excerpt.py: _MAX_BYTES": "what is shown of an answer",
@@ -45,9 +46,9 @@ OTHERS = {
     "github/runner_files.py: MAX_DEPTH": "folders of ours that are handed back",
     "github/artifacts/artifact_service.py: TIMEOUT_S": "GitHub's answer to what we send",
     "reports/exports/junit.py: MAX_OUTPUT": "what is shown of an answer",
-    "targets/codex/log.py: MAX_BYTES": "what we write",
-    "targets/model/suite_agent.py: MAX_CALLS": "a rule of the format",
-    "targets/vscode/settings.py: DEFAULT_TIMEOUT_S": "a default that a target may change",
+    "targets/command/codex_log.py: MAX_BYTES": "what we write",
+    "targets/model/target.py: MAX_CALLS": "a rule of the format",
+    "targets/vscode/target.py: DEFAULT_TIMEOUT_S": "a default that a target may change",
     "reports/page/case_data.py: MAX_DEPTH": "what is shown of a call",
     "reports/page/truncation.py: MAX_PAGE_BYTES": "what we write",
     "reports/page/truncation.py: MAX_PLAIN_BYTES": "the same",
@@ -83,8 +84,9 @@ def test_page__of_limits__is_the_table() -> None:
 
 
 def test_table__names_every_bound_of_its_module() -> None:
-    source = Path(limits.__file__)
-    shown = set(re.findall(r'Row\("[^"]*", (\w+),', source.read_text(encoding="utf-8")))
+    source = Path(limits.__file__).read_text(encoding="utf-8")
+    rows = re.findall(r'^(?:(\w+): Final = )?_[A-Z]+\.add\((?:"[^"]*", ([A-Z_]+),)?', source, re.MULTILINE)
+    shown = {name for row in rows for name in row if name}
     made = {name for name in vars(limits) if name.isupper() and isinstance(getattr(limits, name), int | float)}
     assert made == shown
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.process.interactive_program import start_interactive
-from eval_gate.process.run import Command, ProcessError
+from eval_gate.process.run import Command, ProcessError, start_interactive
 from tests.unit.process.test_process_run import gone
 
 PATH = {"PATH": os.environ["PATH"]}

@@ -17,7 +17,7 @@ from eval_gate.reports.detail_levels import DETAIL_LEVELS
 from eval_gate.reports.links import build_anchor
 from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.view.report_view import build_view
-from eval_gate.reports.wording import doc_links
+from eval_gate.reports.wording import advice_table
 from eval_gate.struct import replace
 from tests.support.sides import make_asked, make_details, with_before
 from tests.support.verdicts import STEADY, make_executed, make_judged
@@ -258,8 +258,8 @@ def slug(heading: str) -> str:
 
 
 def pages() -> set[str]:
-    named = {one.target for one in vars(doc_links).values() if isinstance(one, doc_links.DocLink)}
-    return named | {one.target for one in doc_links.LINKS_BY_RULE.values()} | {f"errors.md#{code}" for code in RuleCode}
+    named = {one.target for one in vars(advice_table).values() if isinstance(one, advice_table.DocLink)}
+    return named | {f"errors.md#{code}" for code in RuleCode}
 
 
 @pytest.mark.parametrize("target", sorted(pages()))

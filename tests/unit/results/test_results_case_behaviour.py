@@ -19,7 +19,7 @@ from eval_gate.results.case_behaviour import (
     list_behaviours,
 )
 from eval_gate.results.history import History, build_history, encode_history, parse_history
-from eval_gate.results.history_join import join_histories
+from eval_gate.results.run_history import join_histories
 from eval_gate.struct import replace
 from tests.support.behaviours import SAID, make_behaving, make_branch, make_details
 from tests.support.results import FILE, make_baseline_run, make_result, make_suite_result

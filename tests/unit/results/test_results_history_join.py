@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.results.history import EMPTY_HISTORY, MAX_RUNS, History, build_history
-from eval_gate.results.history_join import join_histories
+from eval_gate.results.run_history import join_histories
 from tests.support.results import make_run
 
 STATUS = st.sampled_from(["passed", "failed", "error", "skipped"])

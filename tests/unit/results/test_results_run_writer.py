@@ -12,9 +12,8 @@ from eval_gate.errors import GateError
 from eval_gate.files.writing import write_atomically
 from eval_gate.model.execution import CaseDetails, EvaluatorResult
 from eval_gate.model.limits import DEPTH
-from eval_gate.results import run_writer
+from eval_gate.results import run_parsing, run_writer
 from eval_gate.results.run_reader import read_resumed_run, read_run
-from eval_gate.results.run_result import parsing
 from eval_gate.results.run_writer import write_result
 from tests.support.cases import Watching, make_case, make_plan, make_suite
 from tests.support.results import make_result, make_run, make_suite_result
@@ -74,10 +73,10 @@ def limited(monkeypatch):
     """Let run results have so many bytes, or so many values."""
 
     def limit(most: int = 128_000_000, values: int = 6_000_000) -> None:
-        for module in (run_writer, parsing.limits):
+        for module in (run_writer, run_parsing.limits):
             monkeypatch.setattr(module, "RESULT_BYTES", most)
             monkeypatch.setattr(module, "RESULT_VALUES", values)
-        monkeypatch.setattr(parsing, "MAX_RESULT_BYTES", most)
+        monkeypatch.setattr(run_parsing, "MAX_RESULT_BYTES", most)
 
     return limit
 

@@ -9,7 +9,7 @@ import pytest
 from eval_gate.model import limits
 from eval_gate.sandbox.paths import SandboxError
 from eval_gate.sandbox.sandbox import InitialFile, Sandbox
-from eval_gate.sandbox.workspace_template import compute_template_digest, read_template, read_workspace
+from eval_gate.sandbox.sandbox_setup import compute_template_digest, read_template, read_workspace
 
 
 @pytest.fixture

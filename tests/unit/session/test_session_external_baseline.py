@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.session.external_baseline import is_external_reference
+from eval_gate.session.external_run import is_external_reference
 from tests.support.tool_results import FILES
 
 RUN = '{"schemaVersion": 1, "runId": "r"}'

@@ -75,7 +75,6 @@ EXCEPTIONS = {
 SAME_PART = {
     "agent_evals.py": "one tool's evals: the command, the model, the report",
     "agentv.py": "one tool's format: read, described, written",
-    "assertions.py": "the assertions of one format",
     "base.py": "the classes that the package's others derive from",
     "build.py": "builds targets from their settings",
     "case_reader.py": "reads the cases of one version of a format",
@@ -85,7 +84,6 @@ SAME_PART = {
     "errors.py": "errors: the program's, and those of model providers",
     "file_model.py": "the shape of one format's files",
     "junit.py": "JUnit XML: read, written",
-    "lint.py": "warnings about files of one format",
     "loader.py": "loads what people wrote: the configuration, external results",
     "merge.py": "merging: the command, the operation",
     "policy.py": "the policy: its settings, its record in a run result",

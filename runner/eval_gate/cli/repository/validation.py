@@ -13,8 +13,7 @@ from eval_gate.cli.terminal.console import Verbosity, print_message, print_outpu
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import ResultsChoice, RunConfig
 from eval_gate.engine.judge_targets import skip_ungradable
-from eval_gate.engine.preparation.assignment import Assignment, assign_targets
-from eval_gate.engine.preparation.base_agent_target import build_base_agent_target
+from eval_gate.engine.preparation.assignment import Assignment, assign_targets, build_base_agent_target
 from eval_gate.engine.preparation.plan_builder import RunInputs, read_inputs
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.preparation.snapshot import NO_SEED, iter_token_texts
@@ -27,9 +26,8 @@ from eval_gate.model.waiver import FileOrigin
 from eval_gate.reports.wording.problems import render_problems
 from eval_gate.staleness.staleness_checks import check_staleness
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.build_context import BuildContext
+from eval_gate.targets.build_context import BuildContext, MissingRequirements
 from eval_gate.targets.catalog import TargetCatalog
-from eval_gate.targets.missing_requirements import MissingRequirements
 from eval_gate.text.escape import format_count, to_console_line
 from eval_gate.text.tokens import TokenData, resolve_tokens
 

@@ -68,7 +68,7 @@ def run(
 
     from eval_gate.cli.runs.single_run import RunCall, check_failing_options, run_and_decide
     from eval_gate.config.selection import Selection, parse_shard
-    from eval_gate.engine.preparation.several_targets import SeveralTargetsError
+    from eval_gate.engine.preparation.assignment import SeveralTargetsError
 
     call = RunCall(
         flags=options.select_given_settings(settings) | ({"target": target[0]} if target else {}),

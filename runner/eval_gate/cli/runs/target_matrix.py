@@ -26,8 +26,7 @@ from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from eval_gate.results.result_names import LATEST, RUN_NAME
 from eval_gate.results.run_reader import find_first_measured, find_newest_passed, list_stored_runs
 from eval_gate.session.evaluation import EvaluatedRun, evaluate_session, treat_errors_as_incomplete
-from eval_gate.session.lost_results import add_unlinked_results
-from eval_gate.session.session import Session, open_session
+from eval_gate.session.session import Session, add_unlinked_results, open_session
 from eval_gate.struct import replace
 from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.catalog import TargetCatalog

@@ -73,8 +73,12 @@ def check(
     from eval_gate.model.result import RunResult
     from eval_gate.results.baseline import NOT_REQUESTED
     from eval_gate.session.evaluation import build_report_context, store_run
-    from eval_gate.session.external_baseline import is_external_reference, read_external_baseline
-    from eval_gate.session.external_run import make_external_run, read_external_results
+    from eval_gate.session.external_run import (
+        is_external_reference,
+        make_external_run,
+        read_external_baseline,
+        read_external_results,
+    )
     from eval_gate.session.session import open_session
     from eval_gate.struct import replace
 

@@ -51,7 +51,7 @@ def compare(
     from eval_gate.errors import ExitCode
     from eval_gate.reports.context import ReportContext
     from eval_gate.reports.rendering import write_reports
-    from eval_gate.results.shards import read_merged_run
+    from eval_gate.results.merge import read_merged_run
     from eval_gate.session.stored_run import load_run_config, redecide_verdict
 
     flags = options.select_given_settings(settings)
@@ -83,7 +83,7 @@ def _hint_at_other_tool(reference: str, baseline: str) -> Iterator[None]:
         if error.code not in {"invalid-run-result", "baseline-not-found"}:
             raise
         from eval_gate.external_results.result_files import find_tool_at
-        from eval_gate.session.external_baseline import is_external_reference
+        from eval_gate.session.external_run import is_external_reference
 
         # a run result of this program that is cut off is not one of another tool
         tool = find_tool_at(reference) if is_external_reference(reference) else None

@@ -66,8 +66,8 @@ def merge(
 def _read_parts(reference: str, kept: Path) -> tuple[RunResult, ...]:
     """Read the run or shards that `reference` names; the hint of an error never suggests `-o` as the place to look."""
     from eval_gate.errors import GateError
+    from eval_gate.results.merge import read_parts
     from eval_gate.results.result_names import LATEST
-    from eval_gate.results.shards import read_parts
 
     try:
         return read_parts(reference, kept)

@@ -30,8 +30,8 @@ from eval_gate.text.javascript.regex import PatternError, PatternMatcher, Patter
 from eval_gate.text.key_forms import mask_keys
 from eval_gate.text.mask import MASK
 from eval_gate.text.redaction import Redactor
-from eval_gate.text.untrusted.decompression import Decompressor
 from eval_gate.text.untrusted.excerpt import format_excerpt
+from eval_gate.text.untrusted.http_response import Decompressor
 
 
 class RecordedExchange(FrozenStruct):

@@ -42,15 +42,15 @@ from eval_gate.files.certificates import load_ssl_context
 from eval_gate.model.conversation import Message
 from eval_gate.model.limits import DRAFT_SOURCE_BYTES, MAX_ANSWER_BYTES
 from eval_gate.struct import FrozenStruct, field, replace
+from eval_gate.targets.agent_address import ContainerProbe, is_local_host
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.container import ContainerProbe, is_local_host
 from eval_gate.targets.http.connection import ResponseHead, find_proxy, read_head
 from eval_gate.targets.http.pool import MAX_LINE, make_pool
 from eval_gate.targets.http.request_builder import RequestBuilder
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.text.escape import format_count
 from eval_gate.text.redaction import Redactor
-from eval_gate.text.untrusted.decompression import DecompressionError
+from eval_gate.text.untrusted.http_response import DecompressionError
 from eval_gate.text.urls import is_credential_name, iter_url_secrets
 
 HOST: Final = "127.0.0.1"

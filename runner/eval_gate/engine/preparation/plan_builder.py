@@ -14,8 +14,13 @@ from eval_gate.config.policy import DEFAULT_WAIVERS
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RecordingMode, ResponseRetention, RubricMode, RunConfig
 from eval_gate.engine.judge_targets import skip_ungradable
-from eval_gate.engine.preparation.assignment import Assignment, assign_targets
-from eval_gate.engine.preparation.base_agent_target import build_base_agent_target, describe_unused_base_agent
+from eval_gate.engine.preparation.assignment import (
+    Assignment,
+    assign_targets,
+    build_base_agent_target,
+    check_target_count,
+    describe_unused_base_agent,
+)
 from eval_gate.engine.preparation.case_filter import (
     describe_drafts,
     describe_missed_files,
@@ -33,7 +38,6 @@ from eval_gate.engine.preparation.setup_fingerprints import (
     build_setup_fingerprints,
     list_target_folders,
 )
-from eval_gate.engine.preparation.several_targets import check_target_count
 from eval_gate.engine.preparation.snapshot import capture_snapshot, iter_missing_sources, load_seed
 from eval_gate.engine.run_plan import CheckBaselineFiles, RunPlan
 from eval_gate.errors import GateError, Problem
@@ -41,7 +45,7 @@ from eval_gate.files.file_paths import format_path
 from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import LeftOut, check_baseline_files, find_eval_files, has_evals, load_suites
 from eval_gate.model.base import JsonValue
-from eval_gate.model.case import EvalSuite
+from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.model.result import ShardPlan
 from eval_gate.model.specs.evaluator import (
@@ -215,8 +219,7 @@ async def _build_plan(
     opened.push_async_callback(book.aclose)
     assigned = assign_targets(inputs.suites, book, config)
     book.learn_secrets(suite.file for suite in inputs.suites)
-    _check_stubs(inputs.suites, assigned)
-    _check_workspaces(inputs.suites, assigned)
+    _check_cases(inputs.suites, assigned)
     target = assigned.main
     suites = skip_ungradable(inputs.suites, config.rubric, assigned.judges)
     control = build_base_agent_target(config, shared, target, suites[0].file, opened)
@@ -349,7 +352,7 @@ def _build_tool_specs(registry: ToolRegistry | None) -> tuple[ToolSpec, ...]:
 def _describe_missing_tools(assigned: Assignment, inputs: RunInputs) -> tuple[str, ...]:
     """Describe that a model without a tool registry knows no tools, to explain failures in advance."""
     asked = any(
-        assigned.targets[case.suite, case.target].takes_stubs
+        assigned.get_target(case).takes_stubs
         for suite in inputs.suites
         for case in suite.cases
         if case.skip_reason is None and any(isinstance(spec, _TOOL_EVALUATORS) for spec in case.evaluators)
@@ -400,37 +403,23 @@ def _choose_run_identity(output_dir: Path, target: Target, resume: str | None) -
     return earlier.run_id, earlier.timestamp, RunSetup.from_run(earlier)
 
 
-def _check_stubs(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
-    """Check that cases with stubs have a target that takes them: none may run as if it had no stubs."""
-    problems = [
-        Problem(f"case {case.id} has stubs", file=case.location.file, line=case.location.line, field="stubs")
-        for suite in suites
-        for case in suite.cases
-        if case.stubs is not None and case.skip_reason is None
-        if not assigned.targets[case.suite, case.target].takes_stubs
-    ]
-    if problems:
+def _check_cases(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
+    """Check that the target of every case takes its stubs, and can run it in its workspace. Raises GateError."""
+    cases = [case for suite in suites for case in suite.cases if case.skip_reason is None]
+    stub_cases = [case for case in cases if case.stubs is not None and not assigned.get_target(case).takes_stubs]
+    if stub_cases:
         raise GateError(
             "unsupported-stubs",
             "cases with stubs need a model: an agent endpoint cannot use stubs",
             "leave these cases out with --case, or move them to a suite that runs against a model",
-            problems=problems,
+            problems=[_build_problem(case, f"case {case.id} has stubs", "stubs") for case in stub_cases],
         )
-
-
-def _check_workspaces(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
-    """Check that the target of every case with a workspace can run it there. Raises GateError otherwise."""
     problems = [
-        Problem(
-            f"case {case.id} has a workspace, and the target {target.identity.name} {target.workspace_problem}",
-            file=case.location.file,
-            line=case.location.line,
-        )
-        for suite in suites
-        for case in suite.cases
-        if case.workspace is not None and case.skip_reason is None
-        for target in (assigned.targets[case.suite, case.target],)
-        if target.workspace_problem is not None
+        _build_problem(case, f"case {case.id} has a workspace, and the target {target.identity.name} {why}")
+        for case in cases
+        if case.workspace is not None
+        for target in (assigned.get_target(case),)
+        if (why := target.workspace_problem) is not None
     ]
     if problems:
         raise GateError(
@@ -439,6 +428,10 @@ def _check_workspaces(suites: tuple[EvalSuite, ...], assigned: Assignment) -> No
             "use a target of provider cli without batches, or leave these cases out with --case",
             problems=problems,
         )
+
+
+def _build_problem(case: EvalCase, what: str, field: str | None = None) -> Problem:
+    return Problem(what, case.location.file, case.location.line, field)
 
 
 async def _read_snapshot(config: RunConfig, shared: BuildContext) -> JsonValue:

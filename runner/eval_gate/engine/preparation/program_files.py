@@ -27,7 +27,7 @@ from eval_gate.engine.preparation.repository_files import RepositoryFiles
 from eval_gate.files.reading import read_limited_or_pointer, read_limited_raw
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
-from eval_gate.model.compared_programs import ComparedFile, ComparedProgram, ComparedPrograms
+from eval_gate.model.policy import ComparedFile, ComparedProgram, ComparedPrograms
 from eval_gate.process.misplaced_files import split_command
 from eval_gate.text.digest import DIGEST_DIGITS, compute_digest, digest_file_content
 from eval_gate.text.escape import format_first_few, to_one_line

@@ -54,7 +54,7 @@ def build_home(suites: Iterable[EvalSuite], root: Path, tmp: ProjectTmp) -> tupl
     if folder.is_symlink() or not folder.is_dir():
         return SandboxSetup(), (f"{tmp.folder} is not copied for agents: {LINK if folder.is_symlink() else NO_FOLDER}",)
     try:
-        tracked = _list_tracked(folder) if tmp.checked_in else None
+        tracked = _list_git_paths(folder, "--cached") if tmp.checked_in else None
         owners = ExistingFolder(folder)
         given, left_out = (
             owners.collect_initial_files(_is_output) if tracked is None else owners.collect_files_at(tracked)
@@ -78,11 +78,6 @@ def digest_contents(home: SandboxSetup) -> str | None:
     return compute_digest([list(file) for file in files]) if files else None
 
 
-def _list_tracked(folder: Path) -> tuple[str, ...] | None:
-    """Paths below the folder that git tracks; None where there is no git, or no checkout."""
-    return _list_git_paths(folder, "--cached")
-
-
 def _list_untracked(folder: Path) -> tuple[str, ...]:
     """List what git does not track, without result folders; a folder that is untracked as a whole is one entry."""
     listed = _list_git_paths(folder, "--others", "--directory", "--no-empty-directory") or ()
@@ -90,7 +85,7 @@ def _list_untracked(folder: Path) -> tuple[str, ...]:
 
 
 def _list_git_paths(folder: Path, *arguments: str) -> tuple[str, ...] | None:
-    """List the paths below the folder that `git ls-files` reports, relative to the folder."""
+    """List the paths below the folder that `git ls-files` reports, relative to it; None without git or a checkout."""
     top, folder = find_checkout(folder), folder.resolve()
     if top is None:
         return None

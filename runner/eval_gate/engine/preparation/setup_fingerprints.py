@@ -213,11 +213,12 @@ def build_measurement(
     path, command = config.snapshot_path, config.snapshot_command
     if config.snapshot_enabled is False:
         path = command = None
+    line = to_one_line(mask_addresses(command), MAX_COMMAND) if command else None
     is_url = path is not None and path.lower().startswith(("http://", "https://"))
     return EvaluationSetup(
         trials=config.limits.trials,
         reruns=config.policy.most_reruns,
-        snapshot=to_public_url(path) if path and is_url else path or (_format_command(command) if command else None),
+        snapshot=to_public_url(path) if path and is_url else path or line,
         snapshot_is_file=path is not None and not is_url,
         snapshot_program=files.measure(command) if command else None,
         recording=recorded,
@@ -226,11 +227,6 @@ def build_measurement(
         judges=tuple(judge.target_identity for judge in judges),
         programs=files.build_record(),
     )
-
-
-def _format_command(command: str) -> str:
-    """Format the command in one line, with the secret parts of addresses masked."""
-    return to_one_line(mask_addresses(command), MAX_COMMAND)
 
 
 def _list_judges(case: EvalCase, judges: Judges) -> list[AnyJudge]:

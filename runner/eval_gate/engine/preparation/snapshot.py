@@ -23,7 +23,7 @@ from eval_gate.text.redaction import Redactor
 from eval_gate.text.sources.json import parse_json
 from eval_gate.text.sources.validation_errors import describe_value
 from eval_gate.text.tokens import SOURCES, TokenData, find_tokens
-from eval_gate.text.untrusted.decompression import DecompressionError, Decompressor
+from eval_gate.text.untrusted.http_response import DecompressionError, Decompressor
 from eval_gate.text.urls import to_public_url
 
 TIME_LIMIT_S: Final = limits.SNAPSHOT_S
@@ -42,14 +42,12 @@ class _CaptureError(Exception):
     """Snapshot that could not be captured, with the reason."""
 
 
-def load_seed(path: Path | None, *, explicit: bool) -> JsonValue:
+def load_seed(path: Path, *, explicit: bool) -> JsonValue:
     """Load the seed manifest, or return None if it does not exist.
 
     If `explicit`, the user named this file and it must exist (tool-forge behaviour A-16). Raises GateError if it
     does not, if the file cannot be read, or if it is not a JSON object.
     """
-    if path is None:
-        return None
     name = describe_name(format_path(path))
     try:
         data = _read_file(path, name)
@@ -175,7 +173,10 @@ async def _read_source(location: str, root: Path, time_limit_s: float, redact: R
 def _read_file(path: Path, name: str) -> bytes:
     if path.exists() and not path.is_file():
         raise _CaptureError(f"{name} is not a file")
-    return _check_size(read_limited(path, MAX_BYTES, made=True), name)
+    data = read_limited(path, MAX_BYTES, made=True)
+    if len(data) > MAX_BYTES:
+        raise _build_size_error(name)
+    return data
 
 
 async def _download_source(url: str, shown: str, time_limit_s: float, redact: Redactor) -> bytes:
@@ -201,12 +202,6 @@ async def _download_source(url: str, shown: str, time_limit_s: float, redact: Re
         words = " ".join(redact.mask_bytes(bytes(data)).decode("utf-8", "replace").split())[:_MAX_QUOTE]
         raise _CaptureError(f"{shown} responded with {response.status_code}: {words}")
     return bytes(data)
-
-
-def _check_size(data: bytes, name: str) -> bytes:
-    if len(data) > MAX_BYTES:
-        raise _build_size_error(name)
-    return data
 
 
 def _build_size_error(name: str) -> _CaptureError:

@@ -15,7 +15,6 @@ from datetime import date, datetime
 from typing import Final
 
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorScore, UnreportedDataError
-from eval_gate.evaluators.json_equality import are_json_equal
 from eval_gate.evaluators.trace import list_calls
 from eval_gate.evaluators.weighted_mean import compute_weighted_mean
 from eval_gate.evaluators.wording import (
@@ -33,6 +32,7 @@ from eval_gate.model.usage import add_up
 from eval_gate.struct import replace
 from eval_gate.text.distinct_values import format_distinct_numbers, format_distinct_values
 from eval_gate.text.dotted_path import NOT_FOUND, find_by_path
+from eval_gate.text.json_values import are_json_equal
 from eval_gate.text.number_search import has_number
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, is_json, parse_untrusted_json
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -63,19 +63,18 @@ async def evaluate_text_assertion(spec: TextAssertion, context: EvaluationContex
         return _evaluate_number(spec, text)
     if spec.type == "is-json":
         return _build_score(spec, is_json(text), "is JSON")
-    if spec.type in {"starts-with", "ends-with", "equals"}:
-        return _compare_text(spec, text.strip(_JS_WHITESPACE), spec.values[0].strip(_JS_WHITESPACE))
+    if spec.type in _COMPARISONS:
+        is_alike, words = _COMPARISONS[spec.type]
+        value = spec.values[0].strip(_JS_WHITESPACE)
+        return _build_score(spec, is_alike(text.strip(_JS_WHITESPACE), value), f"{words} {double_quote(value)}")
     return _evaluate_contains(spec, text)
 
 
-def _compare_text(spec: TextAssertion, text: str, value: str) -> EvaluatorScore:
-    match spec.type:
-        case "starts-with":
-            return _build_score(spec, text.startswith(value), f"starts with {double_quote(value)}")
-        case "ends-with":
-            return _build_score(spec, text.endswith(value), f"ends with {double_quote(value)}")
-        case _:
-            return _build_score(spec, text == value, f"equals {double_quote(value)}")
+_COMPARISONS: Final[Mapping[str, tuple[Callable[[str, str], bool], str]]] = {
+    "starts-with": (str.startswith, "starts with"),
+    "ends-with": (str.endswith, "ends with"),
+    "equals": (str.__eq__, "equals"),
+}
 
 
 def _evaluate_contains(spec: TextAssertion, text: str) -> EvaluatorScore:

@@ -10,10 +10,10 @@ with 0.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
-
-from msgspec import structs
 
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, EvaluatorScore
 from eval_gate.evaluators.judge.llm_judge import get_brief, score_from_verdict
@@ -29,6 +29,7 @@ from eval_gate.evaluators.judge.reply import (
 from eval_gate.evaluators.trace import (
     find_messages,
     list_calls,
+    message_to_json,
     messages_to_json,
     summarize_trace,
     summary_to_json,
@@ -38,7 +39,7 @@ from eval_gate.evaluators.weighted_mean import is_full
 from eval_gate.evaluators.wording import format_score, limit_items, truncate
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import OutputCall, OutputMessage, Response
+from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import CodeAggregator, CodeGrader, CodeJudge
 from eval_gate.process.misplaced_files import find_path_hint
 from eval_gate.process.run import Command, FinishedProgram, ProcessError, run
@@ -64,11 +65,11 @@ async def evaluate_code_judge(spec: CodeJudge, context: EvaluationContext) -> Ev
 
 async def evaluate_code_grader(spec: CodeGrader, context: EvaluationContext) -> EvaluatorScore:
     """Score the response with the command of a `CodeGrader`. Raises EvaluatorError if the command returns no score."""
-    finished = await run_command(spec.name, spec, _build_grader_input(spec, context), context)
-    trouble = None if _is_plain_failure(finished) else find_failure(finished, get_time_limit(spec))
-    if trouble is not None:
-        raise build_failure_error(spec.name, spec, trouble, context)
-    score, hits, misses = _parse_grader_verdict(spec, finished)
+    finished = await _run_command(spec.name, spec, _build_grader_input(spec, context), context)
+    if not _is_plain_failure(finished):
+        _raise_failure(spec.name, spec, finished, context)
+    with _name_verdict_problem(spec.name, finished):
+        score, hits, misses = _parse_grader_verdict(finished)
     error = f"{truncate(spec.name)}: score {format_score(score)}{f', {truncate(misses[0], 200)}' if misses else ''}"
     return EvaluatorScore(
         score=score,
@@ -90,41 +91,24 @@ def _read_plain_output(finished: FinishedProgram) -> str:
     return parse_text(finished.stdout.data.decode("utf-8", "replace"), MAX_ITEM) or ""
 
 
-def _parse_grader_verdict(
-    spec: CodeGrader, finished: FinishedProgram
-) -> tuple[float, tuple[str, ...], tuple[str, ...]]:
+def _parse_grader_verdict(finished: FinishedProgram) -> tuple[float, tuple[str, ...], tuple[str, ...]]:
     """Parse a grader's output into score, hits and misses: words or nothing count as 1, a failing exit code as 0."""
     words = _read_plain_output(finished)
     if finished.code:
         return 0.0, (), (words or finished.ending,)
     if not words.startswith(("{", "[")):
         return 1.0, (words or "exit code 0",), ()
-    try:
-        found = parse_untrusted_json(finished.stdout.data.decode("utf-8-sig"), pairs=require_single_score)
-    except (UnicodeDecodeError, UntrustedJsonError) as error:
-        what = error if isinstance(error, UntrustedJsonError) else "is not JSON"
-        said = f"{truncate(spec.name)}: its output {what}: {format_output_start(finished.stdout.data)}"
-        raise EvaluatorError(said) from error
-    if not isinstance(found, dict):
-        raise EvaluatorError(
-            f"{truncate(spec.name)}: its output is not a JSON object: {format_output_start(finished.stdout.data)}"
-        )
-    given = found.get("assertions")
+    verdict = _parse_object(finished)
+    given = verdict.get("assertions")
     lines = [_parse_assertion(one) for one in given] if isinstance(given, list) else []
     hits = tuple(text for text, passed in filter(None, lines) if passed)
     misses = tuple(text for text, passed in filter(None, lines) if not passed)
-    score = parse_number(found.get("score"))
+    score = parse_number(verdict.get("score"))
     if score is None and (hits or misses):
         score = len(hits) / (len(hits) + len(misses))
     if score is None:
-        begins = format_output_start(finished.stdout.data)
-        raise EvaluatorError(f"{truncate(spec.name)}: its output has neither `score` nor `assertions`: {begins}")
-    held = fit_to_scale(score, 1)
-    if held is None:
-        raise EvaluatorError(
-            f"{truncate(spec.name)}: {describe_off_scale(score)}: {format_output_start(finished.stdout.data)}"
-        )
-    return (1.0 if is_full(held) else held), hits, misses
+        raise _NoVerdictError("its output has neither `score` nor `assertions`")
+    return _fit_score(score), hits, misses
 
 
 def _parse_assertion(value: JsonValue) -> tuple[str, bool] | None:
@@ -166,23 +150,7 @@ def _build_messages(response: Response) -> list[JsonValue]:
     found = find_messages(response)
     if found is None:
         return [{"role": "assistant", "content": response.text}]
-    return [_message_to_json(message) for message in found]
-
-
-def _drop_missing(call: OutputCall) -> JsonValue:
-    return {name: value for name, value in structs.asdict(call).items() if value is not None}
-
-
-def _message_to_json(message: OutputMessage) -> JsonValue:
-    calls: list[JsonValue] = [_drop_missing(call) for call in message.tool_calls]
-    said: dict[str, JsonValue] = {
-        "role": message.role,
-        "name": message.name,
-        "content": message.content,
-        "tool_calls": calls or None,
-        "metadata": message.metadata,
-    }
-    return {key: value for key, value in said.items() if value is not None}
+    return [message_to_json(message, snake_case=True) for message in found]
 
 
 def _build_trace_summary(response: Response) -> JsonValue:
@@ -220,31 +188,17 @@ async def run_judge_command(
 
     Raises EvaluatorError when it cannot be started, fails, takes too long, or prints no verdict.
     """
-    finished = await run_command(name, spec, material, context)
-    trouble = find_failure(finished, get_time_limit(spec))
-    if trouble is not None:
-        raise build_failure_error(name, spec, trouble, context)
-    try:
-        return _parse_judge_verdict(_parse_object(finished.stdout.data))
-    except _NoVerdictError as error:
-        raise EvaluatorError(f"{truncate(name)}: {error}: {format_output_start(finished.stdout.data)}") from error
+    finished = await _run_command(name, spec, material, context)
+    _raise_failure(name, spec, finished, context)
+    with _name_verdict_problem(name, finished):
+        return _parse_judge_verdict(_parse_object(finished))
 
 
-def get_time_limit(spec: CodeJudge | CodeAggregator) -> float:
-    """Return the time limit of the command in seconds."""
+def _get_time_limit(spec: CodeJudge | CodeAggregator) -> float:
     return (spec.timeout_seconds if isinstance(spec, CodeJudge) else None) or TIME_LIMIT_S
 
 
-def build_failure_error(
-    name: str, spec: CodeJudge | CodeAggregator, trouble: str, context: EvaluationContext
-) -> EvaluatorError:
-    """Build the error for a command without a verdict; names a withheld variable that may be the cause."""
-    missing = context.withheld_variables.find_hint(_join_command(spec), trouble)
-    said = f"{truncate(name)}: Code evaluator failed: {trouble}{f'; {missing}' if missing else ''}"
-    return EvaluatorError(said, hint=find_path_hint(spec.command, Path(spec.cwd)))
-
-
-async def run_command(
+async def _run_command(
     name: str, spec: CodeJudge | CodeAggregator, material: JsonValue, context: EvaluationContext
 ) -> FinishedProgram:
     """Run a command with `material` as JSON on its input. Raises EvaluatorError if it cannot be started."""
@@ -254,7 +208,7 @@ async def run_command(
         Path(spec.cwd),
         {**context.environment, **place},
         stdin=json.dumps(material).encode(),
-        timeout_s=get_time_limit(spec),
+        timeout_s=_get_time_limit(spec),
         max_output=MAX_OUTPUT,
         max_errors=MAX_ERRORS,
         end_when_cut=True,
@@ -267,60 +221,68 @@ async def run_command(
         raise EvaluatorError(f"{truncate(name)}: the code evaluator could not be run: {error}", hint=hint) from error
 
 
-def find_failure(finished: FinishedProgram, limit_s: float) -> str | None:
-    """Why what it printed does not count; None when it does."""
+def _raise_failure(
+    name: str, spec: CodeJudge | CodeAggregator, finished: FinishedProgram, context: EvaluationContext
+) -> None:
+    """Raise an error if what the command printed does not count; name a withheld variable that may be the cause."""
     words = finished.stderr.format_last_line(MAX_QUOTED)
-    said = f": {words}" if words else ""
+    ending = f": {words}" if words else ""
     if finished.timed_out:
-        return f"no result within {limit_s:g} s{said}"
-    if finished.stdout.is_truncated:
-        return f"it printed more than {MAX_OUTPUT:,} bytes"
-    if finished.code:
-        return f"{finished.ending}{said}"
-    return None
+        trouble = f"no result within {_get_time_limit(spec):g} s{ending}"
+    elif finished.stdout.is_truncated:
+        trouble = f"it printed more than {MAX_OUTPUT:,} bytes"
+    elif finished.code:
+        trouble = f"{finished.ending}{ending}"
+    else:
+        return
+    missing = context.withheld_variables.find_hint(_join_command(spec), trouble)
+    message = f"{truncate(name)}: Code evaluator failed: {trouble}{f'; {missing}' if missing else ''}"
+    raise EvaluatorError(message, hint=find_path_hint(spec.command, Path(spec.cwd)))
 
 
 class _NoVerdictError(Exception):
     """Output without a valid verdict; the message says why."""
 
 
-def _parse_object(printed: bytes) -> dict[str, JsonValue]:
+@contextmanager
+def _name_verdict_problem(name: str, finished: FinishedProgram) -> Iterator[None]:
+    """Raise EvaluatorError for output without a verdict, with its beginning."""
+    try:
+        yield
+    except _NoVerdictError as error:
+        text = " ".join(to_well_formed(finished.stdout.data[: MAX_QUOTED * 8].decode("utf-8", "replace")).split())
+        raise EvaluatorError(f"{truncate(name)}: {error}: {truncate(text, MAX_QUOTED) or '(nothing)'}") from error
+
+
+def _parse_object(finished: FinishedProgram) -> dict[str, JsonValue]:
     """Parse the single JSON object that the command printed."""
     try:
-        value = parse_untrusted_json(printed.decode("utf-8-sig"), pairs=require_single_score)
-    except UnicodeDecodeError as error:
-        raise _NoVerdictError("its output is not JSON") from error
-    except UntrustedJsonError as error:
-        raise _NoVerdictError(f"its output {error}") from error
+        value = parse_untrusted_json(finished.stdout.data.decode("utf-8-sig"), pairs=require_single_score)
+    except (UnicodeDecodeError, UntrustedJsonError) as error:
+        what = error if isinstance(error, UntrustedJsonError) else "is not JSON"
+        raise _NoVerdictError(f"its output {what}") from error
     if not isinstance(value, dict):
         raise _NoVerdictError("its output is not a JSON object")
     return value
 
 
-def _parse_judge_verdict(found: dict[str, JsonValue]) -> JudgeVerdict:
-    score = parse_number(found.get("score"))
-    if score is None:
-        raise _NoVerdictError("`score` is missing or not a number")
+def _fit_score(score: float) -> float:
     held = fit_to_scale(score, 1)
     if held is None:
-        raise _NoVerdictError(describe_off_scale(score))
+        raise _NoVerdictError(f"the score {format_raw_score(score)} is outside of the scale (0 to 1)")
+    return 1.0 if is_full(held) else held
+
+
+def _parse_judge_verdict(verdict: dict[str, JsonValue]) -> JudgeVerdict:
+    score = parse_number(verdict.get("score"))
+    if score is None:
+        raise _NoVerdictError("`score` is missing or not a number")
     return JudgeVerdict(
-        1.0 if is_full(held) else held,
-        limit_items(iter_texts(found.get("hits"))),
-        limit_items(iter_texts(found.get("misses"))),
-        parse_text(found.get("reasoning")),
+        _fit_score(score),
+        limit_items(iter_texts(verdict.get("hits"))),
+        limit_items(iter_texts(verdict.get("misses"))),
+        parse_text(verdict.get("reasoning")),
     )
-
-
-def describe_off_scale(score: float) -> str:
-    """Describe a score that is outside the range 0 to 1."""
-    return f"the score {format_raw_score(score)} is outside of the scale (0 to 1)"
-
-
-def format_output_start(printed: bytes) -> str:
-    """Return the beginning of the printed output in one line."""
-    text = " ".join(to_well_formed(printed[: MAX_QUOTED * 8].decode("utf-8", "replace")).split())
-    return truncate(text, MAX_QUOTED) or "(nothing)"
 
 
 def _build_judge_input(context: EvaluationContext) -> JsonValue:

@@ -9,11 +9,14 @@ from eval_gate.evaluators.agentv.assertions import (
     evaluate_field_accuracy,
     evaluate_text_assertion,
 )
-from eval_gate.evaluators.agentv.call_sequence import evaluate_call_sequence, evaluate_skill_trigger
 from eval_gate.evaluators.agentv.code_judge import evaluate_code_grader, evaluate_code_judge
 from eval_gate.evaluators.agentv.composite import evaluate_composite
 from eval_gate.evaluators.agentv.rubrics import evaluate_rubric_judge
-from eval_gate.evaluators.agentv.tool_trajectory import evaluate_tool_trajectory
+from eval_gate.evaluators.agentv.trajectories import (
+    evaluate_call_sequence,
+    evaluate_skill_trigger,
+    evaluate_tool_trajectory,
+)
 from eval_gate.evaluators.base import EvaluatorTable
 from eval_gate.evaluators.judge.llm_judge import evaluate_llm_judge
 from eval_gate.model.specs import agentv as assertions

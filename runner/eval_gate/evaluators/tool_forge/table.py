@@ -1,12 +1,367 @@
-"""Table of the evaluator functions for tool-forge assertions."""
+"""The tool-forge assertions: each finds what is wrong with a response, and counts the values that it compared.
+
+Source: tool-forge runner contract, "Assertion Execution"; behaviour 1.6 and 1.7.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import lru_cache, partial
+from typing import Any, Final, TypeAlias
 
-from eval_gate.evaluators.base import EvaluationContext, EvaluatorScore, EvaluatorTable
-from eval_gate.evaluators.tool_forge import response_assertions, tool_assertions
+from eval_gate.evaluators.base import EvaluationContext, EvaluatorScore, EvaluatorTable, UnknownCallsError
+from eval_gate.evaluators.trace import has_reported_calls
+from eval_gate.evaluators.wording import describe_missing_number, double_quote, format_names, single_quote, truncate
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.model.execution import CALLS_UNKNOWN
 from eval_gate.model.specs import evaluator as specs
+from eval_gate.model.specs.match_all_patterns import matches_every_text
+from eval_gate.text.javascript.regex import PatternError
+from eval_gate.text.javascript.strings import as_text, dump_compact_json, format_js_number, format_js_string
+from eval_gate.text.number_search import has_number
+from eval_gate.text.tokens import resolve_members, resolve_tokens
+
+_NUMBER: Final = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?")
+BYTES_PER_TOKEN = 4
+"""The estimate where the provider gives no count: UTF-8 bytes by four, rounded up."""
+
+
+@lru_cache(maxsize=1_000)
+def _get_passed_score(checks_run: int) -> EvaluatorScore:
+    """One object for all assertions of which no more is to be said."""
+    return EvaluatorScore(1.0, checks_run=checks_run)
+
+
+class _Tally:
+    """Counter of the values that one assertion compared and skipped (behaviour A-01)."""
+
+    def __init__(self, context: EvaluationContext, assertion: str) -> None:
+        self.context = context
+        self.response = context.response
+        self._assertion = assertion
+        self._held = 0
+        self._skipped = 0
+        self._tokens: list[str] = []
+        self._warnings: list[str] = []
+
+    def add_pass(self) -> None:
+        """One more value was evaluated and is as expected."""
+        self._held += 1
+
+    def add_skip(self, warning: str | None = None) -> None:
+        """One more value could not be evaluated."""
+        self._skipped += 1
+        if warning:
+            self._warnings.append(f"{self._assertion}: {warning}")
+
+    def add_unresolved(self, tokens: Iterable[str], *, counted: bool = True) -> None:
+        """Record a value that is not compared because its tokens cannot be resolved.
+
+        The value counts as skipped if `counted`. A value that leaves a group with other values to compare only adds a
+        warning.
+        """
+        tokens = list(tokens)
+        self._tokens += tokens
+        self._skipped += counted
+        self._warnings += [f"{self._assertion}: {token} not found, so it is not compared" for token in tokens]
+
+    def iter_resolved(self, values: Iterable[str], *, counted: bool = True) -> Iterator[str]:
+        """Yield the values with their tokens resolved, and skip those that cannot be resolved."""
+        for value in values:
+            resolved = resolve_tokens(value, self.context.tokens)
+            if resolved.text is None:
+                self.add_unresolved(resolved.unresolved, counted=counted)
+            else:
+                yield resolved.text
+
+    def build_score(self, failure: str | None, *, of_values: bool) -> EvaluatorScore:
+        """Build the score from what is wrong with the value compared last; None where everything is as expected.
+
+        An assertion counts as one check, but for one `of_values`: without a value that may fail it checks nothing.
+        """
+        checks_run = self._held + 1 if failure else self._held or (0 if self._skipped or of_values else 1)
+        if not (failure or self._skipped or self._tokens or self._warnings):
+            return _get_passed_score(checks_run)
+        error = f"{self._assertion}: {failure}" if failure else None
+        return EvaluatorScore(
+            score=0.0 if failure else 1.0,
+            misses=(error,) if error else (),
+            error=error,
+            checks_run=checks_run,
+            checks_skipped=self._skipped,
+            skipped_tokens=tuple(self._tokens),
+            warnings=tuple(self._warnings),
+        )
+
+
+_FindFailure: TypeAlias = Callable[[Any, _Tally], "str | Awaitable[str | None] | None"]
+"""Takes its own class of spec and a fresh tally, and finds what is wrong: the rest of a sentence, or None."""
+
+
+async def _evaluate(
+    find_failure: _FindFailure, spec: specs.EvaluatorSpec, context: EvaluationContext, *, of_values: bool = False
+) -> EvaluatorScore:
+    tally = _Tally(context, spec.type)
+    failure = find_failure(spec, tally)
+    if isinstance(failure, Awaitable):
+        failure = await failure
+    return tally.build_score(failure, of_values=of_values)
+
+
+def has_tool_assertions(expected: Iterable[specs.EvaluatorSpec]) -> bool:
+    """Whether one of them judges by the tools that were called."""
+    return any(isinstance(spec, _TOOL_SPECS) and not spec.checks_nothing for spec in expected)
+
+
+_TOOL_SPECS: Final = (
+    specs.ToolsCalled,
+    specs.ToolsCalledAnyOrder,
+    specs.ToolsAcceptable,
+    specs.ToolsNotCalled,
+    specs.ToolParams,
+    specs.NoToolErrors,
+)
+
+
+def _get_calls(spec: specs.EvaluatorSpec, response: Response) -> tuple[ToolCall, ...]:
+    """Return the tool calls; `engine.case_result` finds out whether a target ever lists those it promises."""
+    if response.tool_calls_known is False and not has_reported_calls(response):
+        raise UnknownCallsError(f"{spec.type}: {CALLS_UNKNOWN}: the target does not report its tool calls")
+    return response.tool_calls
+
+
+def _list_called_names(spec: specs.EvaluatorSpec, tally: _Tally) -> list[str]:
+    return [call.name for call in _get_calls(spec, tally.response)]
+
+
+def _check_tools_called(spec: specs.ToolsCalled, tally: _Tally) -> str | None:
+    """Check that the called tools are the expected ones, in order and with repeats (A-02)."""
+    called = _list_called_names(spec, tally)
+    if called == list(spec.names):
+        return None
+    same = sorted(called) == sorted(spec.names)
+    only_order = ": only the order differs; toolsCalledAnyOrder takes any order" if same else ""
+    return f"expected {format_names(spec.names)}, called {format_names(called)}{only_order}"
+
+
+def _check_tools_called_any_order(spec: specs.ToolsCalledAnyOrder, tally: _Tally) -> str | None:
+    """Check that the called tools are the expected ones, repeats included, in any order."""
+    called = _list_called_names(spec, tally)
+    wanted, seen = Counter(spec.names), Counter(called)
+    if wanted == seen:
+        return None
+    differing = {"missing": wanted - seen, "extra": seen - wanted}
+    what = ", ".join(f"{word} {format_names(one.elements())}" for word, one in differing.items() if one)
+    expected = f"{format_names(spec.names)} in any order" if spec.names else "no tool"
+    return f"expected {expected}, called {format_names(called) if called else 'no tool'}: {what}"
+
+
+def _check_tools_acceptable(spec: specs.ToolsAcceptable, tally: _Tally) -> str | None:
+    """Check that the set of called tools is one of the acceptable sets. Repeated calls do not matter (A-03)."""
+    called = _list_called_names(spec, tally)
+    sets = [frozenset() if spec.NONE in one else frozenset(one) for one in spec.sets]
+    if frozenset(called) in sets:
+        return None
+    acceptable = " or ".join(format_names(sorted(one)) if one else "no tool" for one in sets)
+    return f"expected {truncate(acceptable, 300)}, called {format_names(called) if called else 'no tool'}"
+
+
+def _check_tools_not_called(spec: specs.ToolsNotCalled, tally: _Tally) -> str | None:
+    """None of the names was called."""
+    called = _list_called_names(spec, tally) if spec.names else []
+    for name in spec.names:
+        if name in called:
+            return f"{single_quote(name)} was called, in {format_names(called)}"
+        tally.add_pass()
+    return None
+
+
+def _check_no_tool_errors(spec: specs.NoToolErrors, tally: _Tally) -> str | None:
+    """With stubs every called name has one; otherwise every call says that it succeeded (contract, section 3)."""
+    stubs = tally.context.case.stubs
+    for call in _get_calls(spec, tally.response):
+        if stubs is not None:
+            if call.name not in stubs:
+                return f"called {single_quote(call.name)}, but the case has no stub for it"
+        elif call.success is False:
+            return f"the call of {single_quote(call.name)} failed"
+        elif call.success is None:
+            # A-09: silence is neither success nor failure
+            tally.add_skip(f"the target does not say whether {single_quote(call.name)} succeeded")
+            continue
+        tally.add_pass()
+    return None
+
+
+async def _check_tool_params(spec: specs.ToolParams, tally: _Tally) -> str | None:
+    """Every check holds for the first call of its tool; a check of a tool that was not called is skipped."""
+    calls = _get_calls(spec, tally.response) if spec.checks else ()
+    for check in spec.checks:
+        call = next((call for call in calls if call.name == check.tool), None)
+        if call is None:
+            tally.add_skip()
+            continue
+        failure = await _find_param_failure(check, call, tally)
+        if failure is not None:
+            return f"{truncate(check.tool, 80)}.{truncate(check.param_name, 80)} {failure}"
+    return None
+
+
+async def _find_param_failure(check: specs.ParamCheck, call: ToolCall, tally: _Tally) -> str | None:
+    """Find what is wrong with one parameter; with an unresolved token, the check counts as skipped."""
+    present = check.param_name in call.params
+    if check.assertion in {"exists", "notExists"}:
+        if present is (check.assertion == "exists"):
+            tally.add_pass()
+            return None
+        return "was not sent" if not present else f"was sent: {single_quote(as_text(call.params[check.param_name]))}"
+    expected = _resolve_expected(check, tally)
+    if expected is None:
+        return None
+    if not present:
+        return "was not sent"
+    return await _compare_param(check, expected, call.params[check.param_name], tally)
+
+
+def _resolve_expected(check: specs.ParamCheck, tally: _Tally) -> tuple[str, ...] | None:
+    """Resolve the tokens of the expected texts, if they all can be; only `oneOf` has more than one text."""
+    values = check.value if check.assertion == "oneOf" and isinstance(check.value, list) else [check.value]
+    texts: list[str] = []
+    for value in values:
+        if not isinstance(value, str):
+            texts.append(dump_compact_json(value) if isinstance(value, dict | list) else format_js_string(value))
+            continue
+        members = resolve_members(value, tally.context.tokens) if check.assertion == "oneOf" else None
+        if members is not None:
+            texts += members
+            continue
+        resolved = resolve_tokens(value, tally.context.tokens)
+        if resolved.text is None:
+            tally.add_unresolved(resolved.unresolved)
+            return None
+        texts.append(resolved.text)
+    return tuple(texts)
+
+
+async def _compare_param(
+    check: specs.ParamCheck, expected: tuple[str, ...], actual: JsonValue, tally: _Tally
+) -> str | None:
+    seen = format_js_string(actual)
+    # A-05: an array or object may also be written as its JSON
+    forms = {seen, dump_compact_json(actual)} if isinstance(actual, dict | list) else {seen}
+    match check.assertion:
+        case "equals":
+            holds, wanted = expected[0] in forms, f"expected {_format_value(expected[0])}"
+        case "contains":
+            holds, wanted = (
+                any(expected[0] in form for form in forms),
+                f"expected to contain {single_quote(expected[0])}",
+            )
+        case "oneOf":
+            holds, wanted = not forms.isdisjoint(expected), f"expected one of {format_names(expected)}"
+        case _:
+            try:
+                holds = await tally.context.patterns.search(expected[0], seen)
+            except PatternError as error:
+                return str(error)
+            wanted = f"expected to match /{truncate(expected[0])}/"
+    if holds:
+        tally.add_pass()
+        return None
+    return f"{wanted}, got {_format_value(as_text(actual))}"
+
+
+def _format_value(text: str) -> str:
+    """Format a parameter as a failure shows it: a text in quotes, a number as it is."""
+    return text if _NUMBER.fullmatch(text) else single_quote(text)
+
+
+def _check_response_non_empty(spec: specs.ResponseNonEmpty, tally: _Tally) -> str | None:
+    """Check that the text of the response is not blank."""
+    return None if tally.response.text.strip() else "the response is empty"
+
+
+def _check_response_contains(spec: specs.ResponseContains, tally: _Tally) -> str | None:
+    """Every value is in the text; a value with an unresolved token is skipped."""
+    for text in tally.iter_resolved(spec.values):
+        if text not in tally.response.text:
+            return f"expected {single_quote(text)} in response but not found"
+        if text:  # the empty one is in every other one
+            tally.add_pass()
+    return None
+
+
+def _check_response_contains_any(spec: specs.ResponseContainsAny, tally: _Tally) -> str | None:
+    """Of every group a member is in the text; unresolved members leave their group, an emptied group is skipped."""
+    for group in spec.groups:
+        members = [*tally.iter_resolved(group, counted=False)]
+        if not members:
+            tally.add_skip("a group without members is skipped")
+        elif not any(member in tally.response.text for member in members):
+            return f"expected one of {format_names(members)} in response but found none"
+        elif all(members):
+            tally.add_pass()
+    return None
+
+
+def _check_response_contains_number(spec: specs.ResponseContainsNumber, tally: _Tally) -> str | None:
+    """Every number, date or code is in the text, in whichever way it is written there."""
+    for value in spec.values:
+        if not has_number(tally.response.text, value):
+            return describe_missing_number(value, tally.response.text)
+        tally.add_pass()
+    return None
+
+
+def _check_response_not_contains(spec: specs.ResponseNotContains, tally: _Tally) -> str | None:
+    """No value is in the text; a value with an unresolved token is skipped."""
+    for text in tally.iter_resolved(spec.values):
+        if text in tally.response.text:
+            return f"found {double_quote(text)} in response"
+        tally.add_pass()
+    return None
+
+
+async def _check_response_matches(spec: specs.ResponseMatches, tally: _Tally) -> str | None:
+    """Every pattern finds something. One that cannot be compiled, or takes too long, fails with the engine's words."""
+    for pattern in spec.patterns:
+        try:
+            found = await tally.context.patterns.search(pattern, tally.response.text)
+        except PatternError as error:
+            return str(error)
+        if not found:
+            return f"expected a match of /{truncate(pattern)}/ in response but found none"
+        if not matches_every_text(pattern):
+            tally.add_pass()
+    return None
+
+
+def _check_max_latency(spec: specs.MaxLatency, tally: _Tally) -> str | None:
+    """Our wall clock, never the agent's own figure."""
+    taken = tally.response.duration_ms
+    if taken <= spec.limit_ms:
+        return None
+    took = next(shown for n in range(17) if float(shown := f"{taken:.{n}f}") > spec.limit_ms)
+    return f"expected at most {format_js_number(spec.limit_ms)} ms, took {took} ms"
+
+
+def _check_max_tokens(spec: specs.MaxTokens, tally: _Tally) -> str | None:
+    """Check that the response has at most `spec.limit` output tokens.
+
+    The count is the provider's own, or else an estimate of one token per 4 bytes. The message says which one it is.
+    """
+    usage = tally.response.usage
+    if usage is not None and usage.output_tokens is not None:
+        count, how = usage.output_tokens, "counted by the provider"
+    else:
+        count = -(-len(tally.response.text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+        how = "estimated as bytes / 4"
+    if count <= spec.limit:
+        return None
+    return f"expected at most {spec.limit} tokens, got {count} ({how})"
 
 
 async def _evaluate_rubric(spec: specs.Rubric, context: EvaluationContext) -> EvaluatorScore:
@@ -17,19 +372,19 @@ async def _evaluate_rubric(spec: specs.Rubric, context: EvaluationContext) -> Ev
 
 
 TABLE: Final[EvaluatorTable] = {
-    specs.ToolsCalled: tool_assertions.evaluate_tools_called,
-    specs.ToolsCalledAnyOrder: tool_assertions.evaluate_tools_called_any_order,
-    specs.ToolsAcceptable: tool_assertions.evaluate_tools_acceptable,
-    specs.ToolsNotCalled: tool_assertions.evaluate_tools_not_called,
-    specs.ToolParams: tool_assertions.evaluate_tool_params,
-    specs.NoToolErrors: tool_assertions.evaluate_no_tool_errors,
-    specs.ResponseNonEmpty: response_assertions.evaluate_response_non_empty,
-    specs.ResponseContains: response_assertions.evaluate_response_contains,
-    specs.ResponseContainsAny: response_assertions.evaluate_response_contains_any,
-    specs.ResponseContainsNumber: response_assertions.evaluate_response_contains_number,
-    specs.ResponseNotContains: response_assertions.evaluate_response_not_contains,
-    specs.ResponseMatches: response_assertions.evaluate_response_matches,
-    specs.MaxLatency: response_assertions.evaluate_max_latency,
-    specs.MaxTokens: response_assertions.evaluate_max_tokens,
+    specs.ToolsCalled: partial(_evaluate, _check_tools_called),
+    specs.ToolsCalledAnyOrder: partial(_evaluate, _check_tools_called_any_order),
+    specs.ToolsAcceptable: partial(_evaluate, _check_tools_acceptable),
+    specs.ToolsNotCalled: partial(_evaluate, _check_tools_not_called, of_values=True),
+    specs.ToolParams: partial(_evaluate, _check_tool_params, of_values=True),
+    specs.NoToolErrors: partial(_evaluate, _check_no_tool_errors),
+    specs.ResponseNonEmpty: partial(_evaluate, _check_response_non_empty),
+    specs.ResponseContains: partial(_evaluate, _check_response_contains, of_values=True),
+    specs.ResponseContainsAny: partial(_evaluate, _check_response_contains_any, of_values=True),
+    specs.ResponseContainsNumber: partial(_evaluate, _check_response_contains_number, of_values=True),
+    specs.ResponseNotContains: partial(_evaluate, _check_response_not_contains, of_values=True),
+    specs.ResponseMatches: partial(_evaluate, _check_response_matches, of_values=True),
+    specs.MaxLatency: partial(_evaluate, _check_max_latency),
+    specs.MaxTokens: partial(_evaluate, _check_max_tokens),
     specs.Rubric: _evaluate_rubric,
 }

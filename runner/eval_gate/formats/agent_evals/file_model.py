@@ -85,16 +85,8 @@ class FileJsonPathAssertion(_BaseAssertion):
     expected: JsonValue
 
 
-AnyAssertion = (
-    ContainsAssertion
-    | MatchesRegexAssertion
-    | EqualsAssertion
-    | JsonPathAssertion
-    | FileExistsAssertion
-    | FileNotExistsAssertion
-    | FileContainsAssertion
-    | FileJsonPathAssertion
-)
+FileAssertion = FileExistsAssertion | FileNotExistsAssertion | FileContainsAssertion | FileJsonPathAssertion
+AnyAssertion = ContainsAssertion | MatchesRegexAssertion | EqualsAssertion | JsonPathAssertion | FileAssertion
 ASSERTIONS: Final = {get_args(kind.model_fields["type"].annotation)[0]: kind for kind in get_args(AnyAssertion)}
 """Every assertion by its `type`."""
 

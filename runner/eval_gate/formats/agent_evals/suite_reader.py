@@ -1,23 +1,26 @@
-"""Reader for Agent Evals suites: problems with locations, agent, cases, assertions."""
+"""Reader for Agent Evals suites: problems and warnings with locations, agent, cases, assertions."""
 
 from __future__ import annotations
 
 import math
+import os
+from collections import Counter
 from typing import Final
 
 from pydantic_core import ErrorDetails
 
 from eval_gate.errors import format_suggestion
 from eval_gate.formats.agent_evals import file_model
-from eval_gate.formats.agent_evals.lint import lint_suite
 from eval_gate.formats.base import EvalSource, Positions, ReadOptions
-from eval_gate.formats.document_reader import DocumentReader, Findings, Path, find_skip_reason
+from eval_gate.formats.document_reader import DocumentReader, Findings, Path, find_skip_reason, get_known_keys
 from eval_gate.model.agent import SUITE_MODEL, SuiteAgent
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, EvalCase, EvalSuite, Location
 from eval_gate.model.conversation import Message
 from eval_gate.model.specs import agent_evals as specs
+from eval_gate.sandbox.paths import SandboxError, split_file_path
 from eval_gate.text.digest import compute_digest, compute_fingerprint
+from eval_gate.text.dotted_path import looks_like_jsonpath
 from eval_gate.text.sources.validation_errors import describe_error, describe_value
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
@@ -29,6 +32,8 @@ MAX_LABEL: Final = 200
 """Characters of an assertion's description that results have as its name."""
 _ASSERTION_DEPTH: Final = 4
 """Steps of a path such as `cases[0].assertions[1]`."""
+_IGNORED_KEYS: Final = frozenset({"$schema", "$comment"})
+_WRITING_TOOLS: Final = frozenset({"writeFile", "deleteFile"})
 
 
 def read_suite(document: JsonValue, positions: Positions, source: EvalSource, reading: ReadOptions) -> EvalSuite:
@@ -42,7 +47,7 @@ def read_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     )
     reader.check_duplicate_ids(suite.cases)
     findings = Findings()
-    lint_suite(suite, findings, reading)
+    _lint_suite(suite, findings, reading)
     if suite.agent.model != SUITE_MODEL:
         _check_model(suite.agent.model, reading, reader, findings)
     warnings = reader.collect_warnings(findings, suite.cases, strict=reading.strict)
@@ -152,3 +157,72 @@ def _dump_assertions(case: file_model.AgentEvalsCase) -> list[JsonValue]:
         assertion.model_dump(mode="json", include={*type(assertion).model_fields} - {"description"})
         for assertion in case.assertions
     ]
+
+
+def _lint_suite(suite: file_model.AgentEvalsSuite, findings: Findings, reading: ReadOptions) -> None:
+    """Find what is odd in a suite: unknown keys, and assertions that can only hold, or only fail."""
+    findings.lint_unknown_keys(suite, (), _IGNORED_KEYS)
+    findings.lint_unknown_keys(suite.agent, ("agent",), _IGNORED_KEYS)
+    findings.lint_unknown_keys(suite.defaults, ("defaults",), _IGNORED_KEYS)
+    for tool, times in Counter(suite.agent.tools).items():
+        if times > 1:
+            findings.add(f"the tool {tool} is listed twice", ("agent", "tools"))
+    for index, case in enumerate(suite.cases):
+        path: Path = ("cases", index)
+        unknown = [key for key in case.model_extra or {} if key not in _IGNORED_KEYS]
+        if unknown and "assertions" not in case.model_fields_set:
+            known = get_known_keys(type(case))
+            words = (f'unknown key "{key[:80]}"{findings.suggest_word(key, known)}' for key in unknown)
+            findings.skip_case(words, (*path, unknown[0]))
+        else:
+            findings.lint_unknown_keys(case, path, _IGNORED_KEYS)
+            if not case.assertions:
+                findings.add("no assertions: the case passes with every response", path, silent=True)
+        for number, assertion in enumerate(case.assertions):
+            place = (*path, "assertions", number)
+            findings.lint_unknown_keys(assertion, place, _IGNORED_KEYS)
+            _lint_assertion(assertion, place, findings)
+            if isinstance(assertion, file_model.FileAssertion):
+                _lint_file_assertion(assertion, suite.agent, place, findings, reading)
+
+
+def _lint_assertion(assertion: file_model.AnyAssertion, path: Path, findings: Findings) -> None:
+    match assertion:
+        case file_model.ContainsAssertion(value=""):
+            findings.add('"" is in every response: this always passes', (*path, "value"), silent=True)
+        case file_model.MatchesRegexAssertion(pattern=pattern, flags=flags):
+            findings.lint_pattern(pattern, flags, (*path, "pattern"))
+        case file_model.JsonPathAssertion(path=dotted):
+            _lint_dotted_path(dotted, (*path, "path"), findings)
+        case file_model.FileJsonPathAssertion(json_path=dotted):
+            _lint_dotted_path(dotted, (*path, "jsonPath"), findings)
+        case _:
+            pass
+
+
+def _lint_dotted_path(dotted: str, path: Path, findings: Findings) -> None:
+    if looks_like_jsonpath(dotted):
+        findings.add(
+            "wildcards, filters and `..` are read as plain keys: a path consists of keys and indexes between dots", path
+        )
+
+
+def _lint_file_assertion(
+    assertion: file_model.FileAssertion,
+    agent: file_model.AgentEvalsAgent,
+    path: Path,
+    findings: Findings,
+    reading: ReadOptions,
+) -> None:
+    try:
+        names = split_file_path(assertion.path)
+    except SandboxError as error:
+        findings.add(f"{error} This always fails", (*path, "path"))
+        return
+    if not _WRITING_TOOLS.isdisjoint(agent.tools):
+        return
+    if reading.tmp_shared or (reading.tmp and os.path.lexists(reading.tmp.joinpath(*names))):
+        return  # what lies there before the agent is asked decides
+    holds = isinstance(assertion, file_model.FileNotExistsAssertion)
+    what = "holds" if holds else "fails"
+    findings.add(f"the agent has no tool that writes files: this always {what}", path, silent=holds)

@@ -20,7 +20,7 @@ from eval_gate.formats.agentv.v4.unsupported_features import (
     UNSUPPORTED_WORKSPACE_KEYS,
     describe_unsupported_key,
 )
-from eval_gate.formats.base import EvalFileError, EvalSource, MultiFilePositions, Positions, ScalarPositions
+from eval_gate.formats.base import EvalFileError, EvalSource, MultiFilePositions, Positions
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalMistake, Location, MistakeKind
 from eval_gate.model.limits import FINDINGS
@@ -42,6 +42,11 @@ _IGNORED_KEYS: Final[Mapping[type[AgentVFileModel], frozenset[str]]] = {
 """Keys that say something to people, and on which nothing depends."""
 _MISPLACED_KEYS: Final[Mapping[type[AgentVFileModel], Mapping[str, str]]] = {
     AgentVSuite: dict.fromkeys(("evaluators", "assertions", "assert"), " (it belongs in `execution`)"),
+}
+_UNSUPPORTED_KEYS: Final[Mapping[type[AgentVFileModel], Mapping[str, str]]] = {
+    AgentV4ExpectedCall: UNSUPPORTED_CALL_KEYS,
+    AgentV4Workspace: UNSUPPORTED_WORKSPACE_KEYS,
+    AgentVCheck: UNSUPPORTED_CHECK_KEYS,
 }
 
 
@@ -167,10 +172,7 @@ class AgentVFindings:
 
     def is_unquoted(self, path: Path) -> bool:
         """Whether the value is a YAML scalar without quotes."""
-        return self._find_unquoted(path) is not None
-
-    def _find_unquoted(self, path: Path) -> str | None:
-        return self._positions.find_unquoted(path) if isinstance(self._positions, ScalarPositions) else None
+        return self._positions.find_unquoted(path) is not None
 
     def add_not_text_problem(self, written: str, path: Path) -> None:
         """Report a value that is meant as text but that YAML reads as another type."""
@@ -184,7 +186,7 @@ class AgentVFindings:
             same = next((names for names in _list_field_names(model) if steps[0] in names), ())
             steps[0] = find_used_name(raw, same) or steps[0]
         place = (*path, *steps)
-        written = self._find_unquoted(place) if detail["type"] == "string_type" else None
+        written = self._positions.find_unquoted(place) if detail["type"] == "string_type" else None
         if written:
             self.add_not_text_problem(written, place)
             return
@@ -218,14 +220,10 @@ class AgentVFindings:
 
 def _describe_unknown_v4_key(model: type[AgentVFileModel], key: str, known: Iterable[str]) -> str:
     """Describe an unknown key of AgentV 4 as a problem, never ignored: it may change the result."""
-    said = describe_unsupported_key(key)
-    if said is None and model is AgentV4ExpectedCall and key in UNSUPPORTED_CALL_KEYS:
-        said = f"`{key}` is not supported: {UNSUPPORTED_CALL_KEYS[key]}"
-    if said is None and model is AgentV4Workspace and key in UNSUPPORTED_WORKSPACE_KEYS:
-        said = f"`{key}` is not supported: {UNSUPPORTED_WORKSPACE_KEYS[key]}"
-    if said is None and model is AgentVCheck and key in UNSUPPORTED_CHECK_KEYS:
-        said = f"`{key}` is not supported: a criterion is met or not"
-    return said or f"unknown key{format_suggestion(key, known)}: it would be ignored"
+    problem = describe_unsupported_key(key)
+    if problem is None and (why := _UNSUPPORTED_KEYS.get(model, {}).get(key)):
+        problem = f"`{key}` is not supported: {why}"
+    return problem or f"unknown key{format_suggestion(key, known)}: it would be ignored"
 
 
 def _find_unknown_keys(model: type[AgentVFileModel], raw: Mapping[str, JsonValue]) -> list[str]:

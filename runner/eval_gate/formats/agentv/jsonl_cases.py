@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.formats.agentv.detection import is_agentv_suite
-from eval_gate.formats.base import Document, EvalFileError, Notation, Positions, ScalarPositions
+from eval_gate.formats.base import Document, EvalFileError, MultiFilePositions, Notation
 from eval_gate.formats.documents import YAML, parse_yaml, read_bytes
 from eval_gate.formats.outlines import outline_lines
 from eval_gate.model.base import JsonValue
@@ -22,54 +21,24 @@ MAX_PROBLEMS: Final = 20
 _SUFFIX: Final = ".jsonl"
 
 
-class LinePositions:
-    """Positions in a JSONL file of cases and its YAML companion file."""
-
-    def __init__(self, file: str, lines: Sequence[int], beside: tuple[str, Positions] | None) -> None:
-        self._file = file
-        self._lines = lines
-        self._beside = beside
-
-    def find_line(self, path: Sequence[str | int]) -> int:
-        """Return the line (from 1) of the case, or of the key or element at `path` in the companion file."""
-        if _is_in_case(path):
-            index = path[1] if len(path) > 1 else 0
-            return self._lines[index] if isinstance(index, int) and index < len(self._lines) else 1
-        return self._beside[1].find_line(path) if self._beside else 1
-
-    def find_unquoted(self, path: Sequence[str | int]) -> str | None:
-        """Return the scalar at `path` as written, if it is in the companion file without quotes; else None."""
-        if self._beside is None or _is_in_case(path):
-            return None
-        positions = self._beside[1]
-        return positions.find_unquoted(path) if isinstance(positions, ScalarPositions) else None
-
-    def locate(self, path: Sequence[str | int]) -> tuple[str, Sequence[str | int]]:
-        """Return the file that contains the value at `path`, and the value's path in that file."""
-        if _is_in_case(path):
-            return self._file, path[2:]
-        return (self._beside[0] if self._beside else self._file), path
-
-
-def _is_in_case(path: Sequence[str | int]) -> bool:
-    return len(path) > 0 and path[0] == _CASES_KEY
-
-
 def _parse_jsonl(data: bytes, path: Path, shown: str) -> Document:
     """Parse the cases of all lines, with the settings of the YAML companion file unless it is a suite itself."""
     values, numbers = _parse_lines(data, shown)
     cases: dict[str, JsonValue] = {_CASES_KEY: values}
+    places = [((shown, None, number), -1) for number in numbers]
+    alone = MultiFilePositions(shown, None, _CASES_KEY, places, list_is_elsewhere=True)
     speaker = _find_companion(path) if is_agentv_suite(cases) else None
     if speaker is None:
-        return Document(cases, LinePositions(shown, numbers, None))
+        return Document(cases, alone)
     name = PurePosixPath(shown).with_name(speaker.name).as_posix()
     settings = parse_yaml(read_bytes(speaker, name), name)
     if is_agentv_suite(settings.value) or settings.value is None:  # a suite of its own, or nothing
-        return Document(cases, LinePositions(shown, numbers, None))
+        return Document(cases, alone)
     if not isinstance(settings.value, dict):
         problem = Problem(f"expected a mapping for the cases of {shown}, got {describe_value(settings.value)}", name, 1)
         raise EvalFileError(name, [problem])
-    return Document(settings.value | cases, LinePositions(shown, numbers, (name, settings.positions)))
+    positions = MultiFilePositions(name, settings.positions, _CASES_KEY, places, list_is_elsewhere=True)
+    return Document(settings.value | cases, positions)
 
 
 JSONL: Final = {_SUFFIX: Notation(_parse_jsonl, outline_lines)}

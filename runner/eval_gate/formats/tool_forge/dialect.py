@@ -5,10 +5,10 @@ tool-forge writes JSON. YAML is read, too, where it cannot be one of AgentV's fi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import PurePath, PurePosixPath
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from eval_gate.errors import find_nearest, format_suggestion
 from eval_gate.formats.base import Broken, Dialect, EvalSource, Mine, Positions, ReadOptions, Recognition
@@ -282,60 +282,43 @@ def _iter_rubrics(case: ToolForgeCase) -> Iterable[specs.EvaluatorSpec]:
         )
 
 
-_NO_TOOL_ERRORS, _RESPONSE_NON_EMPTY = specs.NoToolErrors(), specs.ResponseNonEmpty()
-"""The same for every case that has them."""
-
-
 @lru_cache(maxsize=4_096)
 def _intern_spec(spec: specs.EvaluatorSpec) -> specs.EvaluatorSpec:
     """Return one object for all cases that expect the same: assertions are most of what a case takes in memory."""
     return spec
 
 
-def _iter_evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
-    """Yield the assertions in the order of the contract ("Assertion Execution"), each present key, even `[]`."""
-    yield from _iter_tool_assertions(expect)
-    yield from _iter_response_assertions(expect)
-
-
-def _iter_tool_assertions(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
-    if expect.tools_called is not None:
-        yield _intern_spec(specs.ToolsCalled(names=tuple(expect.tools_called)))
-    if expect.tools_called_any_order is not None:
-        yield _intern_spec(specs.ToolsCalledAnyOrder(names=tuple(expect.tools_called_any_order)))
-    if expect.tools_acceptable is not None:
-        yield _intern_spec(specs.ToolsAcceptable(sets=tuple(map(tuple, expect.tools_acceptable))))
-    if expect.tools_not_called is not None:
-        yield _intern_spec(specs.ToolsNotCalled(names=tuple(expect.tools_not_called)))
-    if expect.tool_params is not None:
-        yield specs.ToolParams(
-            checks=tuple(
-                specs.ParamCheck(tool=one.tool, param_name=one.param_name, assertion=one.assertion, value=one.value)
-                for one in expect.tool_params
-            )
+_ASSERTIONS: Final[Mapping[str, Callable[[Any], specs.EvaluatorSpec]]] = {
+    "tools_called": lambda names: specs.ToolsCalled(names=tuple(names)),
+    "tools_called_any_order": lambda names: specs.ToolsCalledAnyOrder(names=tuple(names)),
+    "tools_acceptable": lambda sets: specs.ToolsAcceptable(sets=tuple(map(tuple, sets))),
+    "tools_not_called": lambda names: specs.ToolsNotCalled(names=tuple(names)),
+    "tool_params": lambda checks: specs.ToolParams(
+        checks=tuple(
+            specs.ParamCheck(tool=one.tool, param_name=one.param_name, assertion=one.assertion, value=one.value)
+            for one in checks
         )
-    if expect.no_tool_errors:
-        yield _NO_TOOL_ERRORS
+    ),
+    "no_tool_errors": lambda _: specs.NoToolErrors(),
+    "response_non_empty": lambda _: specs.ResponseNonEmpty(),
+    "response_contains": lambda values: specs.ResponseContains(values=tuple(values)),
+    "response_contains_any": lambda groups: specs.ResponseContainsAny(groups=tuple(map(tuple, groups))),
+    "response_contains_number": lambda values: specs.ResponseContainsNumber(values=tuple(values)),
+    "response_not_contains": lambda values: specs.ResponseNotContains(values=tuple(values)),
+    "patterns": lambda patterns: specs.ResponseMatches(patterns=patterns),
+    "max_latency_ms": lambda limit: specs.MaxLatency(limit_ms=float(limit)),
+    "max_tokens": lambda limit: specs.MaxTokens(limit=limit),
+}
+"""The assertion of each key of an expectation, in the order of the contract ("Assertion Execution")."""
 
 
-def _iter_response_assertions(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
-    if expect.response_non_empty:
-        yield _RESPONSE_NON_EMPTY
-    if expect.response_contains is not None:
-        yield _intern_spec(specs.ResponseContains(values=tuple(expect.response_contains)))
-    if expect.response_contains_any is not None:
-        yield _intern_spec(specs.ResponseContainsAny(groups=tuple(map(tuple, expect.response_contains_any))))
-    if expect.response_contains_number is not None:
-        yield _intern_spec(specs.ResponseContainsNumber(values=tuple(expect.response_contains_number)))
-    if expect.response_not_contains is not None:
-        yield _intern_spec(specs.ResponseNotContains(values=tuple(expect.response_not_contains)))
-    patterns = (*(expect.response_matches or ()), *((expect.regex_pattern,) if expect.regex_pattern else ()))
-    if patterns:
-        yield _intern_spec(specs.ResponseMatches(patterns=patterns))
-    if expect.max_latency_ms is not None:
-        yield _intern_spec(specs.MaxLatency(limit_ms=float(expect.max_latency_ms)))
-    if expect.max_tokens is not None:
-        yield _intern_spec(specs.MaxTokens(limit=expect.max_tokens))
+def _iter_evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
+    """Yield the assertion of each key that is present, even of `[]`."""
+    for name, build in _ASSERTIONS.items():
+        value = getattr(expect, name)
+        if value is not None and value is not False:
+            # values of parameters may be anything, which has no hash
+            yield build(value) if name == "tool_params" else _intern_spec(build(value))
 
 
 _EXPECTATION_KEYS: Final = ("expect", "rubric", "referenceData")

@@ -66,6 +66,11 @@ class Expect(FileModel):
     max_tokens: Annotated[int, Field(gt=0)] | None = Field(default=None, description="Maximum tokens of the response.")
     regex_pattern: Text | None = Field(default=None, description="Same as responseMatches with one pattern.")
 
+    @property
+    def patterns(self) -> tuple[str, ...] | None:
+        """All patterns that have to match, whichever key has them; None without one."""
+        return (*(self.response_matches or ()), *([self.regex_pattern] if self.regex_pattern else [])) or None
+
     @model_validator(mode="after")
     def _require_one_routing(self) -> Self:
         kinds = {

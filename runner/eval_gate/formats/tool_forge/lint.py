@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
@@ -64,7 +64,7 @@ def lint_case(case: ToolForgeCase, path: Path, tier: Tier, findings: Findings, *
     else:
         for place, words in unknown.items():
             findings.add(f"{words}: it is not checked", place, silent=True)
-    _lint_unknown_keys(case, path, findings, reported=unknown)
+    _lint_unknown_keys(case, path, findings, [place for place in unknown if place[:-1] == path])
     _lint_unknown_keys(case.input, (*path, "input"), findings)
     for token in find_tokens(case.input.message):
         findings.add(f"{token} is sent as it is: tokens are not replaced in messages", (*path, "input", "message"))
@@ -164,11 +164,7 @@ def _lint_regression(case: ToolForgeCase, path: Path, findings: Findings) -> Non
                 findings.add(message, (*path, "expect", key))
 
 
-def _lint_unknown_keys(part: BaseModel, path: Path, findings: Findings, reported: Container[Path] = ()) -> None:
-    """Report keys that nobody reads, with the nearest one that is read."""
-    for key in part.model_extra or {}:
-        if key in _IGNORED_KEYS.get(type(part), frozenset()) or (*path, key) in reported:
-            continue
-        hint = findings.suggest_word(key, get_known_keys(type(part)))
-        silent = isinstance(part, ToolForgeCase | ParamAssertion | CaseInput) and bool(hint)
-        findings.add(f'unknown key "{key[:80]}"{hint}: it is ignored', (*path, key), silent=silent)
+def _lint_unknown_keys(part: BaseModel, path: Path, findings: Findings, reported: Iterable[Path] = ()) -> None:
+    ignored = _IGNORED_KEYS.get(type(part), frozenset()).union(str(place[-1]) for place in reported)
+    silent = isinstance(part, ToolForgeCase | ParamAssertion | CaseInput)
+    findings.lint_unknown_keys(part, path, ignored, silent=silent)

@@ -6,9 +6,10 @@ it takes a permission away that has not ended.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from typing import Final
 
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison
 from eval_gate.model.evidence import PermittedRegression
@@ -23,26 +24,22 @@ _MAY_COUNT: Final = frozenset({CaseClass.STILL_FAILING, CaseClass.STILL_ERRORED,
 def count_ended_permissions(
     comparison: Comparison,
     permitted: Sequence[PermittedRegression],
-    run: RunResult,
+    cases: GateCases,
     covered: Container[CaseKey],
-    earlier: Mapping[CaseKey, CaseKey],
     max_score_drop: float | None = None,
 ) -> Comparison:
     """Mark the cases that fail as the branch was permitted to let them, and make those that count regressions.
 
-    A score that counts is compared with the one that it fell from. `permitted` has the keys of the baseline, and
-    `earlier` these keys of cases that have another one now. `covered` are the cases that a waiver names which has not
-    ended.
+    A score that counts is compared with the one that it fell from. `permitted` has the keys of the baseline. `covered`
+    are the cases that a waiver names which has not ended.
     """
     known = {one.key: one for one in permitted}
     if not known:
         return comparison
-    cases = run.index_cases()
-    is_branch, day = _is_run_of_branch(comparison, run), find_day(run)
+    is_branch, day = _is_run_of_branch(comparison, cases.run), find_day(cases.run)
 
     def count(change: CaseChange) -> CaseChange:
-        one = known.get(earlier.get(change.key, change.key))
-        case = cases.get(change.key)
+        one, case = known.get(cases.get_earlier_key(change.key)), cases.here.get(change.key)
         if one is None or case is None or change.key in covered:
             return change
         one = replace(one, taken_back=not is_permission_ended(one, day))

@@ -18,8 +18,7 @@ from eval_gate.model.waiver import FileOrigin, Waiver, WaiverKind
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.key_forms import find_keys
 from eval_gate.text.sources.yaml import parse_yaml
-from eval_gate.text.sources.yaml_edit import append_entry
-from eval_gate.text.sources.yaml_layout import rewrite_yaml
+from eval_gate.text.sources.yaml_edit import append_entry, rewrite_yaml
 
 _DAYS_PATTERN: Final = re.compile(r"(\d{1,3})d", re.ASCII)
 _FIELD_OPTIONS: Final = {

@@ -14,6 +14,7 @@ from eval_gate.github.background_calls import start_in_background
 from eval_gate.github.client import PER_PAGE, ApiResponse, GitHubClient
 from eval_gate.github.commits import CONTENTS, CommitWithParents, compare_commits, find_branch_tip, iter_commits
 from eval_gate.github.failure import FailureKind, GitHubError
+from eval_gate.struct import FrozenStruct
 
 FIRST_LISTED_COMMITS: Final = 100
 """Commits of the branch that are listed at once, before anything about a single one is asked."""
@@ -21,6 +22,26 @@ MAX_LISTED_COMMITS: Final = 3_000
 """Commits that are listed for one that lies further back."""
 _NO_ACTIVITY_LIST: Final = frozenset({FailureKind.NOT_FOUND, FailureKind.FORBIDDEN, FailureKind.GONE})
 """Refusals of the list of activities: an older Enterprise Server has none."""
+
+
+class BaseCommit(FrozenStruct):
+    """Base commit of a change before GitHub is asked: known, or how to find it. Without any field any commit will do.
+
+    One of `commit`, `first_parent_of` and `fork_point_of` is set.
+    """
+
+    commit: str | None = None
+    merged_head: str | None = None
+    """The head that is merged into `commit`, by the word of that merge alone: anybody may have made it."""
+    first_parent_of: str | None = None
+    """The commit that this test merge of GitHub's was made with."""
+    fork_point_of: str | None = None
+    """Where this commit left the branch."""
+    forked_from: str | None = None
+    """Which branch it left; None for the one that makes baselines."""
+
+
+ANY_COMMIT: Final = BaseCommit()
 
 
 class _Activity(ApiResponse):

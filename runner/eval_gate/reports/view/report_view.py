@@ -10,6 +10,12 @@ from eval_gate.errors import ExitCode
 from eval_gate.gate.case_comparison import format_changed_file_note
 from eval_gate.gate.must_pass import find_must_pass_cases
 from eval_gate.gate.pass_score import apply_recorded_pass_score
+from eval_gate.gate.reason_wording import (
+    describe_score_drop,
+    describe_suite_drop,
+    format_error_kind_counts,
+    has_regression_by_itself,
+)
 from eval_gate.gate.score_changes import format_limit
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, CaseClass, Outcome, RuleCode, Verdict
@@ -29,10 +35,9 @@ from eval_gate.reports.view.scores import list_grades
 from eval_gate.reports.view.tables import SuiteRow, build_rule_rows, build_suite_rows, is_baseline_stale
 from eval_gate.reports.wording import headline
 from eval_gate.reports.wording import verdict as verdict_words
-from eval_gate.reports.wording.advice import Advice, find_advice, format_lead
-from eval_gate.reports.wording.case_errors import describe_mistakes, format_error_kind_counts
-from eval_gate.reports.wording.doc_links import find_doc_link
-from eval_gate.reports.wording.grounds import describe_score_finding, format_place
+from eval_gate.reports.wording.advice import Advice, find_advice, find_doc_link, format_lead
+from eval_gate.reports.wording.case_errors import describe_mistakes
+from eval_gate.reports.wording.grounds import format_place
 from eval_gate.reports.wording.judges import describe_judges
 from eval_gate.reports.wording.power import describe_false_alarms, describe_first_runs, describe_power
 from eval_gate.reports.wording.setup_changes import describe_prompt_change, describe_setup_changes
@@ -138,9 +143,9 @@ class ReportView(CaseLists):
         found, scores = self.comparison.suite_finding, self.comparison.score_finding
         reasons, said = {reason.code for reason in self.verdict.reasons}, []
         if found is not None and (found.is_run_variation or (found.is_drop and RuleCode.SUITE_DROP not in reasons)):
-            said.append(verdict_words.describe_suite_drop(self.run))
+            said.append(describe_suite_drop(found, others=has_regression_by_itself(self.comparison)))
         if scores is not None and scores.is_drop and RuleCode.SUITE_SCORES not in reasons:
-            said.append(describe_score_finding(scores))
+            said.append(describe_score_drop(scores))
         return "; ".join(said) or None
 
     bad_day = _cache_property(lambda view: verdict_words.describe_bad_day(view.run, format_place(view.context)))

@@ -5,10 +5,11 @@ Each kind is for other people to look at. A failed case is none of them: it has 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
+from eval_gate.gate.reason_wording import ERROR_KIND_WORDS, format_error_kind_counts
 from eval_gate.model.case import EvalMistake, MistakeKind
 from eval_gate.model.execution import CALLS_UNKNOWN, ErrorCause, ErrorKind
 from eval_gate.model.result import CaseResult, RunResult
@@ -44,17 +45,6 @@ TITLES_FOR_MANY: Final = {
     ErrorKind.AGENT_UNREACHABLE: "Unreachable agent",
     ErrorKind.EVALUATION_ERROR: "Evaluation errors",
     None: "Cases without a score",
-}
-_SHORT_WORDS: Final = {
-    ErrorKind.AGENT_ERROR: "agent error",
-    ErrorKind.AGENT_UNREACHABLE: "agent unreachable",
-    ErrorKind.EVALUATION_ERROR: "evaluation error",
-    None: "error",
-}
-_SHORT_WORDS_FOR_MANY: Final = {
-    ErrorKind.AGENT_ERROR: "agent errors",
-    ErrorKind.AGENT_UNREACHABLE: "agent unreachable",
-    ErrorKind.EVALUATION_ERROR: "evaluation errors",
 }
 _MAX_NAMED: Final = 3
 """Cases that are named with a mistake that they share."""
@@ -114,17 +104,7 @@ def format_error_kind(case: CaseResult, error_kind: ErrorKind | None) -> str:
     late = error_kind is ErrorKind.AGENT_ERROR and all(
         trial.timed_out for trial in case.trials if trial.error_kind is ErrorKind.AGENT_ERROR
     )
-    return "timed out" if late and case.trials else _SHORT_WORDS[error_kind]
-
-
-def format_error_kind_counts(error_kinds: Iterable[ErrorKind | None]) -> str:
-    """`2 agent errors, 1 agent unreachable, 1 evaluation error`; errors without a recorded kind are left out."""
-    numbers = Counter(error_kinds)
-    return ", ".join(
-        format_count(numbers[error_kind], _SHORT_WORDS[error_kind], _SHORT_WORDS_FOR_MANY[error_kind])
-        for error_kind in ERROR_KIND_ORDER
-        if error_kind and numbers[error_kind]
-    )
+    return "timed out" if late and case.trials else ERROR_KIND_WORDS[error_kind][0] if error_kind else "error"
 
 
 def summarize_errors(error_kinds: Iterable[ErrorKind | None]) -> str:

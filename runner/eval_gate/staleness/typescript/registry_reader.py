@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Final
 from eval_gate.errors import GateError
 from eval_gate.staleness.tool_registry import SCHEMA_KEYS, ToolDefinition, ToolRegistry, normalize_parameters
 from eval_gate.staleness.typescript.literals import ObjectLiteral, UnknownValue, parse_object, unwrap_expression
-from eval_gate.staleness.typescript.module_exports import Export, ExportedValue, ReExport, UndefinedExport
-from eval_gate.staleness.typescript.source_files import SourceError, SourceFiles
+from eval_gate.staleness.typescript.source_files import (
+    Export,
+    ExportedValue,
+    ReExport,
+    SourceError,
+    SourceFiles,
+    UndefinedExport,
+)
 from eval_gate.struct import FrozenStruct
 
 if TYPE_CHECKING:

@@ -63,7 +63,7 @@ class CommandRunner:
     ) -> None:
         self._template = CommandTemplate.from_command(template)
         self._file = CommandTemplate.from_file_format(files_format)
-        self._environment = environment
+        self._environment = dict(environment)
         self._mask = mask
         self._keep = keep
 
@@ -74,7 +74,11 @@ class CommandRunner:
     async def run_call(self, call: CommandCall) -> CommandResult:
         """Run the command to its end. Raises ProcessError when it cannot be started or its file cannot be read."""
         with open_private_folder(FOLDER_PREFIX, call.cwd, keep=self._keep) as folder:
-            name = f"{_format_file_name(call.eval_id)}.{'json' if call.batch is None else 'jsonl'}"
+            stem = to_plain_word(call.eval_id)[:_MAX_ID_IN_NAME].strip("-.") or "case"
+            name, batch = f"{stem}.json", dict[str, str]()
+            if call.batch is not None:
+                name = f"{stem}.jsonl"
+                batch = {BATCH_INPUT_VARIABLE: str(folder.write("batch-input.jsonl", call.batch))}
             values = self._build_values(call, folder, name)
             line = self._template.render(values)
             in_file = self.has_placeholder("OUTPUT_FILE")
@@ -82,7 +86,7 @@ class CommandRunner:
                 Command(
                     line,
                     call.cwd,
-                    {**self._environment, **_write_batch(call, folder)},
+                    self._environment | batch,
                     timeout_s=call.timeout_s,
                     max_output=_MAX_UNUSED_STDOUT if in_file else call.max_output,
                     mask=self._mask,
@@ -97,11 +101,7 @@ class CommandRunner:
 
     def _build_values(self, call: CommandCall, folder: PrivateFolder, output: str) -> dict[str, str]:
         """Build the shell-quoted value of each placeholder, with a file in `folder` for `PROMPT_FILE`."""
-        given = {
-            "PROMPT": call.prompt,
-            "GUIDELINES": call.guidelines,
-            "EVAL_ID": call.eval_id,
-        }
+        given = {"PROMPT": call.prompt, "GUIDELINES": call.guidelines, "EVAL_ID": call.eval_id}
         for name in self._template.names:
             if "\0" in given.get(name, ""):
                 instead = "; use {PROMPT_FILE} instead" if name == "PROMPT" else ""
@@ -132,17 +132,6 @@ async def _run_command(command: Command, values: Mapping[str, str]) -> FinishedP
         advice = "use {PROMPT_FILE} instead" if longest == "PROMPT" else "let the command read this from files"
         what = f"the command has {len(command.line):,} characters with its values, more than the system allows"
         raise ProcessError(f"{what}; the longest is {{{longest}}}: {advice}", StartRefusal.TOO_LONG) from error
-
-
-def _write_batch(call: CommandCall, folder: PrivateFolder) -> dict[str, str]:
-    if call.batch is None:
-        return {}
-    return {BATCH_INPUT_VARIABLE: str(folder.write("batch-input.jsonl", call.batch))}
-
-
-def _format_file_name(eval_id: str) -> str:
-    """Convert a case id to the beginning of one valid file name, whatever characters the id contains."""
-    return to_plain_word(eval_id)[:_MAX_ID_IN_NAME].strip("-.") or "case"
 
 
 def format_output_tail(finished: FinishedProgram) -> str:

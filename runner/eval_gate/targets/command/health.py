@@ -10,10 +10,10 @@ from typing import Final
 from eval_gate.files.certificates import build_async_client
 from eval_gate.process.environment import WithheldVariables
 from eval_gate.process.run import ProcessError
+from eval_gate.targets.agent_address import ContainerProbe, find_connection_hint, resolve_host
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.command.call import CommandCall, CommandRunner, format_output_tail
 from eval_gate.targets.command.settings import CliSettings, HealthCheck
-from eval_gate.targets.container import ContainerProbe, find_connection_hint, resolve_host
 from eval_gate.text.escape import to_one_line
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.urls import to_public_url
@@ -36,10 +36,7 @@ class HealthChecker:
         self._asking: asyncio.Task[str | None] | None = None
 
     async def require_healthy(self, folder: Path | None) -> None:
-        """Raise TargetError (unreachable) unless the target is well. `folder`: that of the eval file, once it is known.
-
-        A command that runs there is not asked before it is.
-        """
+        """Raise TargetError (unreachable) if the check fails. A command needs `folder`, that of the eval file."""
         check = self._check
         if check is None:
             return
@@ -54,7 +51,9 @@ class HealthChecker:
             raise TargetError(
                 f"CLI healthcheck failed for '{self._settings.name}': {reason}",
                 fault=TargetFault.UNREACHABLE,
-                hint=self._find_hint(check),
+                hint=find_connection_hint(to_public_url(check.url.open()), None, ContainerProbe())
+                if check.url
+                else None,
             )
 
     async def aclose(self) -> None:
@@ -92,12 +91,6 @@ class HealthChecker:
         said = format_output_tail(finished)
         missing = self._withheld.find_hint(check.command_template.open(), said)
         return f"the command {finished.ending}{said}{f'; {missing}' if missing else ''}"
-
-    @staticmethod
-    def _find_hint(check: HealthCheck) -> str | None:
-        if check.url is None:
-            return None
-        return find_connection_hint(to_public_url(check.url.open()), None, ContainerProbe())
 
 
 async def _check_url(url: str, limit_s: float) -> str | None:

@@ -24,8 +24,8 @@ from eval_gate.targets.isolation import get_isolation_headers, is_isolated
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.retry_after import parse_retry_after
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
-from eval_gate.text.untrusted.decompression import DecompressionError, Decompressor
 from eval_gate.text.untrusted.excerpt import format_excerpt
+from eval_gate.text.untrusted.http_response import DecompressionError, Decompressor
 from eval_gate.text.urls import format_proxy
 
 if TYPE_CHECKING:
@@ -93,10 +93,7 @@ class ResponseHead(NamedTuple):
         return self.reason_phrase.encode("ascii", "ignore").decode() if self.reason_phrase else usual
 
     def get_header(self, name: str) -> str:
-        """Return the first header `name` as text, whatever bytes it contains.
-
-        The result is empty if the header is missing.
-        """
+        """Return the first header `name` as text, whatever bytes it contains; empty if it is missing."""
         text = self.headers.get(name, "")
         if text.isascii():
             return text
@@ -173,10 +170,7 @@ class Connection:
 
     @asynccontextmanager
     async def open_response(self, request: HttpRequest) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One request, and the answer of which the head is there.
-
-        Raises TargetError for bytes that are not HTTP and LostError for lost connections.
-        """
+        """Send a request, and yield the response with its head. Raises TargetError and ConnectionLostError."""
         pool, proxy = self._get_pool(), self._find_proxy(request.url)
         headers = {**get_isolation_headers(), **request.headers}  # what somebody describes wins
         from aiohttp import ClientError
@@ -239,10 +233,7 @@ class Connection:
         )
 
     async def iter_pieces(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-        """Yield the decompressed body in pieces as it arrives, because an agent may stream without end.
-
-        Raises TargetError if the body exceeds the limit.
-        """
+        """Yield the decompressed body as it arrives, which may never end. Raises TargetError beyond the limit."""
         unpacker = Decompressor(response.headers.getall("content-encoding", ()))
         limit, read = self._bounds.max_bytes, 0
         try:
@@ -321,8 +312,9 @@ class Connection:
             with _skip_certificates() if is_own_process() else nullcontext():
                 from eval_gate.targets.http.pool import make_pool
 
+            proxies = (value for name, value in os.environ.items() if name.lower().endswith("_proxy"))
             # certificates cost 20 ms: only for those who use them
-            secure = self._secure or _has_secure_proxy()
+            secure = self._secure or any(value.lower().startswith("https://") for value in proxies)
             certificates = load_ssl_context() if secure else None
             self._pools[keep_open] = make_pool(self._concurrency + 1, certificates, keep_open=keep_open)
         return self._pools[keep_open]
@@ -338,12 +330,6 @@ def _skip_certificates() -> Iterator[None]:
         yield
     finally:
         ssl.SSLContext.set_default_verify_paths = read  # type: ignore[method-assign]
-
-
-def _has_secure_proxy() -> bool:
-    return any(
-        name.lower().endswith("_proxy") and value.lower().startswith("https://") for name, value in os.environ.items()
-    )
 
 
 def build_proxy_error(proxy: str | None, what: str, *, again: bool = False) -> TargetError:

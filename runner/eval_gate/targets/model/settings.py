@@ -106,10 +106,7 @@ class ModelSettings(TargetSettings):
         return self.base_url or self.endpoint
 
     def find_environment_addresses(self, environment: Mapping[str, str]) -> Mapping[str, JsonValue]:
-        """Find the address in the provider's own variable, if the description has no address.
-
-        The result maps the name of the setting to the address. It is empty if no address is found.
-        """
+        """Find the address in the provider's own variable, by setting, if the description has none."""
         variable = self.provider_row.address_variable
         found = environment.get(variable) if variable and not self.place else None
         return {"endpoint" if "endpoint" in self.provider_row.settings else "baseUrl": found} if found else {}
@@ -122,10 +119,7 @@ class ModelSettings(TargetSettings):
 
     @classmethod
     def complete_values(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """Replace the provider by its canonical name and add its defaults.
-
-        A known provider in `model: provider:name` is recognized too.
-        """
+        """Replace the provider, also that of `model: provider:name`, by its canonical name, and add its defaults."""
         named, model = values.get("provider"), values.get("model")
         provider = PROVIDER_NAMES.get(named.strip().casefold()) if isinstance(named, str) else None
         if provider is ModelProvider.MODEL and isinstance(model, str):

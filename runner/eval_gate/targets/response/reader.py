@@ -19,7 +19,7 @@ from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.response.extraction import extract_text, parse_cost, parse_tokens
-from eval_gate.targets.response.field_paths import MISSING, FieldPath, MissingValue, PathCondition
+from eval_gate.targets.response.field_paths import FieldPath, MissingValue
 from eval_gate.targets.response.settings import EventRule, ResponseFormat, ResponseSettings, ToolResults
 from eval_gate.text.escape import truncate_text
 from eval_gate.text.javascript.strings import as_text
@@ -57,12 +57,11 @@ class ResponseReader:
     """Parser of the responses of one target."""
 
     def __init__(self, settings: ResponseSettings) -> None:
-        self._texts = tuple(FieldPath.parse(path) for path in settings.response_path)
+        self._texts = settings.response_path
         self._text_place = _format_place(settings, "responsePath")
         self.calls = CallReader(settings)
-        self.failures = tuple(map(EventMatcher.from_rule, settings.failure))
-        self._model = None if settings.model_path is None else FieldPath.parse(settings.model_path)
-        self._none_at = None if settings.no_tool_calls_path is None else FieldPath.parse(settings.no_tool_calls_path)
+        self.failures = settings.failure
+        self._model, self._none_at = settings.model_path, settings.no_tool_calls_path
         place = describe_name(settings.find_reference("toolCallsPath") or settings.tool_calls_path)
         self._calls_place = f"a list of tool calls at `{place}` (toolCallsPath, agentProtocol)"
 
@@ -93,7 +92,8 @@ class ResponseReader:
             raise failure
         calls = self.calls.read_calls(document, escaped=escaped)
         text = self._get_text(document, silent=bool(calls))
-        known = calls is not None or self._has_no_calls(document)
+        # null in the place of the list, or the protocol, says that no tool was called
+        known = calls is not None or self.calls.path.has_value(document) or self.is_without_calls(document)
         return Response(
             text=to_well_formed(text),
             tool_calls=calls or (),
@@ -148,7 +148,7 @@ class ResponseReader:
             if path.is_gathering or _is_part_list(path.find_first(document)):
                 if silent and path.has_value(document):
                     return ""
-            elif path.text != _NEVER_NULL and path.find_first(document) is None:
+            elif path != _NEVER_NULL and path.find_first(document) is None:
                 return ""
         places = " or ".join(f'"{path}"' for path in self._texts)
         what = "text" if any(path.has_value(document) for path in self._texts) else "value"
@@ -156,19 +156,12 @@ class ResponseReader:
         said = f"the response has no {what} at {places}{self._text_place}"
         raise ResponseShapeError(f"{said}; {keys}" if keys else said, is_mapping=True)
 
-    def _has_no_calls(self, document: JsonValue) -> bool:
-        """Whether an answer without a list says that no tool was called: by null in its place, or by its protocol."""
-        return self.calls.path.has_value(document) or self.is_without_calls(document)
-
     def find_model(self, document: JsonValue) -> str | None:
         """Find the name of the model in a response or in one of its events. Return None if the model is not given."""
-        if self._model is None:
+        path = self._model
+        if path is None:
             return None
-        found = (
-            self._model.find_all(document).values[-1:]
-            if self._model.is_gathering
-            else [self._model.find_first(document)]
-        )
+        found = path.find_all(document).values[-1:] if path.is_gathering else [path.find_first(document)]
         return next((name for name in found if isinstance(name, str)), None)
 
     def is_without_calls(self, document: JsonValue) -> bool:
@@ -250,27 +243,6 @@ class ResponseShapeError(Exception):
         self.is_mapping = is_mapping
 
 
-class ResultFields(FrozenStruct):
-    """Field paths of tool results that are listed separately from the calls."""
-
-    path: FieldPath
-    id: FieldPath
-    result: FieldPath | None
-    success: FieldPath | None
-    error: FieldPath | None
-
-    @classmethod
-    def from_settings(cls, settings: ToolResults) -> ResultFields:
-        """As they are described."""
-        return cls(
-            FieldPath.parse(settings.path),
-            FieldPath.parse(settings.id_field),
-            _parse_path(settings.result_field),
-            _parse_path(settings.success_field),
-            _parse_path(settings.error_field),
-        )
-
-
 class CallFragment(FrozenStruct):
     """Part of one tool call found at one place; several parts may belong to the same call."""
 
@@ -287,17 +259,12 @@ class CallReader:
     """Parser of tool calls by the field names in the settings of a target."""
 
     def __init__(self, settings: ResponseSettings) -> None:
-        self.path = FieldPath.parse(settings.tool_calls_path)
+        self.path = settings.tool_calls_path
         self._place = _format_place(settings, "toolCallsPath")
-        self._name = FieldPath.parse(settings.name_field)
-        self._args = FieldPath.parse(settings.args_field)
-        self._success = FieldPath.parse(settings.success_field)
-        self._error = _parse_path(settings.error_field)
-        self._duration = FieldPath.parse(settings.duration_field)
-        self._result = FieldPath.parse(settings.result_field)
-        self._ids = tuple(FieldPath.parse(path) for path in settings.id_field)
-        apart = settings.tool_results
-        self._apart = None if apart is None else ResultFields.from_settings(apart)
+        self._name, self._args, self._result = settings.name_field, settings.args_field, settings.result_field
+        self._success, self._error = settings.success_field, settings.error_field
+        self._duration, self._ids = settings.duration_field, settings.id_field
+        self._apart = settings.tool_results
 
     def read_calls(self, document: JsonValue, *, escaped: bool) -> tuple[ToolCall, ...] | None:
         """Read the tool calls of a response in their order.
@@ -311,7 +278,7 @@ class CallReader:
         if len(entries) > ANSWER_CALLS:
             raise ResponseShapeError(f'"{self.path}" lists {len(entries):,} calls, more than {ANSWER_CALLS:,}')
         apart = _read_results(document, self._apart) if self._apart and entries else {}
-        place = self.path.text.removesuffix("[]")
+        place = self.path.removesuffix("[]")
         return tuple(
             self._read_call(entry, f"{place}[{at}]", apart, escaped=escaped) for at, entry in enumerate(entries)
         )
@@ -392,7 +359,7 @@ class CallReader:
         return next((key for path in self._ids if (key := _format_id(path.find_first(call)))), "")
 
 
-def _read_results(document: JsonValue, fields: ResultFields) -> dict[str, CallFragment]:
+def _read_results(document: JsonValue, fields: ToolResults) -> dict[str, CallFragment]:
     """Read the results that are listed apart from the tool calls, by the id of the call."""
     found = fields.path.find_all(document).values
     if not fields.path.is_gathering and found and isinstance(found[0], list):
@@ -401,21 +368,18 @@ def _read_results(document: JsonValue, fields: ResultFields) -> dict[str, CallFr
     return {one.id: one for one in said if one.id}
 
 
-def _read_result(entry: JsonValue, fields: ResultFields) -> CallFragment:
+def _read_result(entry: JsonValue, fields: ToolResults) -> CallFragment:
     success = None
-    if fields.success is not None:
-        success = _parse_success(fields.success.find_first(entry), f"{fields.path}.{fields.success}")
-    if fields.error is not None and _is_present(fields.error.find_first(entry)):
+    if fields.success_field is not None:
+        success = _parse_success(fields.success_field.find_first(entry), f"{fields.path}.{fields.success_field}")
+    if fields.error_field is not None and _is_present(fields.error_field.find_first(entry)):
         success = False
-    result = None if fields.result is None else _value_or_none(fields.result.find_first(entry))
-    return CallFragment(_format_id(fields.id.find_first(entry)), success=success, result=result)
+    result = None if fields.result_field is None else _value_or_none(fields.result_field.find_first(entry))
+    return CallFragment(_format_id(fields.id_field.find_first(entry)), success=success, result=result)
 
 
 def parse_arguments(text: str, place: str) -> JsonValue:
-    """Arguments as JSON text, as OpenAI's wire has them; what is not JSON counts as none (tool-forge behaviour 1.4).
-
-    Raises ShapeError for what is too much to be read.
-    """
+    """Parse arguments as JSON text; other text counts as none (tool-forge behaviour 1.4). Raises ResponseShapeError."""
     try:
         return parse_untrusted_json(text)
     except UntrustedJsonError as error:
@@ -428,10 +392,6 @@ def _format_place(settings: ResponseSettings, key: str) -> str:
     """Format where a setting is written, to stand behind its value; empty where nobody knows."""
     place = settings.find_place(key)
     return f" ({place})" if place else ""
-
-
-def _parse_path(text: str | None) -> FieldPath | None:
-    return None if text is None else FieldPath.parse(text)
 
 
 def _text_or_none(found: JsonValue | MissingValue) -> str | None:
@@ -471,43 +431,7 @@ def _clean_values(value: Values) -> Values:
     return cleaned
 
 
-class EventMatcher(FrozenStruct):
-    """Rule that selects events by name and content, and a value in them by its path."""
-
-    event: str | None = None
-    where: PathCondition | None = None
-    path: FieldPath | None = None
-    id: FieldPath | None = None
-
-    @classmethod
-    def from_rule(cls, rule: EventRule) -> EventMatcher:
-        """As it is described."""
-        return cls(
-            rule.event,
-            None if rule.where is None else PathCondition.parse(rule.where),
-            None if rule.path is None else FieldPath.parse(rule.path),
-            None if rule.id is None else FieldPath.parse(rule.id),
-        )
-
-    def matches(self, value: JsonValue | MissingValue, name: str = "") -> bool:
-        """Whether a response, or its event `name`, is one that this rule selects."""
-        if self.event is not None and self.event != name:
-            return False
-        return self.where is None or (not isinstance(value, MissingValue) and self.where(value))
-
-    def select_value(self, value: JsonValue) -> JsonValue | MissingValue:
-        """Select the value at the path of this rule in a matching response or event.
-
-        Without a path, the whole value is selected. Return MISSING if the path is not found.
-        """
-        if self.path is None:
-            return value
-        if self.path.is_gathering:
-            return self.path.find_all(value).values or MISSING
-        return self.path.find_first(value)
-
-
-def find_failure(value: JsonValue, rules: tuple[EventMatcher, ...], name: str = "") -> TargetError | None:
+def find_failure(value: JsonValue, rules: tuple[EventRule, ...], name: str = "") -> TargetError | None:
     """Find the failure that a response, or its event `name`, reports by one of the rules."""
     for rule in rules:
         if rule.matches(value, name):

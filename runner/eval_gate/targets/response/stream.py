@@ -17,17 +17,16 @@ from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.response.extraction import extract_text
-from eval_gate.targets.response.field_paths import MISSING, FieldPath, MissingValue
+from eval_gate.targets.response.field_paths import MISSING, MissingValue
 from eval_gate.targets.response.reader import (
     CallFragment,
-    EventMatcher,
     ResponseReader,
     ResponseShapeError,
     build_malformed_error,
     find_failure,
     find_usage,
 )
-from eval_gate.targets.response.settings import ResponseFormat, StreamSettings
+from eval_gate.targets.response.settings import EventRule, ResponseFormat, StreamSettings
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 from eval_gate.text.untrusted.excerpt import MAX_EVENTS, describe_event_shapes
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -163,7 +162,7 @@ class _ParsedEvent(NamedTuple):
     data: bytes
     value: JsonValue | MissingValue
 
-    def is_matched_by(self, rule: EventMatcher) -> bool:
+    def is_matched_by(self, rule: EventRule) -> bool:
         return rule.matches(self.value, self.name)
 
 
@@ -186,15 +185,13 @@ class StreamCollector:
         self._json = settings.response_format is ResponseFormat.NDJSON
         self._cutter = NdjsonParser() if self._json else SseParser()
         events = settings.events
-        paths = [FieldPath.parse(path) for path in settings.response_path]
-        self._texts = [EventMatcher.from_rule(one) for one in events.text] or [
-            *(EventMatcher(path=path) for path in paths),
-            EventMatcher(),
+        # nothing to validate: the paths are parsed
+        self._texts = events.text or [
+            *(EventRule.model_construct(path=path) for path in settings.response_path),
+            EventRule(),
         ]
-        calls = [EventMatcher.from_rule(one) for one in events.tool_call]
-        self._calls = calls or [EventMatcher(path=reader.calls.path.to_gathering())]
-        self._whole = [EventMatcher.from_rule(one) for one in events.full_response]
-        self._done = [EventMatcher.from_rule(one) for one in events.done]
+        self._calls = events.tool_call or [EventRule.model_construct(path=reader.calls.path.to_gathering())]
+        self._whole, self._done = events.full_response, events.done
         self._head = bytearray()
         self._first: list[bytes] = []
         """The first events, of which a message tells the shapes."""
@@ -217,11 +214,7 @@ class StreamCollector:
         return any(self._take_event(event) for event in self._cutter.feed(data))
 
     def build_response(self, duration_ms: float) -> Response:
-        """Build the whole response after the end of the stream.
-
-        `duration_ms` is the time that it took, in milliseconds. Raises TargetError if the response is incomplete or not
-        as described.
-        """
+        """Build the response after the end of the stream. Raises TargetError for an incomplete one."""
         if not self._over:
             for event in self._cutter.end():
                 self._take_event(event)

@@ -10,11 +10,11 @@ import asyncio
 import json
 import os
 import struct
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -100,13 +100,12 @@ class PatternMatcher:
 
         Each portion of the texts has the time limit of one pattern. Raises PatternError and PatternWorkerError.
         """
-        found: list[str] = []
-        for portion in iter_portions(texts):
+        replaced: list[str] = []
+        for portion in _iter_portions(texts):
             reply = await self._send_request({"patterns": [*patterns], "texts": [*portion], "by": by})
-            told = reply.get("texts")
-            assert isinstance(told, list)
-            found += map(str, told)
-        return found
+            assert isinstance(reply["texts"], list)
+            replaced += map(str, reply["texts"])
+        return replaced
 
     async def aclose(self) -> None:
         """End the process that matches; the next pattern would start another one."""
@@ -165,43 +164,23 @@ class PatternMatcher:
 
 
 def replace_matches_sync(patterns: Sequence[str], texts: Sequence[str], by: str) -> list[str]:
-    """Replace matches as `PatternMatcher.replace_matches` does, but block until it is done.
+    """Replace matches as `PatternMatcher.replace_matches` does, but block. Raises PatternError for whatever fails."""
 
-    A separate process runs for this call alone. Raises PatternError, also if the call takes longer than
-    `TIME_LIMIT_S` for each portion of the texts.
-    """
-    frames = [
-        _encode_frame({"patterns": [*patterns], "texts": [*portion], "by": by}) for portion in iter_portions(texts)
-    ]
+    async def replace() -> list[str]:
+        matcher = PatternMatcher()
+        try:
+            return await matcher.replace_matches(patterns, texts, by)
+        finally:
+            await matcher.aclose()
+
     try:
-        done = subprocess.run(  # noqa: S603 (ourselves)
-            _build_command(),
-            input=b"".join(frames),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=_build_environment(),
-            timeout=_START_LIMIT_S + TIME_LIMIT_S * len(frames),
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise PatternError(f"the texts cannot be searched within the limits: {type(error).__name__}") from error
-    found: list[str] = []
-    for reply in _iter_replies(done.stdout):
-        if "texts" not in reply:
-            raise PatternError(f"{_INVALID}: {str(reply.get('error'))[:300]}")
-        found += reply["texts"]
-    return found
+        with ThreadPoolExecutor(1) as thread:  # the caller's own may be running a loop
+            return thread.submit(asyncio.run, replace()).result()
+    except PatternWorkerError as error:
+        raise PatternError(str(error)) from error
 
 
-def _iter_replies(data: bytes) -> Iterator[dict[str, Any]]:
-    at = 0
-    while at < len(data):
-        (size,) = struct.unpack_from(">I", data, at)
-        yield json.loads(data[at + 4 : at + 4 + size])
-        at += 4 + size
-
-
-def iter_portions(texts: Sequence[str]) -> Iterator[list[str]]:
+def _iter_portions(texts: Sequence[str]) -> Iterator[list[str]]:
     """Yield portions of as many texts as one frame takes; a text that is too long for any stands alone."""
     portion: list[str] = []
     room = _MAX_PORTION

@@ -150,8 +150,6 @@ def parse_json(
         _raise_invalid(
             file, _find_second_line(text, duplicates[0]), f'the key "{duplicates[0][:100]}" occurs twice in one object'
         )
-    if is_deeper_than(value, MAX_DEPTH):
-        _raise_invalid(file, None, f"nested deeper than {MAX_DEPTH} levels")
     if not halves and may_hold_surrogates(data):
         value = replace_surrogates(value)
     return value, JsonPositions(data.removeprefix(codecs.BOM_UTF8))
@@ -178,21 +176,6 @@ def _find_second_line(text: str, key: str) -> int | None:
     """Find the line where a key is written for the second time, as a good guess for people."""
     places = [match.start() for match in re.finditer(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:", text)]
     return text.count("\n", 0, places[1]) + 1 if len(places) > 1 else None
-
-
-def is_deeper_than(value: JsonValue, limit: int) -> bool:
-    """Whether lists and mappings are nested deeper than `limit` levels, found without recursion."""
-    level: list[JsonValue] = [value]
-    for _ in range(limit):
-        level = [
-            child
-            for parent in level
-            if isinstance(parent, dict | list)
-            for child in (parent.values() if isinstance(parent, dict) else parent)
-        ]
-        if not level:
-            return False
-    return True
 
 
 def _raise_invalid(file: str, line: int | None, message: str) -> NoReturn:

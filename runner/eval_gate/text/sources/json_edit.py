@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from eval_gate.model.base import JsonValue
-from eval_gate.text.shell import is_invisible
+from eval_gate.text.safe_output import is_invisible
 from eval_gate.text.sources.json import JsonSpan, iter_members, scan_value, skip_blanks
 from eval_gate.text.sources.value_edit import NewMember, Patch, rewrite_text
 
@@ -59,17 +59,14 @@ class JsonLayout:
             return Patch(members[first - 1][1].end, members[last][1].end, "")
         return Patch(members[first][1].start, members[last + 1][1].start, "")
 
-    def insert_after(self, parent: JsonSpan, place: int, members: Sequence[NewMember]) -> Patch:
+    def insert(self, parent: JsonSpan, place: int, members: Sequence[NewMember], *, before: bool = False) -> Patch:
         """Insert members, each on a line of its own where its neighbours have one."""
-        there = self.list_members(parent)
-        joint, at = self._find_joint(parent, there[0][1]), there[place][1].end
-        return Patch(at, at, "".join(joint + _format_member(one) for one in members))
-
-    def insert_before(self, parent: JsonSpan, place: int, members: Sequence[NewMember]) -> Patch:
-        """Insert members, each on a line of its own where its neighbours have one."""
-        there = self.list_members(parent)
-        joint, at = self._find_joint(parent, there[0][1]), there[place][1].start
-        return Patch(at, at, "".join(_format_member(one) + joint for one in members))
+        neighbours = self.list_members(parent)
+        joint, span = self._find_joint(parent, neighbours[0][1]), neighbours[place][1]
+        written = [_format_member(one) for one in members]
+        if before:
+            return Patch(span.start, span.start, "".join(one + joint for one in written))
+        return Patch(span.end, span.end, "".join(joint + one for one in written))
 
     def _find_joint(self, parent: JsonSpan, first: JsonSpan) -> str:
         """Find what stands between two members: a comma, and the blanks before the first one."""

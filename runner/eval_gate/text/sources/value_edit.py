@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from eval_gate.model.base import JsonValue
@@ -56,12 +56,8 @@ class Layout(Protocol[Node]):
         """Remove the members from `first` to `last`; at least one other stays."""
         ...
 
-    def insert_after(self, parent: Node, place: int, members: Sequence[NewMember]) -> Patch:
-        """Insert members after the one at `place`."""
-        ...
-
-    def insert_before(self, parent: Node, place: int, members: Sequence[NewMember]) -> Patch:
-        """Insert members before the one at `place`."""
+    def insert(self, parent: Node, place: int, members: Sequence[NewMember], *, before: bool = False) -> Patch:
+        """Insert members after the one at `place`, or before it."""
         ...
 
 
@@ -118,13 +114,11 @@ def _iter_mapping_patches(
             added.append(NewMember(key, value))
             continue
         place = keys.index(key)
-        if added and after is None:
-            yield layout.insert_before(node, place, added)
-        elif added and after is not None:
-            yield layout.insert_after(node, after, added)
+        if added:
+            yield layout.insert(node, place if after is None else after, added, before=after is None)
         after, added = place, []
     if added and after is not None:
-        yield layout.insert_after(node, after, added)
+        yield layout.insert(node, after, added)
 
 
 def _iter_list_patches(
@@ -142,8 +136,7 @@ def _iter_list_patches(
             yield layout.remove(node, begin + pairs, end - 1)
         if new_begin + pairs < new_end:
             added = [NewMember(None, value) for value in new[new_begin + pairs : new_end]]
-            place = begin + pairs - 1
-            yield layout.insert_before(node, 0, added) if place < 0 else layout.insert_after(node, place, added)
+            yield layout.insert(node, max(begin + pairs - 1, 0), added, before=begin + pairs == 0)
 
 
 def _iter_changes(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
@@ -169,13 +162,6 @@ def _iter_changes(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int,
 
 def _iter_runs(places: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Join places that follow each other: yield the first and last of each run."""
-    run: tuple[int, int] | None = None
-    for place in places:
-        if run is not None and place == run[1] + 1:
-            run = (run[0], place)
-            continue
-        if run is not None:
-            yield run
-        run = (place, place)
-    if run is not None:
-        yield run
+    for _, run in groupby(enumerate(places), lambda pair: pair[1] - pair[0]):
+        joined = [place for _, place in run]
+        yield joined[0], joined[-1]

@@ -96,22 +96,9 @@ _FILES_BY_KEYS: Final[tuple[tuple[frozenset[str], UnsupportedFile], ...]] = tupl
         ("test_id execution_status | index_path status counts", _describe_result("a result of AgentV")),
         ("prompts providers | prompts targets | prompts tests | providers tests | redteam targets", PROMPTFOO),
         ("rows metrics", _describe_result("a result of Azure AI Evaluation")),
-        (
-            "query response | query ground_truth",
-            UnsupportedFile("data of Azure AI Evaluation", f"run it there; {_OWN_RESULTS}"),
-        ),
-        (
-            "experimentName scores | experiment_name project_name",
-            UnsupportedFile("a summary of Braintrust", f"it has no cases; {_OWN_RESULTS}"),
-        ),
         ("root_span_id | input output expected scores", _describe_result("a result of Braintrust")),
         ("_xact_id", UnsupportedFile("an export of Braintrust", _OWN_RESULTS, is_certain=True)),
-        ("input expected metadata", UnsupportedFile("data of Braintrust", f"run it there; {_OWN_RESULTS}")),
         ("run example evaluation_results | example_id execution_time", _describe_result("a result of LangSmith")),
-        (
-            "reference_example_id | reference_outputs | inputs outputs",
-            UnsupportedFile("an export of LangSmith", _OWN_RESULTS),
-        ),
         ("config suites errors stats", _describe_convertible("a JSON report of Playwright", "junit-xml")),
         ("numTotalTests testResults", _describe_convertible("a JSON report of Jest or Vitest", "junit-xml")),
         ("stats tests pending failures passes", _describe_convertible("a JSON report of Mocha", "junit-xml")),

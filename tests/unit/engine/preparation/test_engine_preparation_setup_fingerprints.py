@@ -11,8 +11,7 @@ from eval_gate.engine.judge_targets import Judges
 from eval_gate.engine.preparation.program_files import ProgramFiles
 from eval_gate.engine.preparation.setup_fingerprints import build_measurement, build_setup_fingerprints
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Location
-from eval_gate.model.compared_programs import ComparedFile, ComparedProgram, ComparedPrograms
-from eval_gate.model.policy import EvaluationSetup
+from eval_gate.model.policy import ComparedFile, ComparedProgram, ComparedPrograms, EvaluationSetup
 from eval_gate.model.result import CaseFingerprints
 from eval_gate.model.specs.evaluator import (
     CodeAggregator,

@@ -59,7 +59,6 @@ def test_load_seed__json_object__is_read(tmp_path) -> None:
 @pytest.mark.contract("seed.default-missing")
 def test_load_seed__default_missing__is_none(tmp_path) -> None:
     assert load_seed(tmp_path / "evals/seed-manifest.json", explicit=False) is None
-    assert load_seed(None, explicit=False) is None
 
 
 @pytest.mark.contract("seed.explicit-missing")

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.evaluators.agent_evals.assertions import NotJsonError, parse_json_text
-from eval_gate.evaluators.agent_evals.table import TABLE
+from eval_gate.evaluators.agent_evals.table import TABLE, NotJsonError, parse_json_text
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorScore
-from eval_gate.evaluators.json_equality import are_json_equal
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import EvaluatorResult
 from eval_gate.model.specs.agent_evals import (
@@ -25,6 +23,7 @@ from eval_gate.model.specs.agent_evals import (
 )
 from eval_gate.text.dotted_path import PathError, get_by_path
 from eval_gate.text.javascript.regex import PatternMatcher
+from eval_gate.text.json_values import are_json_equal
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case
 

@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.evaluators.agentv.tool_trajectory import FROM_MESSAGES
+from eval_gate.evaluators.agentv.trajectories import FROM_MESSAGES
 from eval_gate.evaluators.base import EvaluatorError, EvaluatorScore
 from eval_gate.evaluators.wording import MAX_ITEMS
 from eval_gate.model.conversation import Response, ToolCall

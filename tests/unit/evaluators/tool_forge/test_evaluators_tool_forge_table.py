@@ -7,7 +7,7 @@ import pytest
 
 from eval_gate.evaluators.aggregation import score_case
 from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, EvaluatorScore
-from eval_gate.evaluators.tool_forge.tool_assertions import has_tool_assertions
+from eval_gate.evaluators.tool_forge.table import has_tool_assertions
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.specs.evaluator import (
     MaxLatency,

@@ -196,9 +196,9 @@ def test_e_value__executions_belong_together__grows_with_failures(history, again
 
 def test_thresholds__executions_belong_together__all_cases_stay_within_the_error_rate() -> None:
     prior = replace(Prior.from_counts(38, 2), shares=shares((0.3, 0.3, 1.0)))
-    found = compute_thresholds(prior, {(10, 0): 60}, ExecutionLimits(6), 0.05)
+    found = compute_thresholds(prior, (((10, 0), 60),), ExecutionLimits(6), 0.05)
     unchanged = prior.add_history(Counts(passes=10))
-    independent = compute_thresholds(replace(prior, shares=()), {(10, 0): 60}, ExecutionLimits(6), 0.05)
+    independent = compute_thresholds(replace(prior, shares=()), (((10, 0), 60),), ExecutionLimits(6), 0.05)
     assert independent.never_failed_threshold == 0.0
     seven = unchanged.compute_log_chance(counts("F"), counts("FFFFFF"))
     assert 60 * math.exp(seven) > 0.015  # so that failing every time is no proof

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.staleness.typescript.literals import UnknownValue, parse_literal, parse_object
-from eval_gate.staleness.typescript.module_exports import ExportedValue, parse_module
+from eval_gate.staleness.typescript.source_files import ExportedValue, parse_module
 
 
 def read(expression: str):

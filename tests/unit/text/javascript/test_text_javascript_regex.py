@@ -204,11 +204,24 @@ def test_replaced__pattern_that_backtracks__is_ended() -> None:
 
 
 @pytest.mark.slow
-def test_replaced_at_once__pattern_that_backtracks__is_ended(monkeypatch) -> None:
-    monkeypatch.setattr(regex, "TIME_LIMIT_S", 0.1)
-    monkeypatch.setattr(regex, "_START_LIMIT_S", 1.0)
-    with pytest.raises(PatternError, match="TimeoutExpired"):
-        replace_matches_sync(["(a+)+$"], ["a" * 60 + "!"], "***")
+def test_replaced_at_once__pattern_that_backtracks_in_many_portions__takes_the_limit_of_one_pattern() -> None:
+    began = time.monotonic()
+    with pytest.raises(PatternError, match="took longer than 2 s: the pattern backtracks"):
+        replace_matches_sync(["(a+)+$"], ["a" * 60 + "!" + " " * 50_000] * 20, "***")
+    assert time.monotonic() - began < 15
+
+
+def test_replaced_at_once__worker_that_does_not_start__is_an_error_of_the_pattern(monkeypatch) -> None:
+    monkeypatch.setattr(regex, "_build_command", lambda: ("/nowhere/python",))
+    with pytest.raises(PatternError, match="does not start"):
+        replace_matches_sync(["b"], ["b"], "***")
+
+
+def test_replaced_at_once__within_a_running_loop__is_done() -> None:
+    async def ask() -> list[str]:
+        return replace_matches_sync(["b"], ["abc"], "***")
+
+    assert asyncio.run(ask()) == ["a***c"]
 
 
 @pytest.mark.parametrize("pattern", ["(?P<y>a)", "(?i)x", "(?>a)", "a++", "(?#c)", "(", "[b-a]", "(" * 5_000])

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.model.base import JsonValue
-from eval_gate.text.shell import is_invisible
+from eval_gate.text.safe_output import is_invisible
 from eval_gate.text.sources.json import parse_json
 from eval_gate.text.sources.json_edit import format_json, rewrite_json
 from eval_gate.text.sources.value_edit import is_same_value
 from eval_gate.text.sources.yaml import parse_yaml
-from eval_gate.text.sources.yaml_layout import format_flow, rewrite_yaml
+from eval_gate.text.sources.yaml_edit import format_flow, rewrite_yaml
 from tests.support.bounds import within_cpu
 
 JSON = """\ufeff{

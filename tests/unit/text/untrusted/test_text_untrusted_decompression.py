@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from eval_gate.text.untrusted.decompression import PIECE_BYTES, DecompressionError, Decompressor
+from eval_gate.text.untrusted.http_response import PIECE_BYTES, DecompressionError, Decompressor
 
 
 def bare(data: bytes) -> bytes:

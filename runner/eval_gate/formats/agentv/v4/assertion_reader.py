@@ -20,7 +20,6 @@ from eval_gate.model.specs.agentv import (
     ExpectedCall,
     FieldAccuracy,
     FieldCheck,
-    Metric,
     MetricLimit,
     SkillTrigger,
     TextAssertion,
@@ -97,47 +96,23 @@ class AssertionReader:
         """
         said = read_common_fields(found)
         match found:
-            case (
-                file_model.OneTextAssertion()
-                | file_model.NumberAssertion()
-                | file_model.TextListAssertion()
-                | file_model.RegexAssertion()
-                | file_model.IsJsonAssertion()
-            ):
+            case file_model.AssertionOnText():
                 return self._read_text(found, kind, said, path)
             case file_model.ToolTrajectoryAssertion():
                 return self._read_trajectory(found, said, path)
             case file_model.SkillTriggerAssertion():
                 return SkillTrigger(skill=found.skill, should_trigger=found.should_trigger, **said)
-            case (
-                file_model.LatencyAssertion()
-                | file_model.CostAssertion()
-                | file_model.TokenUsageAssertion()
-                | file_model.ExecutionMetricsAssertion()
-            ):
+            case file_model.AssertionOnMetrics():
                 return self._read_metrics(found, kind, said, path)
             case file_model.FieldAccuracyAssertion():
                 return self._read_field_accuracy(found, said, path, expected)
         return None
 
     def _read_text(
-        self,
-        found: file_model.OneTextAssertion
-        | file_model.NumberAssertion
-        | file_model.TextListAssertion
-        | file_model.RegexAssertion
-        | file_model.IsJsonAssertion,
-        kind: str,
-        said: Mapping[str, Any],
-        path: Path,
+        self, found: file_model.AssertionOnText, kind: str, said: Mapping[str, Any], path: Path
     ) -> EvaluatorSpec | None:
-        match found:
-            case file_model.IsJsonAssertion():
-                values: Sequence[str] = ()
-            case file_model.TextListAssertion():
-                values = found.value
-            case _:
-                values = (found.value,)
+        value = getattr(found, "value", ())
+        values: Sequence[str] = (value,) if isinstance(value, str) else value
         flags = found.flags if isinstance(found, file_model.RegexAssertion) else ""
         if not _REGEX_FLAGS.issuperset(flags) or len(set(flags)) < len(flags):
             self._findings.add_problem(f'"{flags[:20]}" are not flags of a JavaScript pattern', (*path, "flags"))
@@ -149,16 +124,10 @@ class AssertionReader:
         return convert({"type": kind, "values": values, "flags": flags, **said, "label": label}, TextAssertion)
 
     def _read_metrics(
-        self,
-        found: file_model.LatencyAssertion
-        | file_model.CostAssertion
-        | file_model.TokenUsageAssertion
-        | file_model.ExecutionMetricsAssertion,
-        kind: str,
-        said: Mapping[str, Any],
-        path: Path,
+        self, found: file_model.AssertionOnMetrics, kind: str, said: Mapping[str, Any], path: Path
     ) -> EvaluatorSpec | None:
-        limits = [MetricLimit(of=of, limit=limit) for of, limit in _list_limits(found) if limit is not None]
+        given = ((of, getattr(found, name)) for name, of in found.metrics.items())
+        limits = [MetricLimit(of=of, limit=limit) for of, limit in given if limit is not None]
         if not limits:
             self._findings.add_problem("sets no limit: nothing would be evaluated", path)
             return None
@@ -212,33 +181,6 @@ class AssertionReader:
             },
             FieldAccuracy,
         )
-
-
-def _list_limits(
-    found: file_model.LatencyAssertion
-    | file_model.CostAssertion
-    | file_model.TokenUsageAssertion
-    | file_model.ExecutionMetricsAssertion,
-) -> tuple[tuple[Metric, float | None], ...]:
-    match found:
-        case file_model.LatencyAssertion():
-            return (("ms", found.threshold),)
-        case file_model.CostAssertion():
-            return (("cost", found.budget),)
-        case file_model.TokenUsageAssertion():
-            return (
-                ("input_tokens", found.max_input),
-                ("output_tokens", found.max_output),
-                ("tokens", found.max_total),
-            )
-        case file_model.ExecutionMetricsAssertion():
-            return (
-                ("tool_calls", found.max_tool_calls),
-                ("model_calls", found.max_llm_calls),
-                ("tokens", found.max_tokens),
-                ("cost", found.max_cost_usd),
-                ("ms", found.max_duration_ms),
-            )
 
 
 def _build_expected_call(

@@ -5,7 +5,7 @@ Source: AgentV 4.42.4, "External test cases". Every such file lies in the reposi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,7 @@ from typing import Final
 from eval_gate.errors import Problem
 from eval_gate.formats.agentv.eval_repository import EvalRepository, FileError, is_folder, normalize_path
 from eval_gate.formats.agentv.guidelines import matches_glob
-from eval_gate.formats.base import EvalFileError, MultiFilePositions, Positions, ScalarPositions
+from eval_gate.formats.base import CaseOrigin, EvalFileError, MultiFilePositions, Positions
 from eval_gate.formats.documents import parse_yaml, read_bytes
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import CASES
@@ -26,48 +26,6 @@ _CASE_FILE_NAMES: Final = ("case.yaml", "case.yml")
 _GLOB_CHARACTERS: Final = frozenset("*?{[")
 MAX_SEARCHED_FILES: Final = 10_000
 """Files of a folder among which those that fit a pattern are looked for."""
-
-CaseOrigin = tuple[str, Positions | None, int | None]
-"""The file of a case, what knows its lines, and its index in it (or its line, where nothing knows lines)."""
-
-
-class ExternalCasePositions:
-    """Positions of cases that come from several files."""
-
-    def __init__(self, file: str, own: Positions, name: str, places: Sequence[tuple[CaseOrigin, int]]) -> None:
-        self._file = file
-        self._own = own
-        self._name = name
-        self._places = places
-
-    def find_line(self, path: Sequence[str | int]) -> int:
-        """Return the line (from 1) of the value at `path`, in the file that contains it."""
-        (_, positions, index), inside = self._locate_origin(path)
-        return (index or 1) if positions is None else positions.find_line(inside)
-
-    def find_unquoted(self, path: Sequence[str | int]) -> str | None:
-        """Return the scalar at `path` as written, if it has no quotes; else None."""
-        place, inside = self._locate_origin(path)
-        positions: object = place[1]
-        return positions.find_unquoted(inside) if isinstance(positions, ScalarPositions) else None
-
-    def locate(self, path: Sequence[str | int]) -> tuple[str, Sequence[str | int]]:
-        """Return the file that contains the value at `path`, and the value's path in that file."""
-        (file, positions, _), inside = self._locate_origin(path)
-        if file == self._file and isinstance(positions, MultiFilePositions):
-            return positions.locate(inside)
-        return file, inside
-
-    def _locate_origin(self, path: Sequence[str | int]) -> tuple[CaseOrigin, Sequence[str | int]]:
-        number = path[1] if len(path) > 1 and path[0] == self._name else None
-        if isinstance(number, int) and number < len(self._places):
-            place, index = self._places[number]
-            if place[0] == self._file:
-                return place, (self._name, index, *path[2:])
-            if place[1] is None:
-                return place, path[2:]
-            return place, (*((index,) if index >= 0 else ()), *path[2:])
-        return (self._file, self._own, None), path
 
 
 def load_external_cases(
@@ -104,7 +62,7 @@ def load_external_cases(
                 field=name,
             )
             raise EvalFileError(shown, [problem]) from error
-    return {**document, name: cases}, ExternalCasePositions(shown, positions, name, places)
+    return {**document, name: cases}, MultiFilePositions(shown, positions, name, places)
 
 
 def _is_file_reference(value: JsonValue) -> bool:

@@ -6,7 +6,8 @@ Source: AgentV 4.42.4, its schema of eval files and its documentation. Only decl
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AliasChoices, Field, JsonValue, SkipValidation
 
@@ -22,6 +23,7 @@ from eval_gate.formats.agentv.file_model import (
     Weight,
 )
 from eval_gate.formats.document_reader import NumberText
+from eval_gate.model.specs.agentv import Metric
 
 CRITERIA: Final = ("criteria", "expected_outcome")
 OUTPUT: Final = ("expected_output",)
@@ -32,39 +34,39 @@ Texts = Annotated[list[Text], Field(min_length=1)]
 Limit = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-class OneTextAssertion(AgentVEvaluator):
-    """The response contains, starts with, ends with or equals a text."""
+class AssertionOnText(AgentVEvaluator):
+    """Base of the assertions about the text of the response."""
 
     type: str
+
+
+class OneTextAssertion(AssertionOnText):
+    """The response contains, starts with, ends with or equals a text."""
+
     value: Text
 
 
-class NumberAssertion(AgentVEvaluator):
+class NumberAssertion(AssertionOnText):
     """The response contains a number, date or code, in whichever way it is written: an addition to AgentV's format."""
 
-    type: str
     value: NumberText
 
 
-class TextListAssertion(AgentVEvaluator):
+class TextListAssertion(AssertionOnText):
     """The response contains any or all of these texts."""
 
-    type: str
     value: Texts
 
 
-class RegexAssertion(AgentVEvaluator):
+class RegexAssertion(AssertionOnText):
     """A JavaScript pattern matches somewhere in the response."""
 
-    type: str
     value: Text
     flags: str = ""
 
 
-class IsJsonAssertion(AgentVEvaluator):
+class IsJsonAssertion(AssertionOnText):
     """The response is JSON."""
-
-    type: str
 
 
 class RubricsAssertion(AgentVEvaluator):
@@ -83,33 +85,47 @@ class SkillTriggerAssertion(AgentVEvaluator):
     should_trigger: bool = True
 
 
-class LatencyAssertion(AgentVEvaluator):
-    """Maximum milliseconds of the response."""
+class AssertionOnMetrics(AgentVEvaluator):
+    """Base of the assertions that limit what an execution takes."""
 
     type: str
+    metrics: ClassVar[Mapping[str, Metric]]
+    """The metric that each field limits."""
+
+
+class LatencyAssertion(AssertionOnMetrics):
+    """Maximum milliseconds of the response."""
+
+    metrics: ClassVar = {"threshold": "ms"}
     threshold: Limit
 
 
-class CostAssertion(AgentVEvaluator):
+class CostAssertion(AssertionOnMetrics):
     """Maximum cost of the response, in dollars."""
 
-    type: str
+    metrics: ClassVar = {"budget": "cost"}
     budget: Limit
 
 
-class TokenUsageAssertion(AgentVEvaluator):
+class TokenUsageAssertion(AssertionOnMetrics):
     """Maximum tokens of the response."""
 
-    type: str
+    metrics: ClassVar = {"max_input": "input_tokens", "max_output": "output_tokens", "max_total": "tokens"}
     max_total: Limit | None = Field(default=None, validation_alias=AliasChoices("max_total", "maxTotal"))
     max_input: Limit | None = Field(default=None, validation_alias=AliasChoices("max_input", "maxInput"))
     max_output: Limit | None = Field(default=None, validation_alias=AliasChoices("max_output", "maxOutput"))
 
 
-class ExecutionMetricsAssertion(AgentVEvaluator):
+class ExecutionMetricsAssertion(AssertionOnMetrics):
     """Limits of an execution; the score is the share that holds."""
 
-    type: str
+    metrics: ClassVar = {
+        "max_tool_calls": "tool_calls",
+        "max_llm_calls": "model_calls",
+        "max_tokens": "tokens",
+        "max_cost_usd": "cost",
+        "max_duration_ms": "ms",
+    }
     max_tool_calls: Limit | None = Field(default=None, validation_alias=AliasChoices("max_tool_calls", "maxToolCalls"))
     max_llm_calls: Limit | None = Field(default=None, validation_alias=AliasChoices("max_llm_calls", "maxLlmCalls"))
     max_tokens: Limit | None = Field(default=None, validation_alias=AliasChoices("max_tokens", "maxTokens"))

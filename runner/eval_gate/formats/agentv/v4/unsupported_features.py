@@ -53,7 +53,7 @@ UNSUPPORTED_WORKSPACE_KEYS: Final[Mapping[str, str]] = {
     "env": "install and check what the cases need in a step of the workflow",
 }
 """The same for keys of a workspace."""
-UNSUPPORTED_CHECK_KEYS: Final = frozenset({"min_score"})
+UNSUPPORTED_CHECK_KEYS: Final[Mapping[str, str]] = {"min_score": "a criterion is met or not"}
 """The same for keys that only a criterion may not have."""
 CASE_TARGETS: Final = "targets of a case are not supported beside several of the file: every case goes to each of these"
 SEVERAL_CASE_TARGETS: Final = "several targets of a case are not supported: name them in the `execution` of the file"

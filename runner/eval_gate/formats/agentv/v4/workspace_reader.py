@@ -23,7 +23,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseWorkspace, HookName, WorkspaceHook, WorkspaceHooks
 from eval_gate.model.limits import SANDBOX_FILE_BYTES
 from eval_gate.sandbox.paths import SandboxError
-from eval_gate.sandbox.workspace_template import compute_template_digest, read_template
+from eval_gate.sandbox.sandbox_setup import compute_template_digest, read_template
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.text.sources.validation_errors import describe_value
 

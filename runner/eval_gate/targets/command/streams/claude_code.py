@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
-from eval_gate.model.usage import Usage
 from eval_gate.targets.command.streams.events import (
     Event,
     StreamCalls,
     build_malformed_error,
+    build_usage,
+    find_result,
     format_reason,
     get_member,
 )
@@ -25,31 +26,26 @@ _MESSAGE_TYPES = ("assistant", "user")
 
 def read(events: Sequence[Event]) -> Response:
     """Read the last result's text, and all tool calls. Raises TargetError (malformed) without a result."""
-    result = _find_result(events)
+    result = find_result(events)
     answer = result.get("result") if result is not None else None
     if result is None or not isinstance(answer, str):
         raise build_malformed_error("Claude Code printed no result: its output ends early")
-    calls, nameless = _collect_calls(events)
-    counted = Usage(
-        input_tokens=sum_tokens(
-            *(get_member(result, "usage", f"{kind}input_tokens") for kind in ("", "cache_creation_", "cache_read_"))
-        ),
-        output_tokens=sum_tokens(get_member(result, "usage", "output_tokens")),
-    )
+    calls = _collect_calls(events)
+    read = (get_member(result, "usage", f"{kind}input_tokens") for kind in ("", "cache_creation_", "cache_read_"))
     return Response(
         text=answer,
         tool_calls=calls.all,
-        usage=None if counted == Usage() else counted,
+        usage=build_usage(sum_tokens(*read), sum_tokens(get_member(result, "usage", "output_tokens"))),
         cost_usd=parse_cost(result.get("total_cost_usd")),
         tool_calls_known=any(event.get("type") in _MESSAGE_TYPES for event in events),
         model=_find_model(events, result),
-        warnings=(*_describe_denials(result), *nameless),
+        warnings=(*_describe_denials(result), *calls.warnings),
     )
 
 
 def find_failure(events: Sequence[Event]) -> str | None:
     """Why it failed, in its own words; None where it did not, or does not say that it did."""
-    result = _find_result(events)
+    result = find_result(events)
     subtype = result.get("subtype") if result is not None else None
     if result is None or not (result.get("is_error") is True or str(subtype).startswith("error")):
         return None
@@ -58,21 +54,16 @@ def find_failure(events: Sequence[Event]) -> str | None:
     return format_reason(result.get("result")) or format_reason(errors) or format_reason(kind) or "without a reason"
 
 
-def _find_result(events: Sequence[Event]) -> Event | None:
-    return next((event for event in reversed(events) if event.get("type") == "result"), None)
-
-
-def _collect_calls(events: Iterable[Event]) -> tuple[StreamCalls, tuple[str, ...]]:
-    calls, nameless = StreamCalls(), 0
+def _collect_calls(events: Iterable[Event]) -> StreamCalls:
+    calls = StreamCalls()
     for part in _iter_parts(events):
         match get_member(part, "type"):
             case "tool_use":
-                begun = calls.begin_call(get_member(part, "name"), get_member(part, "input"), get_member(part, "id"))
-                nameless += not begun
+                calls.begin_call(get_member(part, "name"), get_member(part, "input"), get_member(part, "id"))
             case "tool_result":
                 broke = get_member(part, "is_error") is True
                 calls.end_call(get_member(part, "tool_use_id"), get_member(part, "content"), success=not broke)
-    return calls, (f"left out of the response: {nameless} calls without a name",) if nameless else ()
+    return calls
 
 
 def _find_model(events: Sequence[Event], result: Event) -> str | None:

@@ -12,11 +12,12 @@ from datetime import UTC, datetime
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.limits import MAX_DURATION_MS, in_range
-from eval_gate.model.usage import Usage
 from eval_gate.targets.command.streams.events import (
     Event,
     StreamCalls,
     build_malformed_error,
+    build_usage,
+    find_result,
     format_reason,
     get_member,
 )
@@ -25,17 +26,16 @@ from eval_gate.targets.response.extraction import extract_text, sum_tokens
 
 def read(events: Sequence[Event]) -> Response:
     """Read text and tool calls. Raises TargetError (malformed) if the agent was not done at the end."""
-    result = _find_result(events)
+    result = find_result(events)
     if result is None:
         return _read_object(events)
     calls, said, begun = StreamCalls(), list[str](), dict[str, JsonValue]()
     answer = ""
-    nameless = 0
     for event in events:
         match event.get("type"):
             case "tool_use":
                 identity = event.get("tool_id")
-                nameless += not calls.begin_call(event.get("tool_name"), event.get("parameters"), identity)
+                calls.begin_call(event.get("tool_name"), event.get("parameters"), identity)
                 begun[str(identity)] = event.get("timestamp")
                 answer, said = "".join(said) or answer, []
             case "tool_result":
@@ -53,27 +53,21 @@ def read(events: Sequence[Event]) -> Response:
     return Response(
         text="".join(said) or answer,
         tool_calls=calls.all,
-        usage=_build_usage(
-            sum_tokens(get_member(stats, "input_tokens")), sum_tokens(get_member(stats, "output_tokens"))
-        ),
+        usage=build_usage(*(sum_tokens(get_member(stats, f"{kind}_tokens")) for kind in ("input", "output"))),
         model=next((model for model in models if isinstance(model, str)), None),
-        warnings=(f"left out of the response: {nameless} calls without a name",) if nameless else (),
+        warnings=calls.warnings,
     )
 
 
 def find_failure(events: Sequence[Event]) -> str | None:
     """Why it failed, in its own words; None where it did not, or does not say that it did."""
-    result = _find_result(events)
+    result = find_result(events)
     if result is not None and result.get("status") == "success":
         return None
     error = next((event["error"] for event in reversed(events) if event.get("error") and _is_final(event)), None)
     if result is None and error is None:
         return None
     return format_reason(get_member(error, "message")) or format_reason(error) or "without a reason"
-
-
-def _find_result(events: Sequence[Event]) -> Event | None:
-    return next((event for event in reversed(events) if event.get("type") == "result"), None)
 
 
 def _is_final(event: Event) -> bool:
@@ -93,11 +87,7 @@ def _read_object(events: Sequence[Event]) -> Response:
     made = (get_member(model, "tokens", kind) for model in used for kind in ("candidates", "thoughts"))
     given = sum_tokens(*(get_member(model, "tokens", "prompt") for model in used))
     only = next(iter(models)) if isinstance(models, dict) and len(models) == 1 else None
-    return Response(text=answer, usage=_build_usage(given, sum_tokens(*made)), model=only, tool_calls_known=False)
-
-
-def _build_usage(given: int | None, made: int | None) -> Usage | None:
-    return None if given is None and made is None else Usage(input_tokens=given, output_tokens=made)
+    return Response(text=answer, usage=build_usage(given, sum_tokens(*made)), model=only, tool_calls_known=False)
 
 
 def _compute_duration_ms(begun: JsonValue, ended: JsonValue) -> float | None:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from eval_gate.model.conversation import Response
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.command.streams import claude_code, codex, gemini_cli
+from eval_gate.targets.command.streams import claude_code, codex_cli, gemini_cli
 from eval_gate.targets.command.streams.events import Event, ProgramEvents, parse_events
 from eval_gate.text.escape import format_count, to_one_line
 
@@ -32,17 +32,14 @@ class _StreamReader(NamedTuple):
 _READERS: Final = {
     ProgramName.CLAUDE_CODE: _StreamReader("Claude Code", claude_code.read, claude_code.find_failure),
     ProgramName.GEMINI_CLI: _StreamReader("Gemini CLI", gemini_cli.read, gemini_cli.find_failure),
-    ProgramName.CODEX: _StreamReader("Codex CLI", codex.read, codex.find_failure, codex.parse_output),
+    ProgramName.CODEX: _StreamReader("Codex CLI", codex_cli.read, codex_cli.find_failure, codex_cli.parse_output),
 }
 _MAX_SHOWN: Final = 300
 """Maximum characters of a program's own error message in a message."""
 
 
 def read_stream(preset: ProgramName, content: str) -> Response:
-    """Read the response in the output of a program that exited with code 0.
-
-    Raises TargetError: refused if the program reports a failure, malformed if its output is incomplete.
-    """
+    """Read the output of a program that exited with 0. Raises TargetError: refused for a failure that it reports."""
     lines = _READERS[preset].parse(content)
     said = _describe_failure(preset, lines.events)
     if said is not None:

@@ -36,10 +36,7 @@ class Credentials:
 
 
 def resolve_credentials(settings: ModelSettings, environment: Mapping[str, str]) -> Credentials:
-    """Key and address, from the settings or else from the vendor's own variables.
-
-    Raises GateError: `missing-api-key`, `invalid-api-key`, `missing-endpoint`, `invalid-url`.
-    """
+    """Find key and address in the settings or else in the vendor's own variables. Raises GateError."""
     row = settings.provider_row
     return Credentials(_find_api_key(settings, row, environment), _find_base_url(settings, row, environment))
 

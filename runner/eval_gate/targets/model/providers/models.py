@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import httpx2
 from pydantic_ai.exceptions import ModelHTTPError
@@ -60,15 +60,8 @@ MAX_CONNECT_S: Final = 10.0
 _responses: ContextVar[list[httpx2.Response] | None] = ContextVar("_noted", default=None)
 
 
-class SingleRequest(Protocol):
-    """Callable that sends one request to a model, without repeating it."""
-
-    async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
-        """Send one request and return the response of the model.
-
-        Raises the errors of pydantic-ai and of the vendor's library.
-        """
-        ...
+SingleRequest: TypeAlias = Callable[[list[ModelMessage], ModelRequestParameters], Awaitable[ModelResponse]]
+"""Sends one request to a model, without repeating it. Raises the errors of pydantic-ai and of the vendor's library."""
 
 
 class ProviderModel(FrozenStruct):
@@ -92,10 +85,7 @@ ModelBuilder: TypeAlias = Callable[[ModelSettings, Credentials, float], Provider
 
 
 def build_model(settings: ModelSettings, access: Credentials, timeout_s: float) -> ProviderModel:
-    """Build the model of a provider with its own connection pool.
-
-    Raises GateError for an unknown provider or for settings that it does not support.
-    """
+    """Build the model of a provider with its own connection pool. Raises GateError for unsupported settings."""
     for message, category in _IGNORED_WARNINGS:
         warnings.filterwarnings("ignore", message=message, category=category)
     build: ModelBuilder = resolve_name(f"{__package__}.{settings.provider_row.build}")
@@ -118,19 +108,9 @@ def build_sampling_settings(settings: ModelSettings) -> RequestSettings:
     return found
 
 
-class PlainRequest:
-    """Request to a model with fixed settings."""
-
-    def __init__(self, model: Model, settings: RequestSettings) -> None:
-        self._model = model
-        self._settings = settings
-
-    async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
-        """Send one request and return the response of the model.
-
-        Raises the errors of pydantic-ai and of the vendor's library.
-        """
-        return await self._model.request(messages, self._settings, parameters)
+def make_plain_request(model: Model, settings: RequestSettings) -> SingleRequest:
+    """Make a request to a model with fixed settings."""
+    return lambda messages, parameters: model.request(messages, settings, parameters)
 
 
 class OpenAIRequest:
@@ -277,7 +257,7 @@ def build_anthropic(settings: ModelSettings, access: Credentials, timeout_s: flo
                 problems=[Problem(said, field="thinkingBudget")],
             )
         request["anthropic_thinking"] = {"type": "enabled", "budget_tokens": budget}
-    plain = PlainRequest(model, request)
+    plain = make_plain_request(model, request)
     return ProviderModel(
         plain, access.base_url, build_request_settings(settings), pool.aclose, (AnthropicError,), can_use_schema(model)
     )
@@ -299,18 +279,14 @@ def build_gemini(settings: ModelSettings, access: Credentials, timeout_s: float)
         http_client=pool,
         retry_options=HttpRetryOptions(attempts=1),
     )
-    request = GoogleModelSettings()
-    if settings.temperature is not None:
-        request["temperature"] = settings.temperature
-    if settings.max_output_tokens is not None:
-        request["max_tokens"] = settings.max_output_tokens
+    request = GoogleModelSettings(**build_sampling_settings(settings))
     if settings.thinking_budget is not None:
         request["google_thinking_config"] = {
             "thinking_budget": settings.thinking_budget,
             "include_thoughts": settings.thinking_budget != 0,
         }
     model = GoogleModel(settings.model, provider=provider)
-    plain = PlainRequest(model, request)
+    plain = make_plain_request(model, request)
     return ProviderModel(
         plain, access.base_url, build_request_settings(settings), pool.aclose, (APIError,), can_use_schema(model)
     )

@@ -1,1 +1,0 @@
-"""The run result as JSON: writing, dropping details, parsing."""
