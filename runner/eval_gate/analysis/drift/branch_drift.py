@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from eval_gate.analysis.drift.case_drift import (
     RUNS_TO_RECOVER,
@@ -189,14 +189,6 @@ def _select_comparable_runs(levels: Sequence[RunLevels], measured: LevelKind) ->
     return found[::-1]
 
 
-class _FoundChange(NamedTuple):
-    """Detected change: its index among the compared runs, and its uncertainty."""
-
-    place: int
-    earliest: int
-    latest: int
-
-
 class _LevelSeries:
     """Values of one level over the runs."""
 
@@ -204,7 +196,7 @@ class _LevelSeries:
         self._measured = measured
         self._sign = -1.0 if measured in _HIGHER_IS_BETTER else 1.0
         self._kept: list[RunLevels] = []
-        self._open: _FoundChange | None = None
+        self._open: RiseEvidence | None = None
         for run in runs:
             self._kept.append(run)
             if self._open is None:
@@ -236,7 +228,7 @@ class _LevelSeries:
         if numbers[-1] > usual:  # no alarm begins with a run that is as good as any
             found = compute_rise_evidence(numbers)
             if found.total >= EVIDENCE_LIMIT and self._is_relevant(numbers, found):
-                self._open = _FoundChange(found.place, found.earliest, found.latest)
+                self._open = found
         elif numbers[-1] < usual:
             better = compute_rise_evidence([-number for number in numbers])
             if better.total >= EVIDENCE_LIMIT:
@@ -251,7 +243,7 @@ class _LevelSeries:
             return False
         return now - then >= least
 
-    def _has_recovered(self, change: _FoundChange) -> bool:
+    def _has_recovered(self, change: RiseEvidence) -> bool:
         """Whether the newest runs are nearer to what was before than to what came since."""
         numbers = [self._get_signed_level(run) for run in self._kept]
         since = numbers[change.place : -RUNS_TO_RECOVER]
