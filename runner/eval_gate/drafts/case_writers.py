@@ -51,23 +51,16 @@ class DraftFormat(NamedTuple):
     """Builds the text of a file with these cases."""
 
 
-class CaseNumbering:
-    """Numbers the cases of each tool: `gs-get-weather-001`."""
-
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-        self._counts: Counter[str] = Counter()
-
-    def build_id(self, expectation: DraftExpectation, observation: Observation) -> str:
-        """Build the id of the next case, after the first tool that it calls."""
-        called = observation.responses[0].tool_calls if observation.responses else ()
-        name = _CAMEL_HUMP.sub("-", called[0].name).replace("_", "-") if called else ""
-        word = to_plain_word(name).strip("-.").lower()
-        if not called:
-            word = NO_TOOL if expectation.has_tools else UNKNOWN_TOOLS
-        word = word[:_MAX_ID_WORD] or "tool"
-        self._counts[word] += 1
-        return f"{self._prefix}{word}-{self._counts[word]:03}"
+def build_case_id(prefix: str, counts: Counter[str], expectation: DraftExpectation, observation: Observation) -> str:
+    """Build the id of the next case, after the first tool that it calls: `gs-get-weather-001`; count it in `counts`."""
+    called = observation.responses[0].tool_calls if observation.responses else ()
+    name = _CAMEL_HUMP.sub("-", called[0].name).replace("_", "-") if called else ""
+    word = to_plain_word(name).strip("-.").lower()
+    if not called:
+        word = NO_TOOL if expectation.has_tools else UNKNOWN_TOOLS
+    word = word[:_MAX_ID_WORD] or "tool"
+    counts[word] += 1
+    return f"{prefix}{word}-{counts[word]:03}"
 
 
 def build_expect(expectation: DraftExpectation) -> dict[str, JsonValue]:
