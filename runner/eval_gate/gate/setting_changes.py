@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 
 from eval_gate.model.compared_programs import ComparedPrograms
 from eval_gate.model.policy import EvaluationSetup
@@ -112,7 +113,9 @@ class _RunSetup:
 
     def __init__(self, run: RunResult) -> None:
         self._main = run.target.name
-        self._targets = _group_by_name(run.targets or (run.target,))
+        self._targets: dict[str, list[TargetIdentity]] = defaultdict(list)
+        for one in run.targets or (run.target,):
+            self._targets[one.name].append(one)
         self._judges = (run.setup or EvaluationSetup()).judges
 
     def get_target_name(self, case: CaseResult) -> str:
@@ -181,10 +184,3 @@ def _build_difference(
     kind: SetupChangeKind, whose: SettingOwner, subject: str, name: str, baseline: str | None, current: str | None
 ) -> SetupChange:
     return SetupChange(kind=kind, owner=whose, subject=subject, setting=name, baseline=baseline, current=current)
-
-
-def _group_by_name(targets: Iterable[TargetIdentity]) -> Mapping[str, tuple[TargetIdentity, ...]]:
-    found: dict[str, tuple[TargetIdentity, ...]] = {}
-    for one in targets:
-        found[one.name] = (*found.get(one.name, ()), one)
-    return found
