@@ -41,8 +41,13 @@ from eval_gate.gate.rules import RuleInput, compute_score_drop, compute_score_sh
 from eval_gate.gate.score_changes import exceeds_limit, format_limit
 from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, build_changed_case, find_setup_changes
 from eval_gate.gate.verdict_reasons import decide_outcome
-from eval_gate.gate.waivers.application import apply_waivers, exclude_must_pass, find_waived_by_new_name, list_standings
-from eval_gate.gate.waivers.ended_permissions import count_ended_permissions
+from eval_gate.gate.waivers.application import (
+    apply_waivers,
+    count_ended_permissions,
+    exclude_must_pass,
+    find_waived_by_new_name,
+    list_standings,
+)
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, Comparison

@@ -165,13 +165,12 @@ def _clear_case(
     if grounds.kind is GroundKind.SUITE_DROP:
         change = CaseClass.INCONCLUSIVE if together else None
     else:
-        found = (
-            decide_clearance(seen, facts.history.counts, criteria.prior)
-            if base_agent_results.is_working
-            else CaseClearance.OPEN
+        is_cleared = (
+            base_agent_results.is_working
+            and decide_clearance(seen, facts.history.counts, criteria.prior) is CaseClearance.CLEARED
         )
         never = CaseClass.INCONCLUSIVE if seen.passes else CaseClass.STILL_FAILING
-        change = never if found is CaseClearance.CLEARED else None
+        change = never if is_cleared else None
     told = replace(grounds, base_agent=seen)
     if change is None:
         return replace(one, grounds=told if seen.executions else grounds)
@@ -180,12 +179,7 @@ def _clear_case(
 
 def _build_cleared_grounds(grounds: Grounds) -> Grounds:
     """Remove the test result: the change is not the cause, whatever the history lets expect."""
-    return replace(
-        grounds,
-        kind=GroundKind.BASE_AGENT,
-        chance=None,
-        required_failures=None,
-    )
+    return replace(grounds, kind=GroundKind.BASE_AGENT, chance=None, required_failures=None)
 
 
 def _recheck_suite_finding(
@@ -201,13 +195,10 @@ def _recheck_suite_finding(
         if one.case_class is CaseClass.REGRESSION
         and (one.grounds is None or one.grounds.kind is not GroundKind.SUITE_DROP)
     }
-    asked = [one for one in facts if one.is_in_suite_test and one.key not in alone]
-    both = [
-        (base_agent_results.get_counts(one.key), one.first)
-        for one in asked
-        if base_agent_results.get_counts(one.key).executions >= DECISIVE_COUNT
-    ]
-    if not both or len(both) < _MIN_SUITE_SHARE * len(asked):
+    tested = [one for one in facts if one.is_in_suite_test and one.key not in alone]
+    pairs = [(base_agent_results.get_counts(one.key), one.first) for one in tested]
+    both = [(there, here) for there, here in pairs if there.executions >= DECISIVE_COUNT]
+    if not both or len(both) < _MIN_SUITE_SHARE * len(tested):
         return found
     again = compute_suite_finding([Stratum.from_counts(there, here) for there, here in both], BASE_AGENT_LIMIT)
     there = Counts(passes=sum(one.passes for one, _ in both), failures=sum(one.failures for one, _ in both))
