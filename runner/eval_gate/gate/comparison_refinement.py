@@ -285,13 +285,6 @@ def _run_score_test(
     return compute_score_finding(left, limit) if left else None
 
 
-def _add_case_history(change: CaseChange, prior_evidence: PriorEvidence) -> CaseChange:
-    """Add what the run result keeps of a case's past."""
-    past = prior_evidence.case_evidence.get(change.key, NO_CASE_EVIDENCE)
-    history = past.history if past.history.counts.executions else change.case_history
-    return replace(change, case_history=history)
-
-
 def refine_comparison(
     comparison: Comparison, cases: GateCases, prior_evidence: PriorEvidence, policy: Policy
 ) -> Comparison:
@@ -300,7 +293,10 @@ def refine_comparison(
     Without re-runs (`run.reruns` is 0), every case keeps the class of the plain rule.
     """
     run, evidence = cases.run, prior_evidence.evidence
-    changes = tuple(_add_case_history(change, prior_evidence) for change in comparison.changes)
+    histories = {key: one.history for key, one in prior_evidence.case_evidence.items() if one.history.counts.executions}
+    changes = tuple(
+        replace(one, case_history=histories[one.key]) if one.key in histories else one for one in comparison.changes
+    )
     comparison = replace(comparison, changes=changes, evidence=evidence)
     if not run.reruns:
         return comparison

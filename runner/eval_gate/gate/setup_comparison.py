@@ -326,32 +326,26 @@ def _compare_targets(baseline: RunResult, current: RunResult, *, moved: bool) ->
     before, after = _index_by_name(baseline), _index_by_name(current)
     same = [name for name in after if name in before]
     if not same and not moved:
-        were, are = _format_identities(before.values()), _format_identities(after.values())
+        were, are = (_join_sorted(one.identity for one in targets.values()) for targets in (before, after))
         if were == are:  # told apart by their names alone
-            were, are = _format_names(before.values()), _format_names(after.values())
+            were, are = _join_sorted(before), _join_sorted(after)
         yield SetupChange(kind=SetupChangeKind.TARGET, baseline=were, current=are)
     yield from [one for name in same for one in _compare_target(name, before[name], after[name])][:MAX_GROUPS]
 
 
 def _compare_target(name: str, baseline: TargetIdentity, current: TargetIdentity) -> Iterator[SetupChange]:
-    if baseline.provider != current.provider:
-        yield SetupChange(
-            kind=SetupChangeKind.TARGET, subject=name, baseline=baseline.provider, current=current.provider
-        )
-    if baseline.model != current.model:
-        yield SetupChange(kind=SetupChangeKind.MODEL, subject=name, baseline=baseline.model, current=current.model)
-    elif baseline.identity != current.identity:
-        yield SetupChange(
-            kind=SetupChangeKind.TARGET, subject=name, baseline=baseline.identity, current=current.identity
-        )
+    elsewhere = SetupChangeKind.TARGET, baseline.identity, current.identity
+    other_model = SetupChangeKind.MODEL, baseline.model, current.model
+    for kind, was, is_now in (
+        (SetupChangeKind.TARGET, baseline.provider, current.provider),
+        elsewhere if baseline.model == current.model else other_model,
+    ):
+        if was != is_now:
+            yield SetupChange(kind=kind, subject=name, baseline=was, current=is_now)
 
 
-def _format_identities(targets: Iterable[TargetIdentity]) -> str:
-    return ", ".join(sorted(target.identity for target in targets)[:MAX_GROUPS])
-
-
-def _format_names(targets: Iterable[TargetIdentity]) -> str:
-    return ", ".join(sorted(target.name for target in targets)[:MAX_GROUPS])
+def _join_sorted(texts: Iterable[str]) -> str:
+    return ", ".join(sorted(texts)[:MAX_GROUPS])
 
 
 def _index_by_name(run: RunResult) -> Mapping[str, TargetIdentity]:

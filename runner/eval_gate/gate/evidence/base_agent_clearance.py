@@ -33,7 +33,6 @@ from eval_gate.model.evidence import (
     NO_EXECUTIONS,
     Counts,
     GroundKind,
-    Grounds,
     ScoreFinding,
     SuiteFinding,
 )
@@ -174,12 +173,9 @@ def _clear_case(
     told = replace(grounds, base_agent=seen)
     if change is None:
         return replace(one, grounds=told if seen.executions else grounds)
-    return replace(one, case_class=change, grounds=_build_cleared_grounds(told))
-
-
-def _build_cleared_grounds(grounds: Grounds) -> Grounds:
-    """Remove the test result: the change is not the cause, whatever the history lets expect."""
-    return replace(grounds, kind=GroundKind.BASE_AGENT, chance=None, required_failures=None)
+    # without the test result: the change is not the cause, whatever the history lets expect
+    told = replace(told, kind=GroundKind.BASE_AGENT, chance=None, required_failures=None)
+    return replace(one, case_class=change, grounds=told)
 
 
 def _recheck_suite_finding(
@@ -217,7 +213,9 @@ def recheck_score_finding(
     """
     if finding is None or not finding.is_drop or not base_agent_results.is_working:
         return finding
-    fresh = {one.key: _list_scores(cases[one.key]) for one in scored}
+    found = {one.key: cases[one.key] for one in scored}
+    executions = {key: build_executions(case.base_agent_trials, graded=case.graded) for key, case in found.items()}
+    fresh = {key: tuple(one.score for one in some if one.score is not None) for key, some in executions.items()}
     both = select_testable_cases(
         ScoredCase(one.key, one.score, fresh[one.key]) for one in scored if len(fresh[one.key]) >= DECISIVE_COUNT
     )
@@ -225,11 +223,6 @@ def recheck_score_finding(
         return finding
     again = compute_score_finding(both, BASE_AGENT_LIMIT)
     return replace(finding, base_agent_fall=again.fall, base_agent_chance=again.chance)
-
-
-def _list_scores(case: CaseResult) -> tuple[float, ...]:
-    found = (one.score for one in build_executions(case.base_agent_trials, graded=case.graded))
-    return tuple(score for score in found if score is not None)
 
 
 def _count_identical_responses(run: RunResult) -> int:

@@ -89,13 +89,12 @@ def mark_added_waivers(waivers: Iterable[Waiver], base: Sequence[Waiver]) -> tup
     known: dict[tuple[WaiverKind, str, str | None], date] = {}
     for one in base:
         known[one.identity] = max(one.until, known.get(one.identity, one.until))
-    return tuple(_mark_waiver(one, new=known.get(one.identity, date.min) < one.until) for one in waivers)
-
-
-def _mark_waiver(waiver: Waiver, *, new: bool) -> Waiver:
-    if not isinstance(waiver.origin, FileOrigin):
-        return waiver
-    return replace(waiver, origin=replace(waiver.origin, is_new=new))
+    return tuple(
+        replace(one, origin=replace(one.origin, is_new=known.get(one.identity, date.min) < one.until))
+        if isinstance(one.origin, FileOrigin)
+        else one
+        for one in waivers
+    )
 
 
 def _build_invalid_error(shown_as: str, problems: Sequence[Problem]) -> GateError:
