@@ -232,6 +232,7 @@ def _can_turn_verdict(run: RunResult, inputs: GateInputs, comparison: Comparison
         return replace(case, base_agent_trials=(worse,) * DECISIVE_COUNT)
 
     imagined = run.replace_cases({key: as_here(key, case) for key, case in run.iter_cases()})
-    imagined = replace(imagined, base_agent=BaseAgentSummary(target=run.target))
+    # what is known of its cases is not taken from a comparison in which a permission may have ended
+    imagined = replace(imagined, base_agent=BaseAgentSummary(target=run.target), comparison=None)
     verdict = decide_provisional_verdict(imagined, replace(inputs, waiver_lookup=None)).verdict
     return verdict is None or verdict.outcome is not Outcome.FAILED
