@@ -51,6 +51,22 @@ def read_limited(path: Path, limit: int, *, made: bool = False) -> bytes:
     return data
 
 
+def read_optional(path: Path, limit: int, *, shown_as: str, hint: str) -> bytes | None:
+    """Read a configuration file as `read_limited` does; return None if there is none.
+
+    Raises GateError `configuration-unreadable`, also for a pipe or a device, which would be waited for.
+    """
+    try:
+        if path.is_file():
+            return read_limited(path, limit)
+        why = "it is not a file" if path.exists() or path.is_symlink() else None
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+    if why is None:
+        return None
+    raise GateError("configuration-unreadable", f"{shown_as} cannot be read: {why}", hint)
+
+
 def read_limited_or_pointer(path: Path, limit: int, *, made: bool = False) -> bytes:
     """Read a file as `read_limited` does, or a Git LFS pointer: for programs, whose content does not matter."""
     data = read_limited_raw(path, limit)
