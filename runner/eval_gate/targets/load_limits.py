@@ -120,11 +120,7 @@ class RateLimiter:
 
 
 def build_shard_limiter(per_minute: float | None, shards: int) -> RateLimiter | None:
-    """Build the rate limiter for an even share of a limit that all shards have in common.
-
-    `per_minute` is the limit of all shards in requests per minute. Return None if there is no limit and only one
-    shard.
-    """
+    """Build the limiter for a shard's share of `per_minute`; without a limit, only several shards need one."""
     if per_minute is None:
         return RateLimiter() if shards > 1 else None
     return RateLimiter(per_minute / 60 / shards)

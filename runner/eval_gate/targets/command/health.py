@@ -52,9 +52,7 @@ class HealthChecker:
             raise TargetError(
                 f"CLI healthcheck failed for '{self._settings.name}': {reason}",
                 fault=TargetFault.UNREACHABLE,
-                hint=find_connection_hint(to_public_url(check.url.open()), None, ContainerProbe())
-                if check.url
-                else None,
+                hint=find_connection_hint(to_public_url(url.open()), None, ContainerProbe()) if url else None,
             )
 
     async def aclose(self) -> None:

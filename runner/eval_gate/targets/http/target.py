@@ -261,10 +261,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
 
 def build(settings: HttpSettings, choice: TargetChoice, context: BuildContext) -> HttpTarget:
-    """Build the HTTP target, not yet connected.
-
-    Raises GateError if its address is invalid.
-    """
+    """Build the HTTP target, not yet connected. Raises GateError if its address is invalid."""
     to_public_url(settings.url.open())
     check, poll = settings.healthcheck, settings.poll
     beside = (check.url if check else None, poll.url if poll else None)

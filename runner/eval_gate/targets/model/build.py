@@ -64,13 +64,7 @@ def build_client(settings: ModelSettings, choice: TargetChoice, context: BuildCo
 def build_chat(
     settings: ModelSettings, environment: Mapping[str, str], *, timeout_s: float, redact: Redactor | None = None
 ) -> Chat:
-    """Build a chat with the described model, without sending a request.
-
-    `timeout_s` is the time limit of one whole request, in seconds. `redact` learns the key.
-
-    Raises GateError if the key or the address is missing or wrong, for an unknown provider, and with the code
-    `missing-extra` if the libraries are missing.
-    """
+    """Build a chat with a model; `redact` learns the key. Raises GateError, also for missing libraries."""
     check_provider(settings)
     access = resolve_credentials(settings, environment)
     redact = redact or Redactor()

@@ -57,10 +57,7 @@ class ModelClient:
         redact: Redactor | None = None,
         setup: TargetSetup = NO_SETUP,
     ) -> None:
-        """Create a client for the model of `chat`.
-
-        A recorded response is replayed only if it came from a model with the same `setup`.
-        """
+        """Create a client, which replays only recorded responses of a model with the same `setup`."""
         self.chat = chat
         self._policy = policy
         self.limiter = limiter

@@ -135,10 +135,7 @@ class OpenAIRequest:
         self.takes_schema = can_use_schema(self._models[newer])
 
     async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
-        """Send a request, and repeat it once with the other token limit name if this one is refused.
-
-        Raises the errors of pydantic-ai and of OpenAI's library.
-        """
+        """Send a request, and once more with the other name of the token limit if this one is refused."""
         newer = self._newer
         try:
             return await self._models[newer].request(messages, self._settings, parameters)
@@ -279,7 +276,11 @@ def build_gemini(settings: ModelSettings, access: Credentials, timeout_s: float)
         http_client=pool,
         retry_options=HttpRetryOptions(attempts=1),
     )
-    request = GoogleModelSettings(**build_sampling_settings(settings))
+    request = GoogleModelSettings()
+    if settings.temperature is not None:
+        request["temperature"] = settings.temperature
+    if settings.max_output_tokens is not None:
+        request["max_tokens"] = settings.max_output_tokens
     if settings.thinking_budget is not None:
         request["google_thinking_config"] = {
             "thinking_budget": settings.thinking_budget,
@@ -293,10 +294,7 @@ def build_gemini(settings: ModelSettings, access: Credentials, timeout_s: float)
 
 
 def build_connection_pool(timeout_s: float) -> httpx2.AsyncClient:
-    """Build an HTTP client whose requests time out after `timeout_s` seconds.
-
-    The wait for a free connection has no limit of its own, because the chat limits the whole request.
-    """
+    """Build an HTTP client without a limit for the wait for a connection, because the chat limits the request."""
     return _ModelConnections(httpx2.Timeout(timeout_s, connect=min(timeout_s, MAX_CONNECT_S), pool=None))
 
 
