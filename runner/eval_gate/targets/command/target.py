@@ -36,9 +36,9 @@ from eval_gate.targets.command.call import (
     format_output_tail,
 )
 from eval_gate.targets.command.health import HealthChecker
+from eval_gate.targets.command.programs import find_failure, read_stream
 from eval_gate.targets.command.response import parse_object, parse_record, parse_response
 from eval_gate.targets.command.settings import CliSettings
-from eval_gate.targets.command.streams.presets import find_failure, read_stream
 from eval_gate.targets.deadline import pause_case_clock
 from eval_gate.targets.load_limits import LoadLimiter, build_shard_limiter
 from eval_gate.targets.response.stream import BodyReader
