@@ -31,11 +31,10 @@ from eval_gate.targets.http.connection import (
 )
 from eval_gate.targets.http.request_builder import RequestBuilder, parse_address
 from eval_gate.targets.http.settings import ENDPOINT_NAME, HttpHealthCheck, HttpSettings
-from eval_gate.targets.load_limits import LoadLimiter, build_shard_limiter
 from eval_gate.targets.readiness import wait_until_ready
 from eval_gate.targets.response.reader import ResponseReader, find_format_hint
 from eval_gate.targets.response.settings import ResponseFormat
-from eval_gate.targets.retry import build_retry_policy, respond_with_retries
+from eval_gate.targets.retry import LoadLimiter, build_retry_policy, build_shard_limiter, respond_with_retries
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.untrusted.excerpt import format_excerpt
