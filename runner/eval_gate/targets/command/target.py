@@ -33,9 +33,9 @@ from eval_gate.targets.command.call import (
     CommandCall,
     CommandResult,
     CommandRunner,
+    HealthChecker,
     format_output_tail,
 )
-from eval_gate.targets.command.health import HealthChecker
 from eval_gate.targets.command.programs import find_failure, read_stream
 from eval_gate.targets.command.response import parse_object, parse_record, parse_response
 from eval_gate.targets.command.settings import CliSettings
