@@ -14,9 +14,8 @@ from eval_gate.struct import replace
 from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.model.chat import Chat
 from eval_gate.targets.model.model_client import ModelClient
-from eval_gate.targets.model.providers.credentials import resolve_credentials
 from eval_gate.targets.model.providers.provider_table import ModelProvider
-from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.targets.model.settings import ModelSettings, resolve_credentials
 from eval_gate.targets.model.target import ModelTarget
 from eval_gate.targets.retry import LoadLimiter, build_retry_policy, build_shard_limiter
 from eval_gate.targets.setup import compute_setup

@@ -23,9 +23,8 @@ from pydantic_ai.settings import ModelSettings as RequestSettings
 from eval_gate.errors import GateError, Problem
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.isolation import get_isolation_headers, is_isolated
-from eval_gate.targets.model.providers.credentials import Credentials
 from eval_gate.targets.model.providers.provider_table import API_VERSION, OPENAI_URL
-from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.targets.model.settings import Credentials, ModelSettings
 from eval_gate.text.untrusted.http_response import read_bounded_response
 
 if TYPE_CHECKING:
