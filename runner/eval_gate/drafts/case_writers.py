@@ -53,10 +53,10 @@ class DraftFormat(NamedTuple):
 
 def build_case_id(prefix: str, counts: Counter[str], expectation: DraftExpectation, observation: Observation) -> str:
     """Build the id of the next case, after the first tool that it calls: `gs-get-weather-001`; count it in `counts`."""
-    called = observation.responses[0].tool_calls if observation.responses else ()
-    name = _CAMEL_HUMP.sub("-", called[0].name).replace("_", "-") if called else ""
+    calls = observation.responses[0].tool_calls if observation.responses else ()
+    name = _CAMEL_HUMP.sub("-", calls[0].name).replace("_", "-") if calls else ""
     word = to_plain_word(name).strip("-.").lower()
-    if not called:
+    if not calls:
         word = NO_TOOL if expectation.has_tools else UNKNOWN_TOOLS
     word = word[:_MAX_ID_WORD] or "tool"
     counts[word] += 1
@@ -232,9 +232,9 @@ def _iter_block_lines(value: JsonValue, indent: int) -> Iterator[str]:
         if not isinstance(member, dict) or not member or (indent > 2 and _is_short(member, indent)):
             yield f"{blank}- {format_flow(member)}"
             continue
-        first, *others = _iter_block_lines(member, indent + 2)
+        first, *more_lines = _iter_block_lines(member, indent + 2)
         yield f"{blank}- {first.lstrip(' ')}"
-        yield from others
+        yield from more_lines
 
 
 def _is_short(value: JsonValue, indent: int) -> bool:

@@ -138,8 +138,8 @@ def parse_response(
         raise TargetError(what, fault=TargetFault.MALFORMED)
     masked = redact.mask_bytes(body)
     if not head.is_success:
-        said = f": {format_excerpt(masked)}" if masked.strip() else ""
-        raise TargetError(f"agent error: HTTP {head.status} {head.reason}{said}", fault=TargetFault.REFUSED)
+        excerpt = f": {format_excerpt(masked)}" if masked.strip() else ""
+        raise TargetError(f"agent error: HTTP {head.status} {head.reason}{excerpt}", fault=TargetFault.REFUSED)
     return BodyReader(settings, redact.mask_bytes).read(masked, duration_ms, head.charset)
 
 
@@ -174,9 +174,9 @@ class BodyCopy:
 
     def read_decoded(self, encodings: Sequence[str]) -> bytes:
         """Return the body without compression, up to some bytes more than the limit. Raises DecompressionError."""
-        unpacker, found = Decompressor(encodings), bytearray()
+        unpacker, decoded = Decompressor(encodings), bytearray()
         for piece in unpacker.iter_pieces(bytes(self._data)):
-            found += piece
-            if len(found) > self._limit:
+            decoded += piece
+            if len(decoded) > self._limit:
                 break
-        return bytes(found)
+        return bytes(decoded)
