@@ -111,13 +111,11 @@ def _run_app(listening: Iterable[int]) -> int:
         app.registered_commands = _select_commands(sys.argv[1:])
         # standalone mode is how usage errors become exit 2 with the command's own usage line
         app(prog_name="eval-gate", standalone_mode=True)
-    except SystemExit as ended:
-        if isinstance(ended.__context__, BrokenPipeError):  # of which the library makes code 1: "the gate failed"
-            return _report_internal_error(ended.__context__)
-        by_signal = _find_signal(ended)
-        return (
-            _report_signal(by_signal) if by_signal else ended.code if isinstance(ended.code, int) else ExitCode.PASSED
-        )
+    except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):  # the library would exit with 1: "the gate failed"
+            return _report_internal_error(stop.__context__)
+        by_signal = _find_signal(stop)
+        return _report_signal(by_signal) if by_signal else stop.code if isinstance(stop.code, int) else ExitCode.PASSED
     except KeyboardInterrupt as interrupt:
         return _report_signal(interrupt)
     except GateError as error:
@@ -166,9 +164,9 @@ def _report_signal(by_signal: KeyboardInterrupt) -> int:
 
 def _find_signal(error: BaseException) -> KeyboardInterrupt | None:
     """Find the signal that a library turned into this error, among up to `_MAX_CAUSES` causes and contexts."""
-    found: BaseException | None = error
+    cause: BaseException | None = error
     for _ in range(_MAX_CAUSES):
-        if found is None or isinstance(found, KeyboardInterrupt):
-            return found
-        found = found.__cause__ or found.__context__
+        if cause is None or isinstance(cause, KeyboardInterrupt):
+            return cause
+        cause = cause.__cause__ or cause.__context__
     return None

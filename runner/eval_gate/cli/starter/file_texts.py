@@ -67,8 +67,8 @@ def list_target_lines(agent: EvaluatedAgent) -> tuple[str, ...]:
 
 def _find_setting(paragraph: str) -> str:
     """Find the setting that a paragraph is about, even if it is commented out; the heading has none."""
-    found = re.search(r"(?m)^(?:# )?([a-z]\w*):", paragraph)
-    return found[1] if found else ""
+    match = re.search(r"(?m)^(?:# )?([a-z]\w*):", paragraph)
+    return match[1] if match else ""
 
 
 def _render_target(agent: EvaluatedAgent, usual: str) -> str:
@@ -83,8 +83,8 @@ def _render_target(agent: EvaluatedAgent, usual: str) -> str:
                 return re.sub(r"(?m)^agentEndpoint: .*$", f"agentEndpoint: {agent.endpoint}", usual)
             return f"{_PRESET_HEAD}\nagentEndpoint: {agent.endpoint}\nagentProtocol: {agent.preset}"
         case AgentPlace.MODEL:
-            said = {"provider": agent.provider, "model": agent.model, "baseUrl": agent.base_url}
-            lines = [f"{key}: {_format_scalar(value)}" for key, value in said.items() if value]
+            settings = {"provider": agent.provider, "model": agent.model, "baseUrl": agent.base_url}
+            lines = [f"{key}: {_format_scalar(value)}" for key, value in settings.items() if value]
             return "\n".join([_MODEL_HEAD, *lines, _MODEL_REST])
         case AgentPlace.SUITES:
             return _SUITES_TEXT
@@ -116,13 +116,13 @@ def render_workflow(agent: EvaluatedAgent, branch: str, config_name: str, *, has
     text = _fill_template("workflow.yml", changes | (_build_address_changes(agent) if is_here else {}))
     env = [f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in agent.secrets]
     env += [f"          {name}: ${{{{ vars.{name} }}}}\n" for name in agent.variables]
-    given = []
+    inputs = []
     if agent.entry is None and agent.endpoint is not None:
         port = f":{agent.address.port}" if agent.address.port else ""
         endpoint = agent.address._replace(netloc=HOST_NAME + port).geturl() if is_here else agent.endpoint
-        given = [f"          agent-endpoint: {_format_scalar(endpoint)}\n"]
+        inputs = [f"          agent-endpoint: {_format_scalar(endpoint)}\n"]
     block = "".join(["        env:\n", *env] if env else [] if is_here else [_NO_SECRETS])
-    block += "".join(["        with:\n", *given] if given else [])
+    block += "".join(["        with:\n", *inputs] if inputs else [])
     text = _INPUTS.sub(lambda _: block, text)
     if is_here:
         return _fill_start_step(text, agent.start, has_packages)
@@ -149,7 +149,7 @@ _NO_SECRETS: Final = """\
 
 
 def _fill_start_step(text: str, start: str | None, has_packages: bool) -> str:
-    """Fill in the command that starts the agent. Return `text` unchanged if nobody named it."""
+    """Fill in the command that starts the agent. Return `text` unchanged without one."""
     if start is None:
         return text
     lines = [*(_INSTALL_AGENT if has_packages else ()), f"{start} > agent.log{IN_BACKGROUND}"]

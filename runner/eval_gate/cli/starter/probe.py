@@ -56,7 +56,7 @@ def probe_target(
     """Send the prompt once, and return the description with the output.
 
     If the target refuses access, the prompt is sent again with the optional headers whose variables are set. Raises
-    GateError `probe-failed` with what the target said.
+    GateError `probe-failed` with the target's response.
     """
     ready = {name: value for name, value in optional_headers.items() if os.environ.get(_get_variable(value))}
     with_headers = {**entry, "headers": {**ready, **_get_headers(entry)}}
@@ -78,8 +78,8 @@ def _get_variable(value: str) -> str:
 
 
 def _get_headers(entry: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    found = entry.get("headers")
-    return found if isinstance(found, dict) else {}
+    headers = entry.get("headers")
+    return headers if isinstance(headers, dict) else {}
 
 
 def _fetch_masked_output(entry: Mapping[str, JsonValue], prompt: str, root: Path) -> bytes:

@@ -59,10 +59,10 @@ def write_page(reference: str, baseline: str | None, output: str | None, flags: 
 
 def _build_context(run: RunResult, config: RunConfig) -> ReportContext:
     """Build the context with the command that waives failures and, with a chosen target, the one that re-runs cases."""
-    again = build_rerun_command(["run"], run) if config.target.is_chosen else None
+    rerun = build_rerun_command(["run"], run) if config.target.is_chosen else None
     return ReportContext(
-        rerun_command=again.command if again else None,
-        rerun_omitted_count=again.omitted_count if again else 0,
+        rerun_command=rerun.command if rerun else None,
+        rerun_omitted_count=rerun.omitted_count if rerun else 0,
         waive_command=build_waive_command(run, config.policy.waivers),
     )
 

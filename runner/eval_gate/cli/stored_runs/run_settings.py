@@ -14,14 +14,14 @@ from eval_gate.config.settings import SETTINGS, RunConfig
 from eval_gate.reports.wording.problems import render_problems
 
 
-def find_results_folder(given: str | None, *references: str) -> Path:
-    """Find the folder of runs: the given one, or the results folder of the configuration.
+def find_results_folder(folder: str | None, *references: str) -> Path:
+    """Find the folder of runs: `folder`, or the results folder of the configuration.
 
     The configuration is not read if all `references` are existing paths, because then no id has to be found. Raises
     GateError for a configuration with an invalid results folder.
     """
-    if given or (references and all(map(os.path.exists, references))):
-        return Path(given or str(SETTINGS["outputDir"].default))
+    if folder or (references and all(map(os.path.exists, references))):
+        return Path(folder or str(SETTINGS["outputDir"].default))
     return Path(load_settings_part(("outputDir",), {}).output_dir)
 
 

@@ -1,8 +1,7 @@
-"""Makes the standard streams always available, and never the cause of a crash.
+"""Makes the standard streams always available, and never the cause of a failure.
 
-Who reads our output may go away (`run | head -0`), or may never have been there (`>&-`). That says nothing about the
-evals: what nobody reads is forgotten, and the exit code stays that of the gate. A disk that is full is another matter:
-somebody wanted what is lost, so standard output says it once, by the OSError it is.
+A reader of the output may have gone (`run | head -0`) or may be missing (`>&-`): further output is discarded, and the
+exit code stays that of the gate. A full disk loses output that is wanted, so standard output raises its OSError once.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class _LastingFile(io.FileIO):
         self._failed = False
 
     def write(self, data: Buffer, /) -> int:
-        """How many bytes were taken, which is all of them once nobody takes any."""
+        """Write the bytes, or discard them after a failure, and return their number."""
         if not self._failed:
             try:
                 return super().write(data)
