@@ -28,6 +28,7 @@ from tabulate import tabulate
 
 from eval_gate.config.policy import Policy
 from eval_gate.gate.case_comparison import compare_cases
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.evidence.case_history import HistoryEvidence
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, Trial
@@ -157,8 +158,9 @@ def measure(cases: int) -> dict[str, float]:
         then = step("baseline read", lambda: read_run(str(record), Path("runs")))
         ledger = step("ledger read", lambda: parse_history(encode_history(ledger), "history.json"))
         baseline = Baseline(then, "main", history=ledger)
-        past = step("past", lambda: HistoryEvidence(baseline, 1.0).get_case_evidence(now))
-        step("compare", lambda: compare_cases(baseline, now, past))
+        paired = step("cases paired", lambda: GateCases.pair(then, now))
+        past = step("past", lambda: HistoryEvidence(baseline, 1.0).get_case_evidence(paired))
+        step("compare", lambda: compare_cases(paired, baseline, past))
         parts = shards_of(now)
         merged = step(f"merge of {SHARDS} shards", lambda: merge_runs(parts, now.run_id))
         assert merged.summary.total_cases == cases

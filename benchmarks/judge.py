@@ -18,12 +18,11 @@ from eval_gate.evaluators.judge.llm_judge import evaluate_llm_judge, render_prom
 from eval_gate.model.case import CaseBrief, EvalCase, Location
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.specs.evaluator import LlmJudge
-from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
 from eval_gate.targets.model.build import build_chat
 from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.targets.retry import build_retry_policy
+from eval_gate.targets.retry import LoadLimiter, build_retry_policy
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 
@@ -52,7 +51,7 @@ async def ours(url: str, calls: int, concurrency: int) -> None:
         ModelClient(
             chat,
             build_retry_policy(settings),
-            ConcurrencyLimiter(concurrency, of_provider=True),
+            LoadLimiter(concurrency, of_provider=True),
             Recording(RecordingMode.OFF),
         ),
     )

@@ -29,7 +29,7 @@ from eval_gate.gate.evidence.run_share import NO_SHARES
 from eval_gate.gate.evidence.suite import branch_level
 from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.gate.evidence.thresholds import EvidenceThresholds, compute_run_thresholds
-from eval_gate.gate.suspects import Suspects
+from eval_gate.gate.reruns import Suspects
 from eval_gate.model.evidence import BranchRun, Counts, SuiteFinding
 from eval_gate.results.history import HistoryExecution
 from eval_gate.struct import replace
@@ -39,7 +39,8 @@ EVERYTHING = ""
 """The name under which the gate with all its parts is kept."""
 _STRENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 """Of Beta distributions: the executions that they are worth."""
-_BARS = thresholds._compute_cached_thresholds  # noqa: SLF001 (what was worked out with other parts must be forgotten)
+_BARS = thresholds.compute_thresholds
+"""Caches what was worked out with other parts, which must be forgotten."""
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ from year_table import compact_table, table
 from eval_gate.config.policy import DEFAULT_CONFIRM, DEFAULT_FALSE_ALARM_RATE, Policy
 from eval_gate.errors import ExitCode
 from eval_gate.gate import verdict_decision
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.comparison_refinement import PriorEvidence, collect_prior_evidence
 from eval_gate.gate.evidence.rerun_decision import Suspicion, find_suspicion
 from eval_gate.gate.verdict_decision import GateInputs, build_facts_before_reruns, decide_provisional_verdict
@@ -326,9 +327,9 @@ def remember_what_stays() -> Iterator[None]:
     indexed: dict[int, tuple[RunResult, Mapping[CaseKey, CaseResult]]] = {}
     index_cases = RunResult.index_cases
 
-    def collect(baseline: Baseline, run: RunResult, rules: Policy, *quarantined: Any, **more: Any) -> PriorEvidence:
-        if not known or known[0][0] is not baseline.result or known[0][1].evidence.reruns != run.reruns:
-            known[:] = [(baseline.result, collect_prior_evidence(baseline, run, rules, *quarantined, **more))]
+    def collect(cases: GateCases, baseline: Baseline, rules: Policy, *quarantined: Any) -> PriorEvidence:
+        if not known or known[0][0] is not baseline.result or known[0][1].evidence.reruns != cases.run.reruns:
+            known[:] = [(baseline.result, collect_prior_evidence(cases, baseline, rules, *quarantined))]
         return known[0][1]
 
     def index(run: RunResult) -> Mapping[CaseKey, CaseResult]:

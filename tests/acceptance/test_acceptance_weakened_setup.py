@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eval_gate.model.execution import CALLS_UNKNOWN, ErrorCause
-from eval_gate.reports.wording.advice import ADVICE_BY_CAUSE
+from eval_gate.reports.wording.advice_table import ADVICE_BY_CAUSE
 from tests.acceptance.test_acceptance_reruns import shards
 from tests.integration.test_integration_models import KEY, model
 from tests.support.agents import agent

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from eval_gate.config.loader import load_config
 from eval_gate.config.settings import POLICY_KEYS, SETTINGS
 from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.setup_comparison import find_setup_changes
 from eval_gate.model.setup_change import SetupChange, SetupChangeKind, SetupChanges
 from eval_gate.results.run_setup import RunSetup
@@ -278,7 +279,9 @@ SOURCES: list[Source] = [
 def differences(then: RunPlan, now: RunPlan) -> SetupChanges:
     """What the gate says of a run beside a baseline; every case passed in both."""
     here = record_of(now)
-    return find_setup_changes(record_of(then), here, load_config({}, {}, None).policy.to_run_policy(here))
+    return find_setup_changes(
+        GateCases.pair(record_of(then), here), load_config({}, {}, None).policy.to_run_policy(here)
+    )
 
 
 def made_anew(then: RunPlan, now: RunPlan) -> frozenset[str]:

@@ -8,12 +8,11 @@ from eval_gate.config.settings import RecordingMode
 from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
 from eval_gate.targets.model.chat import ModelTurn
 from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.targets.retry import RetryPolicy
+from eval_gate.targets.retry import LoadLimiter, RetryPolicy
 
 TOY = ModelSettings.model_validate({"name": "toy", "provider": "openai", "model": "toy"})
 Answer = Callable[[Sequence[Message], Sequence[ToolSpec]], ModelTurn]
@@ -61,6 +60,4 @@ def make_asker(chat: ScriptedChat, recording: Recording | None = None, folder=No
     made = recording or Recording(RecordingMode.OFF)
     if folder is not None:
         made.set_run_folder(folder)
-    return ModelClient(
-        chat, RetryPolicy(**{"initial_delay_ms": 0, "max_retries": 3} | policy), ConcurrencyLimiter(1), made
-    )
+    return ModelClient(chat, RetryPolicy(**{"initial_delay_ms": 0, "max_retries": 3} | policy), LoadLimiter(1), made)

@@ -13,6 +13,7 @@ from datetime import date, timedelta
 from eval_gate.config.loader import load_config
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.case_comparison import compare_cases
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.evidence.case_history import HistoryEvidence
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
@@ -144,7 +145,8 @@ def judge_against(
 
 def compare_with(baseline: Baseline, run: RunResult, **options) -> Comparison:
     """The plain comparison, with all that the baseline's ledger knows."""
-    return compare_cases(baseline, run, HistoryEvidence(baseline, 1.0).get_case_evidence(run), **options)
+    cases = GateCases.pair(baseline.result, run)
+    return compare_cases(cases, baseline, HistoryEvidence(baseline, 1.0).get_case_evidence(cases), **options)
 
 
 def make_waiver(case: str, kind: str = "waiver", *, days: int = 14, line: int = 3, **fields) -> Waiver:

@@ -17,13 +17,13 @@ from eval_gate.gate.evidence.prior import RATES, Prior
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria, compute_e_value
 from eval_gate.gate.evidence.suite.failures import compute_tail_chance, count_strata
 from eval_gate.gate.evidence.thresholds import THRESHOLD_SHARE, compute_alternative
+from eval_gate.gate.reason_wording import describe_suite_drop
 from eval_gate.gate.verdict_decision import GateInputs, build_facts_before_reruns, decide_verdict
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.evidence import Counts
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.report_view import build_view
-from eval_gate.reports.wording import grounds
 from eval_gate.struct import FrozenStruct
 from tests.support.histories import Asked, Branch, Engine
 from tests.support.verdicts import REGRESSIONS
@@ -114,7 +114,7 @@ def report_words(made: Judged) -> str:
     assert made.run.comparison is not None
     finding = made.run.comparison.suite_finding
     if finding is not None and finding.is_drop:
-        return grounds.describe_suite_finding(finding)
+        return describe_suite_drop(finding)
     view = build_view(made.run, ReportContext(baseline_branch="main"))
     return next(row.evidence_sentences for row in view.cases if row.key == made.changes[0].key)
 

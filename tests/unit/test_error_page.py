@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from eval_gate.model.comparison import ReasonCode, RuleCode
-from eval_gate.reports.wording.advice import NO_ADVICE
+from eval_gate.reports.wording.advice_table import NO_ADVICE
 
 ROOT = Path(__file__).parents[2]
 RAISED = ("GateError", "NameTakenError")

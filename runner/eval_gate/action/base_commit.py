@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from eval_gate.errors import GateError
+from eval_gate.github.commits import BaseCommit
 from eval_gate.github.event import find_queue_target
 from eval_gate.struct import FrozenStruct
 
@@ -53,18 +54,6 @@ class WorkspaceCommit(FrozenStruct):
     def is_unverified(self) -> bool:
         """Whether nothing in the workspace names its commit, so that the workflow's word counts."""
         return self.checkout is None
-
-
-class BaseCommit(FrozenStruct):
-    """Base commit of a change before GitHub is asked: known, or how to find it. One field is set."""
-
-    commit: str | None = None
-    merged_head: str | None = None
-    """The head that is merged into `commit`, by the word of that merge alone: anybody may have made it."""
-    first_parent_of: str | None = None
-    """The commit that this test merge of GitHub's was made with."""
-    fork_point_of: str | None = None
-    """Where this commit left the branch."""
 
 
 def find_pull_base(workspace: WorkspaceCommit, head: str, name: str) -> BaseCommit:

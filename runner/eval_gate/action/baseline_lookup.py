@@ -20,7 +20,7 @@ from eval_gate.action.step_log import BackgroundWork, StepLog
 from eval_gate.action.step_plan import BaselineChoice, BaselineKind
 from eval_gate.action.workflow_gates import find_parallel_gates
 from eval_gate.config.settings import RecordingMode, RunConfig
-from eval_gate.gate.case_matching import has_no_shared_case
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.github.artifacts.artifact_search import BaselineSearch, find_distrust_reason, list_run_artifacts
 from eval_gate.github.artifacts.baseline_store import (
     ArtifactStore,
@@ -173,12 +173,8 @@ def _build_search(step: Step, choice: BaselineChoice) -> BaselineSearch:
         gate=None if own_named else step.key,
         branch=choice.branch,
         workflows=workflows,
-        near_commit=choice.commit,
+        base=choice.base,
         own_run_id=environment.run_id,
-        merged_head=choice.merged_head,
-        fork_point_of=choice.fork_point_of,
-        forked_from=choice.forked_from,
-        first_parent_of=choice.first_parent_of,
         exact_commit_branch=choice.exact_commit_branch,
         # whoever names a run says what is compared
         evaluated_commit=None if choice.kind is BaselineKind.RUN else step.plan.workspace_sha or step.plan.head_sha,
@@ -195,9 +191,9 @@ def discard_unrelated_baseline(step: Step, origin: BaselineOrigin, run: RunResul
     """
     found = origin.baseline
     if isinstance(found, NoBaseline):
-        others = [one for one in origin.ineligible_results if not has_no_shared_case(one.result, run)]
+        others = [one for one in origin.ineligible_results if not GateCases.pair(one.result, run).shares_nothing]
         return replace(origin, baseline=_link_other_gates(step, found, others, log)) if others else origin
-    if found.other_gate is None or not has_no_shared_case(found.result, run):
+    if found.other_gate is None or not GateCases.pair(found.result, run).shares_nothing:
         return origin
     why = f"{found.source} is from another gate ({found.other_gate}) and has none of these cases"
     log.record(f"no baseline: {why}")

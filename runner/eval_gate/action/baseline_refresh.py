@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Final
 from urllib.parse import quote
@@ -13,7 +12,7 @@ from eval_gate.action.baseline_lookup import BaselineOrigin
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
 from eval_gate.action.step_plan import BaselineKind
-from eval_gate.action.workflow_file import get_mapping, iter_steps, map_triggers, parse_workflow
+from eval_gate.action.workflow_gates import get_mapping, iter_steps, map_triggers, parse_workflow
 from eval_gate.gate.waivers.waive_command import REFRESH_COMMAND
 from eval_gate.github.commits import fetch_file
 from eval_gate.github.failure import GitHubError
@@ -72,10 +71,12 @@ def _find_comment_command(step: Step, workflow: str, log: StepLog) -> str | None
         return None
     if data is None or "issue_comment" not in map_triggers(parse_workflow(data)):
         return None
-    started = {
-        (_get_first_workflow(one), choose_baseline_branch(one.get("baseline-branch"), plan.default_branch, None))
-        for one in _iter_step_inputs(data)
-    }
+    started = set[tuple[str, str]]()
+    for _, _, one in iter_steps(parse_workflow(data)):
+        inputs = {name: value for name, value in get_mapping(one, "with").items() if isinstance(value, str)}
+        first = inputs.get("baseline-workflow", "").replace("\n", ",").partition(",")[0].strip()
+        branch = choose_baseline_branch(inputs.get("baseline-branch"), plan.default_branch, None)
+        started.add((PurePosixPath(first).name, branch))
     return REFRESH_COMMAND if (workflow, plan.baseline.branch) in started else None
 
 
@@ -120,17 +121,6 @@ def can_dispatch(data: bytes) -> bool:
     triggers = map_triggers(parse_workflow(data))
     inputs = get_mapping(triggers.get("workflow_dispatch"), "inputs")
     return "workflow_dispatch" in triggers and not any(map(_needs_value, inputs.values()))
-
-
-def _iter_step_inputs(data: bytes) -> Iterator[dict[str, str]]:
-    """Yield the inputs of every step of a workflow file, as they are written."""
-    for _, _, step in iter_steps(parse_workflow(data)):
-        yield {name: value for name, value in get_mapping(step, "with").items() if isinstance(value, str)}
-
-
-def _get_first_workflow(inputs: dict[str, str]) -> str:
-    """Return the file name of the first workflow that `baseline-workflow` of a step names; empty without one."""
-    return PurePosixPath(inputs.get("baseline-workflow", "").replace("\n", ",").partition(",")[0].strip()).name
 
 
 def _needs_value(facts: object) -> bool:

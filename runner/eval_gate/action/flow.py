@@ -22,7 +22,6 @@ from eval_gate.action.publishing.run_publication import (
     StepEnd,
     publish_pending,
     publish_run,
-    write_step_outputs,
 )
 from eval_gate.action.refresh_command import refresh_baseline
 from eval_gate.action.relay import RelayedBaseError, find_pull_request_steps, lower_precedence
@@ -44,7 +43,7 @@ from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.settings import BaseAgentChoice, RunConfig
 from eval_gate.errors import PAGES, ExitCode, GateError, get_signal_exit_code
 from eval_gate.files.reading import RefusedReadError, check_reads
-from eval_gate.gate.base_agent.case_selection import find_clearable_cases
+from eval_gate.gate.base_agent_cases import find_clearable_cases
 from eval_gate.gate.verdict_decision import decide_verdict
 from eval_gate.github.runner_files import give_to_workspace_owner
 from eval_gate.github.workflow_commands import WorkflowCommands
@@ -66,20 +65,6 @@ _VERDICTS_BY_SEVERITY = ("", "passed", "failed", "inconclusive")
 """Verdicts, from the best to the worst."""
 
 
-class _StepState:
-    """State of the step so far, for its end."""
-
-    def __init__(self, around: StepContext) -> None:
-        self.around = around
-        self.step: Step | None = None
-        """Where comment and check run belong; None as long as nothing may be written there."""
-
-    def finish_step(self, end: StepEnd) -> ExitCode:
-        """Put out, and say how the step ends."""
-        write_step_outputs(self.around.environment, end.outputs, self.around.commands)
-        return end.exit_code
-
-
 def run_action(variables: Mapping[str, str], *, on_host: bool = False) -> ExitCode:
     """One step of a workflow, from its environment to its exit code. Raises GateError only outside of a workflow.
 
@@ -88,7 +73,7 @@ def run_action(variables: Mapping[str, str], *, on_host: bool = False) -> ExitCo
     """
     environment = read_workflow_environment(variables)
     commands = WorkflowCommands()
-    known = _StepState(StepContext(environment, variables, commands))
+    known = StepContext(environment, variables, commands)
     try:
         os.chdir(environment.workspace)
         # until the end: only what `commands` itself writes is a command, whatever evals and agents print
@@ -100,24 +85,21 @@ def run_action(variables: Mapping[str, str], *, on_host: bool = False) -> ExitCo
         raise
     except RefusedReadError as refused:
         # somebody's files say nothing of the event's commit: nothing is written there
-        return known.finish_step(publish_error(None, refused.error, known.around))
+        return known.finish_step(publish_error(None, refused.error, known))
     except GateError as error:
-        return known.finish_step(publish_error(known.step, error, known.around))
+        return known.finish_step(publish_error(known.step, error, known))
     except Exception as error:
-        known.finish_step(_publish_internal_error(known, build_internal_error(error)))
+        internal = build_internal_error(error)  # the log has its traceback later
+        try:
+            end = publish_error(known.step, internal, known, said=True)
+        except Exception:  # noqa: BLE001 (the first one is raised, with its traceback)
+            end = publish_error(None, internal, known, said=True)
+        known.finish_step(end)
         raise
 
 
-def _publish_internal_error(known: _StepState, error: GateError) -> StepEnd:
-    """Publish it everywhere, or where that breaks as well, where it needs nobody. The log has its traceback later."""
-    try:
-        return publish_error(known.step, error, known.around, said=True)
-    except Exception:  # noqa: BLE001 (the first one is raised, with its traceback)
-        return publish_error(None, error, known.around, said=True)
-
-
-def _run_step(known: _StepState, environment: WorkflowEnvironment, checks: ExitStack, *, on_host: bool) -> StepEnd:
-    variables, commands = known.around.variables, known.around.commands
+def _run_step(known: StepContext, environment: WorkflowEnvironment, checks: ExitStack, *, on_host: bool) -> StepEnd:
+    variables, commands = known.variables, known.commands
     settings = guess_inputs(variables, on_host=on_host)
     for secret in (settings.token, environment.runtime_token):
         commands.mask_secret(secret.open() if secret else "")
@@ -164,15 +146,15 @@ def run_publish(variables: Mapping[str, str]) -> ExitCode:
         f"publish works only in workflows that start by workflow_run, not by {event}",
         f"see {PAGES}/action.md#forks for both workflows; for other events use `eval-gate action`",
     )
-    known = _StepState(StepContext(environment, variables, WorkflowCommands()))
-    return known.finish_step(publish_error(None, error, known.around))
+    known = StepContext(environment, variables, WorkflowCommands())
+    return known.finish_step(publish_error(None, error, known))
 
 
-def _carry_out_plan(known: _StepState, step: Step, config: RunConfig, log: StepLog) -> StepEnd:
+def _carry_out_plan(known: StepContext, step: Step, config: RunConfig, log: StepLog) -> StepEnd:
     for reason in step.plan.reasons:
         log.record(reason)
     if step.plan.mode is StepMode.REFRESH:
-        return refresh_baseline(step, known.around.variables, log)
+        return refresh_baseline(step, known.variables, log)
     steps: tuple[Step, ...] = (step,) if step.plan.mode is StepMode.GATE else ()
     if step.plan.mode is StepMode.RELAY:
         # until GitHub confirms what the event says, nothing is written on its commit
@@ -184,7 +166,7 @@ def _carry_out_plan(known: _StepState, step: Step, config: RunConfig, log: StepL
         except RelayedBaseError as error:
             others.append((one, error))
     # where the run is another pull request's, what is known of this one by its own run counts
-    told = [publish_error(lower_precedence(one) if ends else one, error, known.around) for one, error in others]
+    told = [publish_error(lower_precedence(one) if ends else one, error, known) for one, error in others]
     # of several pull requests with one head the worst is what the step says
     worst = max(
         ends or told, key=lambda end: (end.exit_code, _VERDICTS_BY_SEVERITY.index(end.outputs["verdict"])), default=None
@@ -192,15 +174,15 @@ def _carry_out_plan(known: _StepState, step: Step, config: RunConfig, log: StepL
     return worst or publish_nothing_to_do(step, log)
 
 
-def _run_one(known: _StepState, step: Step, config: RunConfig, log: StepLog) -> StepEnd:
+def _run_one(known: StepContext, step: Step, config: RunConfig, log: StepLog) -> StepEnd:
     """How it ends for one commit or pull request, whatever becomes of others. Raises RelayedBaseError alone."""
     known.step = step
     try:
-        return _evaluate_and_publish(step, config, known.around.variables, log)
+        return _evaluate_and_publish(step, config, known.variables, log)
     except RelayedBaseError:
         raise
     except GateError as error:
-        return publish_error(step, error, known.around)
+        return publish_error(step, error, known)
 
 
 def _evaluate_and_publish(step: Step, config: RunConfig, variables: Mapping[str, str], log: StepLog) -> StepEnd:
@@ -260,7 +242,7 @@ def _run_gate(
     if later and finished.exit_code is ExitCode.FAILED:
         # who accepted what is asked of GitHub once: for the verdict
         heard = replace(session.gate_inputs, waiver_lookup=None)
-        finished = replace(finished, pending_cases=find_clearable_cases(made.result, heard))
+        finished = replace(finished, pending_cases=find_clearable_cases(judged, heard))
     return step, finished, context
 
 

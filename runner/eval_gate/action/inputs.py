@@ -288,8 +288,7 @@ def guess_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Step
 
 def _build_settings(reader: _InputReader, variables: Mapping[str, str], *, on_host: bool) -> StepSettings:
     return StepSettings(
-        flags={one.key: value for one in INPUTS if one.key and (value := reader.read_text(one.name))}
-        | reader.get_settings(),
+        flags={one.key: value for one in INPUTS if one.key and (value := reader.read_text(one.name))} | reader.settings,
         config=reader.read_path_lines("config") or None,
         selection=Selection(
             reader.read_list("case"), reader.read_list("tag"), reader.read_list("tier"), reader.read_shard()
@@ -326,11 +325,6 @@ def format_input_name(key: str) -> str:
     return SETTINGS[key].input_name if key in _OWN_INPUT else f"{SET_INPUT}: {key}"
 
 
-def _suggest_set_key(key: str) -> str:
-    meant = f"the input `{SETTINGS[key].input_name}`" if key in _OWN_INPUT else f'"{key}"'
-    return f" (did you mean {meant}?)"
-
-
 def _describe_unknown_input(name: str) -> str:
     if name in _BY_INPUT:
         return f"unknown input: set `{_BY_INPUT[name]}: …` in the input `{SET_INPUT}` or in the configuration file"
@@ -345,8 +339,9 @@ def _find_line_problem(key: str, colon: str, value: str, before: Mapping[str, st
         return f"{key} has its own input: use `{SETTINGS[key].input_name}`"
     if key not in _BY_INPUT.values():
         near = find_nearest(key, (*_BY_INPUT.values(), *_OWN_INPUT))
-        meant = _suggest_set_key(near) if near else ""
-        return f"{quote_value(key)} is not a key that a workflow can set{meant}"
+        meant = f"the input `{SETTINGS[near].input_name}`" if near in _OWN_INPUT else f'"{near}"'
+        suggestion = f" (did you mean {meant}?)" if near else ""
+        return f"{quote_value(key)} is not a key that a workflow can set{suggestion}"
     if key in before:
         return f"{key} is set twice"
     return None if value else f"{key} has no value"
@@ -367,21 +362,18 @@ class _InputReader:
             for name in self._given
             if name not in self._defaults and name not in _RESERVED
         ]
-        self._settings = self._parse_set_lines()
+        self.settings = self._parse_set_lines()
+        """The lines of `set` by configuration key."""
         if not on_host:
             here = [one.name for one in INPUTS if one.host_only and self._given.get(one.name, "").strip()]
-            here += [f"{SET_INPUT}: {key}" for key in self._settings if key in _HOST_ONLY]
+            here += [f"{SET_INPUT}: {key}" for key in self.settings if key in _HOST_ONLY]
             self.problems += [Problem(NOT_IN_CONTAINER, field=name) for name in here]
 
     def build_leg(self) -> str:
         """Format the inputs that distinguish the legs of one job as text."""
         values = {name: self.read_text(name) for name in self._defaults.keys() - _VOLATILE_INPUTS - {SET_INPUT}}
-        values |= {f"{SET_INPUT}: {key}": self._settings[key] for key in self._settings.keys() - _VOLATILE_KEYS}
+        values |= {f"{SET_INPUT}: {key}": self.settings[key] for key in self.settings.keys() - _VOLATILE_KEYS}
         return json.dumps(values, sort_keys=True)
-
-    def get_settings(self) -> dict[str, str]:
-        """Return the lines of `set` by configuration key."""
-        return self._settings
 
     def _parse_set_lines(self) -> dict[str, str]:
         found = dict[str, str]()

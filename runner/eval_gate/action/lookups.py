@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 
 from eval_gate.action.baseline_lookup import BaselineOrigin, get_baseline
-from eval_gate.action.publishing.artifact_upload import find_artifact_service
-from eval_gate.action.publishing.result_artifact import refuse_second_leg
+from eval_gate.action.publishing.result_artifact import find_artifact_service, refuse_second_leg
 from eval_gate.action.relay import load_relayed_result
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import BackgroundWork, StepEndedError, StepLog
@@ -40,10 +39,6 @@ class Lookups:
     """
 
     def __init__(self, step: Step, config: RunConfig, variables: Mapping[str, str], log: StepLog) -> None:
-        def second(_: StepLog) -> None:
-            if step.plan.mode is StepMode.GATE:
-                refuse_second_leg(step)
-
         self._step, self._log = step, log
         self.beside_cases = _can_defer_baseline(step, config)
         self._due = threading.Event()
@@ -63,18 +58,14 @@ class Lookups:
             # takes 60 ms, and longer beside the engine's loading: the first case waits for this answer
             with suppress(OSError):  # whoever needs them says so
                 load_ssl_context()
-        self.second = log.start_work(second, "whether another leg has stored its result")
+        self.second = log.start_work(lambda _: refuse_second_leg(step), "whether another leg has stored its result")
 
     def get_origin(self) -> BaselineOrigin:
         """Wait for the baseline and replay the log of its lookup.
 
         Raises GateError like `get_baseline`. If the step ends before the baseline arrives, the baseline is unavailable.
         """
-        self._due.set()
-        try:
-            return self._origin.get_result(self._ended)
-        except StepEndedError:
-            return BaselineOrigin(BASELINE_TOO_LATE)
+        return self._wait_for_origin(self._origin.get_result)
 
     def add_comment_waivers(self, waivers: KnownWaivers) -> KnownWaivers:
         """Return the waivers with those from comments; `waivers` alone if the step ends before comments are read."""
@@ -86,9 +77,12 @@ class Lookups:
 
     def peek(self) -> BaselineOrigin:
         """Wait for the baseline from other background work; its log stays until `get_origin` asks in order."""
+        return self._wait_for_origin(self._origin.peek)
+
+    def _wait_for_origin(self, wait: Callable[[Future[float]], BaselineOrigin]) -> BaselineOrigin:
         self._due.set()
         try:
-            return self._origin.peek(self._ended)
+            return wait(self._ended)
         except StepEndedError:
             return BaselineOrigin(BASELINE_TOO_LATE)
 

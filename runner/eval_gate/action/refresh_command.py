@@ -26,11 +26,11 @@ from eval_gate.github.client import PER_PAGE
 from eval_gate.github.command_comments import (
     MAX_PAGES,
     PermissionLookup,
-    PullRequestComment,
     find_comment,
     find_comment_refusal,
 )
 from eval_gate.github.comments import (
+    PullRequestComment,
     StickyComment,
     delete_comment,
     format_marker,
@@ -118,7 +118,8 @@ class _CommandReply:
             return self._reply_problem(why_not, can_run=False)
         if why_not := find_dispatch_problem(self._step, self._workflow):
             return self._reply_problem(f"{why_not}: see `baseline-workflow` of this step", can_run=False)
-        claim = self._claim_command()
+        # the reply is written first; there is none where another run has written one before
+        claim = self._write_first(self._marker, render_refresh_start(self._request, self._context))
         return self._end_repeated(None) if claim is None else self._start_workflow(claim)
 
     def _find_refusal(self) -> str | None:
@@ -129,14 +130,13 @@ class _CommandReply:
             find_comment_refusal(self._comment) or wrong or PermissionLookup(self._client).find_refusal(self._comment)
         )
 
-    def _claim_command(self) -> StickyComment | None:
-        """Write the reply first; None where another run has written one before. Raises GitHubError."""
-        return self._write_first(self._marker, render_refresh_start(self._request, self._context))
+    def _write_reply(self, marker: str, text: str, reply: StickyComment | None) -> StickyComment:
+        own = f"{marker}{self._own}"
+        return write_comment(self._client, self._number, own, f"{own}\n{text}", reply)
 
     def _write_first(self, marker: str, text: str) -> StickyComment | None:
         """Write the first comment with this marker: GitHub has no lock, so look again, and the oldest one counts."""
-        own = f"{marker}{self._own}"
-        written = write_comment(self._client, self._number, own, f"{own}\n{text}", None)
+        written = self._write_reply(marker, text, None)
         try:
             there = read_thread(self._client, self._number, marker).own_comments
         except GitHubError:
@@ -171,8 +171,7 @@ class _CommandReply:
     def _finish(self, text: str, claim: StickyComment) -> StepEnd:
         """Say in the reply how it ended, and end the step."""
         try:
-            own = f"{self._marker}{self._own}"
-            write_comment(self._client, self._number, own, f"{own}\n{text}", claim)
+            self._write_reply(self._marker, text, claim)
         except GitHubError as error:
             self._log.record_loss("The reply stays as it was", error)
         return self._end(text, claim.url)
@@ -201,8 +200,7 @@ class _CommandReply:
                 return first
             shared = read_thread(self._client, self._number, marker).own_comments
         oldest = min(shared, key=lambda one: one.id, default=None)
-        own = f"{marker}{self._own}"
-        return write_comment(self._client, self._number, own, f"{own}\n{text}", oldest)
+        return self._write_reply(marker, text, oldest)
 
     def _end(self, text: str, url: str) -> StepEnd:
         summary = render_refresh_summary(text, self._log.trail)

@@ -7,6 +7,7 @@ is data made by code nobody reviewed: provenance is asked of GitHub, counts are 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from eval_gate.action.base_commit import BASE, WorkspaceCommit, find_pull_base
 from eval_gate.action.inputs import DEFAULT_ARTIFACT
@@ -29,6 +30,8 @@ from eval_gate.model.run_totals import summarize_cases
 from eval_gate.model.selection import CaseSelection
 from eval_gate.results.run_reader import read_archived_run
 from eval_gate.struct import replace
+
+_SEVERAL_HINT: Final = "give each gate of that workflow its own `artifact-name`, and set the same name in this workflow"
 
 
 class RelayedBaseError(GateError):
@@ -112,14 +115,7 @@ def set_result_base(step: Step, result: RunResult, log: StepLog) -> Step:
         raise _build_no_result_error(
             f"the run evaluated {claimed[:12]}, which is neither {head[:7]} nor a merge of it"
         ) from error
-    choice = replace(
-        step.plan.baseline,
-        commit=base.commit,
-        merged_head=base.merged_head,
-        fork_point_of=base.fork_point_of,
-        first_parent_of=None,
-        forked_from=into,
-    )
+    choice = replace(step.plan.baseline, base=replace(base, forked_from=into))
     log.record(f"the run evaluated {claimed[:7]}, {'the head' if claimed == head else f'a test merge into {into}'}")
     return replace(step, plan=replace(step.plan, baseline=choice, workspace_sha=claimed))
 
@@ -135,7 +131,8 @@ def load_relayed_result(step: Step, log: StepLog) -> RunResult:
             stored = {one.name for one in list_run_artifacts(step.client, run_id)}
             names = sorted(one for one in stored if one == name or one.startswith(f"{name}."))
             if len(names) > 1:
-                raise _build_ambiguity_error(run_id)
+                # which of them took the plain name is chance: it must not decide what is published
+                raise _build_no_result_error(f"several gates of run {run_id} stored a result", hint=_SEVERAL_HINT)
             # the gate's own name, where an upload that broke took the plain one
             name = names[0] if names else name
         usable = [one for one in list_run_artifacts(step.client, run_id, name) if not one.expired]
@@ -235,14 +232,6 @@ def _build_no_result_error(
     message: str, problems: Sequence[Problem] = (), hint: str = "see the log of that run"
 ) -> GateError:
     return GateError("result-not-found", message, hint, problems=problems, exit_code=ExitCode.INCOMPLETE)
-
-
-def _build_ambiguity_error(run_id: int) -> GateError:
-    """Which of them took the plain name is chance: it must not decide what is published."""
-    hint = "give each gate of that workflow its own `artifact-name`, and set the same name in this workflow"
-    return GateError(
-        "result-not-found", f"several gates of run {run_id} stored a result", hint, exit_code=ExitCode.INCOMPLETE
-    )
 
 
 def _build_unavailable_error(error: GitHubError) -> GateError:

@@ -5,7 +5,7 @@ Which stored result is this job's own is never decided by what a change commits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -18,8 +18,7 @@ from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
 from eval_gate.action.step_plan import BaselineKind, StepMode
 from eval_gate.action.trust.pull_request_secrets import build_secret_policy
-from eval_gate.action.trust.trusted_base_agent import drop_untrusted_base_agent
-from eval_gate.action.trust.trusted_config import build_comparison_lookup
+from eval_gate.action.trust.trusted_config import build_comparison_lookup, drop_untrusted_base_agent
 from eval_gate.config.settings import ResultsFormat, RunConfig
 from eval_gate.engine.journal import JOURNAL_NAME
 from eval_gate.engine.preparation.run_context import RunContext
@@ -39,7 +38,7 @@ from eval_gate.session.evaluation import EvaluatedRun, warm_up_run
 from eval_gate.session.external_run import make_external_run, read_external_results
 from eval_gate.session.run import ExecutedRun, add_base_agent_results, make_run
 from eval_gate.session.session import Session
-from eval_gate.struct import FrozenStruct, replace
+from eval_gate.struct import replace
 from eval_gate.text.quoting import quote_name
 
 RERUN_COMMAND_IGNORED = "ignoring rerunCommand of the configuration file: a pull request can change it"
@@ -83,14 +82,15 @@ def build_session(
         environment.workspace,
         {name: value for name, value in variables.items() if not name.startswith(_PRIVATE_PREFIXES)},
         GitFacts(
-            sha=_find_evaluated_commit(step),
+            # of a pull request its head, even if its test merge is checked out
+            sha=(step.plan.workspace_sha if step.plan.rules_branch is None else None) or step.plan.head_sha or None,
             ref=environment.ref or None,
             repository=environment.repository,
             workspace_sha=step.plan.workspace_sha,
         ),
         secrets=tuple(token.open() for token in (step.settings.token, environment.runtime_token) if token),
         secret_policy=build_secret_policy(step, config, variables, log)
-        if _should_run_cases(step) or _can_rerun(step) or config.base_agent.display_name
+        if _should_run_cases(step) or _can_run(step, "rerunCommand") or config.base_agent.display_name
         else None,
         baseline_recording_digest=origin.recording_digest,
     )
@@ -166,14 +166,9 @@ def _add_base_agent_results(session: Session, result: RunResult, log: StepLog) -
     return told
 
 
-def _can_rerun(step: Step) -> bool:
-    """Whether another tool may be asked again: by the word of the workflow, where that tool is."""
-    return step.settings.on_host and "rerunCommand" in step.settings.flags and step.plan.mode is not StepMode.RELAY
-
-
-def _can_run_base_command(step: Step) -> bool:
-    """Whether the base agent's command, which can clear failures, may run: the workflow's own one, on the host."""
-    return step.settings.on_host and "baseAgentCommand" in step.settings.flags and step.plan.mode is not StepMode.RELAY
+def _can_run(step: Step, command: str) -> bool:
+    """Whether the command of this setting may run: by the word of the workflow, where its program is."""
+    return step.settings.on_host and command in step.settings.flags and step.plan.mode is not StepMode.RELAY
 
 
 def _load_stored_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> RunResult:
@@ -204,10 +199,7 @@ def _read_run(step: Step, paths: Sequence[str], session: Session, log: StepLog |
         return not files.is_tracked(file)
 
     if list(paths) == [LATEST]:
-        found = find_stored_run(step, session.folder)
-        if found.doubt and log is not None:
-            log.record(f"run {found.stored_head.head.run_id} {found.doubt}: assuming that this job made it")
-        paths = [str(found.stored_head.folder)]
+        paths = [str(_find_stored_run(step, session.folder, log).folder)]
     return read_merged_run(paths, session.folder, session.selection.shard, is_untracked)
 
 
@@ -222,11 +214,11 @@ def _load_external_run(step: Step, session: Session, paths: Sequence[str], log: 
     """Load external results as a run, with re-runs and the base agent only where they are allowed."""
     choice = session.config.results
     # the container does not have the tool, and the pull request controls a command in the configuration file
-    if session.config.base_agent.command is not None and not _can_run_base_command(step):
+    if session.config.base_agent.command is not None and not _can_run(step, "baseAgentCommand"):
         log.commands.write_warning(f"{BASE_COMMAND_IGNORED}; {BASE_HINT[step.settings.on_host]}")
         nobody = replace(session.config.base_agent, command=None)
         session = replace(session, config=replace(session.config, base_agent=nobody))
-    if choice.rerun_command is not None and not _can_rerun(step):
+    if choice.rerun_command is not None and not _can_run(step, "rerunCommand"):
         log.commands.write_warning(f"{RERUN_COMMAND_IGNORED}; {RERUN_HINT[step.settings.on_host]}")
         results = replace(choice, rerun_command=None)
         session = replace(session, config=replace(session.config, results=results))
@@ -246,92 +238,56 @@ def _set_workspace_commit(step: Step, result: RunResult) -> RunResult:
     return replace(result, git=replace(result.git or GitFacts(), workspace_sha=here))
 
 
-def _find_evaluated_commit(step: Step) -> str | None:
-    """Return the evaluated commit: for a pull request its head, even if its test merge is checked out."""
-    return (step.plan.workspace_sha if step.plan.rules_branch is None else None) or step.plan.head_sha or None
+def _find_job_mismatch(head: RunResult, step: Step, commits: frozenset[str]) -> str | None:
+    """Why a run is not of this job, as half a sentence; None where it does not say so.
 
-
-class JobFacts(FrozenStruct):
-    """Facts that identify this job's own results: commits, workflow run, attempt, job and gate."""
-
-    commits: frozenset[str]
-    run_id: int
-    attempt: int
-    job: str
-    gate: str
-    """The key of the gate that looks for its result."""
-
-
-class JobRun(FrozenStruct):
-    """Stored run of this job."""
-
-    stored_head: StoredRun
-    doubt: str = ""
-    """Why it is only believed to be of this job, as a predicate; empty where it says so itself."""
-
-
-def build_job_facts(step: Step) -> JobFacts:
-    """Collect the facts that tell this job's own results: no commit holds its own id, so no committed result fits."""
-    environment = step.environment
-    told = {step.plan.head_sha, environment.sha, find_head_commit(environment.workspace)}
-    commits = frozenset(one for one in told if one)
-    return JobFacts(commits, environment.run_id, environment.run_attempt, environment.job, step.key)
-
-
-def find_job_mismatch(head: RunResult, facts: JobFacts) -> str | None:
-    """Why a run is not of this job, as half a sentence; None where it does not say so."""
-    git, maker = head.git or GitFacts(), head.producer
+    The commits tell this job's own results: no commit holds its own id, so no committed result fits.
+    """
+    git, maker, environment = head.git or GitFacts(), head.producer, step.environment
     for run_id, attempt in ((git.run_id, git.attempt), (maker and maker.run_id, maker and maker.attempt)):
-        if run_id is not None and run_id != facts.run_id:
+        if run_id is not None and run_id != environment.run_id:
             return f"workflow run {run_id} made it"
-        if attempt is not None and attempt != facts.attempt:
+        if attempt is not None and attempt != environment.run_attempt:
             return f"attempt {attempt} of this workflow run made it"
-    if git.job and facts.job and git.job != facts.job:
+    if git.job and environment.job and git.job != environment.job:
         return f"the job {quote_name(git.job)} made it"
-    if maker is not None and maker.gate != facts.gate:
+    if maker is not None and maker.gate != step.key:
         return f"the gate {quote_name(maker.gate)} published it"
-    if head.sha and head.sha not in facts.commits:
+    if head.sha and head.sha not in commits:
         return f"it is for commit {head.sha[:7]}"
     return None
 
 
-def choose_job_run(stored: Iterable[tuple[StoredRun, bool | None]], facts: JobFacts) -> JobRun | str:
-    """Choose the run of this job among stored runs, or return the reason why none fits.
+def _find_stored_run(step: Step, folder: Path, log: StepLog | None) -> StoredRun:
+    """Find the newest run of this job in the folder of runs: one that names it, else one that names nothing else.
 
-    `stored` lists the runs, newest first, each with whether git tracks it (None if unknown). A run that names this
-    job's workflow run or commit takes precedence over one that names neither.
+    Raises GateError `results-incomplete` if there is none.
     """
-    silent: list[JobRun] = []
-    refused = ""
-    for kept, tracked in stored:
-        git = kept.head.git or GitFacts()
-        why = f"it is committed in {kept.folder}" if tracked else find_job_mismatch(kept.head, facts)
+    workspace = step.environment.workspace
+    commits = frozenset(filter(None, (step.plan.head_sha, step.environment.sha, find_head_commit(workspace))))
+    files, doubtful, refusal = TrackedFiles(workspace), list[tuple[StoredRun, str]](), ""
+    for stored in list_stored_runs(folder):
+        head, is_tracked = stored.head, files.is_tracked(stored.file)
+        git = head.git or GitFacts()
+        why = f"it is committed in {stored.folder}" if is_tracked else _find_job_mismatch(head, step, commits)
         if why is not None:
-            refused = refused or f"run {kept.head.run_id[:36]} is not from this job: {why}"
-        elif kept.head.producer or git.run_id is not None:
-            return JobRun(kept)
-        elif git.sha or tracked is None:
-            silent.append(
-                JobRun(
-                    kept, "names no workflow run" if git.sha else "names no commit, and the workspace has no checkout"
-                )
-            )
+            refusal = refusal or f"; run {head.run_id[:36]} is not from this job: {why}"
+        elif head.producer or git.run_id is not None:
+            return stored
+        elif git.sha:
+            doubtful.append((stored, "names no workflow run"))
+        elif is_tracked is None:
+            doubtful.append((stored, "names no commit, and the workspace has no checkout"))
         else:
-            silent.append(JobRun(kept, "names neither a workflow run nor a commit"))
-    return next((one for one in silent if one.stored_head.head.sha), silent[0]) if silent else refused
-
-
-def find_stored_run(step: Step, folder: Path) -> JobRun:
-    """Find the newest run of this job in the folder of runs. Raises GateError `results-incomplete` if there is none."""
-    files = TrackedFiles(step.environment.workspace)
-    found = choose_job_run(
-        ((kept, files.is_tracked(kept.file)) for kept in list_stored_runs(folder)), build_job_facts(step)
-    )
-    if isinstance(found, JobRun):
-        return found
-    raise GateError(
-        "results-incomplete",
-        "`results: latest` found no result of an earlier step" + (found and f"; {found}"),
-        "see the log of the step with `eval-gate check` or `eval-gate run`",
-        exit_code=ExitCode.INCOMPLETE,
-    )
+            doubtful.append((stored, "names neither a workflow run nor a commit"))
+    if not doubtful:
+        raise GateError(
+            "results-incomplete",
+            f"`results: latest` found no result of an earlier step{refusal}",
+            "see the log of the step with `eval-gate check` or `eval-gate run`",
+            exit_code=ExitCode.INCOMPLETE,
+        )
+    stored, doubt = next((one for one in doubtful if one[0].head.sha), doubtful[0])
+    if log is not None:
+        log.record(f"run {stored.head.run_id} {doubt}: assuming that this job made it")
+    return stored

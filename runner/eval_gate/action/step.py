@@ -14,12 +14,14 @@ from typing import Final
 from eval_gate.action.inputs import DEFAULT_ARTIFACT, BaseAgentTiming, StepSettings
 from eval_gate.action.precedence import Publication
 from eval_gate.action.step_plan import (
+    FORK_IS_READ_ONLY,
     OWN_CODE_EVENTS,
     BaselineChoice,
     BaselineKind,
     PlanFacts,
     StepMode,
     StepPlan,
+    build_pull_plan,
     make_step_plan,
     parse_pull_number,
 )
@@ -28,7 +30,7 @@ from eval_gate.config.loader import CONFIG_NAMES
 from eval_gate.errors import GateError
 from eval_gate.github.artifacts.artifact_service import find_job_id
 from eval_gate.github.client import GitHubClient
-from eval_gate.github.commits import PullRequest, find_parents, get_pull_request, get_repository
+from eval_gate.github.commits import PullRequest, find_parents, get_default_branch, get_pull_request
 from eval_gate.github.event import WorkflowEvent, read_event
 from eval_gate.github.failure import GitHubError, build_unavailable_error, find_or_none
 from eval_gate.github.workflow_environment import WorkflowEnvironment
@@ -83,13 +85,9 @@ class Step(FrozenStruct):
         settings = self.settings
         if settings.comment_key:
             return to_comment_key(settings.comment_key)
-        parts = [
-            PurePosixPath(workflow).name,
-            self.environment.job,
-            _format_config_key(self._config),
-            to_comment_key(settings.artifact_name) if settings.artifact_name != DEFAULT_ARTIFACT else "",
-        ]
-        return to_comment_key(".".join(part for part in parts if part))
+        artifact = to_comment_key(settings.artifact_name) if settings.artifact_name != DEFAULT_ARTIFACT else ""
+        config = _format_config_key(self._config)
+        return _join_key(PurePosixPath(workflow).name, self.environment.job, config, artifact)
 
     @property
     def _config(self) -> str:
@@ -133,15 +131,13 @@ class Step(FrozenStruct):
     def build_gate(self, workflow: str) -> str:
         """Who signs the check runs of the same gate in another workflow file, where all cases are run."""
         named = PurePosixPath(workflow).name if self.settings.comment_key else ""
-        return to_comment_key(".".join(word for word in (named, self.build_key(workflow)) if word))
+        return _join_key(named, self.build_key(workflow))
 
     @property
     def _gate(self) -> str:
-        if self.plan.relayed_run is not None:
-            workflow = self.plan.baseline.workflow
-        else:
-            workflow = self.environment.workflow_path if self.settings.comment_key else ""
-        return to_comment_key(".".join(word for word in (PurePosixPath(workflow).name, self.key) if word))
+        if self.plan.relayed_run is None:
+            return self.build_gate(self.environment.workflow_path)
+        return _join_key(PurePosixPath(self.plan.baseline.workflow).name, self.key)
 
     @property
     def artifact_names(self) -> tuple[str, ...]:
@@ -233,7 +229,8 @@ def _make_plan(
 ) -> StepPlan:
     """Make the plan from what GitHub and the workspace say. Raises GateError if planning is impossible."""
     try:
-        pull = _find_dispatched_pull(client, event)
+        number = parse_pull_number(event)
+        pull = None if number is None else find_or_none(lambda: get_pull_request(client, number))
         checkout = find_evaluated_checkout(settings, environment.workspace, environment.repository)
         known = PlanFacts(
             default_branch=_find_default_branch(client, event),
@@ -277,24 +274,14 @@ def _build_publishing_plan(environment: WorkflowEnvironment, event: WorkflowEven
         group = event.merge_group
         sha, into = (group.head_sha, group.base_branch or None) if group else (environment.sha, None)
         return StepPlan(StepMode.GATE, sha, nothing, (), default_branch=default_branch, rules_branch=into)
-    from_fork = not environment.is_own_repository(pull.head.repo)
-    return StepPlan(
-        StepMode.GATE,
-        pull.head.sha,
-        nothing,
-        (),
-        pull_number=pull.number if pull.state == "open" else None,
-        base_branch=pull.base.ref,
-        from_fork=from_fork,
-        read_only="a pull request from a fork gets a read-only token" if from_fork else None,
-        default_branch=default_branch,
-    )
+    plan = build_pull_plan(environment, pull, nothing)
+    return replace(plan, read_only=FORK_IS_READ_ONLY if plan.from_fork else None, default_branch=default_branch)
 
 
 def _find_default_branch(client: GitHubClient, event: WorkflowEvent) -> str:
     """From the event, which a schedule has not in it."""
     told = event.repository.default_branch if event.repository else None
-    return told or get_repository(client).default_branch
+    return told or get_default_branch(client)
 
 
 def _find_needed_parents(
@@ -310,9 +297,8 @@ def _find_needed_parents(
     return None if head is None or checkout is None or checkout in told else find_parents(client, checkout)
 
 
-def _find_dispatched_pull(client: GitHubClient, event: WorkflowEvent) -> PullRequest | None:
-    number = parse_pull_number(event)
-    return None if number is None else find_or_none(lambda: get_pull_request(client, number))
+def _join_key(*parts: str) -> str:
+    return to_comment_key(".".join(part for part in parts if part))
 
 
 def _append_qualifiers(name: str, words: Sequence[str]) -> str:

@@ -30,17 +30,24 @@ from eval_gate.reports.check_run import format_problem_title
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_problem
 from eval_gate.reports.wording.problems import render_error
-from eval_gate.struct import FrozenStruct, replace
+from eval_gate.struct import Struct, replace
 from eval_gate.text.escape import escape_markdown
 from eval_gate.text.redaction import Redactor
 
 
-class StepContext(FrozenStruct):
+class StepContext(Struct):
     """Context of a step that exists however early the step ends."""
 
     environment: WorkflowEnvironment
     variables: Mapping[str, str]
     commands: WorkflowCommands
+    step: Step | None = None
+    """Where comment and check run belong; None as long as nothing may be written there."""
+
+    def finish_step(self, end: StepEnd) -> ExitCode:
+        """Write the outputs, and return the exit code of the step."""
+        write_step_outputs(self.environment, end.outputs, self.commands)
+        return end.exit_code
 
 
 def publish_error(step: Step | None, error: GateError, around: StepContext, *, said: bool = False) -> StepEnd:
@@ -69,8 +76,8 @@ def publish_interruption(environment: WorkflowEnvironment, commands: WorkflowCom
         "re-run the job",
         exit_code=code,
     )
-    end = publish_error(None, error, StepContext(environment, {}, commands))
-    write_step_outputs(environment, end.outputs, commands)
+    context = StepContext(environment, {}, commands)
+    context.finish_step(publish_error(None, error, context))
 
 
 def publish_nothing_to_do(step: Step, log: StepLog) -> StepEnd:

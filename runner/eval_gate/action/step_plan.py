@@ -5,13 +5,13 @@ What each event means for the gate is docs/action.md's table, in code.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from eval_gate.action.base_commit import (
     BASE,
-    BaseCommit,
     WorkspaceCommit,
     build_checkout_error,
     choose_baseline_branch,
@@ -22,12 +22,13 @@ from eval_gate.action.inputs import AUTO, NONE, StepSettings
 from eval_gate.errors import PAGES, GateError
 from eval_gate.gate.waivers.waive_command import REFRESH_COMMAND, CommandVerb, begins_with_command, parse_commands
 from eval_gate.github.artifacts.artifact_search import TRUSTED_EVENTS
-from eval_gate.github.commits import PullRequest
+from eval_gate.github.commits import ANY_COMMIT, BaseCommit, PullRequest
 from eval_gate.github.event import WorkflowEvent
 from eval_gate.github.workflow_environment import MAX_DIGITS, WorkflowEnvironment
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.quoting import quote_value
 
+FORK_IS_READ_ONLY: Final = "a pull request from a fork gets a read-only token"
 DEPENDABOT: Final = "dependabot[bot]"
 OWN_CODE_EVENTS: Final = frozenset(
     {
@@ -73,16 +74,8 @@ class BaselineChoice(FrozenStruct):
     kind: BaselineKind
     reference: str = ""
     branch: str = ""
-    commit: str | None = None
+    base: BaseCommit = ANY_COMMIT
     """The nearest to this commit."""
-    merged_head: str | None = None
-    """The head that was merged into that commit, where whoever made the merge chose it."""
-    first_parent_of: str | None = None
-    """The nearest to the commit that this test merge was made with."""
-    fork_point_of: str | None = None
-    """The nearest to where this commit left the branch."""
-    forked_from: str | None = None
-    """Which branch it left; None for the one that makes baselines."""
     exact_commit_branch: str | None = None
     """Only the very commit's own will do, be it of a run on this branch. None takes what is before it too."""
     workflow: str = ""
@@ -175,34 +168,47 @@ def make_step_plan(
     return replace(plan, baseline=chosen) if chosen else plan
 
 
-def choose_change_baseline(
-    settings: StepSettings, default: str, change: ChangeBranches, base: BaseCommit
-) -> BaselineChoice:
-    """Choose the baseline of a change: nearest to its base, on the branch that makes baselines.
+def build_pull_plan(
+    environment: WorkflowEnvironment, pull: PullRequest, baseline: BaselineChoice, reasons: tuple[str, ...] = ()
+) -> StepPlan:
+    """Build the plan for a pull request from what its event or GitHub says of it alone."""
+    return StepPlan(
+        StepMode.GATE,
+        pull.head.sha,
+        baseline,
+        reasons,
+        pull_number=pull.number if pull.state == "open" else None,
+        base_branch=pull.base.ref,
+        from_fork=not environment.is_own_repository(pull.head.repo),
+        rules_branch=pull.base.ref,
+    )
+
+
+def _plan_change(
+    environment: WorkflowEnvironment,
+    pull: PullRequest,
+    settings: StepSettings,
+    default: str,
+    workspace: WorkspaceCommit,
+    reasons: Sequence[str],
+) -> StepPlan:
+    """Plan the evaluation of a pull request: the baseline is nearest to its base, on the branch that makes baselines.
 
     If that branch or the default branch is itself merged, as in a promotion, its results are about the evaluated
     code. In that case, only a result of the exact base commit qualifies, from a run on either branch.
     """
-    branch = choose_baseline_branch(settings.baseline_branch, default, change.base_branch)
-    promoted = change.head_branch in {branch, default} and change.head_branch != change.base_branch
-    return BaselineChoice(
+    base, into = find_pull_base(workspace, pull.head.sha, f"#{pull.number}"), pull.base.ref
+    head = pull.head.ref if environment.is_own_repository(pull.head.repo) else None
+    branch = choose_baseline_branch(settings.baseline_branch, default, into)
+    promoted = head in {branch, default} and head != into
+    baseline = BaselineChoice(
         BaselineKind.ARTIFACT,
-        branch=change.base_branch if promoted else branch,
-        commit=base.commit,
-        merged_head=base.merged_head,
-        first_parent_of=base.first_parent_of,
-        fork_point_of=base.fork_point_of,
-        forked_from=change.base_branch,
-        exact_commit_branch=change.head_branch if promoted else None,
+        branch=into if promoted else branch,
+        base=replace(base, forked_from=into),
+        exact_commit_branch=head if promoted else None,
     )
-
-
-class ChangeBranches(FrozenStruct):
-    """Head and base branch of a change."""
-
-    base_branch: str
-    head_branch: str | None = None
-    """The branch it is on, where that is one of this repository."""
+    plan = build_pull_plan(environment, pull, baseline, (*reasons, _describe_workspace(workspace, base, into)))
+    return replace(plan, workspace_sha=workspace.sha or None, is_unverified=workspace.is_unverified)
 
 
 def _list_trusted_branches(settings: StepSettings, facts: PlanFacts) -> tuple[str, ...]:
@@ -241,32 +247,17 @@ def _plan_pull_request(
     if pull is None:
         raise GateError("invalid-event", "the event pull_request contains no pull request")
     workspace = WorkspaceCommit(environment.sha, facts.checkout, facts.parents)
-    base = find_pull_base(workspace, pull.head.sha, f"#{pull.number}")
     from_fork = not environment.is_own_repository(pull.head.repo)
     read_only = None
     if from_fork:
-        read_only = "a pull request from a fork gets a read-only token"
+        read_only = FORK_IS_READ_ONLY
     elif DEPENDABOT in {environment.actor, event.sender.login if event.sender else ""}:
         read_only = "a pull request by Dependabot gets a read-only token"
-    is_open = pull.state == "open"
     reasons = [f"event {event.name} #{pull.number}, head {pull.head.sha[:7]}, into {pull.base.ref}"]
     reasons += [read_only if from_fork else f"{read_only}, unless `permissions:` grants more"] if read_only else []
-    reasons += [] if is_open else ["the pull request is closed: no comment"]
-    change = ChangeBranches(pull.base.ref, None if from_fork else pull.head.ref)
-    return StepPlan(
-        StepMode.GATE,
-        pull.head.sha,
-        choose_change_baseline(settings, facts.default_branch, change, base),
-        (*reasons, _describe_workspace(workspace, base, pull.base.ref)),
-        pull_number=pull.number if is_open else None,
-        base_branch=pull.base.ref,
-        from_fork=from_fork,
-        read_only=read_only,
-        workspace_sha=workspace.sha or None,
-        is_unverified=workspace.is_unverified,
-        rules_branch=pull.base.ref,
-        previous_head_sha=event.before,
-    )
+    reasons += [] if pull.state == "open" else ["the pull request is closed: no comment"]
+    plan = _plan_change(environment, pull, settings, facts.default_branch, workspace, reasons)
+    return replace(plan, read_only=read_only, previous_head_sha=event.before)
 
 
 def _describe_workspace(workspace: WorkspaceCommit, base: BaseCommit, branch: str) -> str:
@@ -294,7 +285,7 @@ def _plan_merge_group(
     return StepPlan(
         StepMode.GATE,
         group.head_sha or environment.sha,
-        BaselineChoice(BaselineKind.ARTIFACT, branch=branch, commit=base.commit),
+        BaselineChoice(BaselineKind.ARTIFACT, branch=branch, base=base),
         reasons,
         workspace_sha=workspace.sha or None,
         is_unverified=workspace.is_unverified,
@@ -317,23 +308,10 @@ def _plan_dispatched_pull(
     workspace = WorkspaceCommit(pull.merge_commit_sha or "", checkout, known.parents)
     if checkout is None:
         raise build_checkout_error(None, f"#{number} is at {pull.head.sha[:12]}", f"refs/pull/{number}/head")
-    base = find_pull_base(workspace, pull.head.sha, f"#{number}")
-    from_fork = not environment.is_own_repository(pull.head.repo)
-    change = ChangeBranches(pull.base.ref, None if from_fork else pull.head.ref)
     reason = f"started by hand for #{number}, head {pull.head.sha[:7]}, into {pull.base.ref}: its result is not stored"
-    return StepPlan(
-        StepMode.GATE,
-        pull.head.sha,
-        choose_change_baseline(settings, known.default_branch, change, base),
-        (reason, _describe_workspace(workspace, base, pull.base.ref)),
-        pull_number=pull.number if pull.state == "open" else None,
-        base_branch=pull.base.ref,
-        from_fork=from_fork,
-        workspace_sha=checkout,
-        rules_branch=pull.base.ref,
-        # the run counts as one of its branch: what it stores would be taken for the branch's own
-        can_store=False,
-    )
+    plan = _plan_change(environment, pull, settings, known.default_branch, workspace, [reason])
+    # the run counts as one of its branch: what it stores would be taken for the branch's own
+    return replace(plan, can_store=False)
 
 
 def _plan_branch(
@@ -348,14 +326,14 @@ def _plan_branch(
     where = environment.ref.removeprefix("refs/heads/") or "an unknown ref"
     reason = f"event {event_name} on {where}, commit {sha[:7]}: no pull request to comment on"
     if environment.ref == f"refs/heads/{branch}":
-        choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch, commit=sha)
+        choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch, base=BaseCommit(sha))
         counts = event_name in TRUSTED_EVENTS
         reasons = (f"{reason}{', its result is the next baseline' if counts else ''}",)
         return StepPlan(StepMode.GATE, sha, choice, reasons, is_on_baseline_branch=counts, workspace_sha=facts.checkout)
     # the run of a tag is listed under the tag's short name, which may be the branch's
     stores = environment.ref.startswith("refs/heads/")
     reason += "" if stores else "; its result is not stored, because the ref is not a branch"
-    choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch, fork_point_of=sha)
+    choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch, base=BaseCommit(fork_point_of=sha))
     return StepPlan(StepMode.GATE, sha, choice, (reason,), can_store=stores, workspace_sha=facts.checkout)
 
 
@@ -404,7 +382,7 @@ def _plan_relay(
     choice = BaselineChoice(
         BaselineKind.ARTIFACT,
         branch=choose_baseline_branch(settings.baseline_branch, facts.default_branch, None),
-        fork_point_of=run.head_sha,
+        base=BaseCommit(fork_point_of=run.head_sha),
         workflow=run.path.partition("@")[0],
     )
     what = f"event workflow_run for run {run.id}, head {run.head_sha[:7]}"

@@ -1,8 +1,8 @@
-"""Gates that run beside this one: a result of one of these is not this gate's under an earlier name.
+"""Workflow files as they are written, and the gates that run beside this one.
 
-Two things tell. The other gate has judged this commit: its check run is there. Or the workflow of this run has a step
-of the same action that is this gate, in a job and a step without a condition, which may run at the same time. A job
-that needs one with a condition has it too.
+A result of such a gate is not this gate's under an earlier name. Two things tell. The other gate has judged this
+commit: its check run is there. Or the workflow of this run has a step of the same action that is this gate, in a job
+and a step without a condition, which may run at the same time. A job that needs one with a condition has it too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from eval_gate.action.inputs import DEFAULT_ARTIFACT
 from eval_gate.action.publishing.check_run import parse_publication
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
-from eval_gate.action.workflow_file import get_mapping, iter_steps, parse_workflow
 from eval_gate.github.check_runs import list_commit_checks
 from eval_gate.github.commits import fetch_file
 from eval_gate.github.failure import GitHubError
@@ -110,3 +109,35 @@ def _build_key(step: Step, job: str, inputs: Mapping[str, str]) -> str:
     )
     other = replace(step, settings=settings, environment=replace(step.environment, job=job))
     return other.build_key(step.environment.workflow_path)
+
+
+def parse_workflow(data: bytes) -> Any:
+    """Parse a workflow file into mappings, lists and text: `on` stays a word. None for a file that is no YAML."""
+    import yaml  # 10 ms that most runs need nothing of
+
+    try:
+        return yaml.load(data, Loader=yaml.BaseLoader)  # noqa: S506 (it makes nothing else)
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, TypeError, RecursionError):
+        return None
+
+
+def get_mapping(node: Any, key: str) -> dict[str, Any]:
+    """Return the mapping under a key, or an empty one."""
+    found = node.get(key) if isinstance(node, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def map_triggers(workflow: Any) -> dict[str, Any]:
+    """Map the triggers of a workflow to what is written about them."""
+    triggers = workflow.get("on") if isinstance(workflow, dict) else None
+    if isinstance(triggers, dict):
+        return triggers
+    words = triggers if isinstance(triggers, list) else [triggers]
+    return {word: None for word in words if isinstance(word, str)}
+
+
+def iter_steps(workflow: Any) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Yield every step of a workflow with the id of its job and the job."""
+    for name, job in get_mapping(workflow, "jobs").items():
+        steps = job.get("steps") if isinstance(job, dict) else None
+        yield from ((name, job, one) for one in (steps if isinstance(steps, list) else ()) if isinstance(one, dict))

@@ -54,7 +54,7 @@ class ModelJudge:
     @property
     def notices(self) -> tuple[str, ...]:
         """Notices about the judge's rate limit and about parameters that it does not support."""
-        notices = (self._asker.notice, self._asker.chat.notice)
+        notices = (*self._asker.notices, self._asker.chat.notice)
         return tuple(f"judge {self._name}: {notice}" for notice in notices if notice)
 
     async def ask(self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None) -> JudgeReply:

@@ -11,13 +11,13 @@ from functools import lru_cache
 from typing import Final
 
 from eval_gate.config.settings import ResponseRetention, RetentionRules
-from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.evidence.case_history import count_executions
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, RecentRun
 from eval_gate.model.execution import BaselineResult
 from eval_gate.model.execution_usage import measure_execution
-from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.model.result import CaseResult
 from eval_gate.results.detail_truncation import (
     drop_error_quotes,
     drop_judge_prompts,
@@ -41,30 +41,24 @@ NO_RESULT: Final = "-"
 
 
 def add_baseline_sides(
-    comparison: Comparison,
-    run: RunResult,
-    baseline: RunResult,
-    branch_history: History,
-    pass_score: float,
-    retention: RetentionRules,
+    comparison: Comparison, cases: GateCases, branch_history: History, retention: RetentionRules
 ) -> Comparison:
     """Add the baseline's side of each changed case, and the runs up to the baseline, to a comparison.
 
-    `baseline` has `pass_score` applied, and `branch_history` ends with it.
+    `branch_history` ends with the baseline.
     """
-    there, earlier = baseline.index_cases(), find_earlier_keys(baseline, run)
     sides = {
         change.key: before
         for change in comparison.changes
         if not is_unchanged(change)
-        if (before := there.get(earlier.get(change.key, change.key))) is not None and before.status.is_scored
+        if (before := cases.get_earlier(change.key)) is not None and before.status.is_scored
     }
-    here = run.index_cases()
-    history, past = _find_earlier_runs(run.comparison, baseline, branch_history, pass_score)
-    if past is None:
-        letters = summarize_outcomes(branch_history, {earlier.get(key, key): here[key] for key in sides}, pass_score)
-        past = {key: letters[earlier.get(key, key)] for key in sides}
-    known, kept = past, {key: build_baseline_side(case, here.get(key)) for key, case in sides.items()}
+    history, recent = _find_earlier_runs(cases, branch_history)
+    if recent is None:
+        known = {cases.get_earlier_key(key): cases.here[key] for key in sides}
+        letters = summarize_outcomes(branch_history, known, cases.pass_score)
+        recent = {key: letters[cases.get_earlier_key(key)] for key in sides}
+    kept = {key: build_baseline_side(case, cases.here.get(key)) for key, case in sides.items()}
     if retention.keep_responses is not ResponseRetention.ALL:
         without = {one.key for one in comparison.changes if _keeps_no_response(one, retention.keep_responses)}
         kept = {key: drop_response_text(side) if key in without else side for key, side in kept.items()}
@@ -74,7 +68,7 @@ def add_baseline_sides(
     def add_baseline_side(change: CaseChange) -> CaseChange:
         side = kept.get(change.key)
         return (
-            change if side is None else replace(change, baseline_result=side, recent_results=known.get(change.key, ""))
+            change if side is None else replace(change, baseline_result=side, recent_results=recent.get(change.key, ""))
         )
 
     return replace(comparison, changes=tuple(map(add_baseline_side, comparison.changes)), recent_runs=history)
@@ -137,16 +131,17 @@ def drop_response_text(side: BaselineResult) -> BaselineResult:
 
 
 def _find_earlier_runs(
-    recorded: Comparison | None, baseline: RunResult, history: History, pass_score: float
+    cases: GateCases, history: History
 ) -> tuple[tuple[RecentRun, ...], Mapping[CaseKey, str] | None]:
     """Return the earlier runs, with outcomes from the run result if the history of a stored run is gone since."""
+    recorded = cases.run.comparison
     if (
         recorded is not None
-        and recorded.baseline.run_id == baseline.run_id
+        and recorded.baseline.run_id == cases.baseline.run_id
         and len(recorded.recent_runs) > len(history.runs)
     ):
         return recorded.recent_runs, {change.key: change.recent_results for change in recorded.changes}
-    return summarize_runs(history, pass_score), None
+    return summarize_runs(history, cases.pass_score), None
 
 
 def summarize_runs(history: History, pass_score: float) -> tuple[RecentRun, ...]:

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeVar
 
 from eval_gate.config.settings import RetentionRules
-from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.model.behaviour_change import (
     BehaviourChange,
     BehaviourChanges,
@@ -57,24 +57,23 @@ _VARYING_SHARE: Final = 0.2
 _Value = TypeVar("_Value")
 
 
-def find_behaviour_changes(run: RunResult, baseline: RunResult, history: History = EMPTY_HISTORY) -> BehaviourChanges:
+def find_behaviour_changes(cases: GateCases, history: History = EMPTY_HISTORY) -> BehaviourChanges:
     """Find the cases that pass in both runs and behave differently.
 
     `history` ends with the baseline, and tells what varies by itself. Without it, only executions of the same run do.
     Values are complete; `limit_behaviour_changes` truncates them.
     """
-    found = _find_all(run, baseline, history)
-    return _collect_changes(found, lambda: _count_places(run, baseline))
+    return _collect_changes(_find_all(cases, history), cases)
 
 
-def _find_all(run: RunResult, baseline: RunResult, history: History) -> list[_Finding]:
-    listing, listed = _find_listing_targets(run), _find_listing_targets(baseline)
-    branch = _BranchBehaviour(history, baseline)
+def _find_all(cases: GateCases, history: History) -> list[_Finding]:
+    listing, listed = _find_listing_targets(cases.run), _find_listing_targets(cases.baseline)
+    branch = _BranchBehaviour(history, cases.there)
     found: list[_Finding] = []
-    for key, case, old, before in _iter_pairs(run, baseline):
+    for key, case, before in _iter_pairs(cases):
         if _has_equal_details(case, before):
             continue
-        sides = _Sides(key, list_behaviours(before), list_behaviours(case), old, branch)
+        sides = _Sides(key, list_behaviours(before), list_behaviours(case), cases.get_earlier_key(key), branch)
         if not (sides.baseline and sides.current):
             continue
         if case.target in listing and before.target in listed:
@@ -83,14 +82,11 @@ def _find_all(run: RunResult, baseline: RunResult, history: History) -> list[_Fi
     return found
 
 
-def _iter_pairs(run: RunResult, baseline: RunResult) -> Iterator[tuple[CaseKey, CaseResult, CaseKey, CaseResult]]:
+def _iter_pairs(cases: GateCases) -> Iterator[tuple[CaseKey, CaseResult, CaseResult]]:
     """Yield each case that passes in both runs after the same prompt: in this run, then in the baseline."""
-    there, earlier = baseline.index_cases(), find_earlier_keys(baseline, run)
-    for key, case in run.iter_cases():
-        old = earlier.get(key, key)
-        before = there.get(old)
-        if before is not None and case.passed and before.passed and _has_same_prompt(case, before):
-            yield key, case, old, before
+    for key, case, before in cases.iter_pairs():
+        if case.passed and before.passed and _has_same_prompt(case, before):
+            yield key, case, before
 
 
 class _Place(NamedTuple):
@@ -143,14 +139,13 @@ class _Sides(FrozenStruct):
 class _BranchBehaviour:
     """Behaviour of the cases in the newest runs of the baseline's branch that are comparable."""
 
-    def __init__(self, history: History, baseline: RunResult) -> None:
+    def __init__(self, history: History, cases: Mapping[CaseKey, CaseResult]) -> None:
         self._history = history
-        self._cases = baseline.index_cases()
+        self._cases = cases
         runs = history.runs
         self._usable = [
             place == 0 or (run.is_usable and run.target == runs[0].target) for place, run in enumerate(runs)
         ]
-
         self._runs: dict[CaseKey, list[tuple[BehaviourDigest, ...]]] = {}
         self._varying: dict[_Place, bool] = {}
 
@@ -231,10 +226,10 @@ def _has_equal_details(case: CaseResult, baseline_case: CaseResult) -> bool:
     return (now.response, now.tools_called, calls[0]) == (then.response, then.tools_called, calls[1])
 
 
-def _count_places(run: RunResult, baseline: RunResult) -> Counter[_Place]:
+def _count_places(cases: GateCases) -> Counter[_Place]:
     """Count the cases in which both runs have a parameter, or a response."""
     found = Counter[_Place]()
-    for _, case, _, before in _iter_pairs(run, baseline):
+    for _, case, before in _iter_pairs(cases):
         then, now = list_behaviours(before), list_behaviours(case)
         if then and now:
             found.update(_iter_places(then[0], now[0]))
@@ -396,7 +391,7 @@ def _describe_response(text: str) -> str:
 # All cases
 
 
-def _collect_changes(findings: Sequence[_Finding], count: Callable[[], Counter[_Place]]) -> BehaviourChanges:
+def _collect_changes(findings: Sequence[_Finding], cases: GateCases) -> BehaviourChanges:
     by_place: dict[_Place, list[BehaviourChange]] = defaultdict(list)
     for one in findings:
         if one.may_vary:
@@ -406,8 +401,8 @@ def _collect_changes(findings: Sequence[_Finding], count: Callable[[], Counter[_
         for place, changes in by_place.items()
         if len({(one.baseline, one.current) for one in changes}) > 1
     }
-    compared = count() if several else Counter[_Place]()
-    varying = {place for place, cases in several.items() if cases * 2 > compared[place]}
+    compared = _count_places(cases) if several else Counter[_Place]()
+    varying = {place for place, number in several.items() if number * 2 > compared[place]}
     named = tuple(one.change for one in findings if not (one.may_vary and one.place in varying))
     return BehaviourChanges(cases=len({one.key for one in named}), changes=named)
 
@@ -416,28 +411,24 @@ def _collect_changes(findings: Sequence[_Finding], count: Callable[[], Counter[_
 
 
 def add_behaviour_changes(
-    comparison: Comparison,
-    run: RunResult,
-    baseline: RunResult,
-    branch_history: History,
-    retention: RetentionRules,
+    comparison: Comparison, cases: GateCases, branch_history: History, retention: RetentionRules
 ) -> Comparison:
     """Add how passing cases behave differently to a comparison, and mark these cases.
 
     A stored run that is checked again may have its baseline, but no history or details any more. What it knew then
     stays.
     """
-    recorded = run.comparison
+    recorded = cases.run.comparison
     if (
         recorded is not None
         and recorded.behaviour_changes is not None
-        and recorded.baseline.run_id == baseline.run_id
+        and recorded.baseline.run_id == cases.baseline.run_id
         and len(recorded.recent_runs) > len(branch_history.runs)
     ):
         found = recorded.behaviour_changes
     else:
-        shown = _redact_baseline(run, baseline, branch_history, retention.patterns) if retention.patterns else baseline
-        found = find_behaviour_changes(run, shown, branch_history)
+        shown = _redact_baseline(cases, branch_history, retention.patterns) if retention.patterns else cases
+        found = find_behaviour_changes(shown, branch_history)
     found = limit_behaviour_changes(found)
     keys = {one.key for one in found.changes}
     changes = comparison.changes
@@ -446,28 +437,23 @@ def add_behaviour_changes(
     return replace(comparison, changes=changes, behaviour_changes=found)
 
 
-def _redact_baseline(run: RunResult, baseline: RunResult, history: History, patterns: Sequence[str]) -> RunResult:
+def _redact_baseline(cases: GateCases, history: History, patterns: Sequence[str]) -> GateCases:
     """Mask the baseline, which may be older than a pattern: else its values would show, and each mask be a change."""
-    keys, earlier, cases = (
-        {one.change.key for one in _find_all(run, baseline, history)},
-        find_earlier_keys(baseline, run),
-        baseline.index_cases(),
-    )
-    chosen = {old: cases[old] for old in (earlier.get(key, key) for key in keys)}
+    keys = {cases.get_earlier_key(one.change.key) for one in _find_all(cases, history)}
     masked = TextMasking()
-    for case in chosen.values():
-        _map_case_details(case, lambda details: map_details(details, masked.collect_text))
+    for key in keys:
+        _map_case_details(cases.there[key], lambda details: map_details(details, masked.collect_text))
+
+    def mask(details: CaseDetails) -> CaseDetails:
+        return map_details(details, masked.mask_text)
+
+    change = mask
     try:
         masked.set_masked(replace_matches_sync(patterns, masked.texts, MASK))
-    except PatternError:
-        # too slow to search: only names of tools are left to compare
-        return baseline.replace_cases({key: _map_case_details(case, drop_response) for key, case in chosen.items()})
-    return baseline.replace_cases(
-        {
-            key: _map_case_details(case, lambda details: map_details(details, masked.mask_text))
-            for key, case in chosen.items()
-        }
-    )
+    except PatternError:  # too slow to search: only names of tools are left to compare
+        change = drop_response
+    hidden = {key: _map_case_details(cases.there[key], change) for key in keys}
+    return replace(cases, baseline=cases.baseline.replace_cases(hidden))
 
 
 def _map_case_details(case: CaseResult, change: Callable[[CaseDetails], CaseDetails]) -> CaseResult:

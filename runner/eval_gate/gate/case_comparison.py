@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from eval_gate.gate.case_matching import find_absent_cases, find_earlier_keys, match_moved_files
+from eval_gate.gate.case_matching import GateCases, match_moved_files
 from eval_gate.gate.evidence.case_history import NO_CASE_EVIDENCE, CaseEvidence, EarlierResult
 from eval_gate.gate.evidence.suite.score_noise import estimate_difference_spread
 from eval_gate.gate.failure_causes import find_first_line
@@ -45,8 +45,8 @@ _ERROR_CLASSES = frozenset({CaseClass.ERRORED, CaseClass.STILL_ERRORED})
 
 
 def compare_cases(
+    cases: GateCases,
     baseline: Baseline,
-    current: RunResult,
     evidence: Mapping[CaseKey, CaseEvidence],
     *,
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE,
@@ -58,22 +58,23 @@ def compare_cases(
     `score_tolerance` is a score drop, whatever its class; the tolerance changes nothing else.
     `has_other_parts`: other parts of the run may have been answered, so that silence in this one says nothing.
     """
-    there, earlier = baseline.result.index_cases(), find_earlier_keys(baseline.result, current)
-    stale = {suite.eval_file: suite.stale for suite in current.suites}
-    silent = not has_other_parts and has_no_response(current)
+    stale = {suite.eval_file: suite.stale for suite in cases.run.suites}
+    silent = not has_other_parts and has_no_response(cases.run)
     changes = []
-    for key, case in current.iter_cases():
-        known, before = evidence.get(key, NO_CASE_EVIDENCE), there.get(earlier.get(key, key))
-        change = _compare_case(key, known, before, _mark_unreachable(case) if silent else case, score_tolerance)
+    for key, case in cases.here.items():
+        known, before = evidence.get(key, NO_CASE_EVIDENCE), cases.get_earlier(key)
+        unreachable = silent and case.status is Status.ERROR
+        counted = replace(case, error_kind=ErrorKind.AGENT_UNREACHABLE) if unreachable else case
+        change = _compare_case(key, known, before, counted, score_tolerance)
         changes.append(replace(change, stale=True) if stale[key.suite] else change)
     changes += [
-        _build_removed_case(key, there[key], evidence.get(key, NO_CASE_EVIDENCE).newest_result)
-        for key in find_absent_cases(baseline.result, current).removed
+        _build_removed_case(key, cases.there[key], evidence.get(key, NO_CASE_EVIDENCE).newest_result)
+        for key in cases.absent.removed
     ]
     return Comparison(
-        baseline=_build_baseline_facts(baseline),
+        baseline=_build_baseline_facts(baseline, cases.baseline),
         changes=tuple(_add_assumed_spread(changes)),
-        notes=tuple(_list_notes(baseline, current)),
+        notes=(*baseline.notes, *_iter_notes(cases)),
         score_tolerance=score_tolerance,
     )
 
@@ -96,30 +97,27 @@ def _add_assumed_spread(changes: Sequence[CaseChange]) -> Iterator[CaseChange]:
             yield one
 
 
-def add_contract_fields(current: RunResult, baseline: RunResult) -> tuple[SuiteResult, ...]:
+def add_contract_fields(cases: GateCases) -> tuple[SuiteResult, ...]:
     """Add `baselineRunId`, `regressions` and `newPasses` to the suites exactly as the contract says.
 
     A case that passed in the baseline and has `passed: false` now is a regression, whatever the cause. The reverse
     is a new pass. Cases that are in only one of the runs are neither, and so are cases that did not run or were
     skipped, because these say nothing.
     """
-    earlier = find_earlier_keys(baseline, current)
-    then = {key: case.passed for key, case in baseline.iter_cases() if case.status in _CONTRACT_STATUSES}
-    return tuple(_add_suite_fields(suite, then, earlier, baseline.run_id) for suite in current.suites)
+    return tuple(_add_suite_fields(suite, cases) for suite in cases.run.suites)
 
 
-def _add_suite_fields(
-    suite: SuiteResult, baseline: Mapping[CaseKey, bool], earlier: Mapping[CaseKey, CaseKey], run_id: str
-) -> SuiteResult:
+def _add_suite_fields(suite: SuiteResult, cases: GateCases) -> SuiteResult:
     both = [
-        (case, baseline[before])
+        (case, before.passed)
         for case in suite.cases
         if case.status in _CONTRACT_STATUSES
-        and (before := earlier.get(key := CaseKey(suite.eval_file, case.id), key)) in baseline
+        and (before := cases.get_earlier(CaseKey(suite.eval_file, case.id))) is not None
+        and before.status in _CONTRACT_STATUSES
     ]
     return replace(
         suite,
-        baseline_run_id=run_id,
+        baseline_run_id=cases.baseline.run_id,
         regressions=tuple(case.id for case, passed in both if passed and not case.passed),
         new_passes=tuple(case.id for case, passed in both if case.passed and not passed),
     )
@@ -185,11 +183,6 @@ def has_no_response(run: RunResult) -> bool:
     )
 
 
-def _mark_unreachable(case: CaseResult) -> CaseResult:
-    """Mark a case that ended in an error as agent unreachable, for a run without any response."""
-    return replace(case, error_kind=ErrorKind.AGENT_UNREACHABLE) if case.status is Status.ERROR else case
-
-
 def _classify_error(evidence: CaseEvidence, current: CaseResult) -> CaseClass:
     """Classify a case that ended in an error: only an agent error is about the agent, as a failure is."""
     if evidence.unscored_in_baseline:
@@ -229,8 +222,7 @@ def _build_removed_case(key: CaseKey, case: CaseResult, earlier: EarlierResult |
     )
 
 
-def _build_baseline_facts(baseline: Baseline) -> BaselineFacts:
-    result = baseline.result
+def _build_baseline_facts(baseline: Baseline, result: RunResult) -> BaselineFacts:
     # a total with re-runs would make this run look cheaper
     once = not any(case.reruns or case.new_case_executions for _, case in result.iter_cases())
     return BaselineFacts(
@@ -253,33 +245,27 @@ def _build_baseline_facts(baseline: Baseline) -> BaselineFacts:
     )
 
 
-def _list_notes(baseline: Baseline, current: RunResult) -> list[str]:
-    notes = list(baseline.notes)
-    earlier = baseline.result
+def _iter_notes(cases: GateCases) -> Iterator[str]:
+    earlier, current = cases.baseline, cases.run
     if not earlier.complete:
-        notes.append("the baseline run is incomplete")
+        yield "the baseline run is incomplete"
     if _list_targets(earlier) != _list_targets(current):
         others = ", ".join(f"{name} ({provider})" for name, provider in _list_targets(earlier)[:MAX_NAMED_TARGETS])
-        notes.append(f"the baseline evaluated another target: {others}")
-    if current.partial and (out := len(find_absent_cases(earlier, current).not_selected)):
-        notes.append(
-            f"{out} of the baseline's {earlier.summary.total_cases} cases "
-            f"{'were' if out != 1 else 'was'} not selected for this run"
-        )
-    if earlier.partial and earlier.selections != current.selections:
-        known, names = earlier.index_cases(), find_earlier_keys(earlier, current)
-        new = sum(names.get(key, key) not in known for key, _ in current.iter_cases())
-        said = f"the baseline has selected cases only: {new} of {current.summary.total_cases} cases are not in it"
-        notes += [said] if new else []
+        yield f"the baseline evaluated another target: {others}"
+    if current.partial and (out := len(cases.absent.not_selected)):
+        were = "were" if out != 1 else "was"
+        yield f"{out} of the baseline's {earlier.summary.total_cases} cases {were} not selected for this run"
+    new = sum(cases.get_earlier(key) is None for key in cases.here)
+    if new and earlier.partial and earlier.selections != current.selections:
+        yield f"the baseline has selected cases only: {new} of {current.summary.total_cases} cases are not in it"
     if earlier.shard != current.shard:
-        notes.append("the baseline is another shard of the cases")
+        yield "the baseline is another shard of the cases"
     hashes = {suite.eval_file: suite.metadata.eval_file_hash for suite in earlier.suites}
     files = match_moved_files(earlier, current)
     for suite in current.suites:
-        then, now = hashes.get(files.get(suite.eval_file, suite.eval_file)), suite.metadata.eval_file_hash
-        if then and now and then != now:
-            notes.append(format_changed_file_note(suite.eval_file))
-    return notes
+        old, new_hash = hashes.get(files.get(suite.eval_file, suite.eval_file)), suite.metadata.eval_file_hash
+        if old and new_hash and old != new_hash:
+            yield format_changed_file_note(suite.eval_file)
 
 
 def format_changed_file_note(eval_file: str) -> str:

@@ -19,19 +19,23 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
+from functools import cached_property
+from typing import TypeVar
 
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import ResultsFormat
+from eval_gate.gate.pass_score import apply_pass_score
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Comparison
 from eval_gate.model.execution import ErrorKind, Status
-from eval_gate.model.result import CaseResult, RunResult, Shard, SuiteResult
-from eval_gate.struct import FrozenStruct
+from eval_gate.model.result import CaseResult, RunResult, SuiteResult
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.volatile_words import replace_volatile_words
 
 _Cases = Mapping[CaseKey, CaseResult]
 _MatchKey = Callable[[CaseKey, CaseResult], Hashable]
+_Item = TypeVar("_Item")
 _WITHOUT_HISTORY = frozenset({CaseClass.ADDED, CaseClass.INCOMPARABLE})
 _NAME_DIGEST = re.compile(r"… [0-9a-f]{8}$")
 _FAILING_STATUSES = frozenset({Status.FAILED, Status.ERROR})
@@ -79,77 +83,119 @@ class AbsentCases(FrozenStruct):
     """Some cases were chosen, and the record does not say which."""
 
 
-def find_absent_cases(baseline: RunResult, current: RunResult) -> AbsentCases:
-    """Where the baseline's cases are that this run does not have. What one shard does not have may be in another."""
-    earlier = find_earlier_keys(baseline, current)
-    kept = {earlier.get(key, key) for key, _ in current.iter_cases()}
-    gone = {key: case for key, case in baseline.iter_cases() if key not in kept}
-    if current.shard is not None:
-        return AbsentCases(not_selected=tuple(gone))
-    if not current.partial:
-        return AbsentCases(removed=tuple(gone))
-    if not current.selections:
-        return AbsentCases(unknown=tuple(gone))
-    chosen = [Selection.from_chosen_cases(one) for one in current.selections]
-    tiers = {suite.eval_file: suite.tier and suite.tier.value for suite in baseline.suites}
-    taken = {
+class GateCases(FrozenStruct, dict=True):
+    """Cases of a run and of its baseline, and which of them are the same case.
+
+    `earlier_keys` has the baseline's keys of the cases that have another key in this run.
+    """
+
+    baseline: RunResult
+    run: RunResult
+    earlier_keys: Mapping[CaseKey, CaseKey]
+    pass_score: float = 1.0
+    """Both runs are held to it."""
+    quarantined: Set[CaseKey] = frozenset()
+    """Cases of this run that no test counts."""
+
+    @classmethod
+    def pair(cls, baseline: RunResult, run: RunResult) -> GateCases:
+        """Pair the cases of both runs."""
+        return cls(baseline, run, find_earlier_keys(baseline, run))
+
+    def apply_pass_score(self, pass_score: float) -> GateCases:
+        """Apply a pass score to both runs."""
+        baseline, run = (apply_pass_score(one, pass_score) for one in (self.baseline, self.run))
+        return replace(self, baseline=baseline, run=run, pass_score=pass_score)
+
+    @cached_property
+    def here(self) -> Mapping[CaseKey, CaseResult]:
+        """The cases of this run."""
+        return self.run.index_cases()
+
+    @cached_property
+    def there(self) -> Mapping[CaseKey, CaseResult]:
+        """The cases of the baseline, by their keys there."""
+        return self.baseline.index_cases()
+
+    @cached_property
+    def current_keys(self) -> Mapping[CaseKey, CaseKey]:
+        """The keys in this run of the baseline's cases that have another key in it."""
+        return {old: new for new, old in self.earlier_keys.items()}
+
+    def get_earlier_key(self, key: CaseKey) -> CaseKey:
+        """Return the key that a case of this run has, or would have, in the baseline."""
+        return self.earlier_keys.get(key, key)
+
+    def get_earlier(self, key: CaseKey) -> CaseResult | None:
+        """Return a case of this run as it is in the baseline; None if it is new."""
+        return self.there.get(self.earlier_keys.get(key, key))
+
+    def iter_pairs(self) -> Iterator[tuple[CaseKey, CaseResult, CaseResult]]:
+        """Yield each case that both runs have: its key here, the case here, and the one in the baseline."""
+        for key, case in self.here.items():
+            if (before := self.get_earlier(key)) is not None:
+                yield key, case, before
+
+    @cached_property
+    def absent(self) -> AbsentCases:
+        """Where the baseline's cases are that this run lacks. What one shard does not have may be in another."""
+        run, kept = self.run, {self.get_earlier_key(key) for key in self.here}
+        gone = {key: case for key, case in self.there.items() if key not in kept}
+        if run.shard is not None:
+            return AbsentCases(not_selected=tuple(gone))
+        if not run.partial:
+            return AbsentCases(removed=tuple(gone))
+        if not run.selections:
+            return AbsentCases(unknown=tuple(gone))
+        taken = _find_selected_cases(gone, run, self.baseline)
+        return AbsentCases(tuple(key for key in gone if key in taken), tuple(key for key in gone if key not in taken))
+
+    @property
+    def shares_nothing(self) -> bool:
+        """Whether none of the baseline's cases is here under any name, although some would have been chosen here.
+
+        Such a baseline says nothing about the cases here: it may well be another gate's.
+        """
+        absent = self.absent
+        gone = len(absent.removed) + len(absent.not_selected) + len(absent.unknown)
+        return bool(absent.removed) and gone == len(self.there)
+
+
+def _find_selected_cases(cases: _Cases, chosen_by: RunResult, run: RunResult) -> Set[CaseKey]:
+    """Find which of these cases of `run` the selections of another run take."""
+    chosen = [Selection.from_chosen_cases(one) for one in chosen_by.selections]
+    tiers = {suite.eval_file: suite.tier and suite.tier.value for suite in run.suites}
+    return {
         key
-        for key, case in gone.items()
+        for key, case in cases.items()
         if any(each.includes_case(key, case.tags, tiers[key.suite]) for each in chosen)
     }
-    return AbsentCases(
-        removed=tuple(key for key in gone if key in taken), not_selected=tuple(key for key in gone if key not in taken)
+
+
+def find_uncovered_cases(cases: GateCases, comparison: Comparison) -> tuple[CaseKey, ...]:
+    """Find the cases without an earlier result that the baseline does not show to be new."""
+    run, baseline, there = cases.run, cases.baseline, cases.there
+    keys = [one.key for one in comparison.changes if one.change in _WITHOUT_HISTORY]
+    if cases.shares_nothing:
+        return tuple(keys)
+    lacks_any = not baseline.complete or (baseline.shard is not None and baseline.shard != run.shard)
+    new = {key: cases.here[key] for key in keys if key not in there}
+    unknown = set() if lacks_any or not baseline.partial else new.keys() - _find_selected_cases(new, baseline, run)
+    return tuple(
+        key for key in keys if (there[key].status is Status.NOT_RUN if key in there else lacks_any or key in unknown)
     )
 
 
-def has_no_shared_case(baseline: RunResult, current: RunResult) -> bool:
-    """Whether none of the baseline's cases is here under any name, although some would have been chosen here.
-
-    Such a baseline says nothing about the cases here: it may well be another gate's.
-    """
-    absent = find_absent_cases(baseline, current)
-    gone = len(absent.removed) + len(absent.not_selected) + len(absent.unknown)
-    return bool(absent.removed) and gone == sum(1 for _ in baseline.iter_cases())
-
-
-def find_uncovered_cases(run: RunResult, comparison: Comparison, baseline: RunResult) -> tuple[CaseKey, ...]:
-    """Find the cases without an earlier result that the baseline does not show to be new."""
-    nothing_shared = has_no_shared_case(baseline, run)
-    unknown = [one.key for one in comparison.changes if one.change in _WITHOUT_HISTORY]
-    if nothing_shared:
-        return tuple(unknown)
-    return tuple(_iter_uncovered_cases(unknown, run, baseline))
-
-
-def describe_missing_coverage(run: RunResult, baseline: RunResult) -> str:
+def describe_missing_coverage(cases: GateCases) -> str:
     """Describe what the baseline lacks, as a clause that ends a sentence."""
-    if has_no_shared_case(baseline, run):
+    baseline = cases.baseline
+    if cases.shares_nothing:
         return "the baseline has none of the cases of this run"
-    if baseline.shard is not None and baseline.shard != run.shard:
-        return f"the baseline is only {_format_shard(baseline.shard)}"
+    if baseline.shard is not None and baseline.shard != cases.run.shard:
+        return f"the baseline is only shard {baseline.shard.index} of {baseline.shard.count}"
     if not baseline.complete:
         return f"the baseline is incomplete: {baseline.stop_reason or 'its run ended early'}"
     return "the baseline is a run of selected cases"
-
-
-def _iter_uncovered_cases(keys: list[CaseKey], run: RunResult, baseline: RunResult) -> Iterator[CaseKey]:
-    there, here = baseline.index_cases(), run.index_cases()
-    lacks_any = not baseline.complete or (baseline.shard is not None and baseline.shard != run.shard)
-    chosen = [Selection.from_chosen_cases(one) for one in baseline.selections]
-    tiers = {suite.eval_file: suite.tier and suite.tier.value for suite in run.suites}
-    for key in keys:
-        before = there.get(key)
-        if before is not None:
-            if before.status is Status.NOT_RUN:
-                yield key
-            continue
-        taken = any(each.includes_case(key, here[key].tags, tiers[key.suite]) for each in chosen)
-        if lacks_any or (baseline.partial and not taken):
-            yield key
-
-
-def _format_shard(shard: Shard) -> str:
-    return f"shard {shard.index} of {shard.count}"
 
 
 def has_all_cases(run: RunResult) -> bool:
@@ -169,10 +215,16 @@ def match_moved_files(baseline: RunResult, current: RunResult) -> Mapping[str, s
 
 
 def _group_by_kind(suites: Iterable[SuiteResult]) -> Mapping[Hashable, list[str]]:
-    kinds: dict[Hashable, list[str]] = defaultdict(list)
-    for suite in suites:
-        kinds[suite.tool_name, suite.tier, suite.format].append(suite.eval_file)
-    return kinds
+    return _group(((suite.tool_name, suite.tier, suite.format), suite.eval_file) for suite in suites)
+
+
+def _group(pairs: Iterable[tuple[Hashable, _Item]]) -> Mapping[Hashable, list[_Item]]:
+    """Group items by their signs, without those that have none."""
+    found: dict[Hashable, list[_Item]] = defaultdict(list)
+    for sign, item in pairs:
+        if sign is not None:
+            found[sign].append(item)
+    return found
 
 
 def _build_match_keys(moved: Mapping[str, str], *, both_external: bool) -> tuple[_MatchKey, ...]:
@@ -213,17 +265,9 @@ def _get_lasting_name(key: CaseKey, case: CaseResult) -> Hashable:
 
 
 def _match_unique_cases(gone: _Cases, new: _Cases, sign: _MatchKey) -> list[tuple[CaseKey, CaseKey]]:
-    """Yield pairs of a new and an earlier case that are the only ones with this key in their run."""
-    there, here = _group_by_match_key(gone, sign), _group_by_match_key(new, sign)
+    """Match a new and an earlier case that are the only ones with this key in their run."""
+    there, here = (_group((sign(key, case), key) for key, case in cases.items()) for cases in (gone, new))
     return [(keys[0], there[one][0]) for one, keys in here.items() if len(keys) == len(there.get(one, ())) == 1]
-
-
-def _group_by_match_key(cases: _Cases, sign: _MatchKey) -> Mapping[Hashable, list[CaseKey]]:
-    found: dict[Hashable, list[CaseKey]] = defaultdict(list)
-    for key, case in cases.items():
-        if (one := sign(key, case)) is not None:
-            found[one].append(key)
-    return found
 
 
 class PossibleRenames(FrozenStruct):
@@ -233,33 +277,27 @@ class PossibleRenames(FrozenStruct):
     missing: tuple[CaseKey, ...] = ()
 
 
-def find_possible_renames(baseline: RunResult, run: RunResult) -> PossibleRenames:
+def find_possible_renames(cases: GateCases) -> PossibleRenames:
     """Find possible renames in JUnit results. In other formats the prompt matches a renamed case."""
-    if not run.target.provider == baseline.target.provider == ResultsFormat.JUNIT:
+    if not cases.run.target.provider == cases.baseline.target.provider == ResultsFormat.JUNIT:
         return PossibleRenames()
-    lost = dict(_iter_missing_passes(baseline, run))
-    if not lost:
-        return PossibleRenames()
-    there, earlier = baseline.index_cases(), find_earlier_keys(baseline, run)
+    gone = frozenset(cases.absent.removed)
+    lost = {key: case for key, case in cases.there.items() if case.passed and (key in gone or _is_skipped(key, cases))}
     pairs = [
         (key, other)
-        for key, case in run.iter_cases()
+        for key, case in cases.here.items()
         if case.status in _FAILING_STATUSES
-        and (case.error_kind is ErrorKind.EVALUATION_ERROR or (key not in there and key not in earlier))
-        for other, then in lost.items()
-        if case.error_kind is ErrorKind.EVALUATION_ERROR or _can_be_renamed(key, case, other, then)
+        and (case.error_kind is ErrorKind.EVALUATION_ERROR or cases.get_earlier(key) is None)
+        for other, before in lost.items()
+        if case.error_kind is ErrorKind.EVALUATION_ERROR or _can_be_renamed(key, case, other, before)
     ]
     return PossibleRenames(tuple(dict.fromkeys(key for key, _ in pairs)), tuple(dict.fromkeys(key for _, key in pairs)))
 
 
-def _iter_missing_passes(baseline: RunResult, run: RunResult) -> Iterator[tuple[CaseKey, CaseResult]]:
-    """Yield the cases that passed in the baseline and are removed or skipped here."""
-    here, now = run.index_cases(), {then: key for key, then in find_earlier_keys(baseline, run).items()}
-    gone = frozenset(find_absent_cases(baseline, run).removed)
-    for key, case in baseline.iter_cases():
-        found = here.get(now.get(key, key))
-        if case.passed and (key in gone or (found is not None and found.status is Status.SKIPPED)):
-            yield key, case
+def _is_skipped(key: CaseKey, cases: GateCases) -> bool:
+    """Whether a case of the baseline is skipped here."""
+    case = cases.here.get(cases.current_keys.get(key, key))
+    return case is not None and case.status is Status.SKIPPED
 
 
 def _can_be_renamed(key: CaseKey, case: CaseResult, other: CaseKey, baseline: CaseResult) -> bool:

@@ -10,15 +10,21 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from statistics import multimode
 
 from eval_gate.config.policy import Policy
-from eval_gate.gate.base_agent.clearance import (
+from eval_gate.gate.case_matching import GateCases
+from eval_gate.gate.evidence.agent_errors import ErrorShare, learn_error_share, recheck_error_finding
+from eval_gate.gate.evidence.base_agent_clearance import (
     clear_cases,
     collect_base_agent_results,
     count_all_base_agent_executions,
     recheck_score_finding,
 )
-from eval_gate.gate.case_matching import find_earlier_keys
-from eval_gate.gate.evidence.agent_errors import ErrorShare, learn_error_share, recheck_error_finding
-from eval_gate.gate.evidence.case_classification import SUITE_TEST_SHARE, CaseFacts, Classification, classify_cases
+from eval_gate.gate.evidence.case_classification import (
+    SUITE_TEST_SHARE,
+    CaseFacts,
+    Classification,
+    adjust_to_day,
+    classify_cases,
+)
 from eval_gate.gate.evidence.case_history import (
     NO_CASE_EVIDENCE,
     CaseEvidence,
@@ -28,9 +34,9 @@ from eval_gate.gate.evidence.case_history import (
     count_case_responses,
     has_only_timeouts,
 )
-from eval_gate.gate.evidence.day_effects import DayEffects, adjust_to_day, learn_day_effects
+from eval_gate.gate.evidence.day_effects import DayEffects, learn_day_effects
 from eval_gate.gate.evidence.identical_responses import find_repeats
-from eval_gate.gate.evidence.prior import RATES, Prior
+from eval_gate.gate.evidence.prior import Prior
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria
 from eval_gate.gate.evidence.suite.score_drop import (
     ScoredCase,
@@ -42,7 +48,7 @@ from eval_gate.gate.evidence.thresholds import EvidenceThresholds, compute_error
 from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, PassCount, ScoreHistory
-from eval_gate.model.evidence import NO_HISTORY, Evidence, FailurePrior, GroundKind, ScoreFinding, UnscoredCase
+from eval_gate.model.evidence import NO_HISTORY, Evidence, FailurePrior, GroundKind, ScoreFinding
 from eval_gate.model.execution import Status
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.run_totals import count_scored_cases
@@ -55,8 +61,6 @@ class PriorEvidence(FrozenStruct):
 
     case_evidence: Mapping[CaseKey, CaseEvidence]
     evidence: Evidence
-    quarantined: Collection[CaseKey] = ()
-    """Quarantined cases, which no test counts."""
 
     @property
     def unscored_in_baseline(self) -> Mapping[CaseKey, EarlierResult]:
@@ -93,10 +97,7 @@ class PriorEvidence(FrozenStruct):
 
 def build_rerun_criteria(evidence: Evidence) -> RerunCriteria:
     """Build the criteria by which the cases of a run are confirmed that has this evidence."""
-    belief, thresholds = evidence.prior, None
-    # an older version knew one kind of cases only, or other rates
-    known = len(belief.weights) == len(RATES) and all(weight > 0 for weight in belief.weights)
-    prior = Prior(belief.weights, belief.steady_share) if known else Prior.from_counts(belief.passes, belief.failures)
+    known, thresholds = evidence.prior, None
     if evidence.required_evidence is not None:
         thresholds = EvidenceThresholds(
             evidence.required_evidence,
@@ -105,7 +106,7 @@ def build_rerun_criteria(evidence: Evidence) -> RerunCriteria:
         )
     return RerunCriteria(
         evidence.cases,
-        replace(prior, shares=evidence.shares, history_worth=evidence.history_worth),
+        Prior(known.weights, known.steady_share, evidence.shares, evidence.history_worth),
         evidence.false_alarm_rate,
         evidence.reruns,
         thresholds,
@@ -115,80 +116,53 @@ def build_rerun_criteria(evidence: Evidence) -> RerunCriteria:
 
 
 def collect_prior_evidence(
-    baseline: Baseline,
-    run: RunResult,
-    policy: Policy,
-    quarantined: Collection[CaseKey] = (),
-    *,
-    quarantined_in_baseline: Collection[CaseKey] = (),
+    cases: GateCases, baseline: Baseline, policy: Policy, quarantined_in_baseline: Collection[CaseKey] = ()
 ) -> PriorEvidence:
     """Collect what the history says about the cases of a run; it does not depend on what happened in the run.
 
-    `quarantined` are the cases of this run that are in quarantine and in no test. `quarantined_in_baseline` are the
-    cases of the baseline in quarantine, from which nothing is learned.
+    `quarantined_in_baseline` are the cases of the baseline in quarantine, from which nothing is learned.
     """
-    past = HistoryEvidence(baseline, policy.pass_score)
-    share_belief = past.learn_run_shares(quarantined_in_baseline, run.rerun_wait)
-    prior = past.learn_prior(quarantined_in_baseline, share_belief)
+    run, score = cases.run, policy.pass_score
+    past = HistoryEvidence(baseline, score, quarantined_in_baseline, run.rerun_wait)
     number, trials = max(count_planned_cases(run), 1), count_trials(run)
-    criteria = RerunCriteria(number, prior, policy.false_alarm_rate, run.reruns, trials=trials)
-    thresholds = criteria.add_thresholds(past.count_histories(quarantined_in_baseline)).thresholds
-    unscored = [key for key, case in baseline.result.iter_cases() if not case.status.is_scored]
+    criteria = RerunCriteria(number, past.prior, policy.false_alarm_rate, run.reruns, trials=trials)
+    thresholds = criteria.add_thresholds(past.histories).thresholds
     evidence = Evidence(
         baseline_run_id=baseline.result.run_id,
         cases=number,
         false_alarm_rate=policy.false_alarm_rate,
         reruns=run.reruns,
         trials=trials,
-        pass_score=policy.pass_score,
-        prior=FailurePrior(
-            passes=prior.strength * prior.pass_rate,
-            failures=prior.strength * (1 - prior.pass_rate),
-            weights=prior.weights,
-            steady_share=prior.steady,
-        ),
+        pass_score=score,
+        prior=FailurePrior(weights=past.prior.weights, steady_share=past.prior.steady),
         required_evidence=thresholds.threshold if thresholds else None,
         required_evidence_if_all_failed=thresholds.all_failed_threshold if thresholds else None,
         required_evidence_if_never_failed=thresholds.never_failed_threshold if thresholds else 0.0,
-        run_share=share_belief.run_share,
-        shares=share_belief.shares,
-        history_worth=share_belief.history_worth,
+        run_share=past.run_shares.run_share,
+        shares=past.run_shares.shares,
+        history_worth=past.run_shares.history_worth,
         history_runs=past.level_run_count,
-        branch_runs=past.build_run_days(quarantined_in_baseline, share_belief),
-        error_runs=past.count_error_runs(quarantined_in_baseline),
-        unscored_in_baseline=tuple(
-            UnscoredCase(
-                suite=key.suite,
-                case_id=key.case_id,
-                passes=one.tally.passes,
-                executions=one.tally.executions,
-                score=one.tally.score,
-                run=one.run,
-            )
-            for key, one in past.find_earlier_results(unscored).items()
-        ),
+        branch_runs=past.run_days,
+        error_runs=past.error_runs,
+        unscored_in_baseline=past.unscored_in_baseline,
         permitted_regressions=past.permitted_regressions,
     )
-    return PriorEvidence(past.get_case_evidence(run), evidence, quarantined)
+    return PriorEvidence(past.get_case_evidence(cases), evidence)
 
 
-def restore_prior_evidence(
-    run: RunResult, baseline: RunResult, evidence: Evidence, quarantined: Collection[CaseKey] = ()
-) -> PriorEvidence:
+def restore_prior_evidence(cases: GateCases, evidence: Evidence) -> PriorEvidence:
     """Restore from the run result what was known when the run was made.
 
-    Whether the baseline has a case is looked up in `baseline`. After parts were merged, only the whole run shows
-    which cases moved from another file.
+    Whether the baseline has a case is looked up. After parts were merged, only the whole run shows which cases moved
+    from another file.
     """
-    assert run.comparison is not None
-    earlier_cases, earlier, measured = baseline.index_cases(), find_earlier_keys(baseline, run), is_measured(baseline)
-    cases = {
-        change.key: _restore_case_evidence(
-            change, earlier_cases.get(earlier.get(change.key, change.key)), measured=measured
-        )
-        for change in run.comparison.changes
+    assert cases.run.comparison is not None
+    measured = is_measured(cases.baseline)
+    restored = {
+        change.key: _restore_case_evidence(change, cases.get_earlier(change.key), measured=measured)
+        for change in cases.run.comparison.changes
     }
-    return PriorEvidence(cases, evidence, quarantined)
+    return PriorEvidence(restored, evidence)
 
 
 def _restore_case_evidence(change: CaseChange, baseline: CaseResult | None, *, measured: bool) -> CaseEvidence:
@@ -230,61 +204,68 @@ def count_trials(run: RunResult) -> int:
 
 
 def build_case_facts(
-    comparison: Comparison, run: RunResult, prior_evidence: PriorEvidence, patterns: Sequence[str]
+    comparison: Comparison, cases: GateCases, prior_evidence: PriorEvidence, patterns: Sequence[str]
 ) -> list[CaseFacts]:
     """Build the facts of every case in order, but of no quarantined one, so that these are in no test."""
-    cases, before = run.index_cases(), dict(iter_dependent_cases(run))
-    facts = []
-    for change in comparison.changes:
-        case = cases.get(key := change.key)
-        if case is None or change.change is CaseClass.REMOVED or key in prior_evidence.quarantined:
-            continue
-        responses = count_case_responses(case, prior_evidence.evidence.pass_score)
-        history = prior_evidence.case_evidence.get(key, NO_CASE_EVIDENCE).history
-        one = CaseFacts(key, change.change, history, *responses, preceding_cases=before.get(key))
-        facts.append(_add_case_facts(one, case, patterns))
-    return facts
+    classes = {one.key: one.change for one in comparison.changes if one.key not in cases.quarantined}
+    classes = {key: change for key, change in classes.items() if change is not CaseClass.REMOVED}
+    return _build_facts(cases.run, classes, cases.pass_score, patterns, prior_evidence.case_evidence)
 
 
 def build_facts_without_baseline(run: RunResult, pass_score: float, patterns: Sequence[str]) -> list[CaseFacts]:
     """Build the facts of the cases of a run that is not compared with anything yet; nothing is known of any case."""
-    facts, before = [], dict(iter_dependent_cases(run))
-    for key, case in run.iter_cases():
-        responses = count_case_responses(case, pass_score)
-        if responses.first.attempts:
-            passes = responses.first.executions > 0 and not responses.first.is_failing
-            plain = CaseClass.STILL_PASSING if passes else CaseClass.REGRESSION
-            one = CaseFacts(key, plain, NO_HISTORY, *responses, preceding_cases=before.get(key))
-            facts.append(_add_case_facts(one, case, patterns))
-    return facts
+    first = {key: count_case_responses(case, pass_score).first for key, case in run.iter_cases()}
+    classes = {
+        key: CaseClass.STILL_PASSING if one.executions and not one.is_failing else CaseClass.REGRESSION
+        for key, one in first.items()
+        if one.attempts
+    }
+    return _build_facts(run, classes, pass_score, patterns, {})
 
 
-def _add_case_facts(facts: CaseFacts, case: CaseResult, patterns: Sequence[str]) -> CaseFacts:
-    return replace(
-        facts,
-        is_late=has_only_timeouts(case.list_executions()),
-        must_pass=is_must_pass(case, patterns),
-        rerun_end=case.rerun_stop_reason,
-    )
+def _build_facts(
+    run: RunResult,
+    classes: Mapping[CaseKey, CaseClass],
+    pass_score: float,
+    patterns: Sequence[str],
+    evidence: Mapping[CaseKey, CaseEvidence],
+) -> list[CaseFacts]:
+    """Build the facts of the cases that have a plain class."""
+    before = dict(_iter_dependent_cases(run))
+    return [
+        CaseFacts(
+            key,
+            classes[key],
+            evidence.get(key, NO_CASE_EVIDENCE).history,
+            *count_case_responses(case, pass_score),
+            is_late=has_only_timeouts(case.list_executions()),
+            must_pass=is_must_pass(case, patterns),
+            rerun_end=case.rerun_stop_reason,
+            preceding_cases=before.get(key),
+        )
+        for key, case in run.iter_cases()
+        if key in classes
+    ]
 
 
-def iter_dependent_cases(run: RunResult) -> Iterator[tuple[CaseKey, int]]:
+def _iter_dependent_cases(run: RunResult) -> Iterator[tuple[CaseKey, int]]:
     """Every case that works on files of earlier ones, with how many cases of its suite run before it."""
     for suite in run.suites:
         dependent = [case.id for case in suite.cases if case.dependent and case.status is not Status.SKIPPED]
         yield from ((CaseKey(suite.eval_file, case_id), at) for at, case_id in enumerate(dependent))
 
 
-def _select_scored_cases(facts: Sequence[CaseFacts], run: RunResult, prior_evidence: PriorEvidence) -> list[ScoredCase]:
+def _select_scored_cases(
+    facts: Sequence[CaseFacts], here: Mapping[CaseKey, CaseResult], prior_evidence: PriorEvidence
+) -> list[ScoredCase]:
     """Select the graded cases to test together by the scores of first executions, as in every test of the suite."""
-    cases, scored = run.index_cases(), []
+    scored = []
     for one in facts:
         history = prior_evidence.case_evidence.get(one.key, NO_CASE_EVIDENCE).score_history
-        if history is None or not history.by_run or not one.plain_class.is_compared or not cases[one.key].graded:
+        if history is None or not history.by_run or not one.plain_class.is_compared or not here[one.key].graded:
             continue
-        here = compute_first_score(cases[one.key])
-        if here is not None:
-            scored.append(ScoredCase(one.key, here, history.by_run))
+        if (score := compute_first_score(here[one.key])) is not None:
+            scored.append(ScoredCase(one.key, score, history.by_run))
     return select_testable_cases(scored)
 
 
@@ -304,55 +285,44 @@ def _run_score_test(
     return compute_score_finding(left, limit) if left else None
 
 
-def _add_case_history(change: CaseChange, prior_evidence: PriorEvidence) -> CaseChange:
-    """Add what the run result keeps of a case's past."""
-    past = prior_evidence.case_evidence.get(change.key, NO_CASE_EVIDENCE)
-    history = past.history if past.history.counts.executions else change.case_history
-    return replace(change, case_history=history)
-
-
 def refine_comparison(
-    comparison: Comparison, run: RunResult, prior_evidence: PriorEvidence, policy: Policy
+    comparison: Comparison, cases: GateCases, prior_evidence: PriorEvidence, policy: Policy
 ) -> Comparison:
     """Refine a plain comparison with histories, re-runs, the base agent and the suite tests.
 
     Without re-runs (`run.reruns` is 0), every case keeps the class of the plain rule.
     """
-    if not run.reruns:
-        changes = tuple(_add_case_history(change, prior_evidence) for change in comparison.changes)
-        return replace(comparison, changes=changes, evidence=prior_evidence.evidence)
-    facts, allowed = build_case_facts(comparison, run, prior_evidence, policy.must_pass), policy.allowed_regressions
-    cases = run.index_cases()
-    scored = _select_scored_cases(facts, run, prior_evidence)
-    share = (SUITE_TEST_SHARE / 2 if scored else SUITE_TEST_SHARE) * compute_error_share(prior_evidence.evidence.cases)
-    criteria = adjust_to_day(prior_evidence.rerun_criteria, facts, prior_evidence.day_effects)
-    classification = classify_cases(
-        facts,
-        criteria,
-        allowed=allowed,
-        share=share,
-        days=prior_evidence.day_effects,
-        error_share=prior_evidence.error_share,
+    run, evidence = cases.run, prior_evidence.evidence
+    histories = {key: one.history for key, one in prior_evidence.case_evidence.items() if one.history.counts.executions}
+    changes = tuple(
+        replace(one, case_history=histories[one.key]) if one.key in histories else one for one in comparison.changes
     )
-    base_agent = collect_base_agent_results(run, classification.cases, prior_evidence.evidence.pass_score)
+    comparison = replace(comparison, changes=changes, evidence=evidence)
+    if not run.reruns:
+        return comparison
+    facts = build_case_facts(comparison, cases, prior_evidence, policy.must_pass)
+    scored, allowed = _select_scored_cases(facts, cases.here, prior_evidence), policy.allowed_regressions
+    share = (SUITE_TEST_SHARE / 2 if scored else SUITE_TEST_SHARE) * compute_error_share(evidence.cases)
+    days, errors = prior_evidence.day_effects, prior_evidence.error_share
+    criteria = adjust_to_day(prior_evidence.rerun_criteria, facts, days)
+    classification = classify_cases(facts, criteria, allowed=allowed, share=share, days=days, error_share=errors)
+    base_agent = collect_base_agent_results(run, classification.cases, cases.pass_score)
     cleared = clear_cases(classification, facts, base_agent, criteria)
     classified = {one.key: one for one in cleared.cases}
-    scores = _run_score_test(scored, classification, prior_evidence.evidence.false_alarm_rate * share, allowed)
+    scores = _run_score_test(scored, classification, evidence.false_alarm_rate * share, allowed)
 
     def refine_change(change: CaseChange) -> CaseChange:
         one = classified.get(key := change.key)
         if one is None or change.change is CaseClass.REMOVED:
-            return _add_case_history(change, prior_evidence)
-        repeats = find_repeats(cases[key])
-        grounds = replace(one.grounds, repeats=repeats) if one.grounds is not None else None
-        return replace(_add_case_history(change, prior_evidence), change=one.case_class, grounds=grounds)
+            return change
+        grounds = one.grounds and replace(one.grounds, repeats=find_repeats(cases.here[key]))
+        return replace(change, change=one.case_class, grounds=grounds)
 
     return replace(
         comparison,
-        changes=tuple(refine_change(change) for change in comparison.changes),
+        changes=tuple(map(refine_change, changes)),
         suite_finding=cleared.suite_finding,
         error_finding=recheck_error_finding(cleared.error_finding, count_all_base_agent_executions(run)),
-        score_finding=recheck_score_finding(scores, scored, run, base_agent),
-        false_alarm_rate=prior_evidence.evidence.false_alarm_rate,
-        evidence=prior_evidence.evidence,
+        score_finding=recheck_score_finding(scores, scored, cases.here, base_agent),
+        false_alarm_rate=evidence.false_alarm_rate,
     )

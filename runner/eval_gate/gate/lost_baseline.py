@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.pass_score import apply_pass_score
 from eval_gate.gate.score_changes import exceeds_limit
 from eval_gate.gate.setup_comparison import find_setup_changes
@@ -64,22 +64,21 @@ def find_lost_baseline(absent: NoBaseline, run: RunResult, policy: Policy) -> Lo
 
 
 def _compare_with(unlinked: UnlinkedResult, run: RunResult, policy: Policy) -> LostBaseline | None:
-    then = apply_pass_score(unlinked.result, policy.pass_score)
-    there, earlier = then.index_cases(), find_earlier_keys(then, run)
-    shared = [(key, case, there[old]) for key, case in run.iter_cases() if (old := earlier.get(key, key)) in there]
+    cases = GateCases.pair(apply_pass_score(unlinked.result, policy.pass_score), run)
+    shared = list(cases.iter_pairs())
     if not shared:
         return None
-    most, waived = policy.max_score_drop, then.waived_keys
+    most, waived = policy.max_score_drop, cases.baseline.waived_keys
     worse = [
         key
         for key, case, before in shared
         if case.status.is_scored
         and (
-            (policy.uses_baseline and not case.passed and (before.passed or earlier.get(key, key) in waived))
+            (policy.uses_baseline and not case.passed and (before.passed or cases.get_earlier_key(key) in waived))
             or (most is not None and case.graded and exceeds_limit(before.score - case.score, most))
         )
     ]
-    changes = find_setup_changes(then, run, policy.to_run_policy(run))
+    changes = find_setup_changes(cases, policy.to_run_policy(run))
     altered = changes.removed_cases * (FailOn.REMOVED in policy.fail_on)
     altered += (changes.changed_cases + changes.loosened_rules) * (FailOn.CHANGED in policy.fail_on)
     change = SetupChange(
@@ -89,5 +88,5 @@ def _compare_with(unlinked: UnlinkedResult, run: RunResult, policy: Policy) -> L
         current=unlinked.current,
         count=len(shared),
     )
-    waived_there = {key for key in worse if earlier.get(key, key) in waived}
+    waived_there = {key for key in worse if cases.get_earlier_key(key) in waived}
     return LostBaseline(change, unlinked.hint, tuple(worse), waived_there, altered)

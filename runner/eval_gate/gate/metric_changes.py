@@ -16,13 +16,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.evidence.paired_difference import adjust_chances, compute_interval, compute_sign_chance
+from eval_gate.gate.score_changes import clamp_score
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import EvaluatorResult, Status, Trial
 from eval_gate.model.limits import EVALUATORS_DEPTH, METRIC_NAME, METRIC_ROWS
 from eval_gate.model.metric_change import MetricChange, MetricChanges, MetricKind
-from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.model.result import CaseResult
 from eval_gate.struct import replace
 
 MAX_CHANCE: Final = 0.05
@@ -48,14 +49,13 @@ _Pair = tuple[_Outcome, _Outcome]
 _Row = tuple[MetricKind, str]
 
 
-def add_metric_changes(comparison: Comparison, run: RunResult, baseline: RunResult, pass_score: float) -> Comparison:
+def add_metric_changes(comparison: Comparison, cases: GateCases) -> Comparison:
     """Add how evaluators and tags compare with the baseline to a comparison.
 
     A stored run that is checked again may have lost evaluator results to the limits of its size. What it knew when it
     was made stays.
     """
-    found = find_metric_changes(comparison, run, baseline, pass_score)
-    recorded = run.comparison
+    found, recorded = find_metric_changes(comparison, cases), cases.run.comparison
     if recorded is not None and recorded.metric_changes is not None:
         same = recorded.baseline.run_id == comparison.baseline.run_id
         if same and _count_cases(recorded.metric_changes) > _count_cases(found):
@@ -67,14 +67,12 @@ def _count_cases(changes: MetricChanges) -> int:
     return sum(row.cases for row in changes.rows[:METRIC_ROWS])
 
 
-def find_metric_changes(
-    comparison: Comparison, run: RunResult, baseline: RunResult, pass_score: float
-) -> MetricChanges:
+def find_metric_changes(comparison: Comparison, cases: GateCases) -> MetricChanges:
     """Compare each evaluator and tag over the cases that `comparison` compared with this baseline.
 
     There are no rows for a single evaluator without tags: the pass rate and the mean score of all cases say the same.
     """
-    pairs = _collect_pairs(comparison, run, baseline, pass_score)
+    pairs = _collect_pairs(comparison, cases)
     tested = [_build_row(kind, name, both) for (kind, name), both in pairs.items() if len(both) >= MIN_CASES]
     if not any(row.kind is MetricKind.TAG for row in tested) and len(tested) < 2:
         return MetricChanges()
@@ -84,29 +82,24 @@ def find_metric_changes(
     return MetricChanges(rows=tuple(rows), tested=len(rows), changed=sum(row.changed for row in rows))
 
 
-def _collect_pairs(
-    comparison: Comparison, run: RunResult, baseline: RunResult, pass_score: float
-) -> Mapping[_Row, Sequence[_Pair]]:
+def _collect_pairs(comparison: Comparison, cases: GateCases) -> Mapping[_Row, Sequence[_Pair]]:
     pairs: dict[_Row, list[_Pair]] = defaultdict(list)
-    for before, case in _iter_compared_cases(comparison, run, baseline):
+    for before, case in _iter_compared_cases(comparison, cases):
         then, now = _average_case(before), _average_case(case)
         if then is not None and now is not None:
             for tag in dict.fromkeys(case.tags):
                 pairs[MetricKind.TAG, tag].append((then, now))
-        for name, both in _iter_evaluator_pairs(before, case, pass_score):
+        for name, both in _iter_evaluator_pairs(before, case, cases.pass_score):
             pairs[MetricKind.EVALUATOR, name].append(both)
     return pairs
 
 
-def _iter_compared_cases(
-    comparison: Comparison, run: RunResult, baseline: RunResult
-) -> Iterator[tuple[CaseResult, CaseResult]]:
+def _iter_compared_cases(comparison: Comparison, cases: GateCases) -> Iterator[tuple[CaseResult, CaseResult]]:
     """Yield each case that this run and the baseline itself scored with the same fingerprint, the baseline's first."""
-    here, there, earlier = run.index_cases(), baseline.index_cases(), find_earlier_keys(baseline, run)
     for change in comparison.changes:
         if not change.change.is_compared or change.compared_with is not None:
             continue
-        case, before = here.get(change.key), there.get(earlier.get(change.key, change.key))
+        case, before = cases.here.get(change.key), cases.get_earlier(change.key)
         if case is not None and before is not None and case.status.is_scored and before.status.is_scored:
             yield before, case
 
@@ -119,12 +112,12 @@ def _list_first_executions(case: CaseResult) -> Sequence[Trial]:
 
 def _average_case(case: CaseResult) -> _Outcome | None:
     if not case.trials:
-        return _Outcome(_clamp_score(case.score), float(case.status is Status.PASSED))
+        return _Outcome(clamp_score(case.score), float(case.status is Status.PASSED))
     executions = _list_first_executions(case)
     if not executions:
         return None
     passes = [float(one.status is Status.PASSED) for one in executions]
-    return _Outcome(_average([_clamp_score(one.score) for one in executions]), _average(passes))
+    return _Outcome(_average([clamp_score(one.score) for one in executions]), _average(passes))
 
 
 def _iter_evaluator_pairs(earlier: CaseResult, case: CaseResult, pass_score: float) -> Iterator[tuple[str, _Pair]]:
@@ -167,7 +160,7 @@ def iter_named_results(
 
 def _average_results(results: Sequence[EvaluatorResult], pass_score: float) -> _Outcome:
     passes = _average_known([_is_passing(one, pass_score) for one in results])
-    return _Outcome(_average([_clamp_score(one.score) for one in results]), passes)
+    return _Outcome(_average([clamp_score(one.score) for one in results]), passes)
 
 
 def _is_passing(result: EvaluatorResult, pass_score: float) -> bool | None:
@@ -200,11 +193,6 @@ def _average_known(values: Sequence[float | None]) -> float | None:
     """Average the values, or return None if one of them is unknown."""
     known = [float(one) for one in values if one is not None]
     return _round_share(_average(known)) if len(known) == len(values) else None
-
-
-def _clamp_score(score: float) -> float:
-    """From 0 to 1, as every score of ours is; a record that came from elsewhere may say anything."""
-    return min(max(0.0, score), 1.0)
 
 
 def _build_row(kind: MetricKind, name: str, pairs: Sequence[_Pair]) -> MetricChange:

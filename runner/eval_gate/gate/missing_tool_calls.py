@@ -9,14 +9,14 @@ the agent's. A case that fails by its other evaluators, whatever was called, sta
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from eval_gate.gate.case_matching import find_earlier_keys
-from eval_gate.gate.pass_score import is_passing_case
+from eval_gate.gate.case_matching import GateCases
+from eval_gate.gate.pass_score import is_passing_case, recount_cases
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import CALLS_UNKNOWN, NO_TRACE, ErrorCause, ErrorKind, EvaluatorResult, Status, Trial
-from eval_gate.model.result import CaseResult, RunResult, SuiteResult, Summary
+from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.struct import replace
 
 _READS_CALLS: Final = frozenset({"tool_trajectory", "skill-trigger"})
@@ -26,32 +26,19 @@ _ERROR: Final = (
 )
 
 
-def mark_unknown_calls(run: RunResult, baseline: RunResult, pass_score: float) -> RunResult:
+def mark_unknown_calls(cases: GateCases, pass_score: float) -> RunResult:
     """Mark each case that could not be scored because its tool calls are unknown as an evaluation error."""
-    lost = frozenset(_find_cases_without_calls(run, baseline, pass_score))
-    if not lost:
-        return run
-    suites = [
-        replace(suite, summary=_recount_summary(suite.summary, _select_cases(suite, lost))) for suite in run.suites
-    ]
-    summary = _recount_summary(run.summary, [case for key, case in run.iter_cases() if key in lost])
-    changed = {key: _mark_case(case) for key, case in run.iter_cases() if key in lost}
-    return replace(run, suites=tuple(suites), summary=summary).replace_cases(changed)
+    lost = {key: _mark_case(cases.here[key]) for key in _find_cases_without_calls(cases, pass_score)}
+    return recount_cases(cases.run, cases.run.replace_cases(lost)) if lost else cases.run
 
 
-def _select_cases(suite: SuiteResult, lost: Collection[CaseKey]) -> list[CaseResult]:
-    return [case for case in suite.cases if CaseKey(suite.eval_file, case.id) in lost]
-
-
-def _find_cases_without_calls(run: RunResult, baseline: RunResult, pass_score: float) -> Iterator[CaseKey]:
-    lacking = {key: case for key, case in run.iter_cases() if _can_pass_with_calls(case, pass_score)}
-    if not lacking:
-        return
-    listing = {case.target for _, case in run.iter_cases() if _has_calls(case)}
-    earlier, there = find_earlier_keys(baseline, run), baseline.index_cases()
+def _find_cases_without_calls(cases: GateCases, pass_score: float) -> Iterator[CaseKey]:
+    lacking = {key: case for key, case in cases.run.iter_cases() if _can_pass_with_calls(case, pass_score)}
+    listing = {case.target for case in cases.here.values() if _has_calls(case)} if lacking else ()
     for key, case in lacking.items():
-        then = there.get(earlier.get(key, key))
-        if case.target not in listing and then is not None and _has_calls(then) and is_passing_case(then, pass_score):
+        before = cases.get_earlier(key)
+        passed = before is not None and _has_calls(before) and is_passing_case(before, pass_score)
+        if passed and case.target not in listing:
             yield key
 
 
@@ -109,16 +96,4 @@ def _mark_trial(trial: Trial) -> Trial:
         error=_ERROR,
         score=0.0,
         vetoed=False,
-    )
-
-
-def _recount_summary(summary: Summary, lost: Sequence[CaseResult]) -> Summary:
-    number, flaky = len(lost), sum(case.flaky for case in lost)
-    judged = summary.passed + summary.failed - number
-    return replace(
-        summary,
-        failed=summary.failed - number,
-        errored=summary.errored + number,
-        flaky=summary.flaky - flaky,
-        pass_rate=summary.passed / judged if judged else None,
     )

@@ -6,8 +6,11 @@ here, and comparison, rules and reports are all made of it, so that none of them
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from eval_gate.model.execution import Status, Trial
-from eval_gate.model.result import CaseResult, RunResult, SuiteResult, Summary
+from eval_gate.model.result import CaseResult, RunResult, Summary
 from eval_gate.struct import replace
 
 
@@ -37,23 +40,36 @@ def apply_pass_score(run: RunResult, pass_score: float) -> RunResult:
     """
     if pass_score >= 1.0 or not any(case.graded for _, case in run.iter_cases()):
         return run
-    suites = tuple(_apply_to_suite(suite, pass_score) for suite in run.suites)
-    held = replace(run, suites=suites)
-    before, after = [case for _, case in run.iter_cases()], [case for _, case in held.iter_cases()]
-    return replace(held, summary=_recount_summary(run.summary, before, after))
+    graded = {key: case for key, case in run.iter_cases() if case.graded and case.status.is_scored}
+    held = run.replace_cases({key: _apply_to_case(case, pass_score) for key, case in graded.items()})
+    return recount_cases(run, held)
+
+
+def recount_cases(before: RunResult, after: RunResult) -> RunResult:
+    """Update the counts of a run and of its suites to other results of the same cases; others stay as they were."""
+    pairs = list(zip(before.suites, after.suites, strict=True))
+    suites = tuple(replace(new, summary=_recount(old.summary, old.cases, new.cases)) for old, new in pairs)
+    cases = ([case for suite in run.suites for case in suite.cases] for run in (before, after))
+    return replace(after, suites=suites, summary=_recount(before.summary, *cases))
+
+
+def _recount(summary: Summary, before: Sequence[CaseResult], after: Sequence[CaseResult]) -> Summary:
+    more = Counter(case.status for case in after)
+    more.subtract(case.status for case in before)
+    passed, failed = summary.passed + more[Status.PASSED], summary.failed + more[Status.FAILED]
+    return replace(
+        summary,
+        passed=passed,
+        failed=failed,
+        errored=summary.errored + more[Status.ERROR],
+        flaky=summary.flaky + sum(case.flaky for case in after) - sum(case.flaky for case in before),
+        pass_rate=passed / (passed + failed) if passed + failed else None,
+    )
 
 
 def apply_recorded_pass_score(run: RunResult) -> RunResult:
     """Apply to a run the pass score of its own verdict; a run without a verdict does not change."""
     return apply_pass_score(run, run.verdict.pass_score) if run.verdict else run
-
-
-def _apply_to_suite(suite: SuiteResult, pass_score: float) -> SuiteResult:
-    cases = [
-        _apply_to_case(case, pass_score) if case.graded and case.status.is_scored else case for case in suite.cases
-    ]
-    summary = _recount_summary(suite.summary, list(suite.cases), cases)
-    return replace(suite, cases=tuple(cases), summary=summary)
 
 
 def _apply_to_case(case: CaseResult, pass_score: float) -> CaseResult:
@@ -73,17 +89,3 @@ def _apply_to_case(case: CaseResult, pass_score: float) -> CaseResult:
 def _apply_to_trial(trial: Trial, pass_score: float) -> Trial:
     reaches = trial.status is Status.FAILED and is_passing_trial(trial, pass_score, graded=True)
     return replace(trial, status=Status.PASSED) if reaches else trial
-
-
-def _recount_summary(summary: Summary, before: list[CaseResult], after: list[CaseResult]) -> Summary:
-    """Update the counts that depend on the pass score; everything else stays as it was counted."""
-    more = sum(case.passed for case in after) - sum(case.passed for case in before)
-    flaky = sum(case.flaky for case in after) - sum(case.flaky for case in before)
-    passed, failed = summary.passed + more, summary.failed - more
-    return replace(
-        summary,
-        passed=passed,
-        failed=failed,
-        flaky=summary.flaky + flaky,
-        pass_rate=passed / (passed + failed) if passed + failed else None,
-    )

@@ -29,35 +29,16 @@ def _rank_reruns(times: float) -> float:
 _STRICT_DIRECTIONS: Final = {">=": 1, ">": 1, "=": 0, "<": -1, "<=": -1}
 """Whether a rule about a scorer asks for more the higher its number is, or the lower."""
 
-_NUMBER_RULES: Final[dict[str, tuple[str, _Strictness]]] = {
-    "allowed_regressions": ("allowed-regressions", _less),
-    "pass_score": ("pass-score", _more),
-    "min_pass_rate": ("min-pass-rate", _more),
-    "max_errors": ("max-errors", _less),
-    "max_score_drop": ("max-score-drop", _less),
-    "min_coverage": ("min-coverage", _more),
-    "max_latency_increase": ("max-latency-increase", _less),
-    "max_cost_increase": ("max-cost-increase", _less),
-    "max_token_increase": ("max-token-increase", _less),
-    "score_tolerance": ("score-tolerance", _less),
-    "false_alarm_rate": ("false-alarm-rate", _more),
-    "reruns": ("reruns", _rank_reruns),
+NUMBER_RULES: Final[dict[str, _Strictness | None]] = {
+    **dict.fromkeys(("allowed_regressions", "max_errors", "max_score_drop", "score_tolerance"), _less),
+    **dict.fromkeys(("max_latency_increase", "max_cost_increase", "max_token_increase"), _less),
+    **dict.fromkeys(("pass_score", "min_pass_rate", "min_coverage", "false_alarm_rate"), _more),
+    "reruns": _rank_reruns,
+    "trials": None,
 }
-"""Rules that are numbers, by their names for people, and what makes one stricter."""
-_RULES_COMPARED_APART: Final = frozenset(
-    {
-        "fail_on",
-        "fail_on_default",
-        "typed_settings",
-        "must_pass",
-        "waivers",
-        "trials",
-        "scores",
-        "base_agent",
-        *_NUMBER_RULES,
-    }
-)
-"""Rules of which it is known what asks for less."""
+"""Rules that are numbers, and what makes one stricter; None where nothing does."""
+NAME_RULES: Final = ("waivers", "base_agent")
+"""Rules that name what may let failures pass: another one may let others pass."""
 _TYPED_RULES: Final = frozenset(RECORDED_RULES.values())
 """Rules that a person may type at a terminal as they like."""
 _OPTIONAL_RULES: Final = {
@@ -75,10 +56,8 @@ def find_policy_changes(baseline: RunPolicy, current: RunPolicy) -> tuple[SetupC
     return (
         *_compare_fail_on(baseline, current),
         *_compare_numbers(baseline, current),
-        *_compare_lists(baseline, current),
+        *_compare_names(baseline, current),
         *_compare_score_rules(baseline, current),
-        *_compare_base_agents(baseline, current),
-        *_compare_other_rules(baseline, current),
     )
 
 
@@ -121,52 +100,27 @@ def _get_extra_conditions(policy: RunPolicy) -> frozenset[str]:
 
 
 def _compare_numbers(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
-    for name, (shown, strictness) in _NUMBER_RULES.items():
+    for name, strictness in NUMBER_RULES.items():
         was, is_now = getattr(baseline, name), getattr(current, name)
         if was == is_now or (None in {was, is_now} and name not in _OPTIONAL_RULES):
             continue
-        before, after = (_OPTIONAL_RULES[name] if value is None else strictness(value) for value in (was, is_now))
-        yield _build_difference(
-            SetupChangeKind.LOOSENED if after < before else SetupChangeKind.TIGHTENED,
-            shown,
-            _format_value(was),
-            _format_value(is_now),
-        )
+        kind = SetupChangeKind.CHANGED
+        if strictness is not None:
+            before, after = (_OPTIONAL_RULES[name] if value is None else strictness(value) for value in (was, is_now))
+            kind = SetupChangeKind.LOOSENED if after < before else SetupChangeKind.TIGHTENED
+        yield _build_difference(kind, name, _format_value(was), _format_value(is_now))
 
 
-def _compare_lists(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
+def _compare_names(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
     if gone := [pattern for pattern in baseline.must_pass if pattern not in current.must_pass]:
         yield _build_difference(SetupChangeKind.LOOSENED, "must-pass", ", ".join(gone), None)
     if new := [pattern for pattern in current.must_pass if pattern not in baseline.must_pass]:
         yield _build_difference(SetupChangeKind.TIGHTENED, "must-pass", None, ", ".join(new))
-    if baseline.waivers != current.waivers:
-        kind = SetupChangeKind.LOOSENED if current.waivers else SetupChangeKind.TIGHTENED
-        yield _build_difference(kind, "waivers", baseline.waivers, current.waivers)
-    if baseline.trials != current.trials and None not in {baseline.trials, current.trials}:
-        yield _build_difference(
-            SetupChangeKind.CHANGED, "trials", _format_value(baseline.trials), _format_value(current.trials)
-        )
-
-
-def _compare_base_agents(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
-    """Yield a change of the base agent: it may clear failures that the previous one would not."""
-    if baseline.base_agent != current.base_agent:
-        yield _build_difference(
-            SetupChangeKind.LOOSENED if current.base_agent else SetupChangeKind.TIGHTENED,
-            "base-agent",
-            baseline.base_agent,
-            current.base_agent,
-        )
-
-
-def _compare_other_rules(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
-    """Yield changes of the rules for which neither value is known to be less strict; None is the default."""
-    for name in {*RunPolicy.__struct_fields__} - _RULES_COMPARED_APART:
+    for name in NAME_RULES:
         was, is_now = getattr(baseline, name), getattr(current, name)
         if was != is_now:
-            yield _build_difference(
-                SetupChangeKind.CHANGED, name.replace("_", "-"), _format_value(was), _format_value(is_now)
-            )
+            kind = SetupChangeKind.LOOSENED if is_now else SetupChangeKind.TIGHTENED
+            yield _build_difference(kind, name, was, is_now)
 
 
 def _compare_score_rules(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
@@ -177,7 +131,7 @@ def _compare_score_rules(baseline: RunPolicy, current: RunPolicy) -> Iterator[Se
         if was == is_now:
             continue
         kind = SetupChangeKind.CHANGED if was is None or is_now is None else _classify_score_change(was, is_now)
-        yield _build_difference(kind, "score", _format_score_rule(was), _format_score_rule(is_now))
+        yield _build_difference(kind, "score", *(None if rule is None else str(rule) for rule in (was, is_now)))
 
 
 def _parse_score_rules(policy: RunPolicy) -> Iterator[ScoreRule]:
@@ -197,13 +151,9 @@ def _classify_score_change(was: ScoreRule, is_now: ScoreRule) -> SetupChangeKind
     return SetupChangeKind.TIGHTENED if stricter else SetupChangeKind.LOOSENED
 
 
-def _format_score_rule(rule: ScoreRule | None) -> str | None:
-    return None if rule is None else str(rule)
-
-
 def _format_value(value: JsonValue) -> str | None:
     return None if value is None else f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def _build_difference(kind: SetupChangeKind, name: str, baseline: str | None, current: str | None) -> SetupChange:
-    return SetupChange(kind=kind, subject=name, baseline=baseline, current=current)
+    return SetupChange(kind=kind, subject=name.replace("_", "-"), baseline=baseline, current=current)

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.model.result import CaseFingerprints, CaseResult, FieldDigests, RunResult
 from eval_gate.struct import replace
 from eval_gate.text.escape import format_count, format_first_few
@@ -24,44 +24,42 @@ _UNKNOWN_DIFFERENCE: Final = "the prompt or the expectation differs"
 _FieldPair = tuple[FieldDigests, FieldDigests]
 
 
-def align_fingerprints(run: RunResult, baseline: RunResult) -> RunResult:
+def align_fingerprints(cases: GateCases) -> RunResult:
     """Give the cases that ask the same as in the baseline, but for values that are new in every run, its fingerprints.
 
     A case with another name may be one of them.
     """
+    run, baseline = cases.run, cases.baseline
     if not (run.is_external and baseline.is_external):
         return run
-    there, here = baseline.index_cases(), run.index_cases()
-    pairs = {key: there[key] for key in here if key in there}
-    pairs |= {key: there[before] for key, before in find_earlier_keys(baseline, run).items()}
-    other = [key for key in pairs if _get_prompt_fingerprints(here[key]) != _get_prompt_fingerprints(pairs[key])]
+    pairs = {key: (case, before) for key, case, before in cases.iter_pairs()}
+    other = [key for key, (case, before) in pairs.items() if _get_prompt_parts(case) != _get_prompt_parts(before)]
     if not other:
         return run
-    known, found = baseline.varying_fields, _find_varying((here[key], pairs[key]) for key in pairs)
+    known, varying = baseline.varying_fields, _find_varying(pairs.values())
     left_out = {
-        name: numbers for name, numbers in found.items() if numbers <= (known.get(name, -1) if known is not None else 0)
+        name: numbers
+        for name, numbers in varying.items()
+        if numbers <= (known.get(name, -1) if known is not None else 0)
     }
     return run.replace_cases(
-        {
-            key: _adopt_fingerprints(here[key], pairs[key])
-            for key in other
-            if _asks_same(here[key], pairs[key], left_out)
-        }
+        {key: _adopt_fingerprints(*pairs[key]) for key in other if _asks_same(*pairs[key], left_out)}
     )
 
 
-def find_varying_fields(run: RunResult, baseline: RunResult) -> dict[str, bool] | None:
+def find_varying_fields(cases: GateCases) -> dict[str, bool] | None:
     """Find the fields that differ from the baseline in every case that has them, by name; true if numbers differ.
 
     Dates, times and random words that differed once stay in the result, because a date is the same for a day.
     """
-    if not run.is_external:
+    if not cases.run.is_external:
         return None
-    pairs, known = list(_iter_pairs(run, baseline)), baseline.varying_fields or {}
+    pairs = [(case, before) for _, case, before in cases.iter_pairs()]
+    known = cases.baseline.varying_fields
     names = {one.name for case, other in pairs for one, _ in _pair_fields(case, other) if one.stable}
-    once = {name: False for name, numbers in known.items() if not numbers and name in names}
+    once = {name: False for name, numbers in (known or {}).items() if not numbers and name in names}
     if not any(_pair_fields(*pair) for pair in pairs):
-        return baseline.varying_fields
+        return known
     return once | _find_varying(pairs)
 
 
@@ -90,11 +88,11 @@ def _count_same_rests(fields: Iterable[_FieldPair], get_rest: Callable[[FieldDig
     return 0 if same else sum(get_rest(one) == get_rest(two) for one, two in known)
 
 
-def iter_left_out_notes(run: RunResult, baseline: RunResult) -> Iterator[str]:
+def iter_left_out_notes(cases: GateCases) -> Iterator[str]:
     """Yield a note that names each field that was left out of the comparison, once."""
     counts = Counter(
         one.name
-        for case, other in _iter_pairs(run, baseline)
+        for _, case, other in cases.iter_pairs()
         if case.fingerprint == other.fingerprint
         for one, two in _pair_fields(case, other)
         if one.value != two.value
@@ -125,14 +123,6 @@ def describe_difference(case: CaseResult, baseline: CaseResult) -> str:
     return format_first_few(changes, 3) if changes else _UNKNOWN_DIFFERENCE
 
 
-def _iter_pairs(run: RunResult, baseline: RunResult) -> Iterator[tuple[CaseResult, CaseResult]]:
-    there, earlier = baseline.index_cases(), find_earlier_keys(baseline, run)
-    for key, case in run.iter_cases():
-        other = there.get(earlier.get(key, key))
-        if other is not None:
-            yield case, other
-
-
 def _pair_fields(case: CaseResult, baseline: CaseResult) -> list[_FieldPair]:
     """Pair the fields of two cases that have the same fields and expect the same; none for other cases."""
     one, two = case.fingerprints, baseline.fingerprints
@@ -142,7 +132,7 @@ def _pair_fields(case: CaseResult, baseline: CaseResult) -> list[_FieldPair]:
     return list(zip(one.fields, two.fields, strict=True)) if same else []
 
 
-def _get_prompt_fingerprints(case: CaseResult) -> tuple[str | None, ...]:
+def _get_prompt_parts(case: CaseResult) -> tuple[str | None, ...]:
     parts = case.fingerprints or CaseFingerprints()
     return case.fingerprint, parts.prompt, parts.expectation
 

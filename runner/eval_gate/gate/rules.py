@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate import usage_increase
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.evidence.new_case_runs import NEW_CASE_CLASSES, is_failing, is_flaky
 from eval_gate.gate.evidence.suite.score_noise import compute_drop_chance
-from eval_gate.gate.must_pass import is_must_pass
+from eval_gate.gate.must_pass import find_must_pass_cases, is_must_pass
+from eval_gate.gate.reason_wording import (
+    RegressionGroups,
+    describe_count,
+    describe_error_rise,
+    describe_regressions,
+    describe_score_drop,
+    describe_suite_drop,
+    format_error_kind_counts,
+    group_regressions,
+    has_regression_by_itself,
+)
 from eval_gate.gate.score_changes import exceeds_limit, format_limit
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Rule, RuleCode
+from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Reason, Rule, RuleCode
 from eval_gate.model.evidence import ErrorFinding, GroundKind, ScoreFinding, SuiteFinding
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import CaseResult, RunResult
@@ -23,7 +34,7 @@ from eval_gate.model.setup_change import SetupChanges
 from eval_gate.model.waiver import AppliedWaivers
 from eval_gate.results.history import SCORE_DIGITS
 from eval_gate.struct import FrozenStruct, field, replace
-from eval_gate.text.distinct_values import format_distinct_percents, format_value_and_limit
+from eval_gate.text.distinct_values import format_value_and_limit
 from eval_gate.text.escape import format_count, format_first_few
 
 SCORE_SHARE: Final = 0.01
@@ -34,12 +45,6 @@ _SMALLEST_DROP: Final = 10**-SCORE_DIGITS
 """Smallest drop of a score: stored scores are rounded, so two thirds are no drop from 0.6667."""
 _FLAKY_CLASSES: Final = (CaseClass.INCONCLUSIVE, CaseClass.FLAKY, CaseClass.REGRESSION)
 _KNOWN_ERRORS: Final = (CaseClass.STILL_ERRORED, CaseClass.REGRESSION, CaseClass.STILL_FAILING)
-_ERROR_KIND_WORDS: Final = {
-    ErrorKind.AGENT_ERROR: ("agent error", "agent errors"),
-    ErrorKind.AGENT_UNREACHABLE: ("agent unreachable", "agent unreachable"),
-    ErrorKind.EVALUATION_ERROR: ("evaluation error", "evaluation errors"),
-}
-"""Words for one error of a kind, and for several."""
 
 
 class RuleInput(FrozenStruct, dict=True):
@@ -47,8 +52,13 @@ class RuleInput(FrozenStruct, dict=True):
 
     run: RunResult
     comparison: Comparison | None = None
-    baseline: RunResult | None = None
+    cases: GateCases | None = None
     waiving: AppliedWaivers = field(default_factory=AppliedWaivers)
+
+    @property
+    def baseline(self) -> RunResult | None:
+        """The baseline's run; None without one."""
+        return self.cases.baseline if self.cases is not None else None
 
     def is_waived(self, key: CaseKey) -> bool:
         """Whether the failure of this case does not block."""
@@ -60,12 +70,27 @@ class RuleInput(FrozenStruct, dict=True):
 
     def count_unwaived(self, *classes: CaseClass) -> int:
         """Count the unwaived cases of these classes."""
-        changes = self.comparison.select_changes(*classes) if self.comparison else ()
-        return sum(not self.is_waived(change.key) for change in changes)
+        return sum(change.change in classes for change in self.unwaived_changes)
+
+    @cached_property
+    def unwaived_changes(self) -> tuple[CaseChange, ...]:
+        """The comparison of every case that is not waived; none without a baseline."""
+        changes = self.comparison.changes if self.comparison else ()
+        return tuple(change for change in changes if not self.is_waived(change.key))
+
+    @property
+    def is_refined(self) -> bool:
+        """Whether histories and re-runs decided, and not the two runs alone."""
+        return self.comparison is not None and self.comparison.false_alarm_rate is not None
+
+    @cached_property
+    def regressions(self) -> RegressionGroups:
+        """The unwaived regressions, and those that are suspected."""
+        return group_regressions(self.unwaived_changes)
 
 
 class RuleFinding(FrozenStruct):
-    """Result of one rule of the policy; `reason` is the sentence for a violation.
+    """Result of one rule of the policy; `message` is the sentence for a violation.
 
     `inconclusive` means a violation for lack of data, which says nothing about the change.
     """
@@ -74,13 +99,18 @@ class RuleFinding(FrozenStruct):
     value: str
     limit: str
     ok: bool
-    reason: str
+    message: str
     inconclusive: bool = False
 
     @property
     def rule(self) -> Rule:
         """The rule as it is in the history."""
         return Rule(name=self.code.label, value=self.value, limit=self.limit, ok=self.ok)
+
+    @property
+    def reason(self) -> Reason:
+        """The reason of a verdict, if the rule is violated."""
+        return Reason(code=self.code, message=self.message)
 
 
 def apply_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
@@ -102,12 +132,10 @@ def apply_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
     if policy.min_coverage is not None:
         yield _apply_coverage_rule(rule_input.run, policy.min_coverage)
     if FailOn.FLAKY in policy.fail_on:
-        flaky = _count_flaky(rule_input)
-        yield _build_count_finding(RuleCode.FLAKY, flaky, "is flaky", "are flaky")
+        yield _build_count_finding(RuleCode.FLAKY, _count_flaky(rule_input))
     yield from _apply_setup_rules(rule_input, policy)
     if FailOn.STALE in policy.fail_on:
-        stale = sum(suite.stale for suite in rule_input.run.suites)
-        yield _build_count_finding(RuleCode.STALE, stale, "suite is stale", "suites are stale", noun="")
+        yield _build_count_finding(RuleCode.STALE, sum(suite.stale for suite in rule_input.run.suites))
 
 
 def _apply_change_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
@@ -118,14 +146,15 @@ def _apply_change_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleF
         if rule_input.comparison.score_finding is not None:
             yield _apply_suite_score_rule(rule_input, rule_input.comparison.score_finding)
     if policy.must_pass:
-        yield _apply_must_pass_rule(rule_input, policy.must_pass)
+        yield _apply_must_pass_rule(rule_input, policy)
 
 
 def _apply_regression_rule(rule_input: RuleInput, allowed: int) -> RuleFinding:
     count = rule_input.count_unwaived(CaseClass.REGRESSION)
-    refined = rule_input.comparison is not None and rule_input.comparison.false_alarm_rate is not None
-    one, many = ("usually passes", "usually pass") if refined else ("passed in the baseline", "passed in the baseline")
-    reason = f"{format_count(count, f'case that {one}', f'cases that {many}')} failed (limit {allowed})"
+    words = format_count(count, "case that passed in the baseline failed", "cases that passed in the baseline failed")
+    if rule_input.is_refined:
+        words = describe_regressions(rule_input.regressions, rule_input.run) or words
+    reason = f"{words} (limit {allowed})"
     return RuleFinding(RuleCode.REGRESSIONS, str(count), str(allowed), count <= allowed, reason)
 
 
@@ -133,81 +162,72 @@ def _apply_suite_rule(rule_input: RuleInput, finding: SuiteFinding) -> RuleFindi
     """Build the finding about all cases together: many small drops that no single case shows, unless all are waived."""
     assert rule_input.comparison is not None
     # with trials, all cases of a drop may pass: those that failed some are the ones that could be waived
-    left = any(
-        change.grounds is not None
-        and change.grounds.kind is GroundKind.SUITE_DROP
-        and not rule_input.is_waived(change.key)
-        for change in rule_input.comparison.changes
+    is_part_left = any(
+        change.grounds is not None and change.grounds.kind is GroundKind.SUITE_DROP
+        for change in rule_input.unwaived_changes
     )
     value, limit = f"{finding.failures} failing", f"{finding.expected:.1f} expected"
-    chance, most = format_distinct_percents(finding.chance, finding.limit)
-    tried = (
-        f"{finding.executions} executions of {finding.cases} cases" if finding.executions else f"{finding.cases} cases"
-    )
-    what = (
-        f"{finding.failures} of {tried} failed before re-runs, about {finding.expected:.1f} expected; "
-        f"chance without a real change: {chance} % (limit {most} %)"
-    )
-    return RuleFinding(RuleCode.SUITE_DROP, value, limit, not (finding.is_drop and left), what)
+    reason = describe_suite_drop(finding, others=has_regression_by_itself(rule_input.comparison))
+    return RuleFinding(RuleCode.SUITE_DROP, value, limit, not (finding.is_drop and is_part_left), reason)
 
 
 def _apply_agent_error_rule(finding: ErrorFinding) -> RuleFinding:
     """Build the finding about the agent errors of the whole run, which an outage explains as well as the change."""
-    found, usual = f"{finding.errors} of {finding.executions}", round(finding.expected)
-    what = f"{found} first executions ended in an agent error, usually {usual}"
-    there = finding.base_agent
-    if there.attempts:
-        cause = ", so the change is the cause" if finding.is_caused_by_change else ""
-        what += f"; the base agent had {there.agent_errors} in {there.attempts} in the same minutes{cause}"
-    else:
-        what += ": an outage, or the change"
     return RuleFinding(
         RuleCode.AGENT_ERRORS,
-        found,
-        f"usually {usual}",
+        f"{finding.errors} of {finding.executions}",
+        f"usually {round(finding.expected)}",
         not finding.is_unusual,
-        what,
+        describe_error_rise(finding),
         inconclusive=finding.is_unusual and not finding.is_caused_by_change,
     )
 
 
 def _apply_suite_score_rule(rule_input: RuleInput, finding: ScoreFinding) -> RuleFinding:
     """All scores together. Nothing is left of it where every case that scores lower is waived."""
-    assert rule_input.comparison is not None
-    left = any(
-        change.score_change is not None and change.score_change < 0 and not rule_input.is_waived(change.key)
-        for change in rule_input.comparison.changes
+    is_part_left = any(
+        change.score_change is not None and change.score_change < 0 for change in rule_input.unwaived_changes
     )
-    fell, of = f"{-finding.fall:+.2f}", f"of {format_count(finding.cases, 'graded case')}"
-    chance, most = format_distinct_percents(finding.chance, finding.limit)
-    what = (
-        f"scores {of} fell by {finding.fall:.2f} on average, {finding.lower_cases} of {finding.cases} are lower; "
-        f"chance without a real change: {chance} % (limit {most} %)"
-    )
-    return RuleFinding(RuleCode.SUITE_SCORES, f"{fell} on average", "no drop", not (finding.is_drop and left), what)
+    value, ok = f"{-finding.fall:+.2f} on average", not (finding.is_drop and is_part_left)
+    return RuleFinding(RuleCode.SUITE_SCORES, value, "no drop", ok, describe_score_drop(finding))
 
 
-def _apply_must_pass_rule(rule_input: RuleInput, patterns: Collection[str]) -> RuleFinding:
+def _apply_must_pass_rule(rule_input: RuleInput, policy: Policy) -> RuleFinding:
     """Cases that must pass and do not. One that recovered when it was run again has not failed for sure."""
     unsettled = _find_keys(rule_input, CaseClass.INCONCLUSIVE)
-    failing = [
-        case.id
+    failing = {
+        key: case.id
         for key, case in rule_input.run.iter_cases()
         if case.status.is_scored
         and not case.passed
-        and is_must_pass(case, tuple(patterns))
+        and is_must_pass(case, policy.must_pass)
         and key not in unsettled
         and not rule_input.is_waived(key)
-    ]
-    finding = _build_count_finding(RuleCode.MUST_PASS, len(failing), "failed", "failed", noun="must-pass case")
-    return replace(finding, reason=f"{finding.reason}: {format_first_few(failing, 3)}") if failing else finding
+    }
+    finding = _build_count_finding(RuleCode.MUST_PASS, len(failing))
+    if not failing:
+        return finding
+    reason = f"{finding.message}: {format_first_few(list(failing.values()), 3)}"
+    return replace(finding, message=_describe_must_pass_regressions(rule_input, policy, len(failing)) or reason)
+
+
+def _describe_must_pass_regressions(rule_input: RuleInput, policy: Policy, failing: int) -> str | None:
+    """`1 of them is a must-pass case: pay/card`, if the failing must-pass cases are all among the regressions."""
+    if not rule_input.is_refined or rule_input.count_unwaived(CaseClass.REGRESSION) <= policy.allowed_regressions:
+        return None
+    must = find_must_pass_cases(rule_input.run, policy.must_pass)
+    named = [one.key.case_id for one in rule_input.regressions.single if one.key in must]
+    if len(named) != failing:
+        return None
+    which = "is a must-pass case" if failing == 1 else "are must-pass cases"
+    return f"{failing} of them {which}: {format_first_few(named, 3)}"
 
 
 def _apply_failure_rule(rule_input: RuleInput) -> RuleFinding:
     failing = sum(
         case.status is Status.FAILED and not rule_input.is_waived(key) for key, case in rule_input.run.iter_cases()
     )
-    return _build_count_finding(RuleCode.FAILURES, failing, "failed", "failed")
+    return _build_count_finding(RuleCode.FAILURES, failing)
 
 
 def _count_flaky(rule_input: RuleInput) -> int:
@@ -224,37 +244,37 @@ def _find_keys(rule_input: RuleInput, *classes: CaseClass) -> set[CaseKey]:
     return {change.key for change in (rule_input.comparison.select_changes(*classes) if rule_input.comparison else ())}
 
 
-def _build_count_finding(code: RuleCode, count: int, one: str, many: str, *, noun: str = "case") -> RuleFinding:
-    counted = f"{count} {noun}{'s' if noun and count != 1 else ''}".strip()
-    return RuleFinding(code, str(count), "0", count == 0, f"{counted} {one if count == 1 else many} (limit 0)")
+def _build_count_finding(code: RuleCode, count: int) -> RuleFinding:
+    return RuleFinding(code, str(count), "0", count == 0, describe_count(code, count))
 
 
 def find_fallen_scores(run: RunResult, comparison: Comparison, most: float | None) -> dict[CaseKey, float]:
     """Find the cases whose score fell by more than `most`, with the score that each fell from."""
     if most is None:
         return {}
+    cases, drops = run.index_cases(), _compute_score_drops(run, comparison, most)
+    return {key: min(cases[key].score + drop, 1.0) for key, drop in drops.items() if exceeds_limit(drop, most)}
+
+
+def _compute_score_drops(run: RunResult, comparison: Comparison, most: float) -> dict[CaseKey, float]:
+    """Compute the drop of every graded case that can be compared."""
     share, cases = compute_score_share(comparison), run.index_cases()
-    graded = [(one, cases[one.key].score) for one in comparison.changes if one.score_change is not None]
-    drops = [(one.key, score, compute_score_drop(one, score, most, share)) for one, score in graded]
-    return {key: min(score + drop, 1.0) for key, score, drop in drops if exceeds_limit(drop, most)}
+    return {
+        one.key: compute_score_drop(one, cases[one.key].score, most, share)
+        for one in comparison.changes
+        if one.score_change is not None
+    }
 
 
 def _apply_score_drop_rule(rule_input: RuleInput, most: float) -> RuleFinding:
     """Over all graded cases that can be compared, whatever became of them."""
     assert rule_input.comparison is not None
-    cases = rule_input.run.index_cases()
-    graded = [one for one in rule_input.comparison.changes if one.score_change is not None]
-    share = compute_score_share(rule_input.comparison)
-    drops = [
-        compute_score_drop(change, cases[change.key].score, most, share)
-        for change in graded
-        if not rule_input.is_waived(change.key)
-    ]
+    found = _compute_score_drops(rule_input.run, rule_input.comparison, most)
+    drops = [drop for key, drop in found.items() if not rule_input.is_waived(key)]
     over = sum(exceeds_limit(drop, most) for drop in drops)
     largest, limit = format_limit(max([0.0, *drops])), format_limit(most)
-    histories = [
-        one.score_history for one in graded if one.score_history is not None and one.score_history.degrees_of_freedom
-    ]
+    graded = [one.score_history for one in rule_input.comparison.changes if one.score_change is not None]
+    histories = [one for one in graded if one is not None and one.degrees_of_freedom]
     more = " and by more than scores vary" if histories else ""
     known = "; how much scores vary is estimated from all cases, because there is only one earlier run"
     assumed = known if any(history.from_one_run for history in histories) else ""
@@ -295,8 +315,8 @@ def _apply_pass_rate_rule(rule_input: RuleInput, least: float) -> RuleFinding:
     value, limit = (f"{shown} %" for shown in format_value_and_limit(rate, least, 1, scale=100))
     if not counted:
         what = f"no pass rate: no case with a score counts (limit {limit})"
-        return RuleFinding(RuleCode.PASS_RATE, "–", limit, ok=least <= 0, reason=what, inconclusive=least > 0)
-    what = f"pass rate {value} is below {limit}: {sum(counted)} of {len(counted)} cases with a score passed"
+        return RuleFinding(RuleCode.PASS_RATE, "–", limit, ok=least <= 0, message=what, inconclusive=least > 0)
+    what = f"pass rate {value} of {format_count(len(counted), 'case')} with a score is below {limit}"
     return RuleFinding(RuleCode.PASS_RATE, value, limit, rate >= least, what)
 
 
@@ -322,9 +342,9 @@ def _build_increase_finding(code: RuleCode, most: float, found: usage_increase.U
             f"{cases} had {code.label.lower()} in the baseline and {has} none in this run, so the limit of "
             f"+{most:g} % cannot be checked"
         )
-        return RuleFinding(code, "unknown", f"+{most:g} %", ok=False, reason=what, inconclusive=True)
+        return RuleFinding(code, "unknown", f"+{most:g} %", ok=False, message=what, inconclusive=True)
     if found.ratio is None:
-        return RuleFinding(code, "unknown", f"+{most:g} %", ok=True, reason="")
+        return RuleFinding(code, "unknown", f"+{most:g} %", ok=True, message="")
     change, limit = format_value_and_limit((found.ratio - 1) * 100, most, 0)
     change = f"{'' if change.startswith('-') else '+'}{change} %" if math.isfinite(found.ratio) else "up from 0"
     limit = f"+{limit} %"
@@ -354,7 +374,8 @@ def _apply_error_rule(rule_input: RuleInput, limit: int | None) -> RuleFinding:
     """Apply the limit of errors: too many agent errors fail the gate, too many others make it inconclusive."""
     errors, allowed = list(iter_new_errors(rule_input.run, rule_input.comparison, limit)), limit or 0
     count, of_the_agent = len(errors), sum(not _is_external_error(case) for case in errors)
-    what = f"{format_count(count, 'new error')} (limit {allowed}){_format_error_kinds(errors)}"
+    kinds = format_error_kind_counts(case.error_kind for case in errors)
+    what = f"{format_count(count, 'new error')} (limit {allowed}){f': {kinds}' if kinds else ''}"
     return RuleFinding(
         RuleCode.ERRORS,
         str(count),
@@ -363,15 +384,6 @@ def _apply_error_rule(rule_input: RuleInput, limit: int | None) -> RuleFinding:
         what,
         inconclusive=of_the_agent <= allowed < count,
     )
-
-
-def _format_error_kinds(errors: Iterable[CaseResult]) -> str:
-    """Format how many errors are of each kind, behind a colon, if every error says its kind."""
-    counts = Counter(case.error_kind for case in errors)
-    if None in counts:
-        return ""
-    named = [f"{counts[kind]} {_ERROR_KIND_WORDS[kind][counts[kind] > 1]}" for kind in ErrorKind if counts[kind]]
-    return f": {', '.join(named)}" if named else ""
 
 
 def _is_external_error(case: CaseResult) -> bool:
@@ -396,19 +408,14 @@ def _apply_setup_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFi
         return
     measured = rule_input.comparison.setup_changes or SetupChanges()
     if FailOn.REMOVED in policy.fail_on:
-        one, many = "that passed in the baseline was removed", "that passed in the baseline were removed"
-        yield _build_count_finding(RuleCode.REMOVED_CASES, measured.removed_cases, one, many)
+        yield _build_count_finding(RuleCode.REMOVED_CASES, measured.removed_cases)
     if FailOn.CHANGED in policy.fail_on:
-        one = "that passed in the baseline is evaluated differently"
-        many = "that passed in the baseline are evaluated differently"
-        yield _build_count_finding(RuleCode.CHANGED_CASES, measured.changed_cases, one, many)
-        yield _build_count_finding(
-            RuleCode.LOOSENED_RULES, measured.loosened_rules, "was loosened", "were loosened", noun="rule"
-        )
+        yield _build_count_finding(RuleCode.CHANGED_CASES, measured.changed_cases)
+        yield _build_count_finding(RuleCode.LOOSENED_RULES, measured.loosened_rules)
     if FailOn.NEW_FAILURES in policy.fail_on:
         fresh = _find_keys(rule_input, *NEW_CASE_CLASSES)
         failing = sum(
             key in fresh and is_failing(case) and not rule_input.is_waived(key)
             for key, case in rule_input.run.iter_cases()
         )
-        yield _build_count_finding(RuleCode.NEW_FAILURES, failing, "failed", "failed", noun="new or changed case")
+        yield _build_count_finding(RuleCode.NEW_FAILURES, failing)

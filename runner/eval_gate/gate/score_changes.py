@@ -26,7 +26,7 @@ def build_score_fields(
         return {}
     if baseline is None or not change.is_compared or not current.status.is_scored:
         return {"graded": True}
-    difference = round(_clamp_score(current.score) - _clamp_score(baseline), _DIGITS) + 0.0  # never -0.0
+    difference = round(clamp_score(current.score) - clamp_score(baseline), _DIGITS) + 0.0  # never -0.0
     earlier = _find_changed_scores(before, current) if before else {}
     fell = exceeds_limit(-difference, tolerance) or bool(find_fallen_evaluators(current, earlier, tolerance))
     return {
@@ -42,7 +42,7 @@ def find_fallen_evaluators(case: CaseResult, earlier: Mapping[str, float], toler
     return [
         one.name
         for one in case.evaluator_results
-        if one.weight > 0 and exceeds_limit(earlier.get(one.name, one.score) - _clamp_score(one.score), tolerance)
+        if one.weight > 0 and exceeds_limit(earlier.get(one.name, one.score) - clamp_score(one.score), tolerance)
     ]
 
 
@@ -66,9 +66,9 @@ def _find_changed_scores(baseline: CaseResult, current: CaseResult) -> dict[str,
 def _index_by_name(results: Iterable[EvaluatorResult]) -> dict[str, float]:
     results = tuple(results)
     seen = Counter(result.name for result in results)
-    return {result.name: _clamp_score(result.score) for result in results if seen[result.name] == 1}
+    return {result.name: clamp_score(result.score) for result in results if seen[result.name] == 1}
 
 
-def _clamp_score(score: float) -> float:
+def clamp_score(score: float) -> float:
     """From 0 to 1, as every evaluator's is; a record that came from elsewhere may say anything."""
     return min(max(score, 0.0), 1.0)

@@ -10,11 +10,10 @@ from types import MappingProxyType
 
 from eval_gate.config.policy import DEFAULT_CONFIRM, Policy
 from eval_gate.config.settings import RetentionRules
-from eval_gate.gate.base_agent.clearance import iter_base_agent_notes
 from eval_gate.gate.baseline_side import add_baseline_sides
 from eval_gate.gate.behaviour_changes import add_behaviour_changes
 from eval_gate.gate.case_comparison import add_contract_fields, compare_cases
-from eval_gate.gate.case_matching import find_earlier_keys, has_all_cases
+from eval_gate.gate.case_matching import GateCases, find_earlier_keys, has_all_cases
 from eval_gate.gate.comparison_refinement import (
     PriorEvidence,
     build_case_facts,
@@ -26,8 +25,8 @@ from eval_gate.gate.comparison_refinement import (
     restore_prior_evidence,
 )
 from eval_gate.gate.evidence.agent_errors import ErrorShare
-from eval_gate.gate.evidence.case_classification import NO_ERROR_SHARE, CaseFacts
-from eval_gate.gate.evidence.day_effects import adjust_to_day
+from eval_gate.gate.evidence.base_agent_clearance import iter_base_agent_notes
+from eval_gate.gate.evidence.case_classification import NO_ERROR_SHARE, CaseFacts, adjust_to_day
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria
 from eval_gate.gate.evidence.run_share import compute_rerun_wait
 from eval_gate.gate.judge_agreement import JudgeLookup, add_judges
@@ -40,15 +39,20 @@ from eval_gate.gate.pass_score import apply_pass_score
 from eval_gate.gate.prompt_fields import align_fingerprints, find_varying_fields, iter_left_out_notes
 from eval_gate.gate.rules import RuleInput, compute_score_drop, compute_score_share, find_fallen_scores
 from eval_gate.gate.score_changes import exceeds_limit, format_limit
-from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, find_setup_changes
+from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, build_changed_case, find_setup_changes
 from eval_gate.gate.verdict_reasons import decide_outcome
-from eval_gate.gate.waivers.application import apply_waivers, exclude_must_pass, find_waived_by_new_name, list_standings
-from eval_gate.gate.waivers.ended_permissions import count_ended_permissions
+from eval_gate.gate.waivers.application import (
+    apply_waivers,
+    count_ended_permissions,
+    exclude_must_pass,
+    find_waived_by_new_name,
+    list_standings,
+)
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, Comparison
 from eval_gate.model.result import RunResult
-from eval_gate.model.setup_change import ChangedCase, SetupChange, SetupChangeKind
+from eval_gate.model.setup_change import SetupChange, SetupChangeKind
 from eval_gate.model.waiver import AppliedWaivers, CaseStanding, WaiverKind, WaiverStanding
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.permitted_regressions import update_permitted_regressions
@@ -75,55 +79,61 @@ class GateInputs(FrozenStruct):
     """What is known of judges; None where only the run's own record may know it."""
 
 
+class _Entry(FrozenStruct):
+    """A run at the gate: its cases as recorded and at the pass score, and what was known of them before."""
+
+    recorded: GateCases
+    cases: GateCases
+    known: PriorEvidence
+
+
 def decide_verdict(run: RunResult, inputs: GateInputs) -> RunResult:
     """Decide the gate verdict of a run, and return the run with comparison and verdict, at the policy's pass score."""
     return _decide(run, inputs, is_final=True)
 
 
 def decide_provisional_verdict(run: RunResult, inputs: GateInputs) -> RunResult:
-    """Decide the verdict that a run would have now, without what has no effect on it and takes as long again."""
+    """Decide the verdict that a run would have now, without what only describes it and takes as long again."""
     return _decide(run, inputs, is_final=False)
 
 
 def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
-    policy, baseline = inputs.policy, inputs.baseline
-    run = _align_with_baseline(add_judges(run, inputs.judge_lookup), inputs)
-    held = apply_pass_score(run, policy.pass_score)
-    if isinstance(baseline, NoBaseline):
-        waiving, lost = _build_waiving(held, None, inputs), find_lost_baseline(baseline, held, policy)
-        verdict = decide_outcome(RuleInput(held, waiving=waiving or AppliedWaivers()), policy, baseline, lost)
-        decided = replace(run, policy=policy.to_run_policy(run), comparison=None, waivers=waiving, verdict=verdict)
-        permitted = update_permitted_regressions((), decided, {})
-        return replace(decided, lost_baseline=lost.change if lost else None, permitted_regressions=permitted)
-    then = apply_pass_score(baseline.result, policy.pass_score)
-    known = _get_prior_evidence(held, inputs)
-    differs = find_setup_changes(then, held, policy.to_run_policy(run), lost=known.unscored_in_baseline)
-    comparison = replace(_compare_with_baseline(held, then, known, inputs), setup_changes=differs)
+    run = add_judges(run, inputs.judge_lookup)
+    if isinstance(inputs.baseline, NoBaseline):
+        return _decide_without_baseline(run, inputs, inputs.baseline)
+    policy, entry = inputs.policy, _enter_gate(run, inputs, inputs.baseline)
+    run, cases, most = entry.recorded.run, entry.cases, policy.max_score_drop
+    comparison = _compare_with_baseline(entry, inputs, inputs.baseline)
     if is_final:
-        comparison = add_behaviour_changes(comparison, held, then, baseline.own_history, inputs.retention)
-        comparison = add_metric_changes(comparison, held, then, policy.pass_score)
-        comparison = replace(comparison, notes=(*comparison.notes, *iter_left_out_notes(held, then)))
-        run = replace(run, varying_fields=find_varying_fields(held, then))
-    comparison = add_baseline_sides(comparison, held, then, baseline.own_history, policy.pass_score, inputs.retention)
-    waiving = _build_waiving(held, comparison, inputs)
-    earlier, permitted = find_earlier_keys(then, held), known.evidence.permitted_regressions
-    comparison = _add_renamed_waivers(comparison, waiving, earlier)
-    most = policy.max_score_drop
+        comparison = _describe_changes(comparison, cases, inputs.baseline, inputs.retention)
+        run = replace(run, varying_fields=find_varying_fields(cases))
+    waiving = _build_waiving(cases.run, comparison, inputs, cases.earlier_keys)
+    comparison = _add_renamed_waivers(comparison, waiving, cases.earlier_keys)
+    permitted = entry.known.evidence.permitted_regressions
     covered = waiving.covered_keys if waiving else ()
-    comparison = count_ended_permissions(comparison, permitted, held, covered, earlier, most)
-    judged = RuleInput(held, comparison, then, waiving or AppliedWaivers())
+    comparison = count_ended_permissions(comparison, permitted, cases, covered, most)
     decided = replace(
         run,
-        suites=add_contract_fields(run, baseline.result),
-        baseline_run_id=baseline.result.run_id,
+        suites=add_contract_fields(entry.recorded),
+        baseline_run_id=cases.baseline.run_id,
         policy=policy.to_run_policy(run),
         comparison=comparison,
         lost_baseline=None,
         waivers=waiving,
-        verdict=decide_outcome(judged, policy),
+        verdict=decide_outcome(RuleInput(cases.run, comparison, cases, waiving or AppliedWaivers()), policy),
     )
-    fallen = find_fallen_scores(held, comparison, most)
-    return replace(decided, permitted_regressions=update_permitted_regressions(permitted, decided, earlier, fallen))
+    fallen = find_fallen_scores(cases.run, comparison, most)
+    permitted = update_permitted_regressions(permitted, decided, cases.earlier_keys, fallen)
+    return replace(decided, permitted_regressions=permitted)
+
+
+def _decide_without_baseline(run: RunResult, inputs: GateInputs, absent: NoBaseline) -> RunResult:
+    policy, held = inputs.policy, apply_pass_score(run, inputs.policy.pass_score)
+    waiving, lost = _build_waiving(held, None, inputs), find_lost_baseline(absent, held, policy)
+    verdict = decide_outcome(RuleInput(held, waiving=waiving or AppliedWaivers()), policy, absent, lost)
+    decided = replace(run, policy=policy.to_run_policy(run), comparison=None, waivers=waiving, verdict=verdict)
+    permitted = update_permitted_regressions((), decided, {})
+    return replace(decided, lost_baseline=lost.change if lost else None, permitted_regressions=permitted)
 
 
 def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[CaseFacts], RerunCriteria, ErrorShare]:
@@ -132,49 +142,72 @@ def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[
     If no baseline was requested, the run may still be compared with one later, and every failing case is a suspected
     regression without history. If one was requested and none is available, there is nothing to suspect.
     """
-    held = apply_pass_score(_align_with_baseline(run, inputs), inputs.policy.pass_score)
-    if isinstance(inputs.baseline, NoBaseline):
-        if inputs.baseline.is_requested:
+    policy, baseline = inputs.policy, inputs.baseline
+    if isinstance(baseline, NoBaseline):
+        if baseline.is_requested:
             return [], RerunCriteria(0), NO_ERROR_SHARE
         criteria = RerunCriteria(
             max(count_planned_cases(run), 1),
-            false_alarm_rate=inputs.policy.false_alarm_rate,
+            false_alarm_rate=policy.false_alarm_rate,
             max_reruns=run.reruns,
             trials=count_trials(run),
         )
-        facts = build_facts_without_baseline(held, inputs.policy.pass_score, inputs.policy.must_pass)
-        return facts, criteria, NO_ERROR_SHARE
-    then = apply_pass_score(inputs.baseline.result, inputs.policy.pass_score)
-    known = _get_prior_evidence(held, inputs)
+        held = apply_pass_score(run, policy.pass_score)
+        return build_facts_without_baseline(held, policy.pass_score, policy.must_pass), criteria, NO_ERROR_SHARE
+    entry = _enter_gate(run, inputs, baseline)
     # a case that is too late is run again in a shard even if it is the only one there: the whole must know
-    plain = _build_plain_comparison(held, then, known, inputs, has_other_parts=run.shard is not None)
-    facts = build_case_facts(plain, held, known, inputs.policy.must_pass)
+    plain = compare_cases(entry.cases, baseline, entry.known.all_case_evidence, has_other_parts=run.shard is not None)
+    facts = build_case_facts(plain, entry.cases, entry.known, policy.must_pass)
+    known = entry.known
     return facts, adjust_to_day(known.rerun_criteria, facts, known.day_effects), known.error_share
 
 
-def _align_with_baseline(run: RunResult, inputs: GateInputs) -> RunResult:
-    if isinstance(inputs.baseline, NoBaseline):
-        return run
-    then = inputs.baseline.result
-    return align_fingerprints(mark_unknown_calls(run, then, inputs.policy.pass_score), then)
+def _enter_gate(run: RunResult, inputs: GateInputs, baseline: Baseline) -> _Entry:
+    """Pair the cases of a run with those of its baseline, once, and find out what was known of them before."""
+    policy, waivers = inputs.policy, inputs.waivers
+    cases = GateCases.pair(baseline.result, run)
+    cases = replace(cases, run=mark_unknown_calls(cases, policy.pass_score))
+    if (aligned := align_fingerprints(cases)) is not cases.run:
+        cases = GateCases.pair(baseline.result, aligned)
+    held = cases.apply_pass_score(policy.pass_score)
+    held = replace(held, quarantined=find_quarantined_cases(held.run, waivers, policy.must_pass, held.earlier_keys))
+    recorded = run.comparison.evidence if run.comparison else None
+    if recorded is not None and (recorded.baseline_run_id, recorded.false_alarm_rate, recorded.pass_score) == (
+        baseline.result.run_id,
+        policy.false_alarm_rate,
+        policy.pass_score,
+    ):
+        return _Entry(cases, held, restore_prior_evidence(held, recorded))
+    quarantined = find_quarantined_cases(held.baseline, waivers, policy.must_pass)
+    return _Entry(cases, held, collect_prior_evidence(held, baseline, policy, quarantined))
 
 
-def _compare_with_baseline(
-    run: RunResult, baseline: RunResult, prior_evidence: PriorEvidence, inputs: GateInputs
-) -> Comparison:
-    policy = inputs.policy
-    concluded = refine_comparison(
-        _build_plain_comparison(run, baseline, prior_evidence, inputs), run, prior_evidence, policy
-    )
+def _compare_with_baseline(entry: _Entry, inputs: GateInputs, baseline: Baseline) -> Comparison:
+    """Compare and refine, with the changes of the setup and the notes on what bears on the verdict."""
+    policy, cases, known = inputs.policy, entry.cases, entry.known
+    run, evidence = cases.run, known.all_case_evidence
+    plain = compare_cases(cases, baseline, evidence, score_tolerance=policy.score_tolerance)
+    refined = refine_comparison(plain, cases, known, policy)
     notes = (
-        *concluded.notes,
-        *_iter_rerun_notes(run, policy, prior_evidence.evidence.run_share),
-        *_iter_baseline_change_notes(run, concluded),
-        *_iter_score_notes(run, concluded, policy),
-        *iter_base_agent_notes(run, concluded),
-        *iter_model_notes(run, baseline),
+        *refined.notes,
+        *_iter_rerun_notes(run, policy, known.evidence.run_share),
+        *_iter_baseline_change_notes(run, refined),
+        *_iter_score_notes(run, refined, policy),
+        *iter_base_agent_notes(run, refined),
+        *iter_model_notes(run, cases.baseline),
     )
-    return replace(concluded, notes=notes)
+    setup = find_setup_changes(cases, policy.to_run_policy(run), lost=known.unscored_in_baseline)
+    return replace(refined, notes=notes, setup_changes=setup)
+
+
+def _describe_changes(
+    comparison: Comparison, cases: GateCases, baseline: Baseline, retention: RetentionRules
+) -> Comparison:
+    """Add what decides nothing: behaviour, evaluators and tags, notes, and the baseline's side of changed cases."""
+    history = baseline.own_history
+    comparison = add_metric_changes(add_behaviour_changes(comparison, cases, history, retention), cases)
+    comparison = replace(comparison, notes=(*comparison.notes, *iter_left_out_notes(cases)))
+    return add_baseline_sides(comparison, cases, history, retention)
 
 
 def _iter_rerun_notes(run: RunResult, policy: Policy, run_share: float) -> Iterator[str]:
@@ -238,42 +271,6 @@ def _format_baseline(baseline: BaselineFacts) -> str:
     return f"commit {baseline.sha[:7]}" if baseline.sha else f"run {baseline.run_id[:8]}"
 
 
-def _build_plain_comparison(
-    run: RunResult,
-    baseline: RunResult,
-    prior_evidence: PriorEvidence,
-    inputs: GateInputs,
-    *,
-    has_other_parts: bool = False,
-) -> Comparison:
-    assert isinstance(inputs.baseline, Baseline)
-    return compare_cases(
-        inputs.baseline.with_result(baseline),
-        run,
-        prior_evidence.all_case_evidence,
-        score_tolerance=inputs.policy.score_tolerance,
-        has_other_parts=has_other_parts,
-    )
-
-
-def _get_prior_evidence(run: RunResult, inputs: GateInputs) -> PriorEvidence:
-    """Return the run result's prior evidence if it was collected for this same comparison, else collect it."""
-    baseline, policy, waivers = inputs.baseline, inputs.policy, inputs.waivers
-    assert isinstance(baseline, Baseline)
-    then = baseline.result
-    aside = find_quarantined_cases(run, waivers, policy.must_pass, find_earlier_keys(then, run))
-    recorded = run.comparison.evidence if run.comparison else None
-    if recorded is not None and (recorded.baseline_run_id, recorded.false_alarm_rate, recorded.pass_score) == (
-        then.run_id,
-        policy.false_alarm_rate,
-        policy.pass_score,
-    ):
-        return restore_prior_evidence(run, then, recorded, aside)
-    return collect_prior_evidence(
-        baseline, run, policy, aside, quarantined_in_baseline=find_quarantined_cases(then, waivers, policy.must_pass)
-    )
-
-
 def find_quarantined_cases(
     run: RunResult,
     waivers: KnownWaivers | None,
@@ -292,14 +289,24 @@ def find_quarantined_cases(
     named = [
         CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.FAILS) for key, _ in run.iter_cases()
     ]
-    waiving = apply_waivers(quarantine, named, waivers.today, trusted=waivers.trusted, earlier=earlier)
-    return exclude_must_pass(waiving, find_must_pass_cases(run, must_pass)).quarantined_keys
+    known = replace(waivers, waivers=quarantine)
+    return _apply_waivers(known, named, run, must_pass, earlier).quarantined_keys
 
 
-def get_allowed_regressions(inputs: GateInputs) -> int | None:
-    """Return how many regressions the gate allows; None if it only reports, or without a baseline."""
-    compares = isinstance(inputs.baseline, Baseline)
-    return inputs.policy.allowed_regressions if compares and not inputs.policy.is_report_only else None
+def _apply_waivers(
+    known: KnownWaivers,
+    standings: Sequence[CaseStanding],
+    run: RunResult,
+    must_pass: Sequence[str],
+    earlier: Mapping[CaseKey, CaseKey],
+    *,
+    everything: bool = True,
+) -> AppliedWaivers:
+    """Apply waivers to cases as they stand, but to no must-pass case."""
+    waiving = apply_waivers(
+        known.waivers, standings, known.today, everything=everything, trusted=known.trusted, earlier=earlier
+    )
+    return exclude_must_pass(waiving, find_must_pass_cases(run, must_pass))
 
 
 def find_waived_regressions(keys: Sequence[CaseKey], run: RunResult, inputs: GateInputs) -> frozenset[CaseKey]:
@@ -310,16 +317,8 @@ def find_waived_regressions(keys: Sequence[CaseKey], run: RunResult, inputs: Gat
     if waivers is None or not waivers.waivers:
         return frozenset()
     named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.REGRESSED) for key in keys]
-    earlier = _find_earlier_keys(run, inputs)
-    waiving = apply_waivers(
-        waivers.waivers, named, waivers.today, everything=False, trusted=waivers.trusted, earlier=earlier
-    )
-    return exclude_must_pass(waiving, find_must_pass_cases(run, inputs.policy.must_pass)).keys
-
-
-def _find_earlier_keys(run: RunResult, inputs: GateInputs) -> Mapping[CaseKey, CaseKey]:
-    """Map each case that had another key in the baseline to that key; the map is empty without one."""
-    return find_earlier_keys(inputs.baseline.result, run) if isinstance(inputs.baseline, Baseline) else {}
+    earlier = find_earlier_keys(inputs.baseline.result, run) if isinstance(inputs.baseline, Baseline) else {}
+    return _apply_waivers(waivers, named, run, inputs.policy.must_pass, earlier, everything=False).keys
 
 
 def _add_renamed_waivers(
@@ -329,10 +328,7 @@ def _add_renamed_waivers(
     found = find_waived_by_new_name(waiving, earlier) if waiving is not None and earlier else ()
     if not found or comparison.setup_changes is None:
         return comparison
-    cases = tuple(
-        ChangedCase(**earlier[one.key]._asdict(), current_name=_get_new_name(earlier[one.key], one.key))
-        for one in found
-    )
+    cases = tuple(build_changed_case(earlier[one.key], one.key) for one in found)
     loosened = SetupChange(
         kind=SetupChangeKind.LOOSENED, subject="waiver", count=len(cases), cases=cases[:MAX_NAMED_CASES]
     )
@@ -341,11 +337,12 @@ def _add_renamed_waivers(
     return replace(comparison, setup_changes=changes)
 
 
-def _get_new_name(before: CaseKey, current: CaseKey) -> str:
-    return current.case_id if current.case_id != before.case_id else current.suite
-
-
-def _build_waiving(run: RunResult, comparison: Comparison | None, inputs: GateInputs) -> AppliedWaivers | None:
+def _build_waiving(
+    run: RunResult,
+    comparison: Comparison | None,
+    inputs: GateInputs,
+    earlier: Mapping[CaseKey, CaseKey] = MappingProxyType({}),
+) -> AppliedWaivers | None:
     waivers = inputs.waivers
     if waivers is None or not (waivers.has_content or inputs.waiver_lookup):
         return None
@@ -355,14 +352,6 @@ def _build_waiving(run: RunResult, comparison: Comparison | None, inputs: GateIn
         waivers = inputs.waiver_lookup(waivers)
     if not waivers.has_content:
         return None
-    waiving = apply_waivers(
-        waivers.waivers,
-        found,
-        waivers.today,
-        everything=has_all_cases(run),
-        trusted=waivers.trusted,
-        earlier=_find_earlier_keys(run, inputs),
-    )
-    waiving = exclude_must_pass(waiving, find_must_pass_cases(run, inputs.policy.must_pass))
-    troubles = (*waivers.troubles, *waiving.problems)
-    return replace(waiving, refusals=waivers.refusals, problems=troubles)
+    everything, must_pass = has_all_cases(run), inputs.policy.must_pass
+    waiving = _apply_waivers(waivers, found, run, must_pass, earlier, everything=everything)
+    return replace(waiving, refusals=waivers.refusals, problems=(*waivers.troubles, *waiving.problems))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from eval_gate.config.policy import Policy
-from eval_gate.errors import ExitCode
 from eval_gate.gate.case_comparison import MAX_REASON
 from eval_gate.gate.case_matching import (
     AbsentCases,
+    PossibleRenames,
     describe_missing_coverage,
-    find_absent_cases,
-    find_earlier_keys,
     find_possible_renames,
     find_uncovered_cases,
     has_all_cases,
@@ -21,11 +19,11 @@ from eval_gate.gate.failure_causes import drop_error_prefix
 from eval_gate.gate.lost_baseline import LostBaseline
 from eval_gate.gate.must_pass import find_lost_patterns, is_must_pass
 from eval_gate.gate.prompt_fields import describe_difference
-from eval_gate.gate.rules import RuleFinding, RuleInput, apply_rules
+from eval_gate.gate.reason_wording import GROUND_TEXTS, describe_unconfirmed
+from eval_gate.gate.rules import RuleInput, apply_rules
 from eval_gate.gate.score_changes import exceeds_limit
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome, Reason, ReasonCode, RuleCode, Verdict
-from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import Status
 from eval_gate.model.result import NO_JUDGE, WAITS_FOR_GATE, RunResult
 from eval_gate.model.waiver import WaiverStanding
@@ -40,6 +38,12 @@ _NO_RESULT = frozenset({Status.SKIPPED, Status.ERROR})
 _UNINTENDED_SKIPS = frozenset({WAITS_FOR_GATE, NO_JUDGE})
 """Why cases are skipped although nobody asked for it."""
 _MISTAKEN = "the eval file has only unknown expectations, which check nothing"
+_ALL_AGENT_ERRORS = Reason(
+    code=ReasonCode.ALL_AGENT_ERRORS,
+    message="the agent failed with an error in every case. If it was down during the run, re-run the job; if not, the "
+    "change broke it",
+)
+"""The possible outage of an agent, where regressions are all that is known."""
 
 
 def decide_outcome(
@@ -75,30 +79,27 @@ def decide_outcome(
     incomplete = (
         *_find_incomplete_reasons(run),
         *_find_unconfirmed_reasons(rule_input, policy),
-        *_find_missing_result_reasons(rule_input, policy),
+        *_iter_missing_result_reasons(rule_input, policy),
         *_find_unexplained_reasons(rule_input, policy, absent, lost),
     )
-    found = tuple(apply_rules(rule_input, policy))
-    broken = tuple(_build_reason(one) for one in found if not one.ok and not one.inconclusive)
-    incomplete += tuple(_build_reason(one) for one in found if one.inconclusive)
+    findings = tuple(apply_rules(rule_input, policy))
+    broken = tuple(one.reason for one in findings if not one.ok and not one.inconclusive)
+    incomplete += tuple(one.reason for one in findings if one.inconclusive)
     about_the_change = any(reason.code not in {RuleCode.ERRORS, RuleCode.COVERAGE} for reason in broken)
     if unmeasurable is not None and any(reason.code == RuleCode.REGRESSIONS for reason in broken):
-        other = _find_outage_reasons(rule_input)
-        outcome, code, reasons = Outcome.FAILED, ExitCode.FAILED, (*broken, *other, *incomplete)
+        has_score = run.summary.passed + run.summary.failed
+        outcome, reasons = Outcome.FAILED, (*broken, *(() if has_score else (_ALL_AGENT_ERRORS,)), *incomplete)
     elif unmeasurable is not None:
-        outcome, code, reasons = Outcome.INCONCLUSIVE, ExitCode.INCOMPLETE, (unmeasurable, *incomplete)
+        outcome, reasons = Outcome.INCONCLUSIVE, (unmeasurable, *incomplete)
     elif incomplete and not about_the_change:
-        outcome, code, reasons = Outcome.INCONCLUSIVE, ExitCode.INCOMPLETE, (*incomplete, *broken)
+        outcome, reasons = Outcome.INCONCLUSIVE, (*incomplete, *broken)
     elif broken:
-        outcome, code, reasons = Outcome.FAILED, ExitCode.FAILED, (*broken, *incomplete)
+        outcome, reasons = Outcome.FAILED, (*broken, *incomplete)
     else:
-        outcome, code, reasons = Outcome.PASSED, ExitCode.PASSED, _build_pass_reasons(rule_input, policy, lost)
-    rules = tuple(one.rule for one in found)
+        outcome, reasons = Outcome.PASSED, (_build_pass_reason(rule_input, policy, lost),)
+    rules = tuple(one.rule for one in findings)
+    code = outcome.exit_code
     return Verdict(outcome=outcome, exit_code=code, reasons=reasons, rules=rules, pass_score=policy.pass_score)
-
-
-def _build_reason(found: RuleFinding) -> Reason:
-    return Reason(code=found.code, message=found.reason)
 
 
 def _find_unmeasurable_reason(run: RunResult) -> Reason | None:
@@ -114,17 +115,6 @@ def _find_unmeasurable_reason(run: RunResult) -> Reason | None:
         message = f"{summary.errored} of {judged + summary.errored} cases have no score, more than half"
         return Reason(code=ReasonCode.TOO_FEW_SCORED_CASES, message=message)
     return None
-
-
-def _find_outage_reasons(rule_input: RuleInput) -> tuple[Reason, ...]:
-    """Return the reason that names a possible outage of the agent, if no case has a score."""
-    if rule_input.run.summary.passed + rule_input.run.summary.failed:
-        return ()
-    message = (
-        "the agent failed with an error in every case. If it was down during the run, re-run the job; if not, the "
-        "change broke it"
-    )
-    return (Reason(code=ReasonCode.ALL_AGENT_ERRORS, message=message),)
 
 
 def _describe_first_error(run: RunResult) -> str | None:
@@ -167,37 +157,24 @@ def _find_unconfirmed_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Re
     if not open_cases or (worst <= policy.allowed_regressions and not matters):
         return ()
     return tuple(
-        Reason(code=ReasonCode.UNCONFIRMED_REGRESSIONS, message=_describe_unconfirmed(count, why))
-        for why in _UNCONFIRMED_CAUSES
-        if (count := sum(one.grounds is not None and one.grounds.kind is why for one in open_cases))
+        Reason(code=ReasonCode.UNCONFIRMED_REGRESSIONS, message=describe_unconfirmed(count, kind))
+        for kind, text in GROUND_TEXTS.items()
+        if text.unconfirmed
+        and (count := sum(one.grounds is not None and one.grounds.kind is kind for one in open_cases))
     )
 
 
-def _describe_unconfirmed(count: int, why: GroundKind) -> str:
-    if why is GroundKind.GATE_FAILED:
-        suspected = format_count(count, "suspected regression was", "suspected regressions were")
-        return f"{suspected} not re-run, because the gate had already failed"
-    cases = format_count(count, "case")
-    return f"{cases} failed, and it is unknown whether the change is the cause: {_UNCONFIRMED_CAUSES[why]}"
-
-
-def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
-    """Find cases without a result that passed before or must pass, if no other reason names them."""
+def _iter_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> Iterator[Reason]:
+    """Yield reasons about cases without a result that passed before or must pass, if no other reason names them."""
     if policy.is_report_only:
-        return ()
-    found = []
+        return
     if must := _list_unscored_must_pass(rule_input, policy):
         counted = format_count(len(must), "must-pass case has", "must-pass cases have")
         message = f"{counted} no result in this run: {format_first_few(must, 3)}"
-        found.append(Reason(code=ReasonCode.MISSING_MUST_PASS_RESULT, message=message))
-    found += [
-        Reason(
-            code=ReasonCode.MISSING_MUST_PASS_RESULT,
-            message=f"must-pass {describe_name(pattern)} matches no case in this run; in the baseline it matches "
-            f"{format_first_few(ids, 3)}",
-        )
-        for pattern, ids in _find_lost_patterns(rule_input, policy).items()
-    ]
+        yield Reason(code=ReasonCode.MISSING_MUST_PASS_RESULT, message=message)
+    for pattern, matches in _find_lost_patterns(rule_input, policy).items():
+        message = f"must-pass {describe_name(pattern)} matches no case in this run; in the baseline it matches "
+        yield Reason(code=ReasonCode.MISSING_MUST_PASS_RESULT, message=f"{message}{format_first_few(matches, 3)}")
     before = _find_passed_before(rule_input)
     skipped: dict[str, list[str]] = defaultdict(list)
     for key, case in rule_input.run.iter_cases():
@@ -205,13 +182,12 @@ def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple
             skipped[_MISTAKEN if case.mistakes else case.error or ""].append(key.case_id)
     for why, ids in skipped.items():
         which = format_count(len(ids), "case that passed in the baseline was", "cases that passed in the baseline were")
-        message = f"{which} not run: {format_first_few(ids, 3)}"
-        found.append(Reason(code=ReasonCode.MISSING_CASE_RESULT, message=f"{message}; {why}"))
+        message = f"{which} not run: {format_first_few(ids, 3)}; {why}"
+        yield Reason(code=ReasonCode.MISSING_CASE_RESULT, message=message)
     if lost := [key for key in _find_absent_cases(rule_input).unknown if key in before]:
         many = format_count(len(lost), "case that passed in the baseline has", "cases that passed in the baseline have")
         message = f"{many} no result in this run, and the run gives no reason"
-        found.append(Reason(code=ReasonCode.MISSING_CASE_RESULT, message=message))
-    return tuple(found)
+        yield Reason(code=ReasonCode.MISSING_CASE_RESULT, message=message)
 
 
 def _list_unscored_must_pass(rule_input: RuleInput, policy: Policy) -> list[str]:
@@ -241,28 +217,17 @@ def _find_lost_patterns(rule_input: RuleInput, policy: Policy) -> Mapping[str, t
 
 
 def _find_absent_cases(rule_input: RuleInput) -> AbsentCases:
-    return AbsentCases() if rule_input.baseline is None else find_absent_cases(rule_input.baseline, rule_input.run)
+    return AbsentCases() if rule_input.cases is None else rule_input.cases.absent
 
 
 def _find_passed_before(rule_input: RuleInput) -> Collection[CaseKey]:
     """Find the cases that passed in the last run that scored them, by their baseline and current names."""
-    if rule_input.baseline is None or rule_input.comparison is None:
+    if rule_input.cases is None or rule_input.comparison is None:
         return ()
     lost = rule_input.comparison.evidence.unscored_in_baseline if rule_input.comparison.evidence else ()
-    found = {key for key, case in rule_input.baseline.iter_cases() if case.passed}
+    found = {key for key, case in rule_input.cases.there.items() if case.passed}
     found |= {one.key for one in lost if 2 * one.passes > one.executions}
-    return found | {
-        now for now, then in find_earlier_keys(rule_input.baseline, rule_input.run).items() if then in found
-    }
-
-
-_UNCONFIRMED_CAUSES = {
-    GroundKind.MISSING_RERUNS: "the re-runs ended without a result",
-    GroundKind.NOT_RERUN: "no command re-runs it, and its own executions decide nothing",
-    GroundKind.BUDGET_USED: "the re-run budget is used up",
-    GroundKind.RUN_SHARE: "they failed every time, but executions of one run belong together here: run the job again",
-    GroundKind.GATE_FAILED: "the gate had already failed",
-}
+    return found | {now for now, then in rule_input.cases.earlier_keys.items() if then in found}
 
 
 def _find_unexplained_reasons(
@@ -270,8 +235,7 @@ def _find_unexplained_reasons(
 ) -> tuple[Reason, ...]:
     """Find failures and low scores that only a missing baseline could explain; without any, it is not needed."""
     if absent is None:
-        absent_cases = _find_uncovered_reasons(rule_input, policy) or _find_rename_reasons(rule_input, policy)
-        return (*absent_cases, *_find_incomparable_reasons(rule_input, policy))
+        return tuple(_iter_uncompared_reasons(rule_input, policy))
     if lost is not None and not policy.is_report_only:
         lost = replace(lost, worse_cases=tuple(key for key in lost.worse_cases if not rule_input.is_waived(key)))
         if lost.worse_cases or lost.altered_cases:
@@ -290,71 +254,50 @@ def _find_unexplained_reasons(
     return (Reason(code=absent.code, message=message, hint=absent.hint),)
 
 
-def _can_fail_gate(failing: Collection[object], rule_input: RuleInput, policy: Policy) -> bool:
-    """Whether the policy uses a baseline and allows fewer regressions than there are if all of these are."""
-    worst = len(failing) + rule_input.count_unwaived(CaseClass.REGRESSION)
-    return policy.uses_baseline and bool(failing) and worst > policy.allowed_regressions
+def _iter_uncompared_reasons(rule_input: RuleInput, policy: Policy) -> Iterator[Reason]:
+    """Yield reasons about failures that the baseline cannot explain, if they may be more than the policy allows.
 
+    It lacks the cases, or knows them by another name, or another tool's cases have another prompt or expectation there:
+    nothing tells who edited them.
+    """
+    run, cases, comparison = rule_input.run, rule_input.cases, rule_input.comparison
+    if cases is None or comparison is None:
+        return
+    failed = {key for key, case in run.iter_cases() if case.status is Status.FAILED}
 
-def _find_uncovered_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
-    """Failures of cases that the baseline lacks, where more of them may be regressions than the policy allows."""
-    if rule_input.comparison is None or rule_input.baseline is None:
-        return ()
-    here = rule_input.run.index_cases()
-    keys = find_uncovered_cases(rule_input.run, rule_input.comparison, rule_input.baseline)
-    failing = [key for key in keys if here[key].status is Status.FAILED and not rule_input.is_waived(key)]
-    if not _can_fail_gate(failing, rule_input, policy):
-        return ()
-    message = (
-        f"{format_count(len(failing), 'failing case is', 'failing cases are')} not in the baseline: "
-        f"{describe_missing_coverage(rule_input.run, rule_input.baseline)}"
-    )
-    return (Reason(code=ReasonCode.NOT_IN_BASELINE, message=message),)
+    def select_unwaived(keys: Iterable[CaseKey]) -> list[CaseKey]:
+        failing = [key for key in keys if not rule_input.is_waived(key)]
+        worst = len(failing) + rule_input.count_unwaived(CaseClass.REGRESSION)
+        return failing if policy.uses_baseline and worst > policy.allowed_regressions else []
 
-
-def _find_rename_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
-    """Failures that the baseline does not know, where cases that passed there are missing: they may be the same."""
-    if rule_input.comparison is None or rule_input.baseline is None or policy.min_coverage == 0:
-        return ()
-    found = find_possible_renames(rule_input.baseline, rule_input.run)
-    failing = [key.case_id for key in found.failing if not rule_input.is_waived(key)]
-    if not _can_fail_gate(failing, rule_input, policy):
-        return ()
-    missing = format_count(len(found.missing), "case that passed there is", "cases that passed there are")
-    gone = format_first_few([key.case_id for key in found.missing], 3)
-    message = (
-        f"{format_count(len(failing), 'failing case is', 'failing cases are')} not in the baseline "
-        f"({format_first_few(failing, 3)}), and {missing} missing or skipped in this run ({gone}): "
-        "a case may have been renamed"
-    )
-    return (Reason(code=ReasonCode.NOT_IN_BASELINE, message=message),)
-
-
-def _find_incomparable_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
-    """Find failures of another tool's cases that passed before and ask something else now: nothing tells who did it."""
-    run, baseline, comparison = rule_input.run, rule_input.baseline, rule_input.comparison
-    if baseline is None or comparison is None or not run.is_external:
-        return ()
-    here, before = run.index_cases(), _find_passed_before(rule_input)
-    keys = [
-        one.key
-        for one in comparison.select_changes(CaseClass.INCOMPARABLE)
-        if one.key in before and here[one.key].status is Status.FAILED and not rule_input.is_waived(one.key)
-    ]
-    if not _can_fail_gate(keys, rule_input, policy):
-        return ()
-    failing = format_count(len(keys), "failing case passed", "failing cases passed")
-    message = f"{failing} in the baseline and cannot be compared with it: {_describe_differences(rule_input, keys)}"
-    return (Reason(code=ReasonCode.NOT_COMPARABLE, message=message),)
+    renames = find_possible_renames(cases) if policy.min_coverage != 0 else PossibleRenames()
+    message = None
+    if failing := select_unwaived(key for key in find_uncovered_cases(cases, comparison) if key in failed):
+        message = f": {describe_missing_coverage(cases)}"
+    elif failing := select_unwaived(renames.failing):
+        missing = format_count(len(renames.missing), "case that passed there is", "cases that passed there are")
+        names, gone = (format_first_few([key.case_id for key in keys], 3) for keys in (failing, renames.missing))
+        message = f" ({names}), and {missing} missing or skipped in this run ({gone}): a case may have been renamed"
+    if message is not None:
+        which = format_count(len(failing), "failing case is", "failing cases are")
+        yield Reason(code=ReasonCode.NOT_IN_BASELINE, message=f"{which} not in the baseline{message}")
+    if run.is_external:
+        failed &= {*_find_passed_before(rule_input)}
+        changes = comparison.select_changes(CaseClass.INCOMPARABLE)
+        if keys := select_unwaived(one.key for one in changes if one.key in failed):
+            which = format_count(len(keys), "failing case passed", "failing cases passed")
+            why = _describe_differences(rule_input, keys)
+            message = f"{which} in the baseline and cannot be compared with it: {why}"
+            yield Reason(code=ReasonCode.NOT_COMPARABLE, message=message)
 
 
 def _describe_differences(rule_input: RuleInput, keys: Sequence[CaseKey]) -> str:
     """Describe why the first of these cases of another tool cannot be compared; empty for own evals."""
-    run, baseline = rule_input.run, rule_input.baseline
-    if baseline is None or not run.is_external:
+    cases = rule_input.cases
+    if cases is None or not cases.run.is_external:
         return ""
-    here, there, earlier = run.index_cases(), baseline.index_cases(), find_earlier_keys(baseline, run)
-    known = [(here[key], there[old]) for key in keys if key in here and (old := earlier.get(key, key)) in there]
+    here = ((cases.here[key], cases.get_earlier(key)) for key in keys if key in cases.here)
+    known = [(case, before) for case, before in here if before is not None]
     return format_first_few(known, 3, lambda pair: f"{pair[0].id[:100]} ({describe_difference(*pair)})")
 
 
@@ -368,25 +311,26 @@ def _count_possible_drops(rule_input: RuleInput, most: float) -> int:
     return sum(exceeds_limit(1.0 - case.score, most) for case in cases)
 
 
-def _build_pass_reasons(rule_input: RuleInput, policy: Policy, lost: LostBaseline | None) -> tuple[Reason, ...]:
-    """Build the reasons of a passing gate, above all what it could not look at."""
+def _build_pass_reason(rule_input: RuleInput, policy: Policy, lost: LostBaseline | None) -> Reason:
+    """Build the reason of a passing gate: above all what it could not look at."""
     run, comparison = rule_input.run, rule_input.comparison
+    code = ReasonCode.NO_BASELINE
     if policy.is_report_only:
-        return (Reason(code=ReasonCode.REPORT_ONLY, message="the policy only reports: nothing fails this gate"),)
-    if lost is not None:
-        return (Reason(code=ReasonCode.NO_BASELINE, message=f"all rules hold, but {lost.describe_name()}"),)
-    if comparison is None and policy.uses_baseline:
+        code, message = ReasonCode.REPORT_ONLY, "the policy only reports: nothing fails this gate"
+    elif lost is not None:
+        message = f"all rules hold, but {lost.describe_name()}"
+    elif comparison is None and policy.uses_baseline:
         message = "no baseline to compare with: regressions cannot be distinguished from known failures"
         if run.summary.passed == run.summary.total_cases:  # which leaves nothing to be told apart
             message = "every case passed; no baseline to compare with"
-        return (Reason(code=ReasonCode.NO_BASELINE, message=message),)
-    if comparison is None and policy.max_score_drop is not None:
+    elif comparison is None and policy.max_score_drop is not None:
         message = "no baseline to compare with: score drops cannot be detected"
-        return (Reason(code=ReasonCode.NO_BASELINE, message=message),)
-    if comparison is not None and not any(one.change.is_compared for one in comparison.changes):
+    elif comparison is not None and not any(one.change.is_compared for one in comparison.changes):
+        code = ReasonCode.NO_COMPARABLE_CASES
         message = "no case can be compared: the baseline has no score for any case with the same prompt and expectation"
         if named := _describe_differences(rule_input, [one.key for one in comparison.changes][:1]):
             message = f"{message}: {named}"
-        return (Reason(code=ReasonCode.NO_COMPARABLE_CASES, message=message),)
-    cases = run.summary.total_cases
-    return (Reason(code=ReasonCode.PASSED, message=f"all rules hold for {format_count(cases, 'case')}"),)
+    else:
+        code = ReasonCode.PASSED
+        message = f"all rules hold for {format_count(run.summary.total_cases, 'case')}"
+    return Reason(code=code, message=message)

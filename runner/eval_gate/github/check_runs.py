@@ -125,9 +125,12 @@ def write_check(client: GitHubClient, check: CheckContent) -> CheckRun:
         "external_id": check.external_id,
         "output": _build_output(check),
     }
-    return client.post(
-        doing, "/check-runs", body, CheckRun, permission=PERMISSION, made=lambda: _find_check(client, check, doing)
-    )
+
+    def find_own() -> CheckRun | None:
+        checks = _fetch_checks(client, check.name, check.head_sha, doing)
+        return next((one for one in checks if one.external_id == check.external_id), None)
+
+    return client.post(doing, "/check-runs", body, CheckRun, permission=PERMISSION, made=find_own)
 
 
 def list_checks_named(client: GitHubClient, name: str, head_sha: str) -> tuple[CheckRun, ...]:
@@ -153,20 +156,11 @@ def copy_check_result(client: GitHubClient, check: CheckRun, counts: CheckRun) -
     }
     body = {"status": "completed", "conclusion": counts.conclusion, "output": output}
     body |= {"details_url": counts.details_url} if counts.details_url else {}
-    return _change_check(client, check, "correcting", body)
+    return change_check(client, check, "correcting", body)
 
 
-def sign_check(client: GitHubClient, check: CheckRun, external_id: str) -> CheckRun:
-    """Give a check run another external id. Raises GitHubError."""
-    return _change_check(client, check, "signing", {"external_id": external_id})
-
-
-def rename_check(client: GitHubClient, check: CheckRun, name: str) -> CheckRun:
-    """Give a check run another name. Raises GitHubError."""
-    return _change_check(client, check, "renaming", {"name": name})
-
-
-def _change_check(client: GitHubClient, check: CheckRun, doing: str, body: Mapping[str, object]) -> CheckRun:
+def change_check(client: GitHubClient, check: CheckRun, doing: str, body: Mapping[str, object]) -> CheckRun:
+    """Change these fields of a check run, such as `external_id` and `name`. Raises GitHubError."""
     path = f"/check-runs/{check.id}"
     return client.patch(f"{doing} the check {check.id}", path, body, CheckRun, permission=PERMISSION)
 
@@ -203,12 +197,6 @@ def _truncate_bytes(text: str, limit: int) -> str:
     """Truncate a text to at most `limit` bytes of UTF-8, without splitting a character."""
     data = text.encode("utf-8", "replace")
     return text if len(data) <= limit else data[:limit].decode("utf-8", "ignore")
-
-
-def _find_check(client: GitHubClient, check: CheckContent, doing: str) -> CheckRun | None:
-    """Find the check run that a request with a lost response may have created, or return None."""
-    found = _fetch_checks(client, check.name, check.head_sha, doing)
-    return next((one for one in found if one.external_id == check.external_id), None)
 
 
 def _fetch_checks(client: GitHubClient, name: str, head_sha: str, doing: str) -> tuple[CheckRun, ...]:

@@ -88,14 +88,11 @@ class TrackedFiles:
         checkout = next((one for one in inside if find_git_folder(one)), None)
         if checkout is None:
             return None
-        names = self._get_names(checkout)
+        if checkout not in self._read:
+            git = find_git_folder(checkout)
+            self._read[checkout] = read_tracked_names(git) if git else None
+        names = self._read[checkout]
         if names is None:
             return None
         path = file.relative_to(checkout)
         return any(os.fsencode(one) in names for one in (path, *path.parents))
-
-    def _get_names(self, checkout: Path) -> frozenset[bytes] | None:
-        if checkout not in self._read:
-            git = find_git_folder(checkout)
-            self._read[checkout] = read_tracked_names(git) if git else None
-        return self._read[checkout]

@@ -10,41 +10,20 @@ A comment counts when all of this holds, and each of it is asked of GitHub:
 
 from __future__ import annotations
 
-from datetime import UTC, date
+from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from eval_gate.github.client import ApiResponse, GitHubClient
-from eval_gate.github.comments import CommentPage, parse_comment_id
+from eval_gate.github.comments import PERSON, CommentedPull, PullRequestComment, iter_comment_pages
 from eval_gate.github.commits import PULLS
 from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
 from eval_gate.model import limits
 
 MAX_PAGES: Final = limits.WAIVER_PAGES
 """Pages of a hundred comments that are looked through, newest first."""
-PERSON: Final = "User"
-"""The kind of an account that is a person's; there are also bots, apps, organizations and placeholders."""
-_QUERY: Final = """
-query($owner: String!, $name: String!, $number: Int!, $before: String) {
-  repository(owner: $owner, name: $name) {
-    nameWithOwner
-    pullRequest(number: $number) {
-      headRepository { nameWithOwner }
-      labels(first: 100) { nodes { name } }
-      comments(last: 100, before: $before) {
-        pageInfo { hasPreviousPage startCursor }
-        nodes {
-          author { __typename login } authorAssociation body url createdAt isMinimized
-          lastEditedAt editor { __typename login }
-        }
-      }
-    }
-  }
-}
-"""
-"""A bot's login is a person's name in GraphQL, so the kind of an author is asked for as well."""
 MAX_PEOPLE: Final = 10
 """People whose rights are asked for."""
 METADATA: Final = "metadata: read"
@@ -52,108 +31,15 @@ METADATA: Final = "metadata: read"
 _WRITE: Final = frozenset({"admin", "maintain", "write"})
 
 
-class CommentActor(ApiResponse):
-    """Author or editor of a comment."""
-
-    kind: str = Field(alias="__typename")
-    login: str
-
-
-class PullRequestComment(ApiResponse):
-    """Comment as it is now. `author` is None for a deleted account, `editor` also for no editor."""
-
-    author: CommentActor | None
-    association: str = Field(default="NONE", alias="authorAssociation")
-    """What its author is to the repository: a hint, and no proof of any right."""
-    body: str
-    url: str
-    created: AwareDatetime = Field(alias="createdAt")
-    hidden: bool = Field(alias="isMinimized")
-    edited: AwareDatetime | None = Field(alias="lastEditedAt")
-    editor: CommentActor | None
-
-    @property
-    def day(self) -> date:
-        """When it was written, in UTC."""
-        return self.created.astimezone(UTC).date()
-
-    @property
-    def written_at(self) -> str:
-        """When it was written, as GitHub writes it."""
-        return self.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-    @property
-    def login(self) -> str:
-        """Its author's; empty where the account is gone."""
-        return self.author.login if self.author else ""
-
-    @property
-    def number(self) -> int | None:
-        """Its id."""
-        return parse_comment_id(self.url)
-
-    @property
-    def is_by_person(self) -> bool:
-        """Whether a person is its author, or was."""
-        return self.author is None or self.author.kind == PERSON
-
-    @property
-    def is_edited_by_other(self) -> bool:
-        """Whether anybody but its author changed it last, or nobody knows who."""
-        return self.edited is not None and (self.editor is None or self.editor != self.author)
-
-
-class _Comments(ApiResponse):
-    page: CommentPage = Field(alias="pageInfo")
-    nodes: tuple[PullRequestComment, ...]
-
-
-class _Label(ApiResponse):
-    name: str
-
-
-class _Labels(ApiResponse):
-    nodes: tuple[_Label, ...] = ()
-
-
-class _NamedRepository(ApiResponse):
-    name: str = Field(alias="nameWithOwner")
-
-
-class CommentedPull(ApiResponse):
-    """Pull request with its head, its labels and one page of its comments."""
-
-    head: _NamedRepository | None = Field(alias="headRepository")
-    labels: _Labels | None
-    comments: _Comments
-
-
-class _Repository(_NamedRepository):
-    pull: CommentedPull | None = Field(alias="pullRequest")
-
-
-def read_comment_page(client: GitHubClient, number: int, cursor: str | None) -> tuple[str, CommentedPull]:
-    """Fetch the repository's name and one page of comments of the pull request. Raises GitHubError."""
-    doing = f"reading the comments on #{number}"
-    asked = {"number": number, "before": cursor}
-    repository = client.query_repository(doing, _QUERY, _Repository, asked, permission=PULLS)
-    if repository is None or repository.pull is None:
-        raise GitHubError(FailureKind.NOT_FOUND, doing, "there is no such pull request")
-    return repository.name, repository.pull
+def iter_pages(client: GitHubClient, number: int) -> Iterator[tuple[str, CommentedPull]]:
+    """Yield the repository's name and the pull request with each page of its comments that may hold commands."""
+    return iter_comment_pages(client, number, f"reading the comments on #{number}", PULLS, MAX_PAGES)
 
 
 def find_comment(client: GitHubClient, number: int, comment_id: int) -> PullRequestComment | None:
     """Find a comment of the pull request as it is now, or return None if it is gone. Raises GitHubError."""
-    before: str | None = None
-    for _ in range(MAX_PAGES):
-        _, pull = read_comment_page(client, number, before)
-        for one in pull.comments.nodes:
-            if one.number == comment_id:
-                return one
-        if not pull.comments.page.earlier:
-            break
-        before = pull.comments.page.cursor
-    return None
+    pages = iter_pages(client, number)
+    return next((one for _, pull in pages for one in pull.comments.nodes if one.number == comment_id), None)
 
 
 def find_comment_refusal(comment: PullRequestComment) -> str | None:

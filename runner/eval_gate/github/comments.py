@@ -1,4 +1,4 @@
-"""Pull request comment of a gate: found by its id or by author and marker, and updated in place.
+"""Comments of a pull request; the gate's own is found by its id or by author and marker, and updated in place.
 
 Another workflow with the same token can post or change such a comment: nothing is learned from its text.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, date
 from typing import Final
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from eval_gate.github.client import ApiResponse, GitHubClient
 from eval_gate.github.failure import FailureKind, GitHubError
-from eval_gate.github.marked_texts import MarkedText
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct
 
@@ -21,22 +21,30 @@ PERMISSION: Final = "pull-requests: write"
 MAX_PAGES: Final = limits.COMMENT_PAGES
 """Pages of a hundred comments that are looked through, newest first."""
 _ADDRESS: Final = re.compile(r"#issuecomment-(\d{1,18})\Z", re.ASCII)
+PERSON: Final = "User"
+"""The kind of an account that is a person's; there are also bots, apps, organizations and placeholders."""
 _QUERY: Final = """
 query($owner: String!, $name: String!, $number: Int!, $before: String) {
   repository(owner: $owner, name: $name) {
+    nameWithOwner
     pullRequest(number: $number) {
       state
       headRefOid
       baseRefName
+      headRepository { nameWithOwner }
+      labels(first: 100) { nodes { name } }
       comments(last: 100, before: $before) {
         pageInfo { hasPreviousPage startCursor }
-        nodes { id databaseId viewerDidAuthor isMinimized body url updatedAt }
+        nodes {
+          id databaseId viewerDidAuthor author { __typename login } authorAssociation body url
+          createdAt updatedAt isMinimized lastEditedAt editor { __typename login }
+        }
       }
     }
   }
 }
 """
-"""Comments newest first."""
+"""Comments newest first. A bot's login is a person's name in GraphQL, so the kind of an author is asked for as well."""
 _SHOW: Final = """
 mutation($id: ID!) {
   unminimizeComment(input: {subjectId: $id}) { unminimizedComment { isMinimized } }
@@ -71,55 +79,117 @@ class PullRequestThread(FrozenStruct):
         return self.own_comments[0] if self.own_comments else None
 
 
-class _CommentNode(MarkedText):
-    database_id: int | None = Field(default=None, alias="databaseId")
+class MarkedText(ApiResponse):
+    """Comment or issue, of any author."""
+
+    mine: bool = Field(alias="viewerDidAuthor")
+    """GitHub says so without a name: a workflow's token may not ask who it is."""
+    body: str
+    url: str = ""
+
+    def is_ours(self, marker: str) -> bool:
+        """Whether it has this marker, and the account of this token wrote it."""
+        return self.mine and self.body.startswith(marker)
+
+
+class CommentActor(ApiResponse):
+    """Author or editor of a comment."""
+
+    kind: str = Field(alias="__typename")
+    login: str
+
+
+class PullRequestComment(MarkedText):
+    """Comment as it is now. `author` is None for a deleted account, `editor` also for no editor."""
+
     node_id: str = Field(default="", alias="id")
-    hidden: bool = Field(default=False, alias="isMinimized")
+    database_id: int | None = Field(default=None, alias="databaseId")
+    author: CommentActor | None
+    association: str = Field(default="NONE", alias="authorAssociation")
+    """What its author is to the repository: a hint, and no proof of any right."""
+    created: AwareDatetime = Field(alias="createdAt")
     updated_at: str = Field(default="", alias="updatedAt")
+    hidden: bool = Field(alias="isMinimized")
+    edited: AwareDatetime | None = Field(alias="lastEditedAt")
+    editor: CommentActor | None
 
     @property
-    def number(self) -> int:
-        """Its id."""
-        return parse_comment_id(self.url) or self.database_id or 0
+    def number(self) -> int | None:
+        """Its id: GraphQL's number has 32 bits, and comments have outgrown them."""
+        match = _ADDRESS.search(self.url)
+        return int(match[1]) if match else self.database_id
+
+    @property
+    def day(self) -> date:
+        """When it was written, in UTC."""
+        return self.created.astimezone(UTC).date()
+
+    @property
+    def written_at(self) -> str:
+        """When it was written, as GitHub writes it."""
+        return self.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    @property
+    def login(self) -> str:
+        """Its author's; empty where the account is gone."""
+        return self.author.login if self.author else ""
+
+    @property
+    def is_by_person(self) -> bool:
+        """Whether a person is its author, or was."""
+        return self.author is None or self.author.kind == PERSON
+
+    @property
+    def is_edited_by_other(self) -> bool:
+        """Whether anybody but its author changed it last, or nobody knows who."""
+        return self.edited is not None and (self.editor is None or self.editor != self.author)
 
     def is_known(self, comment_id: int | None) -> bool:
         """Whether it is the comment with this id, and not somebody else's."""
         return self.mine and self.number == comment_id
 
 
-class CommentPage(ApiResponse):
-    """Page information of a list of comments, newest page first."""
-
+class _CommentPage(ApiResponse):
     earlier: bool = Field(alias="hasPreviousPage")
     cursor: str | None = Field(default=None, alias="startCursor")
 
 
 class _Comments(ApiResponse):
-    page: CommentPage = Field(alias="pageInfo")
-    nodes: tuple[_CommentNode, ...]
+    page: _CommentPage = Field(alias="pageInfo")
+    nodes: tuple[PullRequestComment, ...]
 
 
-class _Pull(ApiResponse):
+class _Label(ApiResponse):
+    name: str
+
+
+class _Labels(ApiResponse):
+    nodes: tuple[_Label, ...] = ()
+
+
+class _NamedRepository(ApiResponse):
+    name: str = Field(alias="nameWithOwner")
+
+
+class CommentedPull(ApiResponse):
+    """Pull request with its head, its labels and one page of its comments."""
+
     state: str
-    head: str = Field(alias="headRefOid")
-    base: str = Field(default="", alias="baseRefName")
+    head_sha: str = Field(alias="headRefOid")
+    base_ref: str = Field(default="", alias="baseRefName")
+    head: _NamedRepository | None = Field(alias="headRepository")
+    labels: _Labels | None
     comments: _Comments
 
 
-class _Repository(ApiResponse):
-    pull: _Pull | None = Field(alias="pullRequest")
+class _Repository(_NamedRepository):
+    pull: CommentedPull | None = Field(alias="pullRequest")
 
 
 class _WrittenComment(ApiResponse):
     id: int
     html_url: str = ""
     updated_at: str = ""
-
-
-def parse_comment_id(url: str) -> int | None:
-    """Parse the id of a comment from its address: GraphQL's number has 32 bits, and comments have outgrown them."""
-    match = _ADDRESS.search(url)
-    return int(match[1]) if match else None
 
 
 def format_marker(key: str) -> str:
@@ -133,14 +203,14 @@ def read_thread(client: GitHubClient, number: int, marker: str, comment_id: int 
     `comment_id` is the comment that the gate is known to have written, if any. Raises GitHubError.
     """
     pull, found = None, list[StickyComment]()
-    for pull in _iter_pages(client, number):
+    for _, pull in iter_comment_pages(client, number, f"looking for the comment on #{number}", PERMISSION, MAX_PAGES):
         own = (one for one in reversed(pull.comments.nodes) if one.is_ours(marker) or one.is_known(comment_id))
-        found += map(_parse_comment, own)
+        found += [StickyComment(one.number or 0, one.url, one.updated_at, one.node_id, one.hidden) for one in own]
         if found and (comment_id is None or any(one.id == comment_id for one in found)):
             break
     assert pull is not None  # there is a page even without a comment
     found.sort(key=lambda one: one.id != comment_id)
-    return PullRequestThread(pull.head, pull.state == "OPEN", tuple(found), pull.base)
+    return PullRequestThread(pull.head_sha, pull.state == "OPEN", tuple(found), pull.base_ref)
 
 
 def write_comment(
@@ -183,23 +253,24 @@ def show_comment(client: GitHubClient, number: int, comment: StickyComment) -> N
     client.run_graphql(doing, _SHOW, {"id": comment.node_id}, permission=PERMISSION)
 
 
-def _iter_pages(client: GitHubClient, number: int) -> Iterator[_Pull]:
-    """Yield the pull request with each page of comments, newest page first, up to `MAX_PAGES` pages."""
-    doing = f"looking for the comment on #{number}"
+def iter_comment_pages(
+    client: GitHubClient, number: int, doing: str, permission: str, limit: int
+) -> Iterator[tuple[str, CommentedPull]]:
+    """Yield the repository's name and the pull request with each page of comments, the newest of `limit` pages first.
+
+    There is a page even without a comment. Raises GitHubError.
+    """
     before: str | None = None
-    for _ in range(MAX_PAGES):
-        asked = {"number": number, "before": before}
-        repository = client.query_repository(doing, _QUERY, _Repository, asked, permission=PERMISSION)
+    for _ in range(limit):
+        repository = client.query_repository(
+            doing, _QUERY, _Repository, {"number": number, "before": before}, permission=permission
+        )
         if repository is None or repository.pull is None:
             raise GitHubError(FailureKind.NOT_FOUND, doing, "pull request not found")
-        yield repository.pull
+        yield repository.name, repository.pull
         if not repository.pull.comments.page.earlier:
             return
         before = repository.pull.comments.page.cursor
-
-
-def _parse_comment(node: _CommentNode) -> StickyComment:
-    return StickyComment(node.number, node.url, node.updated_at, node.node_id, node.hidden)
 
 
 def _build_written(written: _WrittenComment) -> StickyComment:

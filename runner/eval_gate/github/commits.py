@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from heapq import heappop, heappush
 from itertools import islice
@@ -17,13 +17,21 @@ from urllib.parse import quote
 from pydantic import AwareDatetime
 
 from eval_gate.files.reading import parse_lfs_pointer
+from eval_gate.github.background_calls import start_in_background
 from eval_gate.github.client import PER_PAGE, ApiResponse, GitHubClient
 from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
+from eval_gate.struct import FrozenStruct
 
 CONTENTS: Final = "contents: read"
 ACTIONS: Final = "actions: read"
 PULLS: Final = "pull-requests: read"
 MAX_ANCESTORS: Final = 300
+FIRST_LISTED_COMMITS: Final = 100
+"""Commits of the branch that are listed at once, before anything about a single one is asked."""
+MAX_LISTED_COMMITS: Final = 3_000
+"""Commits that are listed for one that lies further back."""
+_NO_ACTIVITY_LIST: Final = frozenset({FailureKind.NOT_FOUND, FailureKind.FORBIDDEN, FailureKind.GONE})
+"""Refusals of the list of activities: an older Enterprise Server has none."""
 _SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 """No branch is called so: GitHub refuses such names."""
 
@@ -49,6 +57,10 @@ class _Reference(ApiResponse):
     object: CommitRef
 
 
+class _RepositoryFacts(ApiResponse):
+    default_branch: str
+
+
 class CommitDistance(ApiResponse):
     """Comparison of two commits: merge base and commits ahead."""
 
@@ -56,13 +68,6 @@ class CommitDistance(ApiResponse):
     base_commit: CommitRef
     """What the first of the two stands for."""
     merge_base_commit: CommitRef
-
-
-class RepositoryFacts(ApiResponse):
-    """Repository: its id and default branch."""
-
-    id: int
-    default_branch: str
 
 
 class BranchFacts(ApiResponse):
@@ -95,37 +100,39 @@ class WorkflowRun(ApiResponse):
     @property
     def is_from_own_repository(self) -> bool:
         """Whether its code is the repository's own: a fork's branch may be called `main` too."""
-        return self.head_repository is not None and self.head_repository.id == self.repository.id
+        own, head = self.repository.id, self.head_repository
+        return own is not None and head is not None and head.id == own
 
 
 class RepositoryName(ApiResponse):
-    """Repository of a workflow run."""
+    """Repository of a workflow run, a pull request or an event; only an event may lack the id."""
 
-    id: int
+    id: int | None = None
     full_name: str
+    default_branch: str | None = None
 
 
 class PullRequest(ApiResponse):
-    """Pull request as it is now."""
+    """Pull request as it is now, or was at the event."""
 
     number: int
-    state: str
+    state: str = "open"
     head: PullSide
     base: PullSide
     merge_commit_sha: str | None = None
 
 
 class PullSide(ApiResponse):
-    """Head or base of a pull request: branch and commit."""
+    """Head or base of a pull request: branch and commit. `repo` is None for a deleted fork."""
 
     sha: str
     ref: str
     repo: RepositoryName | None = None
 
 
-def get_repository(client: GitHubClient) -> RepositoryFacts:
-    """Fetch the repository's id and default branch. Raises GitHubError."""
-    return client.get("reading the repository", "", RepositoryFacts, permission=CONTENTS)
+def get_default_branch(client: GitHubClient) -> str:
+    """Fetch the repository's default branch. Raises GitHubError."""
+    return client.get("reading the repository", "", _RepositoryFacts, permission=CONTENTS).default_branch
 
 
 @cache
@@ -259,3 +266,115 @@ def fetch_file(client: GitHubClient, path: str, branch: str) -> bytes | None:
     if parse_lfs_pointer(data) is not None:
         raise GitHubError(FailureKind.REFUSED, doing, "it is a Git LFS pointer: keep this file out of Git LFS")
     return data
+
+
+class BaseCommit(FrozenStruct):
+    """Base commit of a change before GitHub is asked: known, or how to find it. Without any field any commit will do.
+
+    One of `commit`, `first_parent_of` and `fork_point_of` is set.
+    """
+
+    commit: str | None = None
+    merged_head: str | None = None
+    """The head that is merged into `commit`, by the word of that merge alone: anybody may have made it."""
+    first_parent_of: str | None = None
+    """The commit that this test merge of GitHub's was made with."""
+    fork_point_of: str | None = None
+    """Where this commit left the branch."""
+    forked_from: str | None = None
+    """Which branch it left; None for the one that makes baselines."""
+
+
+ANY_COMMIT: Final = BaseCommit()
+
+
+class _Activity(ApiResponse):
+    ref: str
+    before: str
+    after: str
+
+
+def iter_first_parents(tip: str, parents: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield the commit and its first parents, as far as `parents` knows them."""
+    at: str | None = tip
+    while at is not None and at in parents:
+        yield at
+        at = parents[at]
+
+
+class BranchCommits:
+    """Commits that a branch points at or is known to have pointed at. Its requests start at once.
+
+    Three things that GitHub knows tell: the commit that `refs/heads/…` points at, the first parents from there on, and
+    the branch's activity, which also has what a force push took away.
+    """
+
+    def __init__(self, client: GitHubClient, branch: str) -> None:
+        self._client, self._branch = client, branch
+        self._parents: dict[str, str | None] = {}
+        self._coming: Iterator[CommitWithParents] = iter(())
+        self._line: set[str] = set()
+        self._active: frozenset[str] | None = None
+        self._is_whole = False
+        """Whether the activity that was read is all there is."""
+        self._tip = start_in_background(lambda: find_branch_tip(client, branch), f"the branch {branch}"[:120])
+        self._begun = start_in_background(self._start_listing, f"the commits of {branch}"[:120])
+
+    @property
+    def tip(self) -> str | None:
+        """The commit that it points at now; None where there is no such branch. Raises GitHubError."""
+        return self._tip.result()
+
+    def has_pointed_at(self, sha: str) -> bool | None:
+        """Whether the branch has pointed at this commit, or past it by first parents.
+
+        None where nobody knows: it lies before the tip, and further back than is listed; or it was taken away from the
+        branch, which has been moved more often since than its activity says. Raises GitHubError where GitHub does not
+        answer.
+        """
+        self._begun.result()
+        if sha in self._line or (self._active is not None and sha in self._active):
+            return True
+        between = compare_commits(self._client, sha, self.tip) if self.tip else None
+        is_before = between is not None and between.merge_base_commit.sha == sha
+        wanted = between.ahead_by + 1 if between is not None and is_before else 0
+        # where it comes before the tip, it is listed among so many commits
+        self._list_more(min(wanted, MAX_LISTED_COMMITS) - len(self._parents))
+        if sha in self._line or sha in self._fetch_activity():
+            return True
+        return None if wanted > MAX_LISTED_COMMITS or not (is_before or self._is_whole) else False
+
+    def has_listed(self, sha: str) -> bool:
+        """Whether the commit is among its newest ones: asks nothing more."""
+        self._begun.result()
+        return sha in self._line
+
+    def iter_before(self, sha: str) -> Iterator[str]:
+        """Yield the commit and its first parents, newest first, as far as they were listed. No request is sent."""
+        return iter_first_parents(sha, self._parents)
+
+    def _start_listing(self) -> None:
+        if self.tip is not None:
+            self._coming = iter_commits(self._client, self.tip)
+            self._list_more(FIRST_LISTED_COMMITS)
+
+    def _list_more(self, more: int) -> None:
+        """List so many commits more."""
+        if more > 0 and self.tip is not None:
+            self._parents.update((one.sha, one.first_parent) for one in islice(self._coming, more))
+            self._line.update(iter_first_parents(self.tip, self._parents))
+
+    def _fetch_activity(self) -> frozenset[str]:
+        """Fetch the commits between which the branch moved in its newest hundred changes, if the server lists them."""
+        if self._active is None:
+            ref, doing = f"refs/heads/{self._branch}", f"listing the activity of {self._branch}"[:120]
+            try:
+                found = self._client.get_page(doing, "/activity", _Activity, permission=CONTENTS, query={"ref": ref})
+            except GitHubError as error:
+                if error.kind not in _NO_ACTIVITY_LIST:
+                    raise
+                found = ()
+            else:
+                self._is_whole = len(found) < PER_PAGE
+            self._active = frozenset(sha for one in found if one.ref == ref for sha in (one.before, one.after))
+        return self._active

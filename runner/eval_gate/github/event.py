@@ -7,9 +7,11 @@ import re
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError
 
 from eval_gate.errors import GateError
+from eval_gate.github.client import ApiResponse
+from eval_gate.github.commits import PullRequest, RepositoryName
 from eval_gate.model import limits
 
 MAX_EVENT_BYTES: Final = limits.EVENT_BYTES
@@ -24,43 +26,13 @@ def find_queue_target(ref: str) -> str | None:
     return match[1] if match else None
 
 
-class _PayloadPart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class RepositoryPayload(_PayloadPart):
-    """Repository in an event payload."""
-
-    id: int | None = None
-    full_name: str
-    default_branch: str | None = None
-
-
-class UserPayload(_PayloadPart):
+class UserPayload(ApiResponse):
     """Account in an event payload."""
 
     login: str
 
 
-class PullSidePayload(_PayloadPart):
-    """Head or base of a pull request in an event. `repo` is None for a deleted fork."""
-
-    sha: str
-    ref: str
-    repo: RepositoryPayload | None = None
-
-
-class PullRequestPayload(_PayloadPart):
-    """Pull request in an event payload."""
-
-    number: int
-    state: str = "open"
-    head: PullSidePayload
-    base: PullSidePayload
-    user: UserPayload | None = None
-
-
-class MergeGroupPayload(_PayloadPart):
+class MergeGroupPayload(ApiResponse):
     """Merge group to check. It may hold several pull requests; only the last one is named."""
 
     head_sha: str
@@ -80,7 +52,7 @@ class MergeGroupPayload(_PayloadPart):
         return int(match[1]) if match else None
 
 
-class WorkflowRunPayload(_PayloadPart):
+class WorkflowRunPayload(ApiResponse):
     """Workflow run of a `workflow_run` event. Its list of pull requests is empty for forks, so not used."""
 
     id: int
@@ -89,11 +61,11 @@ class WorkflowRunPayload(_PayloadPart):
     conclusion: str | None = None
     head_sha: str
     run_attempt: int | None = None
-    head_repository: RepositoryPayload | None = None
+    head_repository: RepositoryName | None = None
     actor: UserPayload | None = None
 
 
-class IssuePayload(_PayloadPart):
+class IssuePayload(ApiResponse):
     """Issue or pull request that a comment is on."""
 
     number: int
@@ -101,22 +73,22 @@ class IssuePayload(_PayloadPart):
     """None for an issue that is no pull request."""
 
 
-class CommentPayload(_PayloadPart):
+class CommentPayload(ApiResponse):
     """Comment of an event, as it was when the event was made."""
 
     id: int
     body: str | None = None
 
 
-class WorkflowEvent(_PayloadPart):
+class WorkflowEvent(ApiResponse):
     """Event of a workflow. Parts that belong to other kinds of events are None."""
 
     name: str
     action: str | None = None
     before: str = ""
     """The head before a push to a pull request; empty for other actions."""
-    repository: RepositoryPayload | None = None
-    pull_request: PullRequestPayload | None = None
+    repository: RepositoryName | None = None
+    pull_request: PullRequest | None = None
     merge_group: MergeGroupPayload | None = None
     workflow_run: WorkflowRunPayload | None = None
     issue: IssuePayload | None = None

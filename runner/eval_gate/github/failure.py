@@ -167,17 +167,13 @@ def build_unavailable_error(what: str) -> GateError:
 
 def build_proxy_error(doing: str, said: str) -> GitHubError:
     """Build the error for a proxy that did not connect. `said` begins with the status, if it gave one."""
-    kind = FailureKind.PROXY if said.startswith("4") else FailureKind.UNREACHABLE
-    remedy = "check the proxy's address and credentials in `HTTPS_PROXY`, or name the host in `NO_PROXY`"
-    return GitHubError(kind, doing, f"{_format_proxy()} refused the connection ({said})", remedy=remedy)
-
-
-def _format_proxy() -> str:
-    """Format the proxy that the environment names, without its credentials."""
     from urllib.request import getproxies
 
-    found = getproxies()
-    return format_proxy(found.get("https") or found.get("all") or found.get("http") or "")
+    proxies = getproxies()
+    proxy = format_proxy(proxies.get("https") or proxies.get("all") or proxies.get("http") or "")
+    kind = FailureKind.PROXY if said.startswith("4") else FailureKind.UNREACHABLE
+    remedy = "check the proxy's address and credentials in `HTTPS_PROXY`, or name the host in `NO_PROXY`"
+    return GitHubError(kind, doing, f"{proxy} refused the connection ({said})", remedy=remedy)
 
 
 def parse_error_response(response: httpx.Response, key: str) -> ErrorResponse:

@@ -11,8 +11,8 @@ from typing import Final
 from pydantic import AwareDatetime, Field
 
 from eval_gate.github.client import ApiResponse, GitHubClient
+from eval_gate.github.comments import MarkedText
 from eval_gate.github.failure import FailureKind, GitHubError
-from eval_gate.github.marked_texts import MarkedText
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct
 

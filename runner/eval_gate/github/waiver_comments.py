@@ -27,10 +27,10 @@ from eval_gate.github.client import PER_PAGE, GitHubClient
 from eval_gate.github.command_comments import (
     MAX_PAGES,
     PermissionLookup,
-    PullRequestComment,
     find_comment_refusal,
-    read_comment_page,
+    iter_pages,
 )
+from eval_gate.github.comments import PullRequestComment
 from eval_gate.github.failure import GitHubError
 from eval_gate.model.waiver import MAX_WAIVER_DAYS, CommentOrigin, RefusedCommand, Waiver, WaiverKind
 from eval_gate.struct import FrozenStruct, Struct, field
@@ -183,18 +183,17 @@ class CommandComments(Struct):
 def find_command_comments(client: GitHubClient, number: int, label: str, today: date) -> CommandComments:
     """As many pages as may hold what still counts on this day; one where the label is missing. Raises GitHubError."""
     oldest = today - timedelta(days=MAX_WAIVER_DAYS)
-    name, pull = read_comment_page(client, number, None)
-    labels = {one.name.casefold() for one in (pull.labels.nodes if pull.labels else ())}
-    found = CommandComments(label.casefold() in labels, pull.head is None or pull.head.name != name)
-    for page in range(1, MAX_PAGES + 1):
-        comments = pull.comments
-        found.candidates += _list_candidates(comments.nodes, oldest)
-        over = not comments.page.earlier or any(one.day < oldest for one in comments.nodes)
-        if over or not found.has_label:
+    found = None
+    for name, pull in iter_pages(client, number):
+        if found is None:
+            labels = {one.name.casefold() for one in (pull.labels.nodes if pull.labels else ())}
+            found = CommandComments(label.casefold() in labels, pull.head is None or pull.head.name != name)
+        found.candidates += _list_candidates(pull.comments.nodes, oldest)
+        over = not found.has_label or any(one.day < oldest for one in pull.comments.nodes)
+        found.is_truncated = pull.comments.page.earlier and not over
+        if over:
             break
-        found.is_truncated = page == MAX_PAGES
-        if not found.is_truncated:
-            _, pull = read_comment_page(client, number, comments.page.cursor)
+    assert found is not None  # there is a page even without a comment
     return found
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from eval_gate.errors import GateError
 from eval_gate.github.commits import RepositoryName
-from eval_gate.github.event import RepositoryPayload
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.secret import Secret
 
@@ -48,7 +47,7 @@ class WorkflowEnvironment(FrozenStruct):
     is_emulated: bool = False
     """Whether act runs the workflow, GitHub's emulation on one's own machine: whatever it stores, it calls a zip."""
 
-    def is_own_repository(self, other: RepositoryPayload | RepositoryName | None) -> bool:
+    def is_own_repository(self, other: RepositoryName | None) -> bool:
         """Whether this is the repository of the workflow: by id, because a re-run has the names of before a rename.
 
         None is a deleted fork. By name only where an id is unknown.

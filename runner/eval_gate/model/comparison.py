@@ -225,6 +225,17 @@ class Outcome(StrEnum):
     FAILED = "failed"
     INCONCLUSIVE = "inconclusive"
 
+    @property
+    def exit_code(self) -> ExitCode:
+        """Exit code of a command that ends with this outcome."""
+        match self:
+            case Outcome.PASSED:
+                return ExitCode.PASSED
+            case Outcome.FAILED:
+                return ExitCode.FAILED
+            case Outcome.INCONCLUSIVE:
+                return ExitCode.INCOMPLETE
+
 
 class RuleCode(StrEnum):
     """Code of a rule; a violation has the same code in the verdict's reasons.

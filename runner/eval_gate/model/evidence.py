@@ -332,13 +332,10 @@ class ScoreFinding(Record, kw_only=True):
 
 
 class FailurePrior(Record, kw_only=True):
-    """Prior knowledge of any case of a suite, as numbers of passes and failures."""
+    """Prior knowledge of any case of a suite: how many cases have each possible failure rate."""
 
-    passes: Annotated[float, Meta(gt=0)]
-    failures: Annotated[float, Meta(gt=0)]
-    weights: tuple[float, ...] = ()
-    """Share of cases at each possible failure rate. Empty in a result of an older version, which uses only passes and
-    failures."""
+    weights: Annotated[tuple[Annotated[float, Meta(gt=0, le=1)], ...], Meta(min_length=15, max_length=15)]
+    """Share of cases at each possible failure rate."""
     steady_share: Annotated[float, Meta(ge=0, le=1)] = 0.0
     """Share of the cases with the lowest failure rate that have almost never failed."""
 

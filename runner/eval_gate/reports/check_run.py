@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from eval_gate.model.comparison import Outcome, RuleCode
+from eval_gate.model.comparison import Outcome
 from eval_gate.reports.markdown import render_summary
 from eval_gate.reports.markdown_fragments import format_links, format_prose, format_provenance, format_setup_changes
 from eval_gate.reports.view.report_view import ReportView
-from eval_gate.reports.wording.headline import format_regressions
-from eval_gate.reports.wording.numbers import format_pass_counts, format_percent
-from eval_gate.reports.wording.verdict import format_new_errors
-from eval_gate.reports.wording.waivers import format_waived_counts
+from eval_gate.reports.wording.numbers import format_pass_counts
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import escape_markdown, format_count, to_one_line, truncate_text
 from eval_gate.text.quoting import capitalize_first
@@ -50,16 +47,12 @@ def format_check_title(view: ReportView) -> str:
 
     Example: `3 regressions, 1 new pass — 111/120 pass (baseline 113)`. A longer title is truncated.
     """
-    verdict = view.verdict
-    if verdict.outcome is Outcome.INCONCLUSIVE:
+    if view.verdict.outcome is Outcome.INCONCLUSIVE:
         why = view.reasons[0] if view.reasons else "the run did not finish"
         return _truncate_title("No verdict yet" if view.has_no_verdict else f"Inconclusive: {why}")
-    first = verdict.reasons[0].code if verdict.outcome is Outcome.FAILED and verdict.reasons else ""
-    if first == RuleCode.PASS_RATE:
-        rates, rule = view.rates, verdict.find_rule(RuleCode.PASS_RATE)
-        rate, limit = (rule.value, rule.limit) if rule else (format_percent(rates.current), "the limit")
-        return _truncate_title(f"Pass rate {rate} ({rates.passed} of {rates.judged}) below {limit}")
-    return _truncate_title(f"{_summarize_changes(view)} — {format_pass_counts(view.pass_counts)}")
+    new = [format_count(len(view.new_passes), "new pass", "new passes")] if view.new_passes else []
+    heading = ", ".join([capitalize_first(view.heading), *new])
+    return _truncate_title(f"{heading} — {format_pass_counts(view.pass_counts)}")
 
 
 def format_cancelled_title(view: ReportView) -> str:
@@ -79,30 +72,3 @@ def _truncate_title(words: str) -> str:
     before = words[:MAX_TITLE].rpartition(" ")[0]
     whole = len(words) <= MAX_TITLE or len(before) <= MAX_TITLE // 2
     return truncate_text(words, MAX_TITLE) if whole else before.rstrip(" ,—(") + "…"
-
-
-def _summarize_changes(view: ReportView) -> str:
-    heading = capitalize_first(view.heading)
-    failed, waived = view.verdict.outcome is Outcome.FAILED, format_waived_counts(view.run)
-    if view.comparison is None or view.nothing_comparable:
-        absent = "No baseline" if view.comparison is None else "Baseline not comparable"
-        return heading if failed else ", ".join([absent, *waived])
-    if view.regressions:
-        parts = [capitalize_first(format_regressions(view.run)), *waived]
-    elif failed or view.suite_drop:
-        parts = [heading]
-    else:
-        parts = [*([] if any("regression" in words for words in waived) else ["No regressions"]), *waived]
-        if view.inconclusive_cases:
-            parts.append(format_count(len(view.inconclusive_cases), "inconclusive case"))
-        if view.unconfirmed:
-            parts.append(f"{format_count(len(view.unconfirmed), 'case')} {view.missing_reruns}")
-    if view.new_passes:
-        parts.append(format_count(len(view.new_passes), "new pass", "new passes"))
-    if view.score_drops and not parts[0].startswith(RuleCode.SCORE_DROP.label):
-        parts.append(format_count(len(view.score_drops), "score drop"))
-    if not failed:
-        parts += format_new_errors(view.run)
-    if view.baseline_is_stale:
-        parts.append("baseline is stale")
-    return ", ".join(parts)

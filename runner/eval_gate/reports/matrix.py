@@ -45,12 +45,6 @@ if TYPE_CHECKING:
 
 
 MISSING_CELL: Final = "–"
-_EXIT_CODES: Final = {
-    Outcome.PASSED: ExitCode.PASSED,
-    Outcome.FAILED: ExitCode.FAILED,
-    Outcome.INCONCLUSIVE: ExitCode.INCOMPLETE,
-}
-_OUTCOME_WORDS: Final = {Outcome.PASSED: "passed", Outcome.FAILED: "failed", Outcome.INCONCLUSIVE: "inconclusive"}
 FORMATS: Final = {"md": "matrix.md", "html": "matrix.html", "json": "matrix.json", "console": "matrix.txt"}
 """What a comparison can be, with the usual names of the files."""
 FOLD_ABOVE: Final = 200
@@ -89,7 +83,7 @@ class MatrixTarget(Record, kw_only=True):
     @property
     def gate(self) -> str:
         """The verdict of its gate in one or two words."""
-        return _OUTCOME_WORDS[self.verdict.outcome] if self.verdict else "not run"
+        return self.verdict.outcome.value if self.verdict else "not run"
 
     @property
     def reasons(self) -> str:
@@ -172,7 +166,7 @@ class Matrix(Record, kw_only=True):
     @property
     def exit_code(self) -> ExitCode:
         """Exit code of a comparison that was not interrupted."""
-        return _EXIT_CODES[self.outcome]
+        return self.outcome.exit_code
 
     @property
     def heading(self) -> str:
@@ -319,11 +313,16 @@ def render_matrix(report_format: str, matrix: Matrix, style: ConsoleStyle | None
     """Render the comparison of targets in one of `FORMATS`; `style` is for the console."""
     match report_format:
         case "md":
+            text = get_environment(html=False).get_template("matrix.md.j2")
+            foot = build_totals(matrix)
             return render_within_limit(
-                lambda detail: _render_markdown(matrix, detail.rows), COMMENT_LIMIT, _DETAIL_LEVELS
+                lambda detail: tidy_markdown(text.render(matrix=matrix, foot=foot, rows=detail.rows)),
+                COMMENT_LIMIT,
+                _DETAIL_LEVELS,
             )
         case "html":
-            return _render_html(matrix)
+            page = get_environment(html=True).get_template("matrix.html.j2")
+            return page.render(matrix=matrix, foot=build_totals(matrix), cases=matrix.cases[:MAX_PAGE_ROWS])
         case "json":
             return neutralize_json(json.format(json.encode(matrix), indent=2).decode()) + "\n"
         case _:
@@ -374,19 +373,6 @@ def _format_cell(cell: MatrixCell | None) -> str:
 def _format_cell_with_sign(cell: MatrixCell | None) -> str:
     """Format a cell with the sign of its status before the text."""
     return f"{_SIGNS.get(cell.status, '')}{cell.text}" if cell is not None else MISSING_CELL
-
-
-def _render_markdown(matrix: Matrix, rows: int) -> str:
-    return tidy_markdown(
-        get_environment(html=False)
-        .get_template("matrix.md.j2")
-        .render(matrix=matrix, foot=build_totals(matrix), rows=rows)
-    )
-
-
-def _render_html(matrix: Matrix) -> str:
-    template = get_environment(html=True).get_template("matrix.html.j2")
-    return template.render(matrix=matrix, foot=build_totals(matrix), cases=matrix.cases[:MAX_PAGE_ROWS])
 
 
 @cache

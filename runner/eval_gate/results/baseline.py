@@ -9,7 +9,7 @@ from eval_gate.model.comparison import ReasonCode, UnscoredRun
 from eval_gate.model.result import RunResult
 from eval_gate.model.run_totals import count_scored_cases
 from eval_gate.results.history import EMPTY_HISTORY, History
-from eval_gate.struct import FrozenStruct, replace
+from eval_gate.struct import FrozenStruct
 
 
 class Baseline(FrozenStruct):
@@ -42,10 +42,6 @@ class Baseline(FrozenStruct):
     def own_history(self) -> History:
         """History that ends with this run."""
         return self.history.trim_to(self.result)
-
-    def with_result(self, run: RunResult) -> Baseline:
-        """Return the baseline with its run result as the gate counts it."""
-        return replace(self, result=run)
 
 
 class UnlinkedResult(FrozenStruct):

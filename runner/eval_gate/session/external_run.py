@@ -18,7 +18,7 @@ from eval_gate.engine.retention import prepare_for_result
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.external_results.loader import ExternalResults, load_external_results
 from eval_gate.external_results.result_files import find_tool_at, parse_results_path
-from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.gate.case_matching import GateCases, find_earlier_keys
 from eval_gate.gate.prompt_fields import align_fingerprints
 from eval_gate.gate.setup_comparison import DEFAULT_EXTERNAL_COVERAGE
 from eval_gate.model.base import JsonValue
@@ -136,9 +136,8 @@ def _find_new_failures(run: RunResult, session: Session) -> Set[CaseKey]:
     baseline = session.gate_inputs.baseline
     if not isinstance(baseline, Baseline):
         return frozenset()
-    there, earlier = baseline.result.index_cases(), find_earlier_keys(baseline.result, run)
-    failing = (key for key, case in run.iter_cases() if case.status is Status.FAILED)
-    return {key for key in failing if (then := there.get(earlier.get(key, key))) is not None and then.passed}
+    pairs = GateCases.pair(baseline.result, run).iter_pairs()
+    return {key for key, case, before in pairs if case.status is Status.FAILED and before.passed}
 
 
 def _describe_unused_base_agent(config: RunConfig) -> tuple[str, ...]:
@@ -224,7 +223,7 @@ def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping
         ),
     )
     baseline = session.gate_inputs.baseline
-    return align_fingerprints(made, baseline.result) if isinstance(baseline, Baseline) else made
+    return align_fingerprints(GateCases.pair(baseline.result, made)) if isinstance(baseline, Baseline) else made
 
 
 def _iter_matching_notes(run: RunResult, named_by: str, session: Session) -> Iterator[str]:

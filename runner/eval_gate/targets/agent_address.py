@@ -1,17 +1,86 @@
-"""Addresses of agents: whether two of them lead to the same one, however they are spelt."""
+"""Addresses of agents: whether two lead to the same one, and how a container reaches the host of the job.
+
+Inside a container `localhost` is the container itself.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import posixpath
 import socket
+import struct
+from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.container import ContainerProbe, is_local_host
 
 _PORTS: Final = {"http": 80, "https": 443}
+HOST_NAME = "host.docker.internal"
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 (names to recognise, not to bind)
+LISTENING = "with --host 0.0.0.0: an agent on 127.0.0.1 is not reachable from a container"
+
+
+class ContainerProbe(FrozenStruct):
+    """Files that tell whether this process runs in a container, and its gateway."""
+
+    marker_files: tuple[Path, ...] = (Path("/.dockerenv"), Path("/run/.containerenv"))
+    route_table: Path = Path("/proc/net/route")
+
+    def is_container(self) -> bool:
+        """Whether this process runs inside Docker or Podman."""
+        return any(mark.exists() for mark in self.marker_files)
+
+    def find_gateway(self) -> str | None:
+        """Find the address of the machine that the container runs on. Return None if the address is unknown."""
+        try:
+            return parse_default_gateway(self.route_table.read_text(encoding="ascii"))
+        except OSError:
+            return None
+
+
+def parse_default_gateway(route_table: str) -> str | None:
+    """Parse the default gateway in the text of `/proc/net/route`, whose addresses are hexadecimal and little-endian."""
+    for line in route_table.splitlines()[1:]:
+        fields = line.split()
+        if len(fields) > 2 and fields[1] == "00000000" and fields[2] != "00000000":
+            return socket.inet_ntoa(struct.pack("<L", int(fields[2], 16)))
+    return None
+
+
+def resolve_host(host: str, system: ContainerProbe) -> str:
+    """Return the host to connect to: the gateway where a container cannot resolve `host.docker.internal` (Linux)."""
+    if host != HOST_NAME or not system.is_container():
+        return host
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError:
+        return system.find_gateway() or host
+    return host
+
+
+def is_local_host(host: str) -> bool:
+    """Whether who listens there may have been started a moment ago: on this machine, or on that of the container."""
+    return host in LOCAL_NAMES or host == HOST_NAME or host.startswith("127.")
+
+
+def find_connection_hint(url: str, written: str | None, system: ContainerProbe) -> str | None:
+    """Find the hint for an address at which nothing listens. `written` tells people where the address is set."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if not system.is_container():
+        where = f" ({written})" if written else ""
+        return f"check its URL{where}" if is_local_host(host) else None
+    if host == HOST_NAME:
+        return f"it has to start before this step, {LISTENING}"
+    if host not in LOCAL_NAMES:
+        return None
+    port = f":{parts.port}" if parts.port else ""
+    there = f"{parts.scheme}://{HOST_NAME}{port}{parts.path}"
+    return (
+        f"inside a container localhost is the container itself: write {there} for a process on the machine"
+        f"{f' ({written})' if written else ''}, started {LISTENING}; use the name of a service container as its host"
+    )
 
 
 class AgentAddress(FrozenStruct):

@@ -161,7 +161,10 @@ def _iter_texts(value: object) -> Iterator[str]:
 
 
 class Target(Protocol):
-    """A system that responds to messages. The engine and `retry` handle time, retries and concurrency."""
+    """A system that responds to messages, with defaults for its subclasses.
+
+    The engine and `retry` handle time, retries and concurrency.
+    """
 
     @property
     def identity(self) -> TargetIdentity:
@@ -170,23 +173,23 @@ class Target(Protocol):
 
     @property
     def workers(self) -> int | None:
-        """How many cases at once the target's own description asks for; None when it does not say."""
+        """Number of cases at once that the target's own description asks for; None when it does not say."""
         ...
 
     @property
     def takes_stubs(self) -> bool:
         """Whether a case's stubs can be answered with: a model can, an agent behind an endpoint cannot."""
-        ...
+        return False
 
     @property
     def workspace_problem(self) -> str | None:
         """Why it cannot run cases that have a workspace, as the rest of a sentence; None where it can."""
-        ...
+        return None
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What happened while asking and is worth a line in the result, such as a rate limit that was met."""
-        ...
+        """What happened during requests and is worth a line in the result, such as a rate limit that was met."""
+        return ()
 
     async def respond(self, request: Request) -> Response:
         """Answer one case. Raises TargetError and nothing else; may be cancelled at any time."""
@@ -195,7 +198,7 @@ class Target(Protocol):
     @property
     def timeout_ms(self) -> float | None:
         """The target's own limit for one case, which wins over the run's; None when it does not say."""
-        ...
+        return None
 
     async def check_health(self) -> None:
         """Raise TargetError when the target is known to be unable to answer; do nothing when unknown."""
@@ -213,8 +216,8 @@ class PromptSetup(FrozenStruct):
     tools: Sequence[JsonValue] = ()
 
 
-class DescribedTarget(Generic[Settings]):
-    """Base class of all kinds of targets, with the defaults of everything but `respond`."""
+class DescribedTarget(Target, Generic[Settings]):
+    """Base class of the kinds of targets, which have settings."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -232,28 +235,8 @@ class DescribedTarget(Generic[Settings]):
 
     @property
     def workers(self) -> int | None:
-        """How many cases at once its description asks for; None when it does not say."""
+        """Number of cases at once that its description asks for."""
         return self._settings.workers
-
-    @property
-    def takes_stubs(self) -> bool:
-        """No: whoever is asked calls tools of its own."""
-        return False
-
-    @property
-    def workspace_problem(self) -> str | None:
-        """Nothing: a program works in the workspace, and whoever has no working directory is asked as always."""
-        return None
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """Nothing is worth a line in the result."""
-        return ()
-
-    @property
-    def timeout_ms(self) -> float | None:
-        """Its own limit for one case, in milliseconds; None where the run's holds."""
-        return None
 
     async def check_health(self) -> None:
         """Do nothing: whether it is able to answer is not known before it is asked."""

@@ -16,7 +16,6 @@ from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.http.settings import ENDPOINT_NAME, HttpSettings
 from eval_gate.targets.kinds import is_model_provider
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.targets.rate_limit import build_shard_limiter
 from eval_gate.targets.secret_masking import mask_target
 from eval_gate.targets.settings import ProgramSettings, to_camel_case
 from eval_gate.targets.setup import compute_setup
@@ -31,19 +30,15 @@ from eval_gate.text.urls import to_public_url
 def build_target(
     chosen: ResolvedTarget, choice: TargetChoice, context: BuildContext, *, grades: bool = False
 ) -> Target:
-    """Build the chosen target, not yet connected, with its secrets masked.
-
-    `grades` means that the target grades: it gets a prompt of its own. Raises GateError if its settings are wrong.
-    """
+    """Build a target with masked secrets, not yet connected; one that `grades` has another prompt. Raises GateError."""
     context.redact.include(chosen.redact)
     settings = chosen.settings
     if isinstance(settings, ProgramSettings):
         settings = _add_passed_variables(settings, context)
-    rate = build_shard_limiter(choice.requests_per_minute, context.shards)
     made = chosen.kind.build_target(settings, choice, context)
     prompting = made.prompt_setup if isinstance(made, DescribedTarget) and not grades else None
     setup = compute_setup(chosen.settings, context.environment, context.redact, prompting)
-    return mask_target(made, context.redact, rate, setup.with_file(chosen.file))
+    return mask_target(made, context.redact, setup.with_file(chosen.file))
 
 
 def _add_passed_variables(settings: ProgramSettings, context: BuildContext) -> ProgramSettings:
@@ -55,10 +50,7 @@ def _add_passed_variables(settings: ProgramSettings, context: BuildContext) -> P
 
 
 def find_flag_target(choice: TargetChoice) -> ResolvedTarget | None:
-    """Resolve the endpoint or the model that `choice` itself describes.
-
-    Return None if the choice names a target or nothing. Raises GateError if the choice contradicts itself.
-    """
+    """Resolve the endpoint, function or model that `choice` itself describes. Raises GateError for several."""
     several = [
         choice.given.get_source(key) for key, value in _CHOICE_FIELDS.items() if getattr(choice, value) is not None
     ]
@@ -143,10 +135,7 @@ def _parse_short_form(choice: TargetChoice) -> ModelSettings:
 
 
 def build_model_settings(name: str, described: Mapping[str, JsonValue]) -> ModelSettings:
-    """Build the settings of a model that was given in short form.
-
-    Raises GateError if they do not describe a model.
-    """
+    """Build the settings of a model in short form. Raises GateError if they do not describe a model."""
     try:
         return ModelSettings.model_validate({"name": name, **described})
     except ValidationError as error:

@@ -1,20 +1,25 @@
-"""What all targets of a run are built with, and who decides which of them gets which secret."""
+"""What all targets of a run are built with: the run, who decides on secrets, and what this machine lacks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from eval_gate.config.settings import RecordingMode
+from eval_gate.errors import GateError, Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.sandbox.sandbox_setup import SandboxSetup
 from eval_gate.struct import FrozenStruct, field
-from eval_gate.targets.missing_requirements import MissingRequirements
 from eval_gate.targets.model.recording import Recording
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.secret import Secret
+
+STAND_IN: Final = "unset"
+"""Placeholder value of a variable that is not set, or that must not be shown."""
+_REQUIREMENT_CODES: Final = frozenset({"missing-api-key", "missing-endpoint", "missing-extra"})
+"""Error codes that mean a missing requirement, rather than an invalid file."""
 
 
 class SecretRequest(FrozenStruct):
@@ -36,6 +41,27 @@ class SecretPolicy(Protocol):
     def __call__(self, secret_request: SecretRequest) -> None:
         """Check that a target may get the variables that it requests. Raises GateError if it must not."""
         ...
+
+
+class MissingRequirements:
+    """Variables that are not set and libraries that are not installed, each place once."""
+
+    def __init__(self) -> None:
+        self._noted: dict[Problem, None] = {}
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What a run would need, and where that is written, in the order of the lines."""
+        return tuple(sorted(self._noted, key=lambda one: (one.file or "", one.line or 0)))
+
+    def add_problem(self, what: Problem) -> None:
+        """Remember it."""
+        self._noted[what] = None
+
+    @staticmethod
+    def is_missing_requirement(error: GateError) -> bool:
+        """Whether this error is about the machine, and not about what people wrote."""
+        return error.code in _REQUIREMENT_CODES
 
 
 class BuildContext(FrozenStruct):

@@ -90,19 +90,13 @@ class TargetCatalog:
         return (*given, *(place for place in self._lists if place is not None))
 
     def describe_unread_list(self) -> str | None:
-        """Describe a named list of targets that is not used, because an endpoint or model was chosen.
-
-        Return None if no such list exists.
-        """
+        """Describe a named list of targets that is not used, because an endpoint or model was chosen."""
         if self._choice.targets is None or not self._is_unread:
             return None
         return f"`targets` is ignored: {self._describe_choice()}"
 
     def describe_unnamed_list(self, folders: Iterable[str]) -> str | None:
-        """Describe a list of targets that nobody named, and that is not used for the same reason.
-
-        Return None if no such list belongs to `folders`, which are relative to the root of the run.
-        """
+        """Describe a list that nobody named and that is not used. `folders` are relative to the root of the run."""
         if self._choice.targets is not None or not self._is_unread:
             return None
         root = self._context.root
@@ -134,19 +128,13 @@ class TargetCatalog:
         return self._targets[key]
 
     def resolve_target(self) -> ResolvedTarget:
-        """Return the description of the target that is chosen for all cases, and mask its secrets from now on.
-
-        Raises GateError if none is chosen, or if it is wrong.
-        """
+        """Return the target chosen for all cases, and mask its secrets from now on. Raises GateError."""
         chosen = self._resolve_target("", None)[1]
         self._context.redact.include(chosen.redact)
         return chosen
 
     def find_judge(self, eval_file: str, wanted: str | None, named: str | None) -> tuple[str, Grader] | None:
-        """Who grades these cases; None when nobody does.
-
-        Whom the configuration names, else the target's own judge, else the target itself if it is a model.
-        """
+        """Find the judge: the configured one, else the target's own, else the target itself if it is a model."""
         if named is not None:
             with self._choice.given.attribute_errors("judge"):
                 return self.get_grader(eval_file, named)
@@ -168,11 +156,7 @@ class TargetCatalog:
         return (settings.name, self._build_grader(None, chosen, eval_file)) if chosen.kind.is_model else None
 
     def get_grader(self, eval_file: str, name: str, reference: str | None = None) -> tuple[str, Grader]:
-        """Return the name of a grader and the grader: a target of the list, or `provider:model`.
-
-        `reference` is the text as written if the name is the value of a variable. Raises GateError if no grader has
-        this name.
-        """
+        """Return a grader and its name: a target or `provider:model`, written as `reference`. Raises GateError."""
         model = _find_model(name, reference)
         if model is not None:
             return name, self._build_grader(None, model, eval_file)
@@ -191,12 +175,6 @@ class TargetCatalog:
             self._graders[key] = self._build_or_stand_in(chosen, eval_file, make)
         return self._graders[key]
 
-    def _check_secret_policy(self, chosen: ResolvedTarget) -> None:
-        """Check that the target may get the variables that its description asks for."""
-        secret_request = find_secret_request(chosen, self._context.environment)
-        if secret_request is not None and self._context.secret_policy is not None:
-            self._context.secret_policy(secret_request)
-
     def _build_or_stand_in(
         self, chosen: ResolvedTarget, eval_file: str, make: Callable[[ResolvedTarget], Built]
     ) -> Built | Target:
@@ -207,7 +185,9 @@ class TargetCatalog:
             return _build_stand_in(chosen)
         self._context.redact.include(chosen.redact)
         try:
-            self._check_secret_policy(chosen)
+            secret_request = find_secret_request(chosen, self._context.environment)
+            if secret_request is not None and self._context.secret_policy is not None:
+                self._context.secret_policy(secret_request)
             return make(chosen)
         except GateError as error:
             error.mask(self._context.redact.mask_message)

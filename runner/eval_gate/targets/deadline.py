@@ -27,10 +27,7 @@ _WAITED: ContextVar[list[float] | None] = ContextVar("waited", default=None)
 
 @contextmanager
 def track_case_limit(limit: asyncio.Timeout, retrying: RetryState | None = None) -> Iterator[None]:
-    """Set the time limit of the case that runs inside this context.
-
-    `retrying` notes what the next try of the case waits for.
-    """
+    """Set the time limit of the case that runs inside this context. `retrying` notes what its next try waits for."""
     tokens = _LIMIT.set(limit), _RETRYING.set(retrying)
     try:
         yield

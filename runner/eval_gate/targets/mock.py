@@ -16,7 +16,7 @@ from eval_gate.struct import replace
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.command.response import parse_record
-from eval_gate.targets.settings import CANNED_RESPONSE, DescribedSettings, NotSecret, TargetSettings
+from eval_gate.targets.settings import CANNED_RESPONSE, DescribedSettings, NotSecret, TargetSettings, expand_text
 
 DEFAULT_RESPONSE = "This is the response of the mock target. Set `response` or `responses` in its description."
 
@@ -45,10 +45,7 @@ class MockResponse(DescribedSettings):
     error: Annotated[str | None, CANNED_RESPONSE] = Field(default=None, description="Error message instead.")
 
     def to_response(self) -> Response:
-        """Convert the canned response to the form that an agent returns.
-
-        Messages and trace are read in the same way as those of a command (AgentV).
-        """
+        """Convert the canned response; messages and trace are read as those of a command (AgentV)."""
         if self.output_messages is None and self.trace is None:
             return Response(
                 text=self.response,
@@ -71,18 +68,13 @@ class MockResponse(DescribedSettings):
         return parse_record(record)
 
 
-def _expand_text(value: object) -> object:
-    """Expand a plain text to a canned response."""
-    return {"response": value} if isinstance(value, str) else value
-
-
 class MockSettings(TargetSettings, MockResponse):
     """Settings of a mock target. `responses` are by case id; all other cases get the response that it is itself."""
 
     provider: Literal["mock"] = "mock"
     responses: dict[
         Annotated[str, NotSecret("it is the id of a case")],
-        Annotated[MockResponse, BeforeValidator(_expand_text, json_schema_input_type=MockResponse | str)],
+        Annotated[MockResponse, BeforeValidator(expand_text("response"), json_schema_input_type=MockResponse | str)],
     ] = Field(default_factory=dict)
     delay_ms: float = Field(default=0, ge=0, le=600_000)
     delay_min_ms: float | None = Field(default=None, ge=0, le=600_000)

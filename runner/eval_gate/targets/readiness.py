@@ -37,10 +37,7 @@ def report_waiting(words: str) -> None:
 
 
 async def wait_until_ready(look: Callable[[], Awaitable[None]], seconds: float, what: str) -> None:
-    """Look until `look` raises no TargetError, for so many seconds at most; then the last error is raised.
-
-    `what` is waited for, as the line of progress names it.
-    """
+    """Repeat `look` until it raises no TargetError, for at most `seconds`. Progress names `what` is waited for."""
     began, pause, told = time.monotonic(), _FIRST_PAUSE_S, False
     while True:
         try:

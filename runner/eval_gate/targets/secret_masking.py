@@ -1,45 +1,31 @@
-"""Mask secrets in everything that a target returns: responses, errors and notices.
-
-This module also passes the rate limit to each attempt.
-"""
+"""Mask secrets in everything that a target returns: responses, errors and notices."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError
-from eval_gate.targets.rate_limit import RateLimiter
 from eval_gate.targets.setup import TargetPrograms, TargetSetup
 from eval_gate.text.redaction import Redactor
 
 
-def mask_target(
-    target: Target, redact: Redactor, rate: RateLimiter | None = None, setup: TargetSetup | None = None
-) -> Target:
-    """Wrap a target so that secrets are masked in everything it returns.
-
-    `rate` limits how fast requests are sent, None means no limit. `setup` is the setup that run results show for
-    the target, None if it has no description.
-    """
-    if isinstance(target, BatchTarget):
-        return MaskedBatchTarget(target, redact, rate, setup)
-    return MaskedTarget(target, redact, rate, setup)
+def mask_target(target: Target, redact: Redactor, setup: TargetSetup | None = None) -> Target:
+    """Wrap a target so that secrets are masked in everything it returns. `setup` is what run results show of it."""
+    wrapper = MaskedBatchTarget if isinstance(target, BatchTarget) else MaskedTarget
+    return wrapper(target, redact, setup)
 
 
 class MaskedTarget:
     """Wrapper of a target that masks all known secrets in everything it returns."""
 
-    def __init__(
-        self, inner: Target, redact: Redactor, rate: RateLimiter | None = None, setup: TargetSetup | None = None
-    ) -> None:
+    def __init__(self, inner: Target, redact: Redactor, setup: TargetSetup | None = None) -> None:
         self.inner = inner
         self.workers, self.timeout_ms = inner.workers, inner.timeout_ms
         self.takes_stubs, self.workspace_problem = inner.takes_stubs, inner.workspace_problem
         self._redact = redact
-        self._rate = rate
         self._setup = setup
 
     @property
@@ -56,15 +42,11 @@ class MaskedTarget:
     @property
     def notices(self) -> tuple[str, ...]:
         """What the target has to say for the result, without secrets."""
-        paced = self._rate.notice if self._rate else None
-        return (*map(self._redact, self.inner.notices), *([paced] if paced else ()))
+        return tuple(map(self._redact, self.inner.notices))
 
     async def respond(self, request: Request) -> Response:
-        """Return the response of the target, with secrets masked.
-
-        Raises TargetError.
-        """
-        with self._mask_errors(), self._rate.activate() if self._rate else nullcontext():
+        """Return the response of the target, with secrets masked. Raises TargetError."""
+        with self._mask_errors():
             return self._redact.mask_struct(await self.inner.respond(request))
 
     async def check_health(self) -> None:
@@ -88,18 +70,15 @@ class MaskedTarget:
 class MaskedBatchTarget(MaskedTarget):
     """Wrapper of a batch target that masks all known secrets in everything it returns."""
 
-    def __init__(
-        self, inner: BatchTarget, redact: Redactor, rate: RateLimiter | None = None, setup: TargetSetup | None = None
-    ) -> None:
-        super().__init__(inner, redact, rate, setup)
-        self._batch = inner
-        self.batches = inner.batches
+    inner: BatchTarget
+
+    @property
+    def batches(self) -> bool:
+        """Whether its description asks for that."""
+        return self.inner.batches
 
     async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
-        """Return the responses of the target by case id, with secrets masked.
-
-        Raises TargetError.
-        """
+        """Return the responses of the target by case id, with secrets masked. Raises TargetError."""
         with self._mask_errors():
-            found = await self._batch.respond_batch(requests)
+            found = await self.inner.respond_batch(requests)
             return {case_id: self._redact.mask_struct(response) for case_id, response in found.items()}

@@ -1,7 +1,7 @@
 """Settings that all targets share, and the spelling of settings."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, ClassVar, Final, Self, get_args, get_origin
 
 from pydantic import (
@@ -73,10 +73,7 @@ def find_no_effect(field: FieldInfo) -> NoEffect | None:
 
 
 def find_role(field: FieldInfo) -> SettingRole | None:
-    """Find which aspect of the agent itself a setting describes.
-
-    Return None if the setting describes how to send requests and read responses.
-    """
+    """Find which aspect of the agent itself a setting describes, if it is not about requests and responses."""
     return next((mark.role for mark in field.metadata if isinstance(mark, AgentSetting)), None)
 
 
@@ -128,11 +125,13 @@ class DescribedSettings(BaseModel):
         return tuple(info.alias or name for name, info in cls.model_fields.items())
 
 
-def list_names_at(shape: object, path: Sequence[str | int]) -> tuple[str, ...]:
-    """List the settings that may stand at `path` below a value of type `shape`, in camelCase.
+def expand_text(key: str) -> Callable[[object], object]:
+    """Make a validator that takes a plain text for settings of which only `key` is written."""
+    return lambda value: {key: value} if isinstance(value, str) else value
 
-    The result is empty inside data that no settings describe.
-    """
+
+def list_names_at(shape: object, path: Sequence[str | int]) -> tuple[str, ...]:
+    """List the settings, in camelCase, at `path` below a value of type `shape`; none inside other data."""
     if isinstance(shape, type) and issubclass(shape, DescribedSettings):
         if not path:
             return shape.list_names()
@@ -237,10 +236,7 @@ class TargetSettings(DescribedSettings):
         return written if isinstance(written, str) else None
 
     def find_written_value(self, key: str) -> JsonValue:
-        """Find the value of a setting as written, if it refers to a variable.
-
-        `key` is the name of the setting in camelCase. Return None if the value refers to no variable.
-        """
+        """Find the value of a setting as written, by its name in camelCase, if it refers to a variable."""
         return self._references.get(key)
 
     @property
@@ -249,10 +245,7 @@ class TargetSettings(DescribedSettings):
         return self._is_listed
 
     def set_references(self, references: Mapping[str, JsonValue], *, listed: bool = False) -> Self:
-        """Note which settings refer to variables, and in what form, and return the settings.
-
-        `listed` means that a list of targets describes the target.
-        """
+        """Note which settings refer to variables. `listed` means that a list of targets describes the target."""
         self._references = references
         self._is_listed = listed
         return self

@@ -16,8 +16,8 @@ from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.files.reading import read_limited
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct, field
+from eval_gate.targets.build_context import STAND_IN, MissingRequirements
 from eval_gate.targets.kinds import DEFAULT_PROVIDER, KINDS, TargetKind, find_kind, list_providers, suggest_model
-from eval_gate.targets.missing_requirements import STAND_IN, MissingRequirements
 from eval_gate.targets.settings import (
     DUPLICATE_SETTING,
     NormalizedSettings,
@@ -74,10 +74,7 @@ class ResolvedTarget(FrozenStruct):
     """Likely mistakes of its author."""
 
     def locate_problems(self, error: GateError) -> tuple[Problem, ...]:
-        """Where what is wrong with it is written: the settings that the error is about, else the target as a whole.
-
-        Without what says no more than the error itself.
-        """
+        """Locate the settings that an error is about, else the whole target, if that says more than the error."""
         if self.problem is None:
             return tuple(one for one in error.problems if one.file is not None)
         about = error.problems or (Problem(error.message),)
@@ -93,11 +90,7 @@ class ResolvedTarget(FrozenStruct):
 
 
 def find_targets_file(folder: Path, repository: Path, root: Path) -> Path | None:
-    """Find the targets file for the evals in `folder`, if there is one (agentv behaviour 4).
-
-    It is the nearest file on the way up to the root of the repository, or else the file in the working directory
-    `root`.
-    """
+    """Find the nearest targets file up to the root of the repository, or else that in `root` (agentv behaviour 4)."""
     upward = [folder, *folder.parents]
     inside = upward[: upward.index(repository) + 1] if repository in upward else [folder]
     for place in (*inside, root):
@@ -110,10 +103,7 @@ def find_targets_file(folder: Path, repository: Path, root: Path) -> Path | None
 def read_targets(
     source: str | Sequence[dict[str, JsonValue]], root: Path, given: SettingSources = UNKNOWN_SOURCES
 ) -> TargetList:
-    """Read the targets of a file or folder below `root`, or of an inline list.
-
-    Raises GateError with file and line.
-    """
+    """Read the targets of a file or folder below `root`, or of an inline list. Raises GateError with file and line."""
     if not isinstance(source, str):
         inline = given.get_source("targets")
         return TargetList(tuple(source), None, inline.find_line, inline.file)
@@ -122,23 +112,28 @@ def read_targets(
 
 
 def read_targets_file(path: Path, shown: str) -> TargetList:
-    """Read the targets of a file.
-
-    `shown` is its name in messages. Raises GateError with file and line.
-    """
-    return parse_targets(shown, _read_bytes(path, shown))
+    """Read a targets file, called `shown` in messages. Raises GateError with file and line."""
+    try:
+        data = read_limited(path, MAX_BYTES)
+    except OSError as error:
+        what = f"{shown} cannot be read: {error.strerror}"
+        raise GateError("targets-file-unreadable", what, "name an existing file with --targets") from error
+    if len(data) > MAX_BYTES:
+        what = f"{shown} is larger than {MAX_BYTES:,} bytes"
+        raise GateError("targets-file-unreadable", what, "name a list of targets")
+    return parse_targets(shown, data)
 
 
 def parse_targets(shown: str, data: bytes) -> TargetList:
-    """Parse the targets in the content of a file.
-
-    `shown` is its name in messages. Raises GateError with file and line.
-    """
+    """Parse the content of a targets file, called `shown` in messages. Raises GateError with file and line."""
     from eval_gate.text.sources.yaml import parse_yaml
 
     document, positions = parse_yaml(data, shown)
-    prefix = ["targets"] if isinstance(document, dict) else []
-    raw = _parse_descriptions(document, shown, positions.find_line)
+    prefix, targets = (["targets"], document.get("targets")) if isinstance(document, dict) else ([], document)
+    if not isinstance(targets, list) or not all(isinstance(one, dict) for one in targets):
+        what = "expected a list of targets (mappings)"
+        raise _build_list_error([Problem(what, file=shown, line=positions.find_line(()))])
+    raw = tuple(one for one in targets if isinstance(one, dict))
     return TargetList(raw, shown, lambda path: positions.find_line([*prefix, *path]))
 
 
@@ -157,30 +152,6 @@ def _locate_file(source: str, root: Path) -> tuple[Path, str]:
     return path, describe_name(source)
 
 
-def _read_bytes(path: Path, shown: str) -> bytes:
-    try:
-        data = read_limited(path, MAX_BYTES)
-    except OSError as error:
-        raise GateError(
-            "targets-file-unreadable",
-            f"{shown} cannot be read: {error.strerror}",
-            "name an existing file with --targets",
-        ) from error
-    if len(data) > MAX_BYTES:
-        raise GateError(
-            "targets-file-unreadable", f"{shown} is larger than {MAX_BYTES:,} bytes", "name a list of targets"
-        )
-    return data
-
-
-def _parse_descriptions(document: JsonValue, file: str | None, locate: Locate) -> tuple[dict[str, JsonValue], ...]:
-    """Parse the descriptions in a list, or in a mapping with a list `targets`, without changing them."""
-    targets = document.get("targets") if isinstance(document, dict) else document
-    if not isinstance(targets, list) or not all(isinstance(one, dict) for one in targets):
-        raise _build_list_error([Problem("expected a list of targets (mappings)", file=file, line=locate(()))])
-    return tuple(one for one in targets if isinstance(one, dict))
-
-
 class TargetList:
     """Targets of one list, not yet validated: only the selected one needs its variables."""
 
@@ -196,10 +167,11 @@ class TargetList:
         self._spelled = tuple(map(normalize_names, raw))
         self.entries = tuple(one.values for one in self._spelled)
         """Every description as it was written, keys in camelCase."""
-        self._names = [str(one.get("name", "")) for one in self.entries]
-        twice = sorted(name for name, times in Counter(self._names).items() if times > 1)[:MAX_PROBLEMS]
+        self.names = tuple(str(one.get("name", "")) for one in self.entries)
+        """What its targets are called, in order."""
+        twice = sorted(name for name, times in Counter(self.names).items() if times > 1)[:MAX_PROBLEMS]
         if twice:
-            place = {name: index for index, name in enumerate(self._names)}
+            place = {name: index for index, name in enumerate(self.names)}
             last = [place[name] for name in twice]
             raise _build_list_error(
                 [self._build_problem("another target has this name", index, ["name"]) for index in last]
@@ -264,10 +236,10 @@ class TargetList:
         if settings is None:
             judge = resolved.get("judgeTarget")
             settings = described.model_construct(
-                name=self._names[index], provider=provider, judge_target=judge if isinstance(judge, str) else None
+                name=self.names[index], provider=provider, judge_target=judge if isinstance(judge, str) else None
             )
         notices = tuple(
-            f"target {self._names[index]}: {unset.variable} is not set, so {found.written_keys[str(key)][-1]} is "
+            f"target {self.names[index]}: {unset.variable} is not set, so {found.written_keys[str(key)][-1]} is "
             "left out"
             for key, unset in left_out.items()
         )
@@ -286,14 +258,9 @@ class TargetList:
                 message, index, self._restore_written_path((key,) if key else (), found)
             ),
             unset_settings=frozenset(map(str, left_out)),
-            remarks=tuple(f"target {self._names[index]}: {remark}" for remark in remarks),
+            remarks=tuple(f"target {self.names[index]}: {remark}" for remark in remarks),
             is_complete=whole or lacking is None,
         )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What its targets are called, in order."""
-        return tuple(self._names)
 
     def build_redactor(self, environment: Mapping[str, str]) -> Redactor:
         """Masks what the references of all targets stand for, by the same rule for each, whoever is asked."""
@@ -306,30 +273,29 @@ class TargetList:
         return resolver.redactor
 
     def _get_index(self, name: str | None) -> int:
-        if name is not None and name in self._names:
-            return self._names.index(name)
-        if name is None and len(self._names) == 1:
+        if name is not None and name in self.names:
+            return self.names.index(name)
+        if name is None and len(self.names) == 1:
             return 0
-        if name is None and DEFAULT_NAME in self._names:
-            return self._names.index(DEFAULT_NAME)
-        if name is None and len(candidates := self._list_candidates()) == 1:
-            return candidates[0]
+        if name is None and DEFAULT_NAME in self.names:
+            return self.names.index(DEFAULT_NAME)
+        if name is None:
+            judges = [normalize_names(entry).values.get("judgeTarget") for entry in self.entries]
+            # a target that is the judge of another one is not meant
+            meant = [
+                index
+                for index, own in enumerate(self.names)
+                if all(judge != own or index == other for other, judge in enumerate(judges))
+            ]
+            if len(meant) == 1:
+                return meant[0]
         said = "several targets are described: choose one" if name is None else f"unknown target {quote_name(name)}"
         where = f" in {self.file}" if name is not None and self.file else ""
         raise GateError(
             "unknown-target",
-            f"{said}{where}{format_suggestion(name or '', self._names) or suggest_model(name or '')}",
-            f"use --target with one of {', '.join(self._names) or 'none, the list is empty'}",
+            f"{said}{where}{format_suggestion(name or '', self.names) or suggest_model(name or '')}",
+            f"use --target with one of {', '.join(self.names) or 'none, the list is empty'}",
         )
-
-    def _list_candidates(self) -> list[int]:
-        """List the indexes of the targets that are not only the judge of another one."""
-        judges = [normalize_names(entry).values.get("judgeTarget") for entry in self.entries]
-        return [
-            index
-            for index, name in enumerate(self._names)
-            if all(judge != name or index == other for other, judge in enumerate(judges))
-        ]
 
     def _get_kind(self, index: int) -> tuple[TargetKind, str]:
         """Return the kind of a target and its canonical provider name."""
@@ -348,7 +314,7 @@ class TargetList:
     def _build_problem(self, message: str, index: int, path: Sequence[str | int]) -> Problem:
         """Build a problem at a path as the author wrote it, without the mention of `settings` above it."""
         shown = path[1:] if path[:1] == ("settings",) and len(path) > 1 else path
-        place = ".".join(part for part in (f"targets[{self._names[index] or index}]", format_field_path(shown)) if part)
+        place = ".".join(part for part in (f"targets[{self.names[index] or index}]", format_field_path(shown)) if part)
         return Problem(message, file=self._shown, line=self._locate([index, *path]), field=place)
 
     def _build_validation_problem(

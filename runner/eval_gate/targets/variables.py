@@ -11,7 +11,7 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.missing_requirements import STAND_IN
+from eval_gate.targets.build_context import STAND_IN
 from eval_gate.text.json_values import iter_texts
 from eval_gate.text.redaction import Redactor
 
@@ -71,10 +71,7 @@ class VariableResolver:
         return VariableResolver(dict.fromkeys(self.used, STAND_IN), partial=self._partial, stand_in=self._stand_in)
 
     def __call__(self, value: JsonValue, path: tuple[str | int, ...] = ()) -> JsonValue:
-        """Replace the references in a value by the values of their variables.
-
-        A variable that is not set becomes the stand-in.
-        """
+        """Replace the references in a value by the values of their variables, or by the stand-in."""
         match value:
             case str():
                 return self._resolve_text(value, path)

@@ -29,11 +29,6 @@ def format_distinct_numbers(one: float, other: float) -> tuple[str, str]:
     return _format_distinctly(one, other, _iter_formatters("g", 6))
 
 
-def format_distinct_percents(one: float, other: float) -> tuple[str, str]:
-    """Both as percents with one digit that says something, and with more where they would look the same."""
-    return _format_distinctly(one, other, _iter_formatters("g", 1, 100))
-
-
 def format_value_and_limit(value: float, limit: float, digits: int, scale: float = 1) -> tuple[str, str]:
     """Format a value and its limit, both times `scale`, so that rounding does not hide which is larger.
 
@@ -50,10 +45,7 @@ def format_value_and_limit(value: float, limit: float, digits: int, scale: float
 
 
 def format_distinct_values(one: Value, other: Value, form: Callable[[Value], str], most: int) -> tuple[str, str]:
-    """Both in this form; else as JSON in ASCII, which tells all apart, from shortly before where they differ.
-
-    `most`: characters of each.
-    """
+    """Format both, else as ASCII JSON from shortly before where they differ; at most `most` characters of each."""
     shown = form(one), form(other)
     if shown[0] != shown[1] or one == other:
         return shown

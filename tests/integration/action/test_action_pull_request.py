@@ -112,7 +112,7 @@ def test_pull_request__no_baseline_yet__passes_and_says_that_nothing_could_be_co
     (comment,) = comments_of(github)
     assert "passed, no baseline yet" in comment
     assert "no usable artifact eval-gate-results of main" in comment
-    assert the_check(github, pull.head_sha)["output"]["title"] == "No baseline — 3 of 4 pass"
+    assert the_check(github, pull.head_sha)["output"]["title"] == "Passed, no baseline yet — 3 of 4 pass"
 
 
 def test_pull_request__agent_goes_away__could_not_decide_is_red_and_blames_no_case(job, github) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.action.base_commit import (
-    BaseCommit,
     WorkspaceCommit,
     choose_baseline_branch,
     find_group_base,
     find_pull_base,
 )
 from eval_gate.errors import GateError
+from eval_gate.github.commits import BaseCommit
 
 HEAD, MAIN, MERGE, OLDER, OTHER = ("1" * 40, "2" * 40, "3" * 40, "4" * 40, "5" * 40)
 

@@ -14,7 +14,7 @@ from eval_gate.action.trust.event_files import FileProof, choose_proof
 ROOMS = ("config", "formats", "staleness", "targets", "gate", "engine/preparation", "evaluators")
 """Where files are read by whose content a run goes."""
 OTHERS = {
-    "targets/container.py": "the kernel's table of routes",
+    "targets/agent_address.py": "the kernel's table of routes",
     "targets/coding_agent.py": "writes a log",
     "engine/preparation/program_files.py": "hashes the rest of a large file whose beginning passed the check",
     "targets/vscode/subagent.py": "what an agent has left in its own folder",

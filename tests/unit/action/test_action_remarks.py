@@ -134,8 +134,8 @@ def test_remarks__any_run__are_lines_in_files_of_the_repository_the_worst_first(
         assert not CONTROLS.search(remark.title + remark.message)
         assert not remark.blocking or view.verdict.outcome is Outcome.FAILED
     words = [remark.title.partition(":")[0] for remark in remarks]
-    broken = ["Crashed case", "Unreachable case", "Ungraded case", "Unjudged case"]
-    order = ["Regression", "Failing case", *broken, "Broken before this change", "Unsettled case"]
+    errors = ["Agent error", "Unreachable agent", "Evaluation error", "Case without a score"]
+    order = ["Regression", "Failing case", *errors, "Broken before this change", "Inconclusive"]
     assert words == sorted(words, key=order.index)
 
 
@@ -172,13 +172,14 @@ def test_remarks__passing_cases__have_none() -> None:
 
 
 @pytest.mark.slow
-def test_check__very_many_of_everything__the_title_is_cut() -> None:
-    """`12,345 regressions, 12,345 new passes, baseline is stale — …`"""
+def test_check__very_many_of_everything__the_title_fits() -> None:
     then = {f"r{n}": "passed" for n in range(1_000)} | {f"n{n}": "failed" for n in range(1_000)}
     now = {case: "failed" if status == "passed" else "passed" for case, status in then.items()}
     baseline = Baseline(make_baseline_run(then), "b", 400.0, 400)
     view = build_view(judge_against(make_run(now), baseline, Policy(frozenset({FailOn.REGRESSIONS}))), ReportContext())
-    assert format_check_title(view) == ("1,000 regressions, 1,000 new passes, baseline is stale — 1000 of 2000 pass…")
+    assert format_check_title(view) == (
+        "1,000 regressions, 1,000 new passes — 1000 of 2000 pass (baseline: 1000 of 2000)"
+    )
 
 
 def test_check__why_nothing_could_be_decided__is_one_line_without_signs_that_steer() -> None:

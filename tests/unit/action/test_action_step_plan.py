@@ -142,8 +142,8 @@ def test_plan__event__means_this(row) -> None:
     plan = plan_of(row.event, row.data, **row.variables)
     assert (plan.mode, plan.head_sha) == (row.mode, row.head)
     assert (plan.baseline.kind, plan.baseline.branch) == (BaselineKind.ARTIFACT, "main")
-    assert (plan.baseline.commit, plan.baseline.fork_point_of) == (row.near, row.fork_point)
-    assert plan.baseline.first_parent_of == row.merge
+    assert (plan.baseline.base.commit, plan.baseline.base.fork_point_of) == (row.near, row.fork_point)
+    assert plan.baseline.base.first_parent_of == row.merge
     assert plan.pull_number == row.comments_on
     assert (plan.read_only is None) == (row.read_only is None)
     assert row.read_only is None or row.read_only in plan.read_only
@@ -160,7 +160,7 @@ def test_plan__pull_request__knows_what_it_is_merged_into() -> None:
 
 def test_plan__test_merge__is_never_the_commit_that_is_reported_on() -> None:
     plan = plan_of("pull_request", pull(), GITHUB_SHA=MERGE, GITHUB_REF="refs/pull/7/merge")
-    assert MERGE not in (plan.head_sha, plan.baseline.commit, plan.baseline.fork_point_of)
+    assert MERGE not in (plan.head_sha, plan.baseline.base.commit, plan.baseline.base.fork_point_of)
 
 
 def test_plan__relay__takes_baselines_of_the_workflow_that_ran() -> None:
@@ -251,7 +251,7 @@ def test_plan__by_hand_for_a_pull_request_that_is_here__is_about_its_head(checko
     more["known"]["parents"] = parents
     plan = plan_of(*arguments, **more)
     assert (plan.mode, plan.head_sha, plan.pull_number, plan.base_branch) == (StepMode.GATE, HEAD, 7, "main")
-    found = plan.baseline
+    found = plan.baseline.base
     assert (found.fork_point_of, found.first_parent_of, found.commit, plan.read_only) == (*base, None)
     assert plan.reasons[0].startswith("started by hand for #7, head 1111111, into main")
 
@@ -370,7 +370,7 @@ BRANCHES = {
 def test_plan__baseline_branch_is_the_word_base__is_what_the_change_goes_into(event, data, variables, branch) -> None:
     found = plan_of(event, data, inputs={"baseline-branch": "base"}, **variables)
     assert found.baseline.branch == branch
-    assert found.is_on_baseline_branch == (event in {"schedule", "push"} and found.baseline.commit is not None)
+    assert found.is_on_baseline_branch == (event in {"schedule", "push"} and found.baseline.base.commit is not None)
 
 
 @pytest.mark.parametrize(("head", "inputs"), [("main", {}), ("dev", {"baseline-branch": "dev"}), ("main", BASE_WORD)])
@@ -386,7 +386,7 @@ def test_plan__promotion__only_the_base_s_own_result_will_do(head, inputs) -> No
 
 def test_plan__push_to_the_default_branch_while_another_makes_baselines__is_a_change_like_any() -> None:
     plan = plan_of("push", {}, inputs={"baseline-branch": "release"})
-    assert (plan.baseline.commit, plan.baseline.fork_point_of) == (None, OTHER)
+    assert (plan.baseline.base.commit, plan.baseline.base.fork_point_of) == (None, OTHER)
     assert "next baseline" not in " ".join(plan.reasons)
 
 

@@ -6,14 +6,15 @@ import pytest
 
 from eval_gate.config.settings import ResponseRetention, RetentionRules
 from eval_gate.gate.behaviour_changes import add_behaviour_changes, find_behaviour_changes, limit_behaviour_changes
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.verdict_decision import GateInputs, decide_provisional_verdict, decide_verdict
-from eval_gate.model.behaviour_change import BehaviourKind, ParameterDifference
+from eval_gate.model.behaviour_change import BehaviourChanges, BehaviourKind, ParameterDifference
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.execution import Status
 from eval_gate.model.limits import BEHAVIOUR_CHANGES, BEHAVIOUR_PARAMETERS, BEHAVIOUR_TOOLS
-from eval_gate.model.result import CaseFingerprints
+from eval_gate.model.result import CaseFingerprints, RunResult
 from eval_gate.results.baseline import Baseline
-from eval_gate.results.history import EMPTY_HISTORY
+from eval_gate.results.history import EMPTY_HISTORY, History
 from eval_gate.struct import replace
 from tests.support.behaviours import SAID, make_behaving, make_branch, make_details, make_here
 from tests.support.results import make_baseline_run, make_result, make_suite_result
@@ -26,10 +27,14 @@ OTHER = make_behaving("other", make_details([LOOKUP]))
 REFUSAL = "I am sorry, but I cannot help with this."
 
 
+def find_changes(now: RunResult, baseline: RunResult, history: History = EMPTY_HISTORY) -> BehaviourChanges:
+    return find_behaviour_changes(GateCases.pair(baseline, now), history)
+
+
 def seen(then, now, said=SAID, says=SAID) -> list[tuple]:
     """What is said of a case with these calls, and which said this, on both sides."""
     baseline, _ = make_branch([make_behaving("a", make_details(then, said)), OTHER])
-    found = find_behaviour_changes(make_here(make_behaving("a", make_details(now, says)), OTHER), baseline)
+    found = find_changes(make_here(make_behaving("a", make_details(now, says)), OTHER), baseline)
     assert found.cases == bool(found.changes)
     return [(one.kind, one.tool, one.parameter, one.difference, one.baseline, one.current) for one in found.changes]
 
@@ -37,7 +42,7 @@ def seen(then, now, said=SAID, says=SAID) -> list[tuple]:
 def changed(runs, now) -> list[str]:
     """The kinds of change of a case that did this in the runs of the branch, oldest first, and now that."""
     baseline, history = make_branch(*[[make_behaving("a", *made(run)), OTHER] for run in runs])
-    found = find_behaviour_changes(make_here(make_behaving("a", *made(now)), OTHER), baseline, history)
+    found = find_changes(make_here(make_behaving("a", *made(now)), OTHER), baseline, history)
     return [str(one.kind) for one in found.changes]
 
 
@@ -127,7 +132,7 @@ def test_behaviour__case_that_does_not_pass_in_both_runs__is_left_to_the_verdict
     details = make_details([LOOKUP]), make_details([("search", {})])
     then, now = (make_result("a", status, details=one) for status, one in zip(sides, details, strict=True))
     baseline, history = make_branch([then, OTHER])
-    assert not find_behaviour_changes(make_here(now, OTHER), baseline, history).changes
+    assert not find_changes(make_here(now, OTHER), baseline, history).changes
 
 
 @pytest.mark.parametrize(
@@ -142,13 +147,13 @@ def test_behaviour__case_that_is_asked_something_else__is_not_compared(fields) -
     before = {"fingerprint": "the prompt", "fingerprints": CaseFingerprints(seeds="1", snapshot="1")}
     baseline, history = make_branch([make_behaving("a", make_details([LOOKUP]), **before), OTHER])
     now = make_behaving("a", make_details([("search", {})]), **(before | fields))
-    assert not find_behaviour_changes(make_here(now, OTHER), baseline, history).changes
+    assert not find_changes(make_here(now, OTHER), baseline, history).changes
 
 
 def test_behaviour__renamed_case__is_compared_by_its_old_name() -> None:
     baseline, history = make_branch([make_behaving("a", make_details([LOOKUP]), fingerprint="same"), OTHER])
     now = make_behaving("b", make_details([("search", {})]), fingerprint="same")
-    (change,) = find_behaviour_changes(make_here(now, OTHER), baseline, history).changes
+    (change,) = find_changes(make_here(now, OTHER), baseline, history).changes
     assert change.case_id == "b"
 
 
@@ -169,7 +174,7 @@ def test_behaviour__renamed_case__is_compared_by_its_old_name() -> None:
 def test_behaviour__response_that_is_not_kept_or_truncated__says_nothing(details, kinds) -> None:
     for then, now in ((make_details([LOOKUP]), details), (details, make_details([LOOKUP]))):
         baseline, _ = make_branch([make_behaving("a", then), OTHER])
-        found = find_behaviour_changes(make_here(make_behaving("a", now), OTHER), baseline)
+        found = find_changes(make_here(make_behaving("a", now), OTHER), baseline)
         assert [one.kind for one in found.changes] == kinds
 
 
@@ -177,7 +182,7 @@ def test_behaviour__truncated_arguments__are_not_compared() -> None:
     cut = make_details([LOOKUP])
     cut = replace(cut, tool_calls=(replace(cut.tool_calls[0], arguments='{"id":"B', truncated_parts=("arguments",)),))
     baseline, _ = make_branch([make_behaving("a", make_details([LOOKUP])), OTHER])
-    assert not find_behaviour_changes(make_here(make_behaving("a", cut), OTHER), baseline).changes
+    assert not find_changes(make_here(make_behaving("a", cut), OTHER), baseline).changes
 
 
 @pytest.mark.parametrize("silent", ["baseline", "here", "both"])
@@ -185,7 +190,7 @@ def test_behaviour__agent_that_lists_no_call_in_any_case__has_unknown_calls(sile
     then, now = make_details([LOOKUP]), make_details([])
     then, now = {"baseline": (now, then), "here": (then, now), "both": (now, now)}[silent]
     baseline, _ = make_branch([make_behaving("a", then), make_behaving("b", then)])
-    found = find_behaviour_changes(make_here(make_behaving("a", now), make_behaving("b", now)), baseline)
+    found = find_changes(make_here(make_behaving("a", now), make_behaving("b", now)), baseline)
     assert not found.changes
 
 
@@ -234,19 +239,19 @@ def test_behaviour__runs_of_another_target_or_prompt__say_nothing_about_what_var
     other_prompt = make_behaving("a", make_details([("search", {})]), fingerprint="another prompt")
     baseline, history = make_branch([other_prompt, OTHER], [same, OTHER])
     now = make_here(make_behaving("a", make_details([("search", {})])), OTHER)
-    assert find_behaviour_changes(now, baseline, history).cases == 1
+    assert find_changes(now, baseline, history).cases == 1
     old = replace(history.runs[1], target="another model")
     baseline, history = make_branch([make_behaving("a", make_details([("search", {})])), OTHER], [same, OTHER])
-    assert find_behaviour_changes(now, baseline, history).cases == 0
+    assert find_changes(now, baseline, history).cases == 0
     history = replace(history, runs=(history.runs[0], old))
-    assert find_behaviour_changes(now, baseline, history).cases == 1
+    assert find_changes(now, baseline, history).cases == 1
 
 
 def test_behaviour__calls_of_which_only_the_first_are_stored__say_nothing_about_parameters() -> None:
     some = make_details(called(id="B9") * 2)
     some = replace(some, tool_calls=some.tool_calls[:1])
     baseline, _ = make_branch([make_behaving("a", make_details(called(id="A7") * 2)), OTHER])
-    assert not find_behaviour_changes(make_here(make_behaving("a", some), OTHER), baseline).changes
+    assert not find_changes(make_here(make_behaving("a", some), OTHER), baseline).changes
 
 
 def test_behaviour__case_that_passed_once_of_three_times_in_the_baseline__is_left_to_the_verdict() -> None:
@@ -255,7 +260,7 @@ def test_behaviour__case_that_passed_once_of_three_times_in_the_baseline__is_lef
     then = replace(then, trials=(then.trials[0], *failed), passed=False, status=Status.FAILED)
     baseline, history = make_branch([then, OTHER])
     now = make_here(make_behaving("a", make_details([("search", {})])), OTHER)
-    assert not find_behaviour_changes(now, baseline, history).changes
+    assert not find_changes(now, baseline, history).changes
 
 
 def test_behaviour__failed_executions__do_not_count() -> None:
@@ -264,7 +269,7 @@ def test_behaviour__failed_executions__do_not_count() -> None:
     flaky = replace(flaky, trials=(flaky.trials[0], failed, flaky.trials[2]), flaky=True)
     baseline, history = make_branch([flaky, OTHER])
     now = make_here(make_behaving("a", make_details([("search", {})])), OTHER)
-    assert [one.kind for one in find_behaviour_changes(now, baseline, history).changes] == [KIND.TOOL]
+    assert [one.kind for one in find_changes(now, baseline, history).changes] == [KIND.TOOL]
 
 
 @pytest.mark.parametrize(("flickering", "said"), [(0, 1), (1, 1), (2, 0)])
@@ -278,7 +283,7 @@ def test_behaviour__what_varies_in_many_other_cases__may_vary_in_all(flickering,
     ]
     baseline, history = make_branch(*runs)
     now = make_here(*[make_behaving(name, more if name == "c9" else steady) for name in cases])
-    assert find_behaviour_changes(now, baseline, history).cases == said
+    assert find_changes(now, baseline, history).cases == said
 
 
 def test_behaviour__responses_that_lose_their_words_in_many_other_cases__say_nothing() -> None:
@@ -287,8 +292,8 @@ def test_behaviour__responses_that_lose_their_words_in_many_other_cases__say_not
         return [make_behaving(f"c{place}", make_details([LOOKUP], one)) for place, one in enumerate(said)]
 
     now = make_here(*run(0)[:5], make_behaving("c5", make_details([LOOKUP], REFUSAL)))
-    assert find_behaviour_changes(now, *make_branch(run(0), run(0), run(0))).cases == 1
-    assert find_behaviour_changes(now, *make_branch(run(0), run(1), run(0))).cases == 0
+    assert find_changes(now, *make_branch(run(0), run(0), run(0))).cases == 1
+    assert find_changes(now, *make_branch(run(0), run(1), run(0))).cases == 0
 
 
 # With one earlier run
@@ -299,28 +304,28 @@ def test_behaviour__value_that_differs_in_most_cases_of_one_earlier_run__is_left
     now = [make_behaving(f"c{n}", make_details([("lookup", {"id": n, "at": f"11:0{n}"})])) for n in range(4)]
     now.append(make_behaving("c4", make_details([("lookup", {"id": 40, "at": "10:04"})])))
     baseline, _ = make_branch(then)
-    found = find_behaviour_changes(make_here(*now), baseline)
+    found = find_changes(make_here(*now), baseline)
     assert [(one.case_id, one.parameter) for one in found.changes] == [("c4", "id")]
     assert found.cases == 1
 
 
 def test_behaviour__same_new_value_in_all_cases__is_a_change_of_each() -> None:
     then, now = ([make_behaving(f"c{n}", make_details(called(limit=limit))) for n in range(3)] for limit in (10, 5))
-    found = find_behaviour_changes(make_here(*now), make_branch(then)[0])
+    found = find_changes(make_here(*now), make_branch(then)[0])
     assert found.cases == 3
 
 
 def test_behaviour__value_that_differs_in_few_cases__is_a_change_of_each() -> None:
     then = [make_behaving(f"c{n}", make_details(called(id=n))) for n in range(5)]
     now = [make_behaving(f"c{n}", make_details(called(id=n if n < 3 else n + 10))) for n in range(5)]
-    found = find_behaviour_changes(make_here(*now), make_branch(then)[0])
+    found = find_changes(make_here(*now), make_branch(then)[0])
     assert found.cases == 2
 
 
 def test_behaviour__every_response_in_other_words__is_left_out() -> None:
     then = [make_behaving(f"c{n}", make_details([LOOKUP], f"{SAID} {n}")) for n in range(4)]
     now = [make_behaving(f"c{n}", make_details([LOOKUP], f"{REFUSAL} {n}")) for n in range(4)]
-    found = find_behaviour_changes(make_here(*now), make_branch(then)[0])
+    found = find_changes(make_here(*now), make_branch(then)[0])
     assert found.cases == 0
 
 
@@ -328,7 +333,7 @@ def test_behaviour__steady_history__names_what_differs_in_most_cases() -> None:
     then = [make_behaving(f"c{n}", make_details(called(id=n))) for n in range(3)]
     now = [make_behaving(f"c{n}", make_details(called(id=n + 10))) for n in range(3)]
     baseline, history = make_branch(then, then)
-    found = find_behaviour_changes(make_here(*now), baseline, history)
+    found = find_changes(make_here(*now), baseline, history)
     assert found.cases == 3
 
 
@@ -450,7 +455,7 @@ def test_verdict__responses_of_failing_cases_only_are_kept__has_no_response_of_t
 def test_limit__very_many_long_changes__are_counted_and_truncated() -> None:
     then = [make_behaving(f"c{n}", make_details(called(id="x" * 1000))) for n in range(BEHAVIOUR_CHANGES + 5)]
     now = [make_behaving(f"c{n}", make_details(called(id="y" * 1000))) for n in range(BEHAVIOUR_CHANGES + 5)]
-    found = limit_behaviour_changes(find_behaviour_changes(make_here(*now), make_branch(then)[0]))
+    found = limit_behaviour_changes(find_changes(make_here(*now), make_branch(then)[0]))
     assert (found.cases, len(found.changes)) == (BEHAVIOUR_CHANGES + 5, BEHAVIOUR_CHANGES)
     assert {len(one.current) for one in found.changes} == {200}
 
@@ -458,5 +463,7 @@ def test_limit__very_many_long_changes__are_counted_and_truncated() -> None:
 def test_add_behaviour_changes__baseline_of_another_program__has_nothing_to_say() -> None:
     bare = make_baseline_run(make_suite_result([make_result("a", details=make_details([], None))]))
     judged = judge([[make_result("a")]], make_here(make_result("a")))
-    again = add_behaviour_changes(judged.comparison, make_here(make_result("a")), bare, EMPTY_HISTORY, RetentionRules())
+    again = add_behaviour_changes(
+        judged.comparison, GateCases.pair(bare, make_here(make_result("a"))), EMPTY_HISTORY, RetentionRules()
+    )
     assert again.behaviour_changes.cases == 0

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.gate.case_comparison import add_contract_fields
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import ErrorKind, Status, Trial
 from eval_gate.model.result import RunResult, ToolFacts
@@ -49,7 +50,7 @@ def test_compare__then_and_now__is_this_class_and_this_contract_word(then, now, 
     earlier = make_baseline_run({"x": "passed"} | ({"a": then} if then else {}))
     later = make_run({"x": "passed"} | ({"a": now} if now else {}))
     assert classes(earlier, later)["a"] == change
-    suite = add_contract_fields(later, earlier)[0]
+    suite = add_contract_fields(GateCases.pair(earlier, later))[0]
     assert suite.baseline_run_id == earlier.run_id
     assert ("a" in suite.regressions) == (contract == "regression")
     assert ("a" in suite.new_passes) == (contract == "new pass")
@@ -154,7 +155,7 @@ def test_compare__run_with_itself__has_no_regression_and_no_new_pass(cases) -> N
     assert not compare_with(Baseline(run, "b"), run).select_changes(
         CaseClass.REGRESSION, CaseClass.NEW_PASS, CaseClass.REMOVED
     )
-    suite = add_contract_fields(run, run)[0]
+    suite = add_contract_fields(GateCases.pair(run, run))[0]
     assert (suite.regressions, suite.new_passes) == ((), ())
 
 

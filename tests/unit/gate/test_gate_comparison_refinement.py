@@ -3,6 +3,7 @@
 import pytest
 
 from eval_gate.engine.case_result import count_reruns_as_new
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.comparison_refinement import (
     build_case_facts,
     build_facts_without_baseline,
@@ -39,8 +40,9 @@ def test_facts__cases_that_work_on_files_of_others__know_how_many_run_before_the
     assert [one.preceding_cases for one in build_facts_without_baseline(run, 1.0, ())] == [0, 1, 2, None]
     judged = judge_against(run, Baseline(then, "b"))
     assert judged.comparison is not None
-    known = restore_prior_evidence(judged, then, judged.comparison.evidence)
-    facts = build_case_facts(judged.comparison, judged, known, ())
+    cases = GateCases.pair(then, judged)
+    known = restore_prior_evidence(cases, judged.comparison.evidence)
+    facts = build_case_facts(judged.comparison, cases, known, ())
     assert {one.key.case_id: (one.preceding_cases, one.is_in_suite_test) for one in facts if one.first.is_failing} == {
         "a": (0, False),
         "c": (1, False),
@@ -70,5 +72,6 @@ def test_known_again__case_that_was_new_to_a_part__is_what_the_whole_finds_it_to
     assert part.comparison.evidence is not None
     assert part.comparison.changes[0].change is CaseClass.ADDED
     baseline = make_baseline_run({"a": "error", "b": "passed"})
-    past = restore_prior_evidence(part, baseline, part.comparison.evidence).case_evidence[CaseKey(FILE, "a")]
+    cases = GateCases.pair(baseline, part)
+    past = restore_prior_evidence(cases, part.comparison.evidence).case_evidence[CaseKey(FILE, "a")]
     assert (past.in_baseline, past.unscored_in_baseline) == (True, True)

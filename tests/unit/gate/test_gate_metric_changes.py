@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.metric_changes import find_metric_changes
 from eval_gate.gate.verdict_decision import GateInputs, decide_provisional_verdict, decide_verdict
 from eval_gate.model.comparison import Outcome
@@ -168,7 +169,9 @@ def check(score: float, kind: str = "llm_judge", **fields) -> EvaluatorResult:
 def test_pass_rate__of_an_evaluator__is(result, pass_score, rate) -> None:
     cases = [make_graded(f"c{n}", tags=("a",), evaluator_results=(result,)) for n in range(2)]
     run = compare(cases, cases)
-    found = find_metric_changes(run.comparison, run, make_graded_baseline(cases), pass_score)
+    found = find_metric_changes(
+        run.comparison, replace(GateCases.pair(make_graded_baseline(cases), run), pass_score=pass_score)
+    )
     row = next(row for row in found.rows if row.name == "style")
     assert (row.baseline_pass_rate, row.current_pass_rate) == (rate, rate)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.missing_tool_calls import mark_unknown_calls
 from eval_gate.model.execution import CALLS_UNKNOWN, NO_DETAILS, NO_TRACE, ErrorKind, EvaluatorResult, Status
 from eval_gate.model.result import CaseResult, RunResult, TraceSummary
@@ -39,7 +40,7 @@ def before(*cases: CaseResult) -> RunResult:
 def unknown(run: RunResult, baseline: RunResult, pass_score: float = 1.0) -> set[str]:
     return {
         found.id
-        for key, found in mark_unknown_calls(run, baseline, pass_score).iter_cases()
+        for key, found in mark_unknown_calls(GateCases.pair(baseline, run), pass_score).iter_cases()
         if (found.status, found.error_kind) == (Status.ERROR, ErrorKind.EVALUATION_ERROR)
         and found != run.index_cases()[key]
     }
@@ -50,7 +51,7 @@ def unknown(run: RunResult, baseline: RunResult, pass_score: float = 1.0) -> set
 )
 def test_lost_calls__no_answer_lists_any__are_unknown(said) -> None:
     run = run_of(case("a", "failed", *said, trials="FFF", flaky=True), case("b", "passed", JUDGE))
-    found = mark_unknown_calls(run, before(), 1.0)
+    found = mark_unknown_calls(GateCases.pair(before(), run), 1.0)
     (suite,) = found.suites
     marked = suite.cases[0]
     assert (marked.status, marked.error_kind, marked.passed, marked.score) == (
@@ -67,7 +68,7 @@ def test_lost_calls__no_answer_lists_any__are_unknown(said) -> None:
     for summary in (suite.summary, found.summary):
         counts = summary.passed, summary.failed, summary.errored, summary.flaky, summary.pass_rate
         assert counts == (1, 0, 1, run.summary.flaky - 1, 1.0)
-    assert mark_unknown_calls(found, before(), 1.0) is found
+    assert mark_unknown_calls(GateCases.pair(before(), found), 1.0) is found
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from eval_gate.config.settings import POLICY_KEYS, SETTINGS, RunConfig
 from eval_gate.engine.preparation.program_files import ProgramFiles
 from eval_gate.engine.preparation.setup_fingerprints import build_measurement
 from eval_gate.engine.run_plan import ExecutionFingerprints
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.setup_comparison import find_setup_changes
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.case import CaseKey, EvalCase, Location
@@ -62,7 +63,7 @@ def run(make: Any, *targets: TargetIdentity, setup: EvaluationSetup | None = Non
 
 
 def differences(then: RunResult, now: RunResult) -> list[SetupChange]:
-    return [*find_setup_changes(then, now, load_config({}, {}, None).policy.to_run_policy(now)).changes]
+    return [*find_setup_changes(GateCases.pair(then, now), load_config({}, {}, None).policy.to_run_policy(now)).changes]
 
 
 def test_target__another_setting__is_said_by_name_with_its_cases_and_counts() -> None:
@@ -71,7 +72,10 @@ def test_target__another_setting__is_said_by_name_with_its_cases_and_counts() ->
     (one,) = differences(then, now)
     assert (one.kind, one.subject, one.setting) == (SetupChangeKind.SETUP, "a", "responsePath")
     assert (one.baseline, one.current, one.count) == ("usual", "extra", 2)
-    assert find_setup_changes(then, now, load_config({}, {}, None).policy.to_run_policy(now)).changed_cases == 2
+    assert (
+        find_setup_changes(GateCases.pair(then, now), load_config({}, {}, None).policy.to_run_policy(now)).changed_cases
+        == 2
+    )
 
 
 @pytest.mark.parametrize("role", SettingRole)
@@ -81,7 +85,10 @@ def test_target__setting_of_the_agent_itself__is_said_and_blocks_nothing(role) -
     now = run(make_run, replace(identity(fingerprint="2"), setup=(setting,)), a="a")
     (one,) = differences(then, now)
     assert (one.kind, one.setting, one.baseline, one.current) == (SetupChangeKind.AGENT, "temperature", None, "1")
-    assert find_setup_changes(then, now, load_config({}, {}, None).policy.to_run_policy(now)).changed_cases == 0
+    assert (
+        find_setup_changes(GateCases.pair(then, now), load_config({}, {}, None).policy.to_run_policy(now)).changed_cases
+        == 0
+    )
 
 
 def test_target__settings_that_no_record_shows__are_said_all_the_same() -> None:
@@ -159,7 +166,7 @@ def test_settings__each_that_can_change_a_result__is_seen_by_the_gate(row: Setti
     then = run(make_baseline_run, identity(), setup=before, a="a")
     then = replace(then, policy=usual.policy.build_run_policy(before))
     now = run(make_run, identity(), setup=after, a="a")
-    found = find_setup_changes(then, now, other.policy.build_run_policy(after)).changes
+    found = find_setup_changes(GateCases.pair(then, now), other.policy.build_run_policy(after)).changes
     assert len(found) == 1, row.key
     assert row.key in POLICY_KEYS or row.compared_as or found[0].setting == row.key
 

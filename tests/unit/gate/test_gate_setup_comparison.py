@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.policy_changes import find_policy_changes
+from eval_gate.gate.case_matching import GateCases
+from eval_gate.gate.policy_changes import NAME_RULES, NUMBER_RULES, find_policy_changes
 from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, find_setup_changes
 from eval_gate.model.execution import CaseDetails
 from eval_gate.model.policy import ComparedFile, ComparedProgram, ComparedPrograms, EvaluationSetup, RunPolicy
@@ -113,6 +114,11 @@ def test_changed_rules__typed_at_a_terminal__are_no_change_of_rules_but_in_ci(th
     assert sorted(one.subject for one in found) == told
 
 
+def test_changed_rules__each_rule_of_a_policy__is_compared() -> None:
+    told = {"fail_on", "fail_on_default", "typed_settings", "must_pass", "scores"}
+    assert {*RunPolicy.__struct_fields__} == told | {*NUMBER_RULES, *NAME_RULES}
+
+
 def test_changed_rules__trials_typed__are_said_since_they_are_measured_otherwise() -> None:
     (found,) = find_policy_changes(USUAL, _with(trials=3, typed_settings=("trials",)))
     assert (found.kind, found.subject) == (SetupChangeKind.CHANGED, "trials")
@@ -129,7 +135,7 @@ def test_changed_rules__record_that_does_not_say__differs_in_nothing() -> None:
 
 
 def _kinds(then, now, policy: RunPolicy = USUAL, **options) -> dict[str, int]:
-    found = find_setup_changes(then, now, policy, **options)
+    found = find_setup_changes(GateCases.pair(then, now), policy, **options)
     return {one.kind.value: one.count for one in found.changes}
 
 
@@ -199,7 +205,7 @@ def test_differences__other_values_of_a_snapshot__only_count_where_somebody_made
 def test_differences__another_source_of_the_snapshot__says_what_it_was_and_what_it_is() -> None:
     then = _one(make_baseline_run, snapshot="1", setup=EvaluationSetup(snapshot="curl x"))
     (found,) = find_setup_changes(
-        then, _one(make_run, snapshot="2", setup=EvaluationSetup(snapshot="curl y")), USUAL
+        GateCases.pair(then, _one(make_run, snapshot="2", setup=EvaluationSetup(snapshot="curl y"))), USUAL
     ).changes
     assert (found.kind, found.baseline, found.current) == (SetupChangeKind.SNAPSHOT_SOURCE, "curl x", "curl y")
 
@@ -235,7 +241,7 @@ def test_differences__cases_gone__counts_those_that_passed_and_names_the_first()
     then = make_baseline_run(
         {f"c{number:02}": "failed" if number < 5 else "passed" for number in range(50)} | {"x": "passed"}
     )
-    found = find_setup_changes(then, make_run({"x": "passed"}), USUAL)
+    found = find_setup_changes(GateCases.pair(then, make_run({"x": "passed"})), USUAL)
     (gone,) = found.changes
     assert (gone.kind, gone.count, len(gone.cases), found.removed_cases, found.changed_cases) == (
         SetupChangeKind.REMOVED,
@@ -255,21 +261,23 @@ def test_differences__part_of_the_cases__nothing_is_gone(fields) -> None:
 
 def test_differences__changed__counts_each_case_once_and_only_those_that_passed() -> None:
     then, now = _one(make_baseline_run, judge="x", grader="g"), _one(make_run, judge="y", grader="h", expectation="o")
-    assert find_setup_changes(then, now, USUAL).changed_cases == 1
-    assert find_setup_changes(_one(make_baseline_run, "failed", judge="x"), now, USUAL).changed_cases == 0
+    assert find_setup_changes(GateCases.pair(then, now), USUAL).changed_cases == 1
+    assert (
+        find_setup_changes(GateCases.pair(_one(make_baseline_run, "failed", judge="x"), now), USUAL).changed_cases == 0
+    )
 
 
 def test_differences__everything__the_weightiest_comes_first() -> None:
     then = replace(_one(make_baseline_run, judge="x"), policy=_with(must_pass=("a",)))
     now = _one(make_run, judge="y")
-    kinds = [one.kind for one in find_setup_changes(then, now, _with(min_pass_rate=0.5)).changes]
+    kinds = [one.kind for one in find_setup_changes(GateCases.pair(then, now), _with(min_pass_rate=0.5)).changes]
     assert kinds == [SetupChangeKind.LOOSENED, SetupChangeKind.JUDGE, SetupChangeKind.TIGHTENED]
 
 
 def test_differences__target_elsewhere_by_the_same_name__is_named() -> None:
     there, here = (TargetIdentity(name="desk", provider="http", identity=f"http://{host}/") for host in ("a", "b"))
     then, now = make_baseline_run({"a": "passed"}, target=there), make_run({"a": "passed"}, target=here)
-    (found,) = find_setup_changes(then, now, USUAL).changes
+    (found,) = find_setup_changes(GateCases.pair(then, now), USUAL).changes
     assert (found.kind, found.subject, found.baseline, found.current) == (
         SetupChangeKind.TARGET,
         "desk",
@@ -312,7 +320,7 @@ def test_differences__another_target__is_told_by_what_differs(there, here, expec
     usual = {"name": "desk", "provider": "http", "identity": "x"}
     then = make_baseline_run({"a": "passed"}, target=TargetIdentity(**(usual | there)))
     now = make_run({"a": "passed"}, target=TargetIdentity(**(usual | here)))
-    (found,) = find_setup_changes(then, now, USUAL).changes
+    (found,) = find_setup_changes(GateCases.pair(then, now), USUAL).changes
     assert (found.kind, found.subject, found.baseline, found.current) == expected
 
 
@@ -322,8 +330,10 @@ def test_differences__case_that_had_to_pass__is_freed_where_no_pattern_means_it_
 
     then = replace(tagged(make_baseline_run, "core"), policy=_with(must_pass=("tag:core", "other")))
     policy = _with(must_pass=("tag:core", "other"))
-    (freed,) = find_setup_changes(then, tagged(make_run), policy).changes
+    (freed,) = find_setup_changes(GateCases.pair(then, tagged(make_run)), policy).changes
     assert (freed.kind, freed.subject, freed.baseline, freed.count) == (LOOSER, "must-pass", "a", 1)
-    assert find_setup_changes(then, tagged(make_run, "core"), policy).changes == ()
-    by_another = find_setup_changes(then, tagged(make_run), _with(must_pass=("tag:core", "other", "a"))).changes
+    assert find_setup_changes(GateCases.pair(then, tagged(make_run, "core")), policy).changes == ()
+    by_another = find_setup_changes(
+        GateCases.pair(then, tagged(make_run)), _with(must_pass=("tag:core", "other", "a"))
+    ).changes
     assert [one.kind for one in by_another] == [STRICTER]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_gate.gate.suspects import ENOUGH_CONFIRMED, MAX_ALWAYS_RERUN, Suspects, compute_shard_share
+from eval_gate.gate.reruns import ENOUGH_CONFIRMED, MAX_ALWAYS_RERUN, Suspects, compute_shard_share
 from eval_gate.model.case import CaseKey
 from eval_gate.struct import replace
 

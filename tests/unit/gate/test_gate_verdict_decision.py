@@ -132,7 +132,7 @@ def test_decide_verdict__trials__a_drop_of_all_of_them_is_red_though_every_case_
     found = judged.comparison.suite_finding
     assert (found.cases, found.executions, found.failures, found.expected) == (60, 600, 60, 45)
     assert [reason.code for reason in judged.verdict.reasons] == ["suite-drop"]
-    assert "60 of 600 executions of 60 cases failed before re-runs" in judged.verdict.reasons[0].message
+    assert "60 of 600 executions of 60 cases failed at first" in judged.verdict.reasons[0].message
     assert judged.verdict.outcome is Outcome.FAILED
     assert set(changes(judged).values()) == {CaseClass.FLAKY}
     assert whys(judged) == {f"c{at}": GroundKind.MIXED if at % 2 else GroundKind.SUITE_DROP for at in range(60)}

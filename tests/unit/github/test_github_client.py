@@ -11,7 +11,7 @@ import pytest
 from eval_gate.github.background_calls import call_with_timeout
 from eval_gate.github.client import ATTEMPTS, ApiResponse, GitHubClient
 from eval_gate.github.comments import read_thread
-from eval_gate.github.commits import compare_commits, get_pull_request, get_repository
+from eval_gate.github.commits import compare_commits, get_default_branch, get_pull_request
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.text.secret import Secret
 from tests.support.github import Fault
@@ -170,7 +170,7 @@ def test_limit__time_to_wait_is_odd__waits_are_never_negative_nor_endless(says, 
 
 def test_requests__every_one__names_its_sender_its_version_and_the_token_once(github, client) -> None:
     github.state.add_pull(7)
-    get_repository(client)
+    get_default_branch(client)
     get_pull_request(client, 7)
     for exchange in github.requests("*"):
         assert exchange.headers["user-agent"].startswith("eval-gate/")
@@ -182,7 +182,7 @@ def test_requests__every_one__names_its_sender_its_version_and_the_token_once(gi
 @pytest.mark.parametrize("token", ["tök€n", "a\nb", "a\x00b", "\ufeffghs_x"])
 def test_token__that_no_header_can_hold__is_an_error_and_is_not_shown(github, token) -> None:
     with pytest.raises(GitHubError) as caught:
-        get_repository(GitHubClient(github.base, Secret(token), "acme/bot", sleep=lambda _: None))
+        get_default_branch(GitHubClient(github.base, Secret(token), "acme/bot", sleep=lambda _: None))
     assert token not in str(caught.value)
 
 
@@ -196,7 +196,7 @@ def test_compare__branch_with_any_name__is_one_part_of_the_path(github, client, 
 
 def test_broken_for_a_while__every_try_is_counted_and_none_is_left(github, client, waits) -> None:
     github.faults.add("GET", "/repos/acme/bot$", *[Fault.status(500)] * (ATTEMPTS - 1))
-    assert get_repository(client).default_branch == "main"
+    assert get_default_branch(client) == "main"
     assert len(waits) == ATTEMPTS - 1
     assert all(0 <= wait <= 8 for wait in waits)
 
@@ -208,8 +208,8 @@ def test_calls__two_at_a_time_each_refused_once__each_is_repeated_by_itself(gith
     for path in ("/repos/acme/bot$", "/pulls/7$"):
         github.faults.add("GET", path, Fault.meet(refused, 502), Fault.meet(answered))
     with ThreadPoolExecutor(2) as beside:
-        first, second = beside.submit(get_repository, client), beside.submit(get_pull_request, client, 7)
-        assert (first.result().default_branch, second.result().number) == ("main", 7)
+        first, second = beside.submit(get_default_branch, client), beside.submit(get_pull_request, client, 7)
+        assert (first.result(), second.result().number) == ("main", 7)
     assert len(waits) == 2
 
 
@@ -264,7 +264,7 @@ def test_call__asked_on_the_way_of_another_from_within_a_time_limit__is_tried_on
     oracle = says(Answer(500))
     client = GitHubClient(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
     with pytest.raises(GitHubError):
-        client.call_with_retries(lambda: call_with_timeout(20, "fetching", lambda: get_repository(client)))
+        client.call_with_retries(lambda: call_with_timeout(20, "fetching", lambda: get_default_branch(client)))
     assert len(oracle.requests) == ATTEMPTS
 
 
@@ -286,7 +286,7 @@ class Seen(deque):
 def test_close__another_thread_takes_the_last_connection__is_no_error(github, monkeypatch) -> None:
     """A step ends while calls that nobody waits for any more are under way."""
     client = GitHubClient(github.base, Secret(github.token), "acme/bot")
-    assert get_repository(client).default_branch == "main"
+    assert get_default_branch(client) == "main"
     monkeypatch.setattr(client, "_idle", Seen(client._idle))
     client.close()
-    assert get_repository(client).default_branch == "main"
+    assert get_default_branch(client) == "main"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_gate.github.comments import _CommentNode, format_marker, read_thread, write_comment
+from eval_gate.github.comments import PullRequestComment, format_marker, read_thread, write_comment
 from eval_gate.github.failure import FailureKind, GitHubError
 from tests.support.github import Fault
 
@@ -166,5 +166,9 @@ def test_sticky__comment_whose_number_graphql_cannot_hold__is_known_by_its_addre
     """Comment ids have outgrown GraphQL's 32-bit `databaseId`, which is null then."""
     body = "<!-- eval-gate:v1 key=k -->"
     url = "https://github.com/acme/bot/pull/7#issuecomment-3141592653"
-    node = _CommentNode.model_validate({"databaseId": None, "viewerDidAuthor": True, "body": body, "url": url})
+    rest = {"author": None, "createdAt": "2026-11-21T10:00:00Z", "isMinimized": False}
+    rest |= {"lastEditedAt": None, "editor": None}
+    node = PullRequestComment.model_validate(
+        {"databaseId": None, "viewerDidAuthor": True, "body": body, "url": url, **rest}
+    )
     assert node.number == 3141592653

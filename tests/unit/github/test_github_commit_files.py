@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from eval_gate.files.git_folder import find_git_dir
-from eval_gate.github.commit_files import CommitFiles
-from eval_gate.github.git_objects import GitObjects
+from eval_gate.github.commit_files import CommitFiles, GitObjects
 from tests.support.git import commit_all, git
 
 

@@ -41,7 +41,7 @@ def test_event__pull_request__is_read_and_everything_unknown_is_ignored(read) ->
 def test_event__fork_was_deleted__has_a_head_without_a_repository(read) -> None:
     found = read({"pull_request": {**PULL, "head": {**SIDE, "repo": None}, "user": None}})
     assert found.pull_request is not None
-    assert (found.pull_request.head.repo, found.pull_request.user) == (None, None)
+    assert found.pull_request.head.repo is None
 
 
 def test_event__a_key_called_name__does_not_make_it_another_event(read) -> None:

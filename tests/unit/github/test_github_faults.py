@@ -26,8 +26,8 @@ from eval_gate.github.client import ATTEMPTS, GitHubClient, GitHubTimeouts
 from eval_gate.github.comments import delete_comment, read_thread, write_comment
 from eval_gate.github.commits import (
     compare_commits,
+    get_default_branch,
     get_pull_request,
-    get_repository,
     get_workflow_run,
     iter_ancestors,
     list_pull_requests,
@@ -107,7 +107,7 @@ def download(world: World) -> object:
 
 
 CALLS = [
-    Call("repository", lambda w: get_repository(w.client), "GET", r"/repos/acme/bot$"),
+    Call("repository", lambda w: get_default_branch(w.client), "GET", r"/repos/acme/bot$"),
     Call("pull request", lambda w: get_pull_request(w.client, 7), "GET", r"/pulls/7$"),
     Call("pull request of", lambda w: list_pull_requests(w.client, "acme", "feature", w.head), "GET", r"/pulls\?"),
     Call("run", lambda w: get_workflow_run(w.client, 50), "GET", r"/actions/runs/50$"),
@@ -462,7 +462,7 @@ def test_call__answer_of_another_shape__is_an_error_and_no_crash(world, monkeypa
     monkeypatch.setattr(world.github.views, "repository", lambda *_, **__: {"id": "not a number"}, raising=False)
     world.github.log.clear()
     try:
-        get_repository(world.client)
+        get_default_branch(world.client)
     except GitHubError as error:
         assert error.kind is FailureKind.SERVER
     world.github.log.clear()

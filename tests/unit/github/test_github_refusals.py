@@ -20,7 +20,7 @@ from eval_gate.files.certificates import VARIABLE_NAMES, load_ssl_context, share
 from eval_gate.github.artifacts.download import fetch_artifact
 from eval_gate.github.client import GitHubClient
 from eval_gate.github.comments import read_thread, write_comment
-from eval_gate.github.commits import get_pull_request, get_repository
+from eval_gate.github.commits import get_default_branch, get_pull_request
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.text.secret import Secret
 from tests.support.agents import unused_port
@@ -110,7 +110,7 @@ def test_proxy__refuses__is_named_without_its_credentials(monkeypatch, tmp_path,
     for name in ("HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, f"http://user:hush@127.0.0.1:{proxy}")
     client = GitHubClient(f"{scheme}://github.invalid", Secret("t"), "acme/bot", sleep=waits.append)
-    for call in (lambda: get_repository(client), lambda: fetch_artifact(client, 1, None, tmp_path / "x.zip")):
+    for call in (lambda: get_default_branch(client), lambda: fetch_artifact(client, 1, None, tmp_path / "x.zip")):
         refused(call, FailureKind.PROXY, f"the proxy 127.0.0.1:{proxy} refused the connection (407 Proxy", "NO_PROXY")
         with pytest.raises(GitHubError) as found:
             call()
@@ -123,7 +123,7 @@ def test_proxy__nobody_listens__is_named_and_tried_again(monkeypatch, waits) -> 
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{unused_port()}")
     monkeypatch.setenv("NO_PROXY", "")
     client = GitHubClient("https://github.invalid", Secret("t"), "acme/bot", sleep=waits.append)
-    refused(lambda: get_repository(client), FailureKind.UNREACHABLE, "the proxy 127.0.0.1:")
+    refused(lambda: get_default_branch(client), FailureKind.UNREACHABLE, "the proxy 127.0.0.1:")
     client.close()
     assert len(waits) == 4
 
@@ -182,7 +182,7 @@ def test_certificate__of_an_authority_of_ones_own__is_what_the_message_is_about(
     load_ssl_context.cache_clear()
     client = GitHubClient(address, Secret("t"), "acme/bot", sleep=waits.append)
     said = ("the certificate of the server is not trusted (self-signed certificate)", "the variable `SSL_CERT_FILE`")
-    refused(lambda: get_repository(client), FailureKind.UNTRUSTED, *said)
+    refused(lambda: get_default_branch(client), FailureKind.UNTRUSTED, *said)
     refused(lambda: fetch_artifact(client, 1, None, tmp_path / "x.zip"), FailureKind.UNTRUSTED, *said)
     client.close()
     assert waits == []
@@ -197,7 +197,7 @@ def test_certificate__named_by_one_variable__reaches_every_client(trusting, monk
         monkeypatch.setenv(each, os.environ.get(each, ""))
     share_certificates(os.environ)
     client = GitHubClient(address, Secret("t"), "acme/bot")
-    assert get_repository(client).default_branch == "main"
+    assert get_default_branch(client) == "main"
     with client.open_http_client() as transfers:
         assert transfers.get(address).status_code == 200
     client.close()
@@ -231,5 +231,5 @@ def test_certificates__cannot_be_read__is_an_error_that_names_the_variable(
         named.write_text("none")
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(named))
     client = GitHubClient(address, Secret("t"), "acme/bot", sleep=lambda _: None)
-    refused(lambda: get_repository(client), FailureKind.REFUSED, "the certificates that REQUESTS_CA_BUNDLE names")
+    refused(lambda: get_default_branch(client), FailureKind.REFUSED, "the certificates that REQUESTS_CA_BUNDLE names")
     client.close()

@@ -447,9 +447,12 @@ def answers(body: str, *, login: str = "ada", permission: object = None, user: o
         "isMinimized": False,
         "lastEditedAt": None,
         "editor": None,
+        "viewerDidAuthor": False,
     }
     comments = {"pageInfo": {"hasPreviousPage": False, "startCursor": None}, "nodes": [node]}
     pull = {
+        "state": "OPEN",
+        "headRefOid": "1" * 40,
         "headRepository": {"nameWithOwner": "acme/bot"},
         "labels": {"nodes": [{"name": LABEL}]},
         "comments": comments,

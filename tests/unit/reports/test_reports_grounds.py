@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eval_gate.gate.reason_wording import describe_suite_drop
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.evidence import CaseHistorySummary, Counts, GroundKind, Grounds, Repeats, Stability, SuiteFinding
 from eval_gate.reports.context import ReportContext
@@ -16,7 +17,6 @@ from eval_gate.reports.wording.grounds import (
     describe_evidence,
     describe_history,
     describe_repeats,
-    describe_suite_finding,
     format_conclusion,
     format_place,
     list_further_evidence,
@@ -300,17 +300,17 @@ def test_repeats__in_words__say_what_looks_like_a_cache_and_what_to_do() -> None
 def test_suite__in_words__has_what_the_records_let_expect() -> None:
     found = SuiteFinding(cases=60, failures=6, expected=0.31, chance=1e-9, limit=0.01)
     assert (
-        describe_suite_finding(found)
+        describe_suite_drop(found)
         == "6 of 60 cases failed at first (usually fewer than 1); chance without a real change: 1 in 1,000,000 "
         "(limit 1 in 100)"
     )
     more = replace(found, expected=2.6)
-    assert describe_suite_finding(more).startswith("6 of 60 cases failed at first (usually about 3); ")
-    assert describe_suite_finding(found, others=True).startswith("6 of 60 other cases failed")
-    assert describe_suite_finding(replace(found, steady_cases_only=True)).startswith(
+    assert describe_suite_drop(more).startswith("6 of 60 cases failed at first (usually about 3); ")
+    assert describe_suite_drop(found, others=True).startswith("6 of 60 other cases failed")
+    assert describe_suite_drop(replace(found, steady_cases_only=True)).startswith(
         "6 of 60 cases that seldom fail failed at first"
     )
-    assert describe_suite_finding(replace(found, executions=180)).startswith(
+    assert describe_suite_drop(replace(found, executions=180)).startswith(
         "6 of 180 executions of 60 cases failed at first"
     )
 
@@ -320,7 +320,7 @@ def test_suite__days_of_the_branch_differ__is_said_with_what_it_would_be_without
     found = SuiteFinding(cases=100, failures=10, expected=2.3, chance=0.031, limit=0.01, chance_if_runs_equal=0.0004)
     assert found.is_run_variation
     assert (
-        describe_suite_finding(found)
+        describe_suite_drop(found)
         == "10 of 100 cases failed at first (usually about 2); chance without a real change: 1 in 32 (limit 1 in 100); "
         "1 in 2,000 if the runs in the history did not differ from each other"
     )

@@ -6,8 +6,7 @@ import socket
 
 import pytest
 
-from eval_gate.targets.agent_address import is_this_machine, parse_agent_address
-from eval_gate.targets.container import ContainerProbe
+from eval_gate.targets.agent_address import ContainerProbe, is_this_machine, parse_agent_address
 
 HERE = "http://127.0.0.1:8000/chat"
 THERE = "https://agent.test/chat"

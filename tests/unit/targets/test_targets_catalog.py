@@ -4,15 +4,15 @@ import pytest
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
-from eval_gate.targets.build_context import BuildContext
-from eval_gate.targets.catalog import TargetCatalog
-from eval_gate.targets.container import (
+from eval_gate.targets.agent_address import (
     ContainerProbe,
     find_connection_hint,
     is_local_host,
     parse_default_gateway,
     resolve_host,
 )
+from eval_gate.targets.build_context import BuildContext
+from eval_gate.targets.catalog import TargetCatalog
 from eval_gate.targets.retry import build_retry_policy
 from eval_gate.targets.target_list import read_targets
 from eval_gate.text.secret import SecretAddress

@@ -106,7 +106,7 @@ def test_refuse_missing_file__other_answers__are_answers() -> None:
 
 
 def test_preambles__our_own_words__name_no_machine() -> None:
-    from eval_gate.targets.codex.target import PREAMBLE
+    from eval_gate.targets.command.codex import PREAMBLE
 
     assert "diff --git" in PREAMBLE
     assert str(Path.home()) not in PREAMBLE

@@ -9,7 +9,6 @@ from eval_gate.reports.wording.numbers import format_percent, format_points
 from eval_gate.text.distinct_values import (
     format_distinct_decimals,
     format_distinct_numbers,
-    format_distinct_percents,
     format_distinct_values,
     format_value_and_limit,
 )
@@ -45,7 +44,6 @@ def test_numbers_apart__any_two__look_the_same_only_where_they_are(one, other) -
     for shown in (
         format_distinct_numbers(one, other),
         format_distinct_decimals(one, other, 2),
-        format_distinct_percents(one, other),
     ):
         assume(one == other or abs(one - other) > 1e-12)
         assert (shown[0] == shown[1]) == (one == other) or {one, other} == {0.0, -0.0}

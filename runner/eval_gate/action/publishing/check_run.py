@@ -26,16 +26,15 @@ from eval_gate.github.check_runs import (
     CheckContent,
     CheckRun,
     CheckState,
+    change_check,
     copy_check_result,
     list_checks_named,
-    rename_check,
-    sign_check,
     write_check,
 )
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.github.workflow_commands import WorkflowCommands
 from eval_gate.model.result import ResultProducer
-from eval_gate.reports.case_annotations import CaseAnnotation, CaseAnnotations
+from eval_gate.reports.case_annotations import CaseAnnotations
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import format_count
 
@@ -170,7 +169,7 @@ def find_newer_result(step: Step, place: CheckPlace, log: StepLog) -> NewerResul
 def remember_comment(step: Step, check: CheckRun, comment_id: int, log: StepLog) -> None:
     """Have the check run name the comment, so that the next result finds it whatever others write."""
     try:
-        sign_check(step.client, check, _format_signature(step.publication, comment_id))
+        change_check(step.client, check, "signing", {"external_id": _format_signature(step.publication, comment_id)})
     except GitHubError as error:
         log.record(f"the check run does not name the comment: {error}")
 
@@ -203,7 +202,7 @@ def _resolve_conflict(step: Step, name: str, written: CheckRun, log: StepLog) ->
                 copy_check_result(step.client, written, one)
                 raise build_name_taken_error(f"the check `{name}`", "comment-key")
         if before and before[0][0].maker.gate != ours.maker.gate:
-            rename_check(step.client, written, step.check_names[-1])
+            change_check(step.client, written, "renaming", {"name": step.check_names[-1]})
             log.record(f"another gate also wrote the check {name}: this one is {step.check_names[-1]}")
     except GitHubError as error:
         log.record(f"cannot check whether another run wrote the check {name} meanwhile: {error}")
@@ -222,7 +221,16 @@ def _build_content(
         text=draft.page,
         details_url=step.environment.run_url,
         external_id=_format_signature(step.publication, comment_id),
-        annotations=tuple(_build_annotation(remark) for remark in remarks.items),
+        annotations=tuple(
+            Annotation(
+                one.file,
+                one.line,
+                AnnotationLevel.FAILURE if one.blocking else AnnotationLevel.WARNING,
+                one.title,
+                one.message,
+            )
+            for one in remarks.items
+        ),
         state=draft.state,
     )
 
@@ -302,8 +310,3 @@ def _describe_left_out(remarks: CaseAnnotations) -> str:
         f"{format_count(remarks.omitted_count, 'more case')} {'is' if remarks.omitted_count == 1 else 'are'} "
         "not annotated"
     )
-
-
-def _build_annotation(remark: CaseAnnotation) -> Annotation:
-    level = AnnotationLevel.FAILURE if remark.blocking else AnnotationLevel.WARNING
-    return Annotation(remark.file, remark.line, level, remark.title, remark.message)

@@ -1,7 +1,8 @@
 """Artifacts of the run: result archive (next baseline, relay input) and report page.
 
-The page is not packed: GitHub shows such a file in the browser, by one click. It is also in the archive with the
-result, so where it cannot be stored by itself nothing is lost but the click.
+A name is shared by gates and attempts: only what this gate stored in an earlier attempt is replaced. The page is not
+packed: GitHub shows such a file in the browser, by one click. It is also in the archive with the result, so where it
+cannot be stored by itself nothing is lost but the click.
 """
 
 from __future__ import annotations
@@ -9,34 +10,38 @@ from __future__ import annotations
 import base64
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from msgspec import MsgspecError
 from msgspec import json as json_of
 
-from eval_gate.action.precedence import NameTakenError
-from eval_gate.action.publishing.artifact_upload import (
-    ArtifactKind,
-    OutgoingArtifact,
-    StoredArtifact,
-    UnfinishedUploadError,
-    find_artifact_service,
-    find_maker,
-    is_own_artifact,
-    upload_first_free,
-)
+from eval_gate.action.precedence import NameTakenError, Publisher, build_name_taken_error, classify_publisher
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
+from eval_gate.action.step_plan import StepMode
 from eval_gate.errors import PAGES, GateError
-from eval_gate.github.artifacts.artifact_service import ARCHIVE_MIME_TYPE, OwnArtifact, find_own_artifact, write_archive
+from eval_gate.github.artifacts.artifact_service import (
+    ARCHIVE_MIME_TYPE,
+    ArtifactService,
+    OwnArtifact,
+    delete_own_artifact,
+    fetch_own_artifact,
+    find_own_artifact,
+    reserve_artifact,
+    write_archive,
+)
+from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.base import decode_json
 from eval_gate.model.result import ResultProducer
 from eval_gate.results.result_names import RUN_NAME
 from eval_gate.results.run_reader import read_archived_head
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.model.recording import RECORDING_NAME
 
 CONFLICT_HINT = "another step of this run stored an artifact with this name: set another `artifact-name`"
@@ -45,26 +50,112 @@ STEP_HINT = f"add an actions/upload-artifact step with `path: <folder of result-
 _SIGNATURE: Final = re.compile(rb"<!-- eval-gate:page ([A-Za-z0-9+/=]{1,4000}) -->\s*\Z")
 _SIGNATURE_BYTES: Final = 5_000
 """Bytes at the end of a page in which its signature is."""
+_REPORTS: Final = frozenset({".json", ".html", ".xml", ".md"})
+
+
+class StoredArtifact(FrozenStruct):
+    """Artifact of this run that was stored."""
+
+    name: str
+    id: int
+
+
+def find_artifact_service(step: Step) -> ArtifactService | None:
+    """Return the artifact service of this job, or None if it has none."""
+    environment = step.environment
+    if not environment.is_github_cloud or environment.results_url is None or environment.runtime_token is None:
+        return None
+    return ArtifactService(environment.results_url, environment.runtime_token, environment.retention_days)
+
+
+class UnfinishedUploadError(GitHubError):
+    """Error for a name blocked by an unfinished upload of an earlier attempt."""
+
+    def __init__(self, name: str) -> None:
+        why = "an unfinished upload of an earlier attempt blocks the name"
+        super().__init__(FailureKind.REFUSED, f"storing the artifact {name}"[:120], why)
+
+
+class _ArtifactKind(FrozenStruct):
+    """Result archives or report pages of one step. The methods raise GitHubError."""
+
+    step: Step
+    service: ArtifactService
+    label: str
+    mime_type: str
+    read_maker: Callable[[Path, OwnArtifact], ResultProducer | None]
+    """Who made one that was fetched into this file; None where it is none of this sort, or does not say."""
+
+    def upload_first_free(
+        self, names: Sequence[str], file: Path, log: StepLog, on_name: Callable[[str], object] = lambda _: None
+    ) -> StoredArtifact:
+        """Store the file under the first of these names that is not another gate's. Raises NameTakenError.
+
+        `on_name` is told what it will be called, before anything of it is sent.
+        """
+        for name in names:
+            try:
+                number = self._upload_named(name, file, on_name)
+            except UnfinishedUploadError as unfinished:
+                if name == names[-1]:
+                    raise
+                log.record(str(unfinished))
+                continue
+            if number is not None:
+                log.record(f"{self.label} stored as artifact {name} ({number})")
+                return StoredArtifact(name, number)
+            log.record(f"the artifact {name} of this run belongs to another gate")
+        raise build_name_taken_error(f"the artifact {names[-1]}", "comment-key")
+
+    def _upload_named(self, name: str, file: Path, on_name: Callable[[str], object]) -> int | None:
+        """Upload, replacing this gate's artifact of an earlier attempt; None if the name belongs to another gate."""
+        step, client = self.step, self.step.client
+
+        def send() -> int:
+            reserved = reserve_artifact(client, self.service, name, now=datetime.now(UTC), mime_type=self.mime_type)
+            on_name(name)
+            return reserved.upload_file(file)
+
+        try:
+            return send()
+        except GitHubError as error:
+            is_taken = error.kind is FailureKind.CONFLICT
+            stored = find_own_artifact(client, self.service, name) if is_taken else None
+            if is_taken and stored is None and step.environment.run_attempt > 1:
+                raise UnfinishedUploadError(name) from error
+            maker = self.find_maker(stored) if stored else None
+            if stored is None or maker is None:
+                raise  # somebody else's, such as an upload step's
+        if not self.is_own(name, maker):
+            return None
+        delete_own_artifact(client, self.service, stored)
+        return send()
+
+    def find_maker(self, artifact: OwnArtifact) -> ResultProducer | None:
+        """Who made an artifact of this run; None where it is larger than ours, of another kind, or does not say."""
+        with tempfile.TemporaryDirectory(dir=self.step.environment.temporary_folder, prefix="eval-gate-") as folder:
+            file = Path(folder) / "artifact"
+            try:
+                fetch_own_artifact(self.step.client, self.service, artifact, file)
+            except BadArchiveError:
+                return None
+            return self.read_maker(file, artifact)
+
+    def is_own(self, name: str, maker: ResultProducer) -> bool:
+        """Whether an artifact of this name is this gate's own; raises NameTakenError where it cannot be shared."""
+        publisher = classify_publisher(self.step.maker, maker)
+        is_chosen = len(self.step.artifact_names) == 1
+        if publisher is Publisher.ANOTHER_LEG or (publisher is Publisher.ANOTHER_GATE and is_chosen):
+            raise build_name_taken_error(f"the artifact {name}", "artifact-name" if is_chosen else "comment-key")
+        return publisher is Publisher.OURS
 
 
 class ResultUpload:
-    """Result upload in progress. Its name is known before it finishes."""
+    """Result upload in progress. Its name is known before it finishes; None if no artifact is stored."""
 
     def __init__(self, step: Step, record: Path, log: StepLog) -> None:
-        self._name: Future[str | None] = Future()
-        self._stored = log.start_work(lambda own: self._store_result(step, record, own), "storing the result")
-
-    def get_name(self) -> str | None:
-        """Wait in other background work for the artifact's name, without its log; None if no artifact is stored."""
-        return self._name.result()
-
-    def peek_artifact(self) -> StoredArtifact | None:
-        """Wait for the stored artifact from other background work, without replaying the log of the upload."""
-        return self._stored.peek()
-
-    def get_artifact(self) -> StoredArtifact | None:
-        """As `store_result`."""
-        return self._stored.get_result()
+        self.name: Future[str | None] = Future()
+        self.stored = log.start_work(lambda own: self._store_result(step, record, own), "storing the result")
 
     def _store_result(self, step: Step, record: Path, log: StepLog) -> StoredArtifact | None:
         try:
@@ -73,32 +164,30 @@ class ResultUpload:
             self._set_name(None)
 
     def _set_name(self, name: str | None) -> None:
-        if not self._name.done():  # an upload that is repeated names it again
-            self._name.set_result(name)
+        if not self.name.done():  # an upload that is repeated names it again
+            self.name.set_result(name)
 
 
 def store_result(
-    step: Step, record: Path, log: StepLog, named: Callable[[str], object] = lambda _: None
+    step: Step, record: Path, log: StepLog, on_name: Callable[[str], object] = lambda _: None
 ) -> StoredArtifact | None:
     """Upload the run's folder; the artifact, or None. Where it cannot be stored the log says why.
 
-    `named` is told what it will be called, as soon as that is certain.
+    `on_name` is told what it will be called, as soon as that is certain.
 
     Raises NameTakenError where another leg of this run has stored its result under this name, and nothing else.
     """
     if not step.settings.upload or not step.plan.can_store:
         return None
-    service = find_artifact_service(step)
-    if service is None:
+    kind = _find_result_kind(step)
+    if kind is None:
         log.warn("the result was not stored: no artifact service is available", STEP_HINT)  # noqa: PLE1205 (the log of a step)
         return None
     try:
         with tempfile.TemporaryDirectory(dir=step.environment.temporary_folder, prefix="eval-gate-") as folder:
             packed = Path(folder) / "result.zip"
             write_archive(_iter_files(record), packed)
-            return upload_first_free(
-                step, service, _RESULT_ARTIFACT, step.artifact_names, OutgoingArtifact(packed, named), log
-            )
+            return kind.upload_first_free(step.artifact_names, packed, log, on_name)
     except OSError as error:
         log.warn(f"the result was not stored: {error.strerror}", STEP_HINT)
     except UnfinishedUploadError as error:
@@ -116,28 +205,28 @@ def refuse_second_leg(step: Step) -> None:
     The check runs before the evals, to avoid a useless run. If the service does not answer, nothing is known; the
     names are checked again when they are used.
     """
-    service = find_artifact_service(step) if step.settings.upload and step.plan.can_store else None
-    if service is None:
+    stores = step.settings.upload and step.plan.can_store and step.plan.mode is StepMode.GATE
+    kind = _find_result_kind(step) if stores else None
+    if kind is None:
         return
-    try:
+    with suppress(GitHubError, OSError):
         for name in step.artifact_names:
-            there = find_own_artifact(step.client, service, name)
-            maker = find_maker(step, service, _RESULT_ARTIFACT, there) if there else None
-            if maker is None or is_own_artifact(step, name, maker):
+            stored = find_own_artifact(step.client, kind.service, name)
+            maker = kind.find_maker(stored) if stored else None
+            if maker is None or kind.is_own(name, maker):
                 return
-    except (GitHubError, OSError):
-        return
+
+
+def _find_result_kind(step: Step) -> _ArtifactKind | None:
+    service = find_artifact_service(step)
+    return _ArtifactKind(step, service, "result", ARCHIVE_MIME_TYPE, _read_result_maker) if service else None
 
 
 def _read_result_maker(file: Path, artifact: OwnArtifact) -> ResultProducer | None:
-    """Who made the result in this archive; None where it holds none of ours, or one that does not say."""
     try:
         return read_archived_head(file, f"artifact {artifact.id}").producer
     except GateError:
         return None
-
-
-_RESULT_ARTIFACT = ArtifactKind("result", ARCHIVE_MIME_TYPE, _read_result_maker)
 
 
 def _iter_files(record: Path) -> Iterator[tuple[Path, str]]:
@@ -147,18 +236,8 @@ def _iter_files(record: Path) -> Iterator[tuple[Path, str]]:
     if recording.is_file() and not recording.is_symlink():
         yield recording, RECORDING_NAME
     for file in sorted(record.parent.iterdir()):
-        if (
-            file.is_file()
-            and not file.is_symlink()
-            and file != record
-            and file.suffix in {".json", ".html", ".xml", ".md"}
-        ):
+        if file.suffix in _REPORTS and file != record and file.is_file() and not file.is_symlink():
             yield file, file.name
-
-
-def format_page_name(artifact_name: str) -> str:
-    """Format the page's artifact name, without a dot behind the result's: relays take `<name>.…` for another gate's."""
-    return f"{artifact_name}-report.html"
 
 
 def store_page(
@@ -177,7 +256,7 @@ def store_page(
         return None
     names = step.artifact_names
     if storing is not None:
-        name = storing.get_name()
+        name = storing.name.result()
         if name is None:
             return None
         names = names[names.index(name) :]
@@ -185,9 +264,9 @@ def store_page(
         with tempfile.TemporaryDirectory(dir=step.environment.temporary_folder, prefix="eval-gate-") as folder:
             file = Path(folder) / "report.html"
             file.write_bytes(_sign_page(page(), step.maker))
-            return upload_first_free(
-                step, service, _PAGE_ARTIFACT, [format_page_name(name) for name in names], OutgoingArtifact(file), log
-            )
+            kind = _ArtifactKind(step, service, "page", "text/html", _read_page_maker)
+            # without a dot behind the result's name: relays take `<name>.…` for another gate's
+            return kind.upload_first_free([f"{name}-report.html" for name in names], file, log)
     except OSError as error:
         _report_missing_page(log, str(error.strerror), storing)
     except (GitHubError, NameTakenError) as error:
@@ -197,7 +276,7 @@ def store_page(
 
 def _report_missing_page(log: StepLog, why: str, storing: ResultUpload | None) -> None:
     """Say it, and where the page is all the same; where the result could not be stored either, that is said already."""
-    result = storing.peek_artifact() if storing is not None else None
+    result = storing.stored.peek() if storing is not None else None
     if storing is None or result is not None:
         otherwise = f"; it is in the artifact {result.name}" if result is not None else ""
         log.record(f"the page was not stored separately: {why}{otherwise}")
@@ -214,12 +293,7 @@ def _read_page_maker(file: Path, _artifact: OwnArtifact) -> ResultProducer | Non
     with file.open("rb") as stream:
         stream.seek(max(file.stat().st_size - _SIGNATURE_BYTES, 0))
         match = _SIGNATURE.search(stream.read())
-    if match is None:
-        return None
     try:
-        return decode_json(base64.b64decode(match[1], validate=True), ResultProducer)
+        return decode_json(base64.b64decode(match[1], validate=True), ResultProducer) if match else None
     except (ValueError, MsgspecError):
         return None
-
-
-_PAGE_ARTIFACT = ArtifactKind("page", "text/html", _read_page_maker)

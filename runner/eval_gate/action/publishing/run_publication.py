@@ -16,7 +16,6 @@ from typing import Final
 
 from eval_gate.action.inputs import OUTPUTS
 from eval_gate.action.precedence import NameTakenError, NewerResult
-from eval_gate.action.publishing.artifact_upload import StoredArtifact
 from eval_gate.action.publishing.check_run import (
     CheckDraft,
     find_check_place,
@@ -37,7 +36,7 @@ from eval_gate.action.publishing.comment import (
     write_comment_in,
 )
 from eval_gate.action.publishing.drift_issue import BranchDrift, publish_drift
-from eval_gate.action.publishing.result_artifact import ResultUpload, store_page
+from eval_gate.action.publishing.result_artifact import ResultUpload, StoredArtifact, store_page
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
 from eval_gate.errors import ExitCode
@@ -192,7 +191,7 @@ def _store_artifacts(
     page = log.start_work(
         lambda own: store_page(step, lambda: _render_page(finished, context), storing, own), "storing the page"
     )
-    return storing.get_artifact() if storing is not None else None, page.get_result()
+    return storing.stored.get_result() if storing is not None else None, page.get_result()
 
 
 def _render_page(finished: FinishedRun, context: ReportContext) -> bytes:

@@ -32,7 +32,8 @@ def find_read_commits(config: RunConfig, settings: StepSettings, workspace: Path
         *_list_eval_folders(config, workspace),
         *given,
     )
-    commits = {_find_commit(find_checkout(workspace, path)) for path in around}
+    checkouts = {find_checkout(workspace, path) for path in around}
+    commits = {find_head_commit(checkout) if checkout else None for checkout in checkouts}
     # what a step leaves need not lie in a checkout; where it does, it may have been committed
     held = {checkout for path in left if (checkout := find_checkout(workspace, path))}
     held.update(checkout for path in (*given, *left) for checkout in iter_checkouts(workspace, path))
@@ -76,10 +77,6 @@ def find_evaluated_checkout(settings: StepSettings, workspace: Path, repository:
     place, commit = [*own, *found][0]
     folder = place.relative_to(os.path.realpath(workspace)).as_posix()
     return EvaluatedCheckout("" if folder == "." else folder, commit)
-
-
-def _find_commit(checkout: Path | None) -> str | None:
-    return None if checkout is None else find_head_commit(checkout)
 
 
 def _iter_config_files(settings: StepSettings, workspace: Path) -> Iterator[Path]:

@@ -19,8 +19,8 @@ from eval_gate.config.preset import PresetName
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import MAX_ANSWER_BYTES
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.targets.agent_address import LOCAL_NAMES
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.container import LOCAL_NAMES
 from eval_gate.targets.http.connection import Connection, ConnectionLostError, HttpRequest, ResponseLimits
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json

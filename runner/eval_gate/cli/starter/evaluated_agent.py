@@ -15,9 +15,9 @@ from eval_gate.cli.starter.folder_contents import FoundEvals
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.targets.agent_address import HOST_NAME, LOCAL_NAMES
 from eval_gate.targets.build import find_flag_target
-from eval_gate.targets.container import HOST_NAME, LOCAL_NAMES
-from eval_gate.targets.missing_requirements import MissingRequirements
+from eval_gate.targets.build_context import MissingRequirements
 from eval_gate.targets.model.providers.provider_table import PROVIDERS, ModelProvider
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.target_list import ResolvedTarget, find_targets_file

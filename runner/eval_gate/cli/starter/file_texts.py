@@ -12,7 +12,7 @@ from eval_gate.cli.starter.described_target import TARGET_NAME
 from eval_gate.cli.starter.evaluated_agent import AGENT_EVALS, TARGETS, AgentPlace, EvaluatedAgent
 from eval_gate.errors import PAGES
 from eval_gate.model.base import JsonValue
-from eval_gate.targets.container import HOST_NAME
+from eval_gate.targets.agent_address import HOST_NAME
 
 _FILES: Final = Path(__file__).with_name("files")
 _EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {

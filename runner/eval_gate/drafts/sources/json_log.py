@@ -53,7 +53,7 @@ def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
 
     The other paths are the defaults of a target. Raises GateError `unknown-value` with all problems.
     """
-    question, changes, problems = FieldPath.parse(DEFAULT_QUESTION_PATH), dict[str, object](), list[Problem]()
+    question, changes, problems = FieldPath(DEFAULT_QUESTION_PATH), dict[str, object](), list[Problem]()
     for given, text in fields.items():
         name = given.removesuffix("Path").removesuffix("Field")
         if name != QUESTION_FIELD and name not in PATH_SETTINGS:
@@ -62,7 +62,7 @@ def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
             problems.append(Problem(f"{what}; known: {', '.join(known)}", field="--field"))
             continue
         try:
-            path = FieldPath.parse(text)
+            path = FieldPath(text)
         except ValueError as error:
             problems.append(Problem(str(error), field=f"--field {name}"))
             continue
@@ -70,7 +70,7 @@ def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
             question = path
         else:
             key = PATH_SETTINGS[name]
-            changes[key] = (text,) if key in _LIST_SETTINGS else text
+            changes[key] = (path,) if key in _LIST_SETTINGS else path
     if problems:
         what = "--field does not say where the parts of a log entry are"
         raise GateError(

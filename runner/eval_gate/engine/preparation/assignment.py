@@ -13,11 +13,10 @@ from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.specs.evaluator import Rubric
 from eval_gate.struct import FrozenStruct, replace
-from eval_gate.targets.agent_address import parse_agent_address
+from eval_gate.targets.agent_address import ContainerProbe, parse_agent_address
 from eval_gate.targets.base import Target
 from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.catalog import Grader, TargetCatalog
-from eval_gate.targets.container import ContainerProbe
 from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.model.recording import Recording
 from eval_gate.text.escape import format_count

@@ -25,11 +25,12 @@ Cases are judged by their responses. What an execution that ended in an agent er
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import reduce
 
 from eval_gate.gate.evidence.agent_errors import ErrorShare, RunErrors, learn_error_share, run_error_test
-from eval_gate.gate.evidence.day_effects import NO_DAY_EFFECTS, DayEffects
+from eval_gate.gate.evidence.day_effects import NO_DAY_EFFECTS, DayEffects, estimate_day
 from eval_gate.gate.evidence.rerun_decision import (
     RerunCriteria,
     RerunStep,
@@ -109,13 +110,16 @@ class CaseFacts(FrozenStruct):
         """Whether it has nothing but agent errors here, and may have a response if it is run again."""
         if self.first.executions or not self.first.agent_errors:
             return False
-        is_unknown = self.plain_class is CaseClass.ERRORED and not self.history.counts.executions
-        return is_unknown or self.plain_class in _ANSWERABLE
+        return self.plain_class in (_ANSWERABLE if self.history.counts.executions else _REPEATED_WITHOUT_RESPONSE)
 
     @property
     def missing_rerun_ground(self) -> GroundKind:
         """Why the result is unknown, for a case that more re-runs would have decided."""
         return _MISSING_RERUN_GROUNDS.get(self.rerun_end, GroundKind.MISSING_RERUNS)
+
+    def is_spared(self, step: RerunStep | None) -> bool:
+        """Whether it was not re-run because the gate had already failed, although a re-run could decide."""
+        return step is RerunStep.AGAIN and self.missing_rerun_ground is GroundKind.GATE_FAILED
 
     @property
     def is_compared(self) -> bool:
@@ -180,6 +184,8 @@ class CaseFacts(FrozenStruct):
 
 _ANSWERABLE = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.ADDED})
 """Plain classes of a case whose agent errors are news: main has a response, or does not know the case."""
+_REPEATED_WITHOUT_RESPONSE = _ANSWERABLE | {CaseClass.ERRORED, CaseClass.STILL_ERRORED}
+"""Those of a case of which no run has a response: it is repeated until this run has one."""
 
 
 class ClassifiedCase(FrozenStruct):
@@ -196,6 +202,15 @@ class Classification(FrozenStruct):
     cases: tuple[ClassifiedCase, ...]
     suite_finding: SuiteFinding
     error_finding: ErrorFinding
+
+
+def adjust_to_day(criteria: RerunCriteria, cases: Iterable[CaseFacts], days: DayEffects) -> RerunCriteria:
+    """Adjust the criteria to the day that these cases show."""
+    if not days.has_effects or not criteria.max_reruns:
+        return criteria
+    known = [(one.history.counts, one.first) for one in cases if one.is_in_suite_test and one.history.counts.executions]
+    day = estimate_day(known, days)
+    return criteria.add_thresholds(Counter((one.passes, one.failures) for one, _ in known), day) if day else criteria
 
 
 def decide_next_step(case: CaseFacts, criteria: RerunCriteria, errors: RunErrors | None = None) -> RerunStep | None:
@@ -263,33 +278,20 @@ def classify_cases(
     """
     kinds = [_build_kind_key(case) for case in cases]
     examples = dict(zip(kinds, cases, strict=True))
-    errors = count_run_errors(cases, criteria, error_share)
-    errors = replace(errors, finding=_run_error_test(cases, errors))
+    errors = _test_run_errors(cases, count_run_errors(cases, criteria, error_share))
     steps = {kind: decide_next_step(case, criteria, errors) for kind, case in examples.items()}
-    # errors of cases that are regressions, or suspected ones, are explained
-    broken = {
-        kind
-        for kind, case in examples.items()
-        if case.has_only_errors
-        and (steps[kind] is RerunStep.CONFIRMED or case.rerun_end is RerunStopReason.GATE_FAILED)
-    }
-    others = [case for kind, case in zip(kinds, cases, strict=True) if kind not in broken]
-    errors = replace(errors, finding=_run_error_test(others, errors))
+    errors = _test_run_errors(
+        [one for kind, one in zip(kinds, cases, strict=True) if not _has_explained_errors(one, steps[kind])], errors
+    )
     alone = {kind: case.first.is_failing and steps[kind] is RerunStep.CONFIRMED for kind, case in examples.items()}
     strata = {
         kind: case.stratum._replace(share=criteria.trial_share)
         for kind, case in examples.items()
-        if case.is_in_suite_test
-        and not alone[kind]
-        and not (steps[kind] is RerunStep.AGAIN and case.missing_rerun_ground is GroundKind.GATE_FAILED)
+        if case.is_in_suite_test and not alone[kind] and not case.is_spared(steps[kind])
     }
-    finding = run_suite_test(
-        _drop_worst_failures(
-            [strata[kind] for kind in kinds if kind in strata], allowed - sum(alone[kind] for kind in kinds)
-        ),
-        days,
-        criteria.false_alarm_rate * share,
-    )
+    left = allowed - sum(alone[kind] for kind in kinds)
+    tested = _drop_worst_failures([strata[kind] for kind in kinds if kind in strata], left)
+    finding = run_suite_test(tested, days, criteria.false_alarm_rate * share)
     classes = {
         kind: _classify_erring_case(case, steps[kind], errors)
         if case.has_only_errors
@@ -297,17 +299,20 @@ def classify_cases(
         for kind, case in examples.items()
     }
     assert errors.finding is not None
-    return Classification(
-        tuple(ClassifiedCase(case.key, *classes[kind]) for kind, case in zip(kinds, cases, strict=True)),
-        finding,
-        errors.finding,
-    )
+    classified = (ClassifiedCase(case.key, *classes[kind]) for kind, case in zip(kinds, cases, strict=True))
+    return Classification(tuple(classified), finding, errors.finding)
 
 
-def _run_error_test(cases: Iterable[CaseFacts], errors: RunErrors) -> ErrorFinding:
+def _has_explained_errors(case: CaseFacts, step: RerunStep | None) -> bool:
+    """Whether a case has nothing but errors, and is a regression or a suspected one, which explains them."""
+    is_suspected = step is RerunStep.CONFIRMED or case.rerun_end is RerunStopReason.GATE_FAILED
+    return case.has_only_errors and is_suspected
+
+
+def _test_run_errors(cases: Iterable[CaseFacts], errors: RunErrors) -> RunErrors:
     """Run the test of the run's agent errors over the first executions of these cases."""
     first = reduce(Counts.add, (case.first_executions for case in cases), NO_EXECUTIONS)
-    return run_error_test(first, errors.share, errors.criteria.false_alarm_rate)
+    return replace(errors, finding=run_error_test(first, errors.share, errors.criteria.false_alarm_rate))
 
 
 def _classify_erring_case(
@@ -332,7 +337,7 @@ def _decide_erring_class(
         return CaseClass.STILL_FAILING, None if case.history.counts.is_failing else GroundKind.MAIN_BROKE
     if step is RerunStep.CONFIRMED:
         return CaseClass.REGRESSION, GroundKind.EVIDENCE
-    if step is RerunStep.AGAIN and missing is GroundKind.GATE_FAILED:
+    if case.is_spared(step):
         return CaseClass.SUSPECTED_REGRESSION, missing
     is_run_unusual = errors.finding is not None and errors.finding.is_unusual
     if is_run_unusual or (step is RerunStep.INCONCLUSIVE and errors.explains(case.first.agent_errors)):
@@ -400,8 +405,7 @@ def _classify_failing_case(
     if step is RerunStep.CONFIRMED:
         enough = criteria.has_enough_evidence(suspicion, history, case.first, case.reruns)
         return CaseClass.REGRESSION, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
-    spared = step is RerunStep.AGAIN and case.missing_rerun_ground is GroundKind.GATE_FAILED
-    if case.is_part_of_drop(finding) and case.first.is_failing and not spared:
+    if case.is_part_of_drop(finding) and case.first.is_failing and not case.is_spared(step):
         return CaseClass.REGRESSION, GroundKind.SUITE_DROP
     if case.is_unexplained:
         return CaseClass.ERRORED, GroundKind.NOT_RERUN

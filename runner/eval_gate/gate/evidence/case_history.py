@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from eval_gate.gate.case_matching import find_earlier_keys
+from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.evidence.day_effects import build_run_days, join_rounds
 from eval_gate.gate.evidence.flakiness import (
     CaseRun,
@@ -43,9 +43,10 @@ from eval_gate.model.evidence import (
     ErrorRun,
     PermittedRegression,
     RunReference,
+    UnscoredCase,
 )
 from eval_gate.model.execution import Status, Trial
-from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.model.result import CaseResult
 from eval_gate.results.baseline import Baseline, is_measured
 from eval_gate.results.history import (
     CaseHistory,
@@ -113,31 +114,50 @@ NO_CASE_EVIDENCE: Final = CaseEvidence()
 
 
 class HistoryEvidence:
-    """Evidence in the history up to a baseline for all cases, at one pass score. It caches what it computes."""
+    """Evidence in the history up to a baseline for all cases, at one pass score. It caches what it computes.
 
-    def __init__(self, baseline: Baseline, pass_score: float) -> None:
+    Nothing is learned from the `quarantined` cases of the baseline. The re-runs of the run that it is about wait for
+    `rerun_wait` seconds.
+    """
+
+    def __init__(
+        self, baseline: Baseline, pass_score: float, quarantined: Collection[CaseKey] = (), rerun_wait: int = 0
+    ) -> None:
         self._baseline = baseline.result
         self._pass_score = pass_score
+        self._quarantined, self._rerun_wait = frozenset(quarantined), rerun_wait
         self._history = baseline.own_history
-        self._runs, runs = find_comparable_runs(self._history.runs), self._history.runs
-        self._comparable_runs = tuple(
-            _ComparableRun(place, runs[place].run_id, runs[place].sha) for place in self._runs
+        runs = self._history.runs
+        self._runs = tuple(
+            _ComparableRun(place, runs[place].run_id, runs[place].sha) for place in find_comparable_runs(runs)
         )
         self._summaries: dict[_HistoryKind, CaseHistorySummary] = {}
         self._evidence: dict[Hashable, CaseEvidence] = {}
-        self._priors: dict[tuple[frozenset[CaseKey], ShareBelief], Prior] = {}
-        self._shares: dict[tuple[frozenset[CaseKey], int], ShareBelief] = {}
 
-    def get_case_evidence(self, current: RunResult) -> Mapping[CaseKey, CaseEvidence]:
-        """Return the evidence of every case of this run, including cases that have another name now."""
-        baseline, earlier = self._baseline.index_cases(), find_earlier_keys(self._baseline, current)
-        return {key: self._get_evidence(earlier.get(key, key), case, baseline) for key, case in current.iter_cases()}
+    def get_case_evidence(self, cases: GateCases) -> Mapping[CaseKey, CaseEvidence]:
+        """Return the evidence of every case of a run, including cases that have another name now."""
+        return {
+            key: self._get_evidence(cases.get_earlier_key(key), case, cases.there) for key, case in cases.here.items()
+        }
 
-    def find_earlier_results(self, keys: Collection[CaseKey]) -> Mapping[CaseKey, EarlierResult]:
-        """Find the newest earlier result of each of these baseline cases with its own fingerprint, if there is one."""
+    @property
+    def unscored_in_baseline(self) -> tuple[UnscoredCase, ...]:
+        """The cases without a score in the baseline, with their newest earlier result if there is one."""
         cases = self._baseline.index_cases()
-        found = {key: self._get_evidence(key, cases[key], cases).newest_result for key in keys}
-        return {key: result for key, result in found.items() if result is not None}
+        lost = {key: case for key, case in cases.items() if not case.status.is_scored}
+        found = ((key, self._get_evidence(key, case, cases).newest_result) for key, case in lost.items())
+        return tuple(
+            UnscoredCase(
+                suite=key.suite,
+                case_id=key.case_id,
+                passes=one.tally.passes,
+                executions=one.tally.executions,
+                score=one.tally.score,
+                run=one.run,
+            )
+            for key, one in found
+            if one is not None
+        )
 
     @property
     def permitted_regressions(self) -> tuple[PermittedRegression, ...]:
@@ -156,67 +176,64 @@ class HistoryEvidence:
                     runs[at][key] = one.without_agent_errors
         return count_level_runs(runs)
 
-    def learn_prior(self, quarantined: Collection[CaseKey] = (), shares: ShareBelief = NO_SHARES) -> Prior:
-        """Learn the prior from the histories of the branch's own cases, without the quarantined ones."""
-        key = frozenset(quarantined), shares
-        if key not in self._priors:
-            learned = learn_prior(self.count_histories(key[0]), shares.history_worth)
-            self._priors[key] = replace(learned, shares=shares.shares)
-        return self._priors[key]
+    @cached_property
+    def histories(self) -> Counter[tuple[int, int]]:
+        """How many of the branch's own cases have these passes and failures in the history."""
+        found = Counter[tuple[int, int]]()
+        for kind, number in self._own_kinds.items():
+            counts = self._get_summary(kind).counts
+            found[counts.passes, counts.failures] += number
+        return found
 
-    def learn_run_shares(self, quarantined: Collection[CaseKey] = (), wait: int = 0) -> ShareBelief:
-        """Learn how much executions of one run belong together if re-runs wait for `wait` seconds."""
-        key = frozenset(quarantined), wait
-        if key not in self._shares:
-            learned = NO_SHARES
-            if self._count_repeating_runs(quarantined) >= MIN_REPEATING_RUNS:
-                learned = learn_run_shares(
-                    self._list_settled_runs(quarantined),
-                    self.learn_prior(quarantined),
-                    self._build_run_figures(quarantined),
-                    [self._history.runs[place].rerun_wait for place in self._runs],
-                    wait,
-                )
-                learned = discount_rounds(learned, self._groups[: self.level_run_count])
-            self._shares[key] = learned
-        return self._shares[key]
+    @cached_property
+    def prior(self) -> Prior:
+        """The prior, learned from the histories of the branch's own cases."""
+        return replace(learn_prior(self.histories, self.run_shares.history_worth), shares=self.run_shares.shares)
 
-    def build_run_days(
-        self, quarantined: Collection[CaseKey] = (), shares: ShareBelief = NO_SHARES
-    ) -> tuple[BranchRun, ...]:
-        """Build the figures of each day of the current level, newest first, of the branch's own gated cases."""
-        return join_rounds(self._groups, self._build_run_figures(quarantined, shares))
+    @cached_property
+    def run_shares(self) -> ShareBelief:
+        """How much executions of one run belong together."""
+        if self._count_repeating_runs() < MIN_REPEATING_RUNS:
+            return NO_SHARES
+        waits = [self._history.runs[one.place].rerun_wait for one in self._runs]
+        figures = self._build_run_figures(NO_SHARES)
+        learned = learn_run_shares(self._settled_runs, learn_prior(self.histories), figures, waits, self._rerun_wait)
+        return discount_rounds(learned, self._groups[: self.level_run_count])
 
-    def _build_run_figures(
-        self, quarantined: Collection[CaseKey], shares: ShareBelief = NO_SHARES
-    ) -> tuple[BranchRun, ...]:
-        runs = min(self.level_run_count, MAX_RUNS)
-        return build_run_days(self._list_settled_runs(quarantined), runs, shares.trial_share)
+    @property
+    def run_days(self) -> tuple[BranchRun, ...]:
+        """The figures of each day of the current level, newest first, of the branch's own gated cases."""
+        return join_rounds(self._groups, self._build_run_figures(self.run_shares))
 
-    def _count_repeating_runs(self, quarantined: Collection[CaseKey]) -> int:
+    def _build_run_figures(self, shares: ShareBelief) -> tuple[BranchRun, ...]:
+        return build_run_days(self._settled_runs, min(self.level_run_count, MAX_RUNS), shares.trial_share)
+
+    def _count_repeating_runs(self) -> int:
         """Count the runs in which a case failed more than once, or these cases if fewer: a break shows in few."""
         repeated = [
             ({self._groups[at] for at, one in runs if one.all.failures > 1}, number)
-            for runs, number in self._list_settled_runs(quarantined)
+            for runs, number in self._settled_runs
         ]
         return min(len(set[str]().union(*(runs for runs, _ in repeated))), sum(one for runs, one in repeated if runs))
 
     @cached_property
     def _groups(self) -> list[str]:
         """The run that each comparable run was made with, which is another one for warm-up rounds."""
-        return [self._history.runs[place].group for place in self._runs]
+        return [self._history.runs[one.place].group for one in self._runs]
 
-    def _list_settled_runs(self, quarantined: Collection[CaseKey]) -> list[tuple[Sequence[tuple[int, CaseRun]], int]]:
-        """List the runs of each kind of case since the branch last broke or fixed it, and the number of cases."""
-        at_level = self._list_level_runs(quarantined)
-        return [(select_level_runs(one, self._fixed_looking_cases), number) for one, number in at_level]
+    @cached_property
+    def _settled_runs(self) -> list[tuple[Sequence[tuple[int, CaseRun]], int]]:
+        """The runs of each kind of case since the branch last broke or fixed it, and the number of cases."""
+        at_level = ((self._list_level_runs(kind), number) for kind, number in self._own_kinds.items())
+        return [(select_level_runs(runs, self._fixed_looking_cases), number) for runs, number in at_level]
 
-    def count_error_runs(self, quarantined: Collection[CaseKey] = ()) -> tuple[ErrorRun, ...]:
-        """Count the agent errors among the first executions of each comparable run, newest first."""
+    @property
+    def error_runs(self) -> tuple[ErrorRun, ...]:
+        """The agent errors among the first executions of each comparable run, newest first."""
         errors, executions = Counter[str](), Counter[str]()
-        groups = {place: self._history.runs[place].group for place in self._runs}
-        kinds = Counter(self._history.get_case(key).runs for key in self._history.iter_keys() if key not in quarantined)
-        for runs, number in kinds.items():
+        groups = {run.place: group for run, group in zip(self._runs, self._groups, strict=True)}
+        known = (key for key in self._history.iter_keys() if key not in self._quarantined)
+        for runs, number in Counter(self._history.get_case(key).runs for key in known).items():
             for place, entry in enumerate(CaseHistory(runs=runs).decode_entries_unchecked()):
                 if entry is not None and place in groups:
                     counts = count_executions(entry.first, self._pass_score)
@@ -224,41 +241,32 @@ class HistoryEvidence:
                     executions[groups[place]] += number * counts.attempts
         return tuple(
             ErrorRun(errors=errors[group], executions=executions[group])
-            for group in list(dict.fromkeys(groups.values()))[:MAX_RUNS]
+            for group in list(dict.fromkeys(self._groups))[:MAX_RUNS]
             if executions[group]
         )
 
     @cached_property
     def _fixed_looking_cases(self) -> int:
-        """Number of the branch's own cases that could look fixed by chance."""
-        return sum(number for runs, number in self._list_level_runs() if can_look_fixed(one for _, one in runs))
+        """Number of the branch's own cases, quarantined ones included, that could look fixed by chance."""
+        kinds = Counter(self._kinds.get(key, _NO_RUNS) for key, _ in self._baseline.iter_cases())
+        levels = ((self._list_level_runs(kind), number) for kind, number in kinds.items())
+        return sum(number for runs, number in levels if can_look_fixed(one for _, one in runs))
 
-    def _list_level_runs(self, quarantined: Collection[CaseKey] = ()) -> list[tuple[list[tuple[int, CaseRun]], int]]:
-        """List the level's runs with their places, newest first, and the number of cases, for each kind of case."""
-        return [
-            ([one for one in self._list_case_runs(*kind) if one[0] < self.level_run_count], number)
-            for kind, number in self._count_kinds(quarantined).items()
-        ]
+    def _list_level_runs(self, kind: _HistoryKind) -> list[tuple[int, CaseRun]]:
+        """List the level's runs of a kind of case with their places, newest first."""
+        return [one for one in self._list_case_runs(*kind) if one[0] < self.level_run_count]
 
-    def count_histories(self, quarantined: Collection[CaseKey] = ()) -> Counter[tuple[int, int]]:
-        """Count the branch's own cases by their passes and failures in the history."""
-        found = Counter[tuple[int, int]]()
-        for kind, number in self._count_kinds(quarantined).items():
-            counts = self._get_summary(kind).counts
-            found[counts.passes, counts.failures] += number
-        return found
-
-    def _count_kinds(self, quarantined: Collection[CaseKey]) -> Counter[_HistoryKind]:
-        """Count the branch's own cases of each kind, without quarantined ones."""
-        return Counter(
-            self._kinds.get(key, _NO_RUNS) for key, _ in self._baseline.iter_cases() if key not in quarantined
-        )
+    @cached_property
+    def _own_kinds(self) -> Counter[_HistoryKind]:
+        """Number of the branch's own cases of each kind, without quarantined ones."""
+        keys = (key for key, _ in self._baseline.iter_cases() if key not in self._quarantined)
+        return Counter(self._kinds.get(key, _NO_RUNS) for key in keys)
 
     @cached_property
     def _kinds(self) -> Mapping[CaseKey, _HistoryKind]:
         """Kind of each case by its newest fingerprint."""
         cases = ((key, self._history.get_case(key)) for key in self._history.iter_keys())
-        return {key: (known.runs, _find_newest_matches(known, self._runs)) for key, known in cases}
+        return {key: (known.runs, self._find_newest_matches(known)) for key, known in cases}
 
     def _get_evidence(self, key: CaseKey, current: CaseResult, baseline: Mapping[CaseKey, CaseResult]) -> CaseEvidence:
         """Build the evidence once for all cases that differ only in their names, as most cases of a suite do."""
@@ -282,7 +290,7 @@ class HistoryEvidence:
             return unknown
         at, entry = newest
         fingerprint, is_same = known.fingerprints[entry.fingerprint_index], matches[entry.fingerprint_index].same_setup
-        run = None if at == 0 else self._history.runs[self._runs[at]].name
+        run = None if at == 0 else self._history.runs[self._runs[at].place].name
         return replace(
             unknown,
             newest_result=_build_earlier_result(entry, run, self._pass_score, graded=graded),
@@ -308,22 +316,28 @@ class HistoryEvidence:
         entries = case_history.decode_entries()
         return [
             (at, entry)
-            for at, place in enumerate(self._runs)
-            if place < len(entries) and (entry := entries[place]) is not None
+            for at, run in enumerate(self._runs)
+            if run.place < len(entries) and (entry := entries[run.place]) is not None
         ]
+
+    def _find_newest_matches(self, case_history: CaseHistory) -> tuple[bool, ...]:
+        """Mark the fingerprints of a case that have the same setup as its newest comparable run."""
+        newest = next((entry for _, entry in self._list_entries(case_history)), None)
+        if newest is None:
+            return (False,) * len(case_history.fingerprints)
+        return _find_matches(case_history, case_history.fingerprints[newest.fingerprint_index])
 
     def _get_summary(self, kind: _HistoryKind) -> CaseHistorySummary:
         if kind not in self._summaries:
-            runs = self._list_case_runs(*kind)
-            at_level = [one for at, one in runs if at < self.level_run_count]
-            summary = build_case_history(at_level, self._fixed_looking_cases)
+            runs, at_level = self._list_case_runs(*kind), self._list_level_runs(kind)
+            summary = build_case_history([one for _, one in at_level], self._fixed_looking_cases)
             # where the whole branch broke, the runs that say so are those of the level before
             self._summaries[kind] = replace(summary, broken_since=find_breaking_run([one for _, one in runs]))
         return self._summaries[kind]
 
     def _list_case_runs(self, runs: str, fits: tuple[bool, ...]) -> list[tuple[int, CaseRun]]:
         """List what the comparable runs saw of a case, by place; only fingerprints marked in `fits` count."""
-        return _build_case_runs(runs, fits, self._comparable_runs, self._pass_score)
+        return _build_case_runs(runs, fits, self._runs, self._pass_score)
 
     def _build_score_history(self, case_history: CaseHistory, fingerprint: str, *, same: bool) -> ScoreHistory | None:
         """Build a case's score history, with scores by run only if this run has the `same` setup fingerprint."""
@@ -370,15 +384,6 @@ def _compare_own_fingerprints(fingerprints: Sequence[str]) -> tuple[tuple[Finger
 def _find_matches(case_history: CaseHistory, fingerprint: str) -> tuple[bool, ...]:
     """Mark the fingerprints of a case that have the same setup as this one."""
     return tuple(match_fingerprints(one, fingerprint).same_setup for one in case_history.fingerprints)
-
-
-def _find_newest_matches(case_history: CaseHistory, runs: Sequence[int]) -> tuple[bool, ...]:
-    """Mark the fingerprints of a case that have the same setup as its newest run among these."""
-    entries = case_history.decode_entries()
-    newest = next((entry for place in runs if place < len(entries) and (entry := entries[place]) is not None), None)
-    if newest is None:
-        return (False,) * len(case_history.fingerprints)
-    return _find_matches(case_history, case_history.fingerprints[newest.fingerprint_index])
 
 
 def find_comparable_runs(runs: Sequence[HistoryRun]) -> tuple[int, ...]:

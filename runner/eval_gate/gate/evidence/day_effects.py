@@ -30,17 +30,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from eval_gate.gate.evidence.execution_groups import sum_logs
 from eval_gate.gate.evidence.flakiness import CaseRun
 from eval_gate.gate.evidence.prior import DayFactors
-from eval_gate.gate.evidence.rerun_decision import RerunCriteria
 from eval_gate.model.evidence import NO_EXECUTIONS, BranchRun, Counts
 from eval_gate.struct import FrozenStruct
-
-if TYPE_CHECKING:
-    from eval_gate.gate.evidence.case_classification import CaseFacts  # which needs to know of days
 
 DAY_VARIANCES: Final = (0.0, 1 / 1024, 1 / 256, 1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
 """Variances of the factor by which a run multiplies failures: from 3 % more or less to days of five times as many."""
@@ -169,25 +165,12 @@ def learn_day_effects(days: tuple[BranchRun, ...]) -> DayEffects:
     return DayEffects(len(days), _distribute_weights([math.exp(one - whole) for one in logs], len(days)))
 
 
-def adjust_to_day(criteria: RerunCriteria, cases: Iterable[CaseFacts], days: DayEffects) -> RerunCriteria:
-    """Adjust the criteria to the day that these cases show."""
-    if not days.has_effects or not criteria.max_reruns:
-        return criteria
-    known = [case for case in cases if case.is_in_suite_test and case.history.counts.executions]
-    day = estimate_day(known, days)
-    if not day:
-        return criteria
-    histories = Counter((case.history.counts.passes, case.history.counts.failures) for case in known)
-    return criteria.add_thresholds(histories, day)
+def estimate_day(cases: Iterable[tuple[Counts, Counts]], days: DayEffects) -> DayFactors:
+    """Estimate by how much this day multiplies failures, in `FACTOR_STEPS`; one failure, of a suspect, is left out.
 
-
-def estimate_day(cases: Iterable[CaseFacts], days: DayEffects) -> DayFactors:
-    """Estimate by how much this day multiplies failures, in `FACTOR_STEPS`; one failure, of a suspect, is left out."""
-    kinds = Counter(
-        (case.history.counts.without_agent_errors, case.first.without_agent_errors)
-        for case in cases
-        if case.history.counts.executions
-    )
+    `cases` are the executions of each case in its history, of which it has some, and its first executions here.
+    """
+    kinds = Counter((history.without_agent_errors, first.without_agent_errors) for history, first in cases)
     rates = [(first, history.failures / history.executions, number) for (history, first), number in kinds.items()]
     failures = sum(first.failures * number for first, _, number in rates) - 1
     mean = math.fsum(first.executions * rate * number for first, rate, number in rates)

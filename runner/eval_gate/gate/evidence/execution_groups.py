@@ -43,16 +43,16 @@ def compute_log_group_chance(rate: float, group: ExecutionGroup, shares: RunShar
     """Natural logarithm of the chance of one order of these results, of a case that fails at `rate` (0 to 1)."""
     passes, failures, rerun_passes, rerun_failures = group
     if not shares or not 0.0 < rate < 1.0:
-        return _compute_log_run_chance(rate, 0.0, passes + rerun_passes, failures + rerun_failures)
+        return compute_log_run_chance(rate, 0.0, passes + rerun_passes, failures + rerun_failures)
     logs = []
     for one in shares:
         together = one.reruns / one.trials if one.trials > 0 else 0.0
         if together > 0.0:
-            joint = _compute_log_run_chance(rate, one.trials, passes + rerun_passes, failures + rerun_failures)
+            joint = compute_log_run_chance(rate, one.trials, passes + rerun_passes, failures + rerun_failures)
             logs.append(math.log(one.weight * together) + joint)
         if together < 1.0:
-            apart = _compute_log_run_chance(rate, one.trials, passes, failures)
-            apart += _compute_log_run_chance(rate, 0.0, rerun_passes, rerun_failures)
+            apart = compute_log_run_chance(rate, one.trials, passes, failures)
+            apart += compute_log_run_chance(rate, 0.0, rerun_passes, rerun_failures)
             logs.append(math.log(one.weight * (1.0 - together)) + apart)
     return sum_logs(logs)
 
@@ -63,7 +63,7 @@ def sum_logs(logs: Sequence[float]) -> float:
     return most + math.log(math.fsum(math.exp(log - most) for log in logs))
 
 
-def _compute_log_run_chance(rate: float, share: float, passes: int, failures: int) -> float:
+def compute_log_run_chance(rate: float, share: float, passes: int, failures: int) -> float:
     """Compute the logarithm of the chance of one order of results that all share one draw of the rate."""
     if not 0.0 < rate < 1.0:
         return 0.0 if not (passes if rate else failures) else _NO_CHANCE

@@ -78,13 +78,6 @@ class Prior(FrozenStruct):
         """The share of passes to be expected, 0 to 1."""
         return 1.0 - math.fsum(weight * rate for weight, rate in zip(self.weights, RATES, strict=True))
 
-    @property
-    def strength(self) -> float:
-        """The executions that a Beta distribution with the same mean and variance would be worth."""
-        mean = 1.0 - self.pass_rate
-        variance = math.fsum(weight * (rate - mean) ** 2 for weight, rate in zip(self.weights, RATES, strict=True))
-        return max(mean * (1 - mean) / variance - 1, _MIN_WEIGHT) if variance > 0 else 1 / _MIN_WEIGHT
-
     def compute_log_chance(self, first: Counts, reruns: Counts = NO_EXECUTIONS) -> float:
         """Natural logarithm of the chance of these results of one run in one given order. All orders have the same."""
         likely = compute_log_rate_chances(ExecutionGroup.from_counts(first, reruns), self.shares)
@@ -158,21 +151,31 @@ def learn_prior(histories: Mapping[tuple[int, int], float], history_worth: float
     }
     if not known:
         return DEFAULT_PRIOR
-    many = sum(known.values()) + UNSEEN_CASES
     chances = []
     for (passes, failures), number in sorted(known.items()):
         logs = _compute_log_chances(passes * history_worth, failures * history_worth)
         most = max(logs)
         chances.append((number, [math.exp(log - most) for log in logs]))
-    weights = _DEFAULT_WEIGHTS
-    for _ in range(_LEARNING_STEPS):
-        found = [UNSEEN_CASES * weight for weight in _DEFAULT_WEIGHTS]
-        for number, likely in chances:
-            joint = [weight * chance for weight, chance in zip(weights, likely, strict=True)]
-            factor = number / sum(joint)
-            found = [one + factor * other for one, other in zip(found, joint, strict=True)]
-        weights = tuple(one / many for one in found)
+    weights = learn_weights(_DEFAULT_WEIGHTS, chances, _LEARNING_STEPS)
     return replace(_build_prior(weights), history_worth=history_worth)
+
+
+def learn_weights(
+    start: Sequence[float], chances: Sequence[tuple[float, Sequence[float]]], steps: int
+) -> Sequence[float]:
+    """Learn how many cases have which rate, from numbers of cases and their chances at each of the rates.
+
+    `start` are the weights of a case that nobody has seen.
+    """
+    weights, number = start, sum(many for many, _ in chances) + UNSEEN_CASES
+    for _ in range(steps):
+        found = [UNSEEN_CASES * weight for weight in start]
+        for many, likely in chances:
+            joint = [weight * chance for weight, chance in zip(weights, likely, strict=True)]
+            factor = many / sum(joint)
+            found = [one + factor * other for one, other in zip(found, joint, strict=True)]
+        weights = [one / number for one in found]
+    return weights
 
 
 def _build_prior(weights: Sequence[float]) -> Prior:

@@ -205,39 +205,34 @@ class RerunCriteria(FrozenStruct):
         passes begins a new history on the branch. If re-runs have `ended` because nothing more could be learned, the
         executions so far decide, unless even all of them failing could not have been enough.
         """
-        needed_all_failed = self._get_all_failed_threshold(
-            suspicion, history, first.executions + reruns.executions + remaining
-        )
-        unchanged, first, reruns = self._turn_to_failures(suspicion, history, first, reruns)
-        current, trials = first.add(reruns), Counts(failures=first.executions)
-        most = _compute_e_value(unchanged, trials, Counts(failures=reruns.executions + remaining))
-        remaining = 0 if ended else remaining
-        planned = reruns.executions + remaining
-        twice = current.failures >= min(2, first.executions + planned)
+        unchanged, tried, again = self._turn_to_failures(suspicion, history, first, reruns)
+        current, left = tried.add(again), 0 if ended else remaining
+        twice = current.failures >= min(2, tried.executions + again.executions + left)
         if suspicion is Suspicion.MUST_PASS:
             confirmed, reachable = twice and current.is_failing, current.is_failing
         elif suspicion is Suspicion.FIX:
             confirmed, reachable = False, not current.passes and current.executions <= FIX_RERUNS
-        elif most < min(self.threshold, needed_all_failed):
-            # failing every time would confirm it, did executions of one run not belong together
-            confirmed, reachable = False, bool(unchanged.shares) and not current.passes and not is_unsteady(history)
-            if reachable and twice and not remaining:
-                return RerunStep.ANOTHER_RUN
         else:
-            all_failed = _compute_e_value(unchanged, trials, Counts(failures=planned))
-            needed = self.threshold
-            if ended or all_failed >= needed_all_failed:
-                needed = min(needed, all_failed)
-            evidence = _compute_e_value(unchanged, first, reruns)
-            confirmed = twice and evidence >= needed
-            reachable = (
-                _compute_e_value(unchanged, first, reruns.add(Counts(failures=remaining))) >= needed
-                and (suspicion is Suspicion.REGRESSION or current.is_failing)
-                and (not current.passes or evidence >= MIN_RERUN_EVIDENCE)
-            )
+            all_failed = self._get_all_failed_threshold(suspicion, history, current.executions + remaining)
+            trials, possible = Counts(failures=tried.executions), again.executions + remaining
+            if _compute_e_value(unchanged, trials, Counts(failures=possible)) < min(self.threshold, all_failed):
+                # failing every time would confirm it, did executions of one run not belong together
+                confirmed, reachable = False, bool(unchanged.shares) and not current.passes and not is_unsteady(history)
+                if reachable and twice and not left:
+                    return RerunStep.ANOTHER_RUN
+            else:
+                most = _compute_e_value(unchanged, trials, Counts(failures=again.executions + left))
+                needed = min(self.threshold, most) if ended or most >= all_failed else self.threshold
+                evidence = _compute_e_value(unchanged, tried, again)
+                confirmed = twice and evidence >= needed
+                reachable = (
+                    _compute_e_value(unchanged, tried, again.add(Counts(failures=left))) >= needed
+                    and (suspicion is Suspicion.REGRESSION or current.is_failing)
+                    and (not current.passes or evidence >= MIN_RERUN_EVIDENCE)
+                )
         if confirmed:
             return RerunStep.CONFIRMED
-        return RerunStep.AGAIN if remaining and reachable else RerunStep.INCONCLUSIVE
+        return RerunStep.AGAIN if left and reachable else RerunStep.INCONCLUSIVE
 
     def _get_all_failed_threshold(self, suspicion: Suspicion, history: Counts, planned: int) -> float:
         """Return the evidence that confirms a case that failed all executions: among many, some do by chance."""

@@ -34,7 +34,7 @@ from eval_gate.gate.evidence.execution_groups import (
     sum_logs,
 )
 from eval_gate.gate.evidence.flakiness import CaseRun
-from eval_gate.gate.evidence.prior import RATES, STEADY_RATE, Prior
+from eval_gate.gate.evidence.prior import RATES, STEADY_RATE, Prior, learn_weights
 from eval_gate.model.evidence import BranchRun, RunShare
 from eval_gate.struct import FrozenStruct, replace
 
@@ -273,24 +273,11 @@ def _sum_log_chances(cases: Sequence[_CaseGroups], rates: _Rates, share: float, 
         most = max(logs)
         total += case.number * most
         chances.append((case.number, [math.exp(log - most) for log in logs]))
-    weights = _learn_rate_weights([weight for _, weight in rates], chances)
+    weights = learn_weights([weight for _, weight in rates], chances, _LEARNING_STEPS)
     return total + math.fsum(
         many * math.log(math.fsum(weight * chance for weight, chance in zip(weights, likely, strict=True)))
         for many, likely in chances
     )
-
-
-def _learn_rate_weights(start: list[float], chances: Sequence[tuple[int, list[float]]]) -> list[float]:
-    """Learn how many cases have which rate, from the chances of numbers of cases at each (`prior.learn_prior`)."""
-    weights, number = start, sum(many for many, _ in chances) + 1.0
-    for _ in range(_LEARNING_STEPS):
-        found = start
-        for many, likely in chances:
-            joint = [weight * chance for weight, chance in zip(weights, likely, strict=True)]
-            factor = many / math.fsum(joint)
-            found = [one + factor * other for one, other in zip(found, joint, strict=True)]
-        weights = [one / number for one in found]
-    return weights
 
 
 def _compute_log_chance(group: ExecutionGroup, rate: float, shares: RunShares) -> float:

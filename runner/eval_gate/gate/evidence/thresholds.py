@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -88,14 +88,15 @@ def compute_error_share(cases: float) -> float:
     return min(1.0, max(0.5, math.sqrt(FULL_SHARE_CASES / max(cases, 1))))
 
 
-def compute_history_share(histories: Mapping[tuple[int, int], float]) -> float:
+def compute_history_share(histories: Iterable[tuple[tuple[int, int], float]]) -> float:
     """Return the part of the false alarm rate that single cases may spend: a tenth for each execution in the history.
 
     Fewer than ten show how often cases fail on average, and not that a few of them fail often, so the belief takes a
     flaky case for a solid one.
     """
-    cases = math.fsum(number for counts, number in histories.items() if sum(counts))
-    executions = math.fsum(sum(counts) * number for counts, number in histories.items())
+    histories = list(histories)
+    cases = math.fsum(number for counts, number in histories if sum(counts))
+    executions = math.fsum(sum(counts) * number for counts, number in histories)
     return min(1.0, executions / cases / SETTLED_EXECUTIONS) if cases else 1.0
 
 
@@ -131,9 +132,10 @@ class ExecutionLimits(NamedTuple):
         return self.trials + self.reruns
 
 
+@lru_cache(64)
 def compute_thresholds(
     prior: Prior,
-    histories: Mapping[tuple[int, int], float],
+    histories: tuple[tuple[tuple[int, int], float], ...],
     executions: ExecutionLimits,
     false_alarm_rate: float,
     day: DayFactors = (),
@@ -142,12 +144,12 @@ def compute_thresholds(
 
     They are never above N / α, which would do for any belief, with α as much smaller as a short history makes it.
     """
-    number = max(math.fsum(histories.values()), 1.0)
+    number = max(math.fsum(many for _, many in histories), 1.0)
     history_share = compute_history_share(histories)
     most = number / (false_alarm_rate * history_share)
     known = [
         (failures, many, prior.add_history(Counts(passes=passes, failures=failures)).adjust_to_day(day))
-        for (passes, failures), many in histories.items()
+        for (passes, failures), many in histories
         if passes
     ]
     tables = [(failures, many, _build_table(unchanged, executions)) for failures, many, unchanged in known]
@@ -162,11 +164,18 @@ def compute_thresholds(
         low, high = (low, middle) if spent <= budget else (middle, high)
     sure = math.exp(high)
     every = ExecutionGroup(0, executions.trials, 0, executions.reruns)
-    failing = [(failures, many, *table[every]) for failures, many, table in tables]
+    failed = [(many, *table[every]) for failures, many, table in tables if failures]
+    never, left = [], false_alarm_rate * NEVER_FAILED_SHARE
+    if prior.shares:
+        never = [
+            (many, _compute_shared_chance(unchanged, executions), table[every][1])
+            for (failures, many, unchanged), (_, _, table) in zip(known, tables, strict=True)
+            if not failures
+        ]
     return EvidenceThresholds(
         sure,
-        _lower_threshold([one[1:] for one in failing if one[0]], sure, false_alarm_rate * ALL_FAILED_SHARE),
-        _lower_never_failed(known, every, sure, false_alarm_rate * NEVER_FAILED_SHARE),
+        _lower_threshold(failed, sure, false_alarm_rate * ALL_FAILED_SHARE),
+        _lower_threshold(never, sure, left) if math.fsum(many * chance for many, chance, _ in never) > left else 0.0,
     )
 
 
@@ -185,27 +194,13 @@ def _lower_threshold(cases: Iterable[tuple[float, float, float]], sure: float, l
     return lowest
 
 
-def _lower_never_failed(
-    known: Sequence[tuple[int, float, Prior]], every: ExecutionGroup, sure: float, left: float
-) -> float:
-    """Lower the threshold of cases that never failed, by what shared executions add to the chance of failing all.
-
-    It is 0 if all of them stay within `left`.
-    """
-    if not any(prior.shares for *_, prior in known):
-        return 0.0
-    first, reruns = Counts(failures=every.failures), Counts(failures=every.rerun_failures)
-    cases = []
-    for failures, many, prior in known:
-        if not failures:
-            chance, independent, worse = (
-                math.exp(one.compute_log_chance(first, reruns))
-                for one in (prior, replace(prior, shares=()), build_worse_prior(prior))
-            )
-            cases.append((many, max(chance - independent, 0.0), worse / chance))
-    if math.fsum(many * chance for many, chance, _ in cases) <= left:
-        return 0.0
-    return _lower_threshold(cases, sure, left)
+def _compute_shared_chance(unchanged: Prior, executions: ExecutionLimits) -> float:
+    """Compute by how much shared executions raise the chance that a case fails all of them."""
+    first, reruns = Counts(failures=executions.trials), Counts(failures=executions.reruns)
+    shared, independent = (
+        math.exp(one.compute_log_chance(first, reruns)) for one in (unchanged, replace(unchanged, shares=()))
+    )
+    return max(shared - independent, 0.0)
 
 
 def compute_run_thresholds(
@@ -224,21 +219,7 @@ def compute_run_thresholds(
     if not known or not executions.reruns or executions.trials > MAX_TRIALS:
         return None
     factor = max(number / known, 1.0)
-    return _compute_cached_thresholds(
-        prior, tuple(sorted(histories.items())), factor, executions, false_alarm_rate, day
-    )
-
-
-@lru_cache(64)
-def _compute_cached_thresholds(
-    prior: Prior,
-    histories: tuple[tuple[tuple[int, int], int], ...],
-    factor: float,
-    executions: ExecutionLimits,
-    false_alarm_rate: float,
-    day: DayFactors,
-) -> EvidenceThresholds:
-    many = {history: number * factor for history, number in histories if sum(history)}
+    many = tuple((history, number * factor) for history, number in sorted(histories.items()) if sum(history))
     return compute_thresholds(prior, many, executions, false_alarm_rate, day)
 
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 from eval_gate.config.policy import Policy
-from eval_gate.gate.comparison_refinement import build_rerun_criteria, count_planned_cases, count_trials
+from eval_gate.gate.case_matching import GateCases
+from eval_gate.gate.comparison_refinement import build_rerun_criteria, collect_prior_evidence
 from eval_gate.gate.evidence.case_classification import CaseFacts
-from eval_gate.gate.evidence.case_history import HistoryEvidence
 from eval_gate.gate.evidence.day_effects import NO_DAY_EFFECTS, DayEffects, learn_day_effects
 from eval_gate.gate.evidence.prior import learn_prior
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria
@@ -16,7 +16,7 @@ from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.gate.pass_score import apply_pass_score
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.evidence import NO_HISTORY, CaseHistorySummary, Counts
+from eval_gate.model.evidence import NO_HISTORY, CaseHistorySummary, Counts, Evidence
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.baseline import Baseline
 from eval_gate.struct import FrozenStruct, replace
@@ -85,40 +85,34 @@ def group_run_cases(run: RunResult) -> CaseGroups | None:
             history, must_pass = change.case_history or NO_HISTORY, is_must_pass(case, patterns)
             yield CaseGroup(history, 1, (key,), before is not None, passed, must_pass, case.dependent)
 
-    kinds = _group_cases(iter_cases())
-    number = sum(kind.number for kind in kinds)
-    return CaseGroups(
-        kinds,
-        build_rerun_criteria(evidence),
-        evidence.history_runs,
-        allowed_regressions=policy.allowed_regressions if policy else 0,
-        quarantined=len(results) - number,
-        day_effects=learn_day_effects(evidence.branch_runs),
-    )
+    allowed = policy.allowed_regressions if policy else 0
+    return _build_case_groups(_group_cases(iter_cases()), evidence, allowed, len(results))
 
 
 def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collection[CaseKey] = ()) -> CaseGroups:
     """Group the cases of a baseline by the history that ends with it, which the next run will use."""
-    past, run = HistoryEvidence(baseline, policy.pass_score), apply_pass_score(baseline.result, policy.pass_score)
-    evidence, results = past.get_case_evidence(run), run.index_cases()
+    run = apply_pass_score(baseline.result, policy.pass_score)
+    run = replace(run, reruns=policy.most_reruns, rerun_wait=0)
+    known = collect_prior_evidence(GateCases.pair(run, run), baseline, policy, quarantined)
 
     def build_group(key: CaseKey, case: CaseResult) -> CaseGroup:
-        newest, must_pass = evidence[key].newest_result, is_must_pass(case, policy.must_pass)
-        passed = newest is not None and newest.passed
-        return CaseGroup(evidence[key].history, 1, (key,), newest is not None, passed, must_pass, case.dependent)
+        past, must_pass = known.case_evidence[key], is_must_pass(case, policy.must_pass)
+        passed = past.newest_result is not None and past.newest_result.passed
+        return CaseGroup(past.history, 1, (key,), past.newest_result is not None, passed, must_pass, case.dependent)
 
     kinds = _group_cases(build_group(key, case) for key, case in run.iter_cases() if key not in quarantined)
-    shares = past.learn_run_shares(quarantined)
-    criteria = RerunCriteria(
-        max(count_planned_cases(run), 1),
-        past.learn_prior(quarantined, shares),
-        policy.false_alarm_rate,
-        policy.most_reruns,
-        trials=count_trials(run),
-    ).add_thresholds(past.count_histories(quarantined))
-    aside = len(results) - sum(kind.number for kind in kinds)
-    days = learn_day_effects(past.build_run_days(quarantined, shares))
-    return CaseGroups(kinds, criteria, past.level_run_count, policy.allowed_regressions, aside, days)
+    return _build_case_groups(kinds, known.evidence, policy.allowed_regressions, len(known.case_evidence))
+
+
+def _build_case_groups(groups: tuple[CaseGroup, ...], evidence: Evidence, allowed: int, cases: int) -> CaseGroups:
+    return CaseGroups(
+        groups,
+        build_rerun_criteria(evidence),
+        evidence.history_runs,
+        allowed_regressions=allowed,
+        quarantined=cases - sum(kind.number for kind in groups),
+        day_effects=learn_day_effects(evidence.branch_runs),
+    )
 
 
 def _group_cases(cases: Iterable[CaseGroup]) -> tuple[CaseGroup, ...]:

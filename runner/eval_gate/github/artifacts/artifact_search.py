@@ -20,7 +20,7 @@ from pydantic import AwareDatetime
 
 from eval_gate.github.background_calls import start_in_background
 from eval_gate.github.client import PER_PAGE, ApiResponse, GitHubClient
-from eval_gate.github.commits import ACTIONS, WorkflowRun, iter_ancestors
+from eval_gate.github.commits import ACTIONS, BaseCommit, WorkflowRun, iter_ancestors
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.result import Shard
 from eval_gate.model.selection import CaseSelection
@@ -76,18 +76,9 @@ class BaselineSearch(FrozenStruct):
     branch: str
     workflows: tuple[str, ...]
     """Paths or file names of workflow files; empty for any."""
-    near_commit: str | None
-    """The commit; None for none, or for where another one left the branch."""
+    base: BaseCommit
+    """The commit that it must be nearest to."""
     own_run_id: int
-    merged_head: str | None = None
-    """What was merged into that commit by somebody who chose it: it counts only where the branch `forked_from` had
-    it."""
-    fork_point_of: str | None = None
-    """That other commit."""
-    forked_from: str | None = None
-    """Which branch it left, where it is another one than `branch`."""
-    first_parent_of: str | None = None
-    """The test merge whose first parent is the commit."""
     exact_commit_branch: str | None = None
     """Only results of the very commit will do, be they of a run on this branch; None takes those before it too."""
     evaluated_commit: str | None = None
@@ -105,6 +96,11 @@ class BaselineSearch(FrozenStruct):
     def name(self) -> str:
         """The first of its names, by which messages speak of it."""
         return self.names[0]
+
+    @property
+    def near_commit(self) -> str | None:
+        """The commit that it must be nearest to, where that is known; None for any."""
+        return self.base.commit
 
     @property
     def branches(self) -> frozenset[str]:
@@ -152,10 +148,11 @@ def start_listing(client: GitHubClient, search: BaselineSearch) -> PendingLists:
     """Have the artifacts of every name listed, newest first, all at the same time."""
 
     def of_name(name: str) -> Future[list[Artifact]]:
-        return start_in_background(
-            lambda: list(islice(_iter_artifacts_named(client, name), MAX_LISTED_ARTIFACTS)),
-            f"listing the artifacts {name}",
+        doing, query = f"listing the artifacts {name}", {"name": name}
+        artifacts = client.iter_items(
+            doing, "/actions/artifacts", Artifact, permission=ACTIONS, query=query, key="artifacts"
         )
+        return start_in_background(lambda: list(islice(artifacts, MAX_LISTED_ARTIFACTS)), doing)
 
     return [of_name(name) for name in reversed(search.names)]
 
@@ -186,7 +183,7 @@ def iter_candidates(
         yield from runs.iter_artifacts(runs.iter_commit_runs(search.near_commit))
     if search.exact_commit_branch:
         return
-    yield from _iter_nearest_with_runs(client, [one for one in usable if one not in own], search, runs)
+    yield from _iter_nearest(client, [one for one in usable if one not in own], search, runs)
 
 
 def iter_newest_run_artifacts(client: GitHubClient, search: BaselineSearch, trail: SearchTrail) -> Iterator[Artifact]:
@@ -196,24 +193,34 @@ def iter_newest_run_artifacts(client: GitHubClient, search: BaselineSearch, trai
     if search.exact_commit_branch:
         yield from runs.iter_artifacts(runs.iter_commit_runs(search.near_commit) if search.near_commit else ())
     else:
-        yield from _iter_nearest_with_runs(client, [], search, runs)
+        yield from _iter_nearest(client, [], search, runs)
 
 
-def _iter_nearest_with_runs(
-    client: GitHubClient, usable: list[Artifact], search: BaselineSearch, runs: _BaselineRuns
+def _iter_nearest(
+    client: GitHubClient, usable: list[Artifact], search: BaselineSearch, runs: _BaselineRuns | None = None
 ) -> Iterator[Artifact]:
-    """Yield the artifacts and those of the branch's newest runs, nearest first, each once."""
-    by_commit = _group_by_commit(usable)
+    """Yield the artifacts, and with `runs` those of the branch's newest runs, nearest first, each once."""
+    by_commit: dict[str, list[Artifact]] = defaultdict(list)
+    for one in usable:
+        by_commit[_get_sha(one)].append(one)
     runs_by_commit: dict[str, list[WorkflowRun]] = defaultdict(list)
-    for run in runs.iter_branch_runs():
+    for run in runs.iter_branch_runs() if runs else ():
         runs_by_commit[run.head_sha].append(run)
-    for sha in iter_ancestors(client, search.near_commit) if search.near_commit else ():
-        yield from by_commit.pop(sha, ())
-        yield from runs.iter_artifacts(runs_by_commit.pop(sha, ()))
-        if not by_commit and not runs_by_commit:
+    if search.near_commit:
+        yield from by_commit.pop(search.near_commit, ())
+        if search.exact_commit_branch:
             return
-    yield from _list_rest(by_commit, search)
-    yield from runs.iter_artifacts([run for group in runs_by_commit.values() for run in group])
+        for sha in iter_ancestors(client, search.near_commit) if by_commit or runs_by_commit else ():
+            yield from by_commit.pop(sha, ())
+            if runs:
+                yield from runs.iter_artifacts(runs_by_commit.pop(sha, ()))
+            if not by_commit and not runs_by_commit:
+                return
+    # the branch's others, newest first: without merge groups, because they may never be merged
+    rest = [one for group in by_commit.values() for one in group if _get_branch(one) == search.branch]
+    yield from sorted(rest, key=_get_creation_time, reverse=True)
+    if runs:
+        yield from runs.iter_artifacts([run for group in runs_by_commit.values() for run in group])
 
 
 class _BaselineRuns:
@@ -228,15 +235,11 @@ class _BaselineRuns:
         for branch in sorted(self._wanted.branches):
             yield from self._iter_trusted(self._iter_workflow_runs("", branch, head_sha=sha))
 
-    def iter_newest_runs(self) -> Iterator[WorkflowRun]:
-        """Yield the trusted ones among the newest hundred runs of the branch, of whatever workflow."""
-        yield from self._iter_trusted(islice(self._iter_workflow_runs("", self._wanted.branch), PER_PAGE))
-
-    def iter_branch_runs(self) -> Iterator[WorkflowRun]:
-        """Yield the newest trusted runs of the branch, newest first."""
+    def iter_branch_runs(self, limit: int = MAX_RUNS_LISTED) -> Iterator[WorkflowRun]:
+        """Yield the newest trusted runs of the branch, newest first, at most `limit` of each workflow."""
         for workflow in self._wanted.workflows or ("",):
-            runs = list(islice(self._iter_workflow_runs(workflow, self._wanted.branch), MAX_RUNS_LISTED))
-            self._trail.has_more = self._trail.has_more or len(runs) == MAX_RUNS_LISTED
+            runs = list(islice(self._iter_workflow_runs(workflow, self._wanted.branch), limit))
+            self._trail.has_more = self._trail.has_more or len(runs) == limit
             yield from self._iter_trusted(runs)
 
     def iter_artifacts(self, runs: Iterable[WorkflowRun]) -> Iterator[Artifact]:
@@ -275,36 +278,14 @@ class _BaselineRuns:
             raise GitHubError(error.kind, doing, detail, remedy=remedy) from error
 
 
-def _iter_nearest(client: GitHubClient, usable: list[Artifact], search: BaselineSearch) -> Iterator[Artifact]:
-    by_commit = _group_by_commit(usable)
-    if search.near_commit:
-        yield from by_commit.pop(search.near_commit, ())
-        if search.exact_commit_branch:
-            return
-        for sha in iter_ancestors(client, search.near_commit) if by_commit else ():
-            yield from by_commit.pop(sha, ())
-            if not by_commit:
-                return
-    yield from _list_rest(by_commit, search)
-
-
-def _list_rest(by_commit: dict[str, list[Artifact]], search: BaselineSearch) -> list[Artifact]:
-    """List the branch's other artifacts, newest first: without merge groups, because they may never be merged."""
-    left = (one for group in by_commit.values() for one in group)
-    named = (one for one in left if one.workflow_run is not None and one.workflow_run.head_branch == search.branch)
-    return sorted(named, key=_get_creation_time, reverse=True)
-
-
-def _group_by_commit(usable: Iterable[Artifact]) -> dict[str, list[Artifact]]:
-    by_commit: dict[str, list[Artifact]] = defaultdict(list)
-    for one in usable:
-        by_commit[_get_sha(one)].append(one)
-    return by_commit
-
-
 def _get_sha(artifact: Artifact) -> str:
     assert artifact.workflow_run is not None
     return artifact.workflow_run.head_sha
+
+
+def _get_branch(artifact: Artifact) -> str | None:
+    assert artifact.workflow_run is not None
+    return artifact.workflow_run.head_branch
 
 
 def find_distrust_reason(run: WorkflowRun, search: BaselineSearch) -> str:
@@ -336,7 +317,7 @@ def iter_other_artifacts(client: GitHubClient, search: BaselineSearch) -> Iterat
     near = search.near_commit
     base = frozenset(iter_ancestors(client, near, MAX_RUNS_LISTED)) if near else None
     by_workflow: dict[str, list[WorkflowRun]] = defaultdict(list)
-    for run in _BaselineRuns(client, replace(search, workflows=()), SearchTrail()).iter_newest_runs():
+    for run in _BaselineRuns(client, replace(search, workflows=()), SearchTrail()).iter_branch_runs(PER_PAGE):
         if base is None or run.head_sha in base:
             by_workflow[run.workflow].append(run)
     wanted_first = sorted(by_workflow, key=lambda path: not is_wanted_workflow(path, search.workflows))
@@ -370,13 +351,6 @@ def has_newer_run(client: GitHubClient, workflow: str, branch: str, run_id: int)
     doing = f"looking for newer runs of {branch}"[:120]
     found = client.get_page(doing, path, WorkflowRun, permission=ACTIONS, query=query, key="workflow_runs")
     return any(one.id > run_id and one.is_from_own_repository and one.event in TRUSTED_EVENTS for one in found)
-
-
-def _iter_artifacts_named(client: GitHubClient, name: str) -> Iterator[Artifact]:
-    """Yield the artifacts of this name, newest first."""
-    doing = f"listing the artifacts {name}"
-    query = {"name": name}
-    return client.iter_items(doing, "/actions/artifacts", Artifact, permission=ACTIONS, query=query, key="artifacts")
 
 
 def _is_usable(artifact: Artifact, search: BaselineSearch, trail: SearchTrail) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
@@ -28,11 +29,12 @@ from eval_gate.github.artifacts.artifact_search import (
     list_usable,
     start_listing,
 )
-from eval_gate.github.artifacts.branch_commits import FIRST_LISTED_COMMITS, BranchCommits, iter_first_parents
-from eval_gate.github.artifacts.download import MAX_ARCHIVE_BYTES, BadArchiveError, open_artifact_file
+from eval_gate.github.artifacts.download import MAX_ARCHIVE_BYTES, BadArchiveError, fetch_artifact
 from eval_gate.github.background_calls import start_in_background
 from eval_gate.github.client import GitHubClient
 from eval_gate.github.commits import (
+    FIRST_LISTED_COMMITS,
+    BranchCommits,
     CommitDistance,
     WorkflowRun,
     compare_commits,
@@ -40,6 +42,7 @@ from eval_gate.github.commits import (
     find_parents,
     get_workflow_run,
     iter_commits,
+    iter_first_parents,
 )
 from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
 from eval_gate.model.comparison import ReasonCode, UnscoredRun
@@ -132,7 +135,9 @@ def open_result_archive(client: GitHubClient, artifact: Artifact, temporary: Pat
     Raises GitHubError, also if no disk space is available, and BadArchiveError.
     """
     try:
-        with open_artifact_file(client, artifact.id, artifact.digest, temporary) as file:
+        with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
+            file = Path(folder) / "artifact.zip"
+            fetch_artifact(client, artifact.id, artifact.digest, file)
             yield file
     except OSError as error:
         doing, why = f"keeping artifact {artifact.id}", f"it cannot be written ({error.strerror})"
@@ -189,7 +194,7 @@ class ArtifactStore:
         base = self._find_base_commit()
         if isinstance(base, NoBaseline):
             return base
-        self._wanted = replace(self._wanted, near_commit=base)
+        self._wanted = replace(self._wanted, base=replace(self._wanted.base, commit=base))
         found = self._find_first_usable(iter_candidates(self._client, self._wanted, trail, lists), trail, now)
         if found is None and trail.has_more and not trail.has_searched_runs and self._left and self._to_fetch:
             trail.has_more = False
@@ -324,7 +329,7 @@ class ArtifactStore:
     def _describe_update_remedy(self) -> str:
         """Describe what to do if the base has no result, but commits outside of it have one."""
         wanted = self._wanted
-        left = wanted.forked_from or wanted.branch
+        left = wanted.base.forked_from or wanted.branch
         if wanted.near_commit != self._get_branch_commits(left).tip:
             return f"update this change with {left}"
         if left == wanted.branch:
@@ -554,22 +559,22 @@ class ArtifactStore:
 
     def _find_base_commit(self) -> str | NoBaseline | None:
         """Find the commit for which to search the nearest baseline, or None if any commit will do."""
-        wanted = self._wanted
-        left, left_by = wanted.forked_from or wanted.branch, wanted.fork_point_of
-        if wanted.near_commit and wanted.merged_head:
-            if not self._get_branch_commits(left).has_pointed_at(wanted.near_commit):
-                raise UnknownBaseError(wanted.near_commit, left)
-            between = compare_commits(self._client, wanted.near_commit, wanted.merged_head)
-            if between is None or between.merge_base_commit.sha != wanted.near_commit:
-                return wanted.near_commit
+        base = self._wanted.base
+        left, left_by = base.forked_from or self._wanted.branch, base.fork_point_of
+        if base.commit and base.merged_head:
+            if not self._get_branch_commits(left).has_pointed_at(base.commit):
+                raise UnknownBaseError(base.commit, left)
+            between = compare_commits(self._client, base.commit, base.merged_head)
+            if between is None or between.merge_base_commit.sha != base.commit:
+                return base.commit
             # the head has that commit, and perhaps later ones of the branch
-            left_by = wanted.merged_head
-        elif wanted.near_commit or not (wanted.first_parent_of or wanted.fork_point_of):
-            return wanted.near_commit
-        if wanted.first_parent_of:
-            if parents := find_parents(self._client, wanted.first_parent_of):
+            left_by = base.merged_head
+        elif base.commit or not (base.first_parent_of or base.fork_point_of):
+            return base.commit
+        if base.first_parent_of:
+            if parents := find_parents(self._client, base.first_parent_of):
                 return parents[0]
-            return build_unknown_base(f"GitHub does not know {wanted.first_parent_of[:7]}, which this run evaluates")
+            return build_unknown_base(f"GitHub does not know {base.first_parent_of[:7]}, which this run evaluates")
         assert left_by is not None
         between, tip = compare_commits(self._client, left, left_by), self._get_branch_commits(left).tip
         if between is not None and tip is not None and between.base_commit.sha != tip:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,17 +28,6 @@ _PERMISSION: Final = "actions: read"
 
 class BadArchiveError(Exception):
     """Error for an archive that is too large or does not match what GitHub announced."""
-
-
-@contextmanager
-def open_artifact_file(
-    client: GitHubClient, artifact_id: int, digest: str | None, temporary: Path | None
-) -> Iterator[Path]:
-    """Download the archive, and delete it afterwards. Raises like `fetch_artifact`, and OSError without disk space."""
-    with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
-        file = Path(folder) / "artifact.zip"
-        fetch_artifact(client, artifact_id, digest, file)
-        yield file
 
 
 def fetch_artifact(client: GitHubClient, artifact_id: int, digest: str | None, to: Path) -> None:

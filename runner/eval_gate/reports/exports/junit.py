@@ -25,7 +25,6 @@ from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import describe_shortfalls
 from eval_gate.reports.wording.advice import Advice
 from eval_gate.reports.wording.numbers import format_score
-from eval_gate.reports.wording.verdict import format_reason as reason_words
 from eval_gate.text.escape import shorten_error, to_one_line
 from eval_gate.text.safe_output import reveal_invisible
 
@@ -77,7 +76,7 @@ def _build_gate_suite(view: ReportView) -> ET.Element:
         case = ET.SubElement(
             element, "testcase", name=_to_xml_text(reason.code), classname=GATE_SUITE, time=_format_seconds(0)
         )
-        _add_result(case, tag, reason_words(view.run, reason), reason.code, view.advice)
+        _add_result(case, tag, reason.message, reason.code, view.advice)
     _set_counts(element, _format_seconds(0))
     return element
 

@@ -5,14 +5,16 @@ Each kind is for other people to look at. A failed case is none of them: it has 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
+from eval_gate.gate.reason_wording import ERROR_KIND_WORDS, format_error_kind_counts
 from eval_gate.model.case import EvalMistake, MistakeKind
 from eval_gate.model.execution import CALLS_UNKNOWN, ErrorCause, ErrorKind
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.text.escape import format_count, format_first_few
+from eval_gate.text.quoting import capitalize_first
 
 ERROR_KIND_ORDER: Final = (ErrorKind.AGENT_ERROR, ErrorKind.AGENT_UNREACHABLE, ErrorKind.EVALUATION_ERROR, None)
 """What may be of the change's making comes first; None is an error without a recorded kind."""
@@ -33,29 +35,10 @@ _COUNT_PHRASES: Final = {
     ErrorKind.EVALUATION_ERROR: ("evaluation error", "evaluation errors"),
     None: ("case without a score", "cases without a score"),
 }
-TITLES: Final = {
-    ErrorKind.AGENT_ERROR: "Agent error",
-    ErrorKind.AGENT_UNREACHABLE: "Unreachable agent",
-    ErrorKind.EVALUATION_ERROR: "Evaluation error",
-    None: "Case without a score",
+TITLES: Final = {kind: tuple(map(capitalize_first, words)) for kind, words in _COUNT_PHRASES.items()} | {
+    ErrorKind.AGENT_UNREACHABLE: ("Unreachable agent", "Unreachable agent")
 }
-TITLES_FOR_MANY: Final = {
-    ErrorKind.AGENT_ERROR: "Agent errors",
-    ErrorKind.AGENT_UNREACHABLE: "Unreachable agent",
-    ErrorKind.EVALUATION_ERROR: "Evaluation errors",
-    None: "Cases without a score",
-}
-_SHORT_WORDS: Final = {
-    ErrorKind.AGENT_ERROR: "agent error",
-    ErrorKind.AGENT_UNREACHABLE: "agent unreachable",
-    ErrorKind.EVALUATION_ERROR: "evaluation error",
-    None: "error",
-}
-_SHORT_WORDS_FOR_MANY: Final = {
-    ErrorKind.AGENT_ERROR: "agent errors",
-    ErrorKind.AGENT_UNREACHABLE: "agent unreachable",
-    ErrorKind.EVALUATION_ERROR: "evaluation errors",
-}
+"""Titles of one such case, and of several."""
 _MAX_NAMED: Final = 3
 """Cases that are named with a mistake that they share."""
 CALLS_UNKNOWN_EXPLANATION: Final = f"{CALLS_UNKNOWN}, because the agent does not list its tool calls"
@@ -114,17 +97,7 @@ def format_error_kind(case: CaseResult, error_kind: ErrorKind | None) -> str:
     late = error_kind is ErrorKind.AGENT_ERROR and all(
         trial.timed_out for trial in case.trials if trial.error_kind is ErrorKind.AGENT_ERROR
     )
-    return "timed out" if late and case.trials else _SHORT_WORDS[error_kind]
-
-
-def format_error_kind_counts(error_kinds: Iterable[ErrorKind | None]) -> str:
-    """`2 agent errors, 1 agent unreachable, 1 evaluation error`; errors without a recorded kind are left out."""
-    numbers = Counter(error_kinds)
-    return ", ".join(
-        format_count(numbers[error_kind], _SHORT_WORDS[error_kind], _SHORT_WORDS_FOR_MANY[error_kind])
-        for error_kind in ERROR_KIND_ORDER
-        if error_kind and numbers[error_kind]
-    )
+    return "timed out" if late and case.trials else ERROR_KIND_WORDS[error_kind][0] if error_kind else "error"
 
 
 def summarize_errors(error_kinds: Iterable[ErrorKind | None]) -> str:

@@ -9,28 +9,22 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from eval_gate.gate.reason_wording import GROUND_TEXTS, format_chance
 from eval_gate.gate.waivers.wording import KIND_WORDS
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.evidence import (
-    NO_EXECUTIONS,
     CaseHistorySummary,
     Counts,
     GroundKind,
     Grounds,
     RunReference,
-    ScoreFinding,
     Stability,
-    SuiteFinding,
 )
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.wording.numbers import format_seconds
 from eval_gate.text.escape import format_count, format_first_few, to_one_line
 
 MAX_BRANCH: Final = 60
-MIN_ODDS: Final = 2
-"""Smallest odds that are shown: what happens more often than not is not called chance."""
-_NOTICEABLE_FACTOR: Final = 2
-"""Factor of the chance from which a report mentions the differences between days."""
 MAX_RUNS: Final = 5
 """Runs that are named as showing that a case is flaky."""
 _NOT_IN_NAME: Final = re.compile(r"[^0-9A-Za-z-]")
@@ -40,42 +34,6 @@ _PASSING: Final = frozenset({CaseClass.NEW_PASS, CaseClass.STILL_PASSING})
 _TESTED: Final = frozenset(
     {CaseClass.REGRESSION, CaseClass.SUSPECTED_REGRESSION, CaseClass.INCONCLUSIVE, CaseClass.ERRORED}
 )
-_UNTESTED: Final = frozenset(
-    {
-        GroundKind.USUAL_RESULT,
-        GroundKind.MISSING_RERUNS,
-        GroundKind.NOT_RERUN,
-        GroundKind.GATE_FAILED,
-        GroundKind.BUDGET_USED,
-        GroundKind.AGENT_ERRORS,
-    }
-)
-"""Grounds that show no chance, because it decided nothing."""
-_GROUND_TEXTS: Final = {
-    GroundKind.MISSING_RERUNS: "its re-runs ended without a result",
-    GroundKind.NOT_RERUN: "no command re-runs it",
-    GroundKind.GATE_FAILED: "not re-run, because the gate had failed already",
-    GroundKind.AGENT_ERRORS: "other executions of this run or of its history have agent errors as well",
-    GroundKind.BUDGET_USED: "not re-run, or not often enough: the rerun-budget is used up",
-    GroundKind.RUN_SHARE: (
-        "executions of one run belong together here: if it fails in another run too, this change broke it"
-    ),
-}
-_CONCLUSIONS: Final = {
-    GroundKind.EVIDENCE: "confirmed",
-    GroundKind.SUITE_DROP: "part of a suite drop",
-    GroundKind.MUST_PASS: "must-pass case",
-    GroundKind.BASE_AGENT: "not caused by this change",
-    GroundKind.GATE_FAILED: "suspected",
-    GroundKind.BUDGET_USED: "suspected",
-    GroundKind.RUN_SHARE: "suspected",
-    GroundKind.MISSING_RERUNS: "inconclusive",
-    GroundKind.NOT_RERUN: "inconclusive",
-    GroundKind.AGENT_ERRORS: "inconclusive",
-    GroundKind.RECOVERED: "inconclusive",
-    GroundKind.MIXED: "inconclusive",
-}
-"""The word that the evidence begins with."""
 
 
 def describe_missing_reruns(kinds: Iterable[GroundKind]) -> str:
@@ -102,7 +60,7 @@ def format_conclusion(change: CaseChange) -> str | None:
         return None
     if grounds.kind is GroundKind.EVERY_RUN:
         return "passed every time" if change.change in _PASSING else "failed every time"
-    return "flaky" if change.change is CaseClass.FLAKY else _CONCLUSIONS.get(grounds.kind)
+    return "flaky" if change.change is CaseClass.FLAKY else GROUND_TEXTS[grounds.kind].conclusion
 
 
 def join_conclusion(conclusion: str, evidence: str) -> str:
@@ -114,18 +72,14 @@ def join_conclusion(conclusion: str, evidence: str) -> str:
 def describe_chance(change: CaseChange) -> str | None:
     """`chance without a real change: 1 in 50,000`; None where nothing rests on a chance."""
     grounds = change.grounds
-    if grounds is None or grounds.kind in _UNTESTED or _fails_on_branch(grounds):
+    if grounds is None or not GROUND_TEXTS[grounds.kind].is_tested or _fails_on_branch(grounds):
         return None
-    return _format_chance(grounds.one_in)
+    return format_chance(grounds.one_in)
 
 
 def _fails_on_branch(grounds: Grounds) -> bool:
     """Whether a must-pass case counts although the branch fails it: no chance says anything about that."""
     return grounds.kind is GroundKind.MUST_PASS and (grounds.newest_failed or grounds.history.is_failing)
-
-
-def _format_chance(one_in: int | None) -> str | None:
-    return f"chance without a real change: 1 in {one_in:,}" if one_in is not None and one_in >= MIN_ODDS else None
 
 
 def _describe_counts(change: CaseClass, grounds: Grounds, place: str) -> str:
@@ -283,24 +237,19 @@ def describe_repeats(grounds: Grounds) -> str | None:
 
 def _describe_decision(change: CaseClass, grounds: Grounds, place: str) -> str | None:
     match grounds.kind:
-        case GroundKind.EVERY_RUN:
-            return None  # the word before the evidence says it
         case GroundKind.SUITE_DROP:
             which = f"more often than {place}" if change is CaseClass.FLAKY else "at once"
             return f"it counts because too many cases fail {which}"
         case GroundKind.MUST_PASS:
             fails = _fails_on_branch(grounds)
             return f"it counts although it fails {place} too" if fails else "every failure of a must-pass case counts"
-        case kind if kind in _GROUND_TEXTS:
-            return _GROUND_TEXTS[kind]
         case GroundKind.RECOVERED if not grounds.current.passes:
             return "its history may explain this"
         case GroundKind.USUAL_RESULT if change is CaseClass.FLAKY:
             return f"it sometimes passes {place} too"
         case GroundKind.USUAL_RESULT:
             return f"the newest run {place} was an exception"
-        case _:
-            return None
+    return GROUND_TEXTS[grounds.kind].decision
 
 
 def describe_flakiness(history: CaseHistorySummary, place: str) -> str | None:
@@ -322,56 +271,6 @@ def describe_history(history: CaseHistorySummary, place: str, *, with_runs: bool
     if history.oldest_run_id is not None:
         said.append("older runs do not count, because the case broke or was fixed after them")
     return "; ".join(said)
-
-
-def describe_suite_finding(finding: SuiteFinding, *, others: bool = False) -> str:
-    """`6 of 60 cases failed at first (usually fewer than 1); chance without a real change: 1 in 10,000 (limit …)`.
-
-    What the branch's own days make of it follows, and the base agent's result. `others`: some cases are regressions by
-    themselves and are not among these.
-    """
-    which = f"{format_count(finding.cases, 'other case' if others else 'case')}"
-    if finding.executions is not None:
-        which = f"{format_count(finding.executions, 'execution')} of {which}"
-    seldom = " that seldom fail" if finding.steady_cases_only else ""
-    usual = round(finding.expected)
-    expected = "fewer than 1" if finding.expected < 0.95 else f"about {usual}"
-    chance = _format_chance_and_limit(_round_odds(finding.chance), finding.limit)
-    seen = finding.base_agent
-    there = (
-        f"the base agent failed {seen.failures} of {seen.executions} in the same minutes" if seen.executions else None
-    )
-    failed = f"{finding.failures} of {which}{seldom} failed at first (usually {expected})"
-    return "; ".join(filter(None, [failed, chance, _describe_day_variation(finding), there]))
-
-
-def _describe_day_variation(finding: SuiteFinding) -> str | None:
-    """Describe how the variation between the branch's own runs affects the chance of a suite drop."""
-    chance = finding.chance_if_runs_equal
-    if chance is None or chance * _NOTICEABLE_FACTOR > finding.chance:
-        return None
-    return f"1 in {_round_odds(chance):,} if the runs in the history did not differ from each other"
-
-
-def _format_chance_and_limit(one_in: int | None, limit: float) -> str:
-    """`chance without a real change: 1 in 10,000 (limit 1 in 100)`."""
-    chance = _format_chance(one_in) or f"chance without a real change: more than 1 in {MIN_ODDS}"
-    return f"{chance} (limit 1 in {round(1 / limit):,})" if 0 < limit <= 1 else chance
-
-
-def _round_odds(chance: float) -> int:
-    """Round odds as those of a case are rounded."""
-    return Grounds(kind=GroundKind.SUITE_DROP, current=NO_EXECUTIONS, history=NO_EXECUTIONS, chance=chance).one_in or 1
-
-
-def describe_score_finding(finding: ScoreFinding) -> str:
-    """`scores of 50 graded cases fell by 0.06 on average; 47 of 50 are lower; chance …`, and the limit."""
-    fell = f"scores of {format_count(finding.cases, 'graded case')} fell by {finding.fall:.2f} on average"
-    there = finding.base_agent_fall
-    against = f"{there:.2f} lower than with the base agent in the same minutes" if there is not None else None
-    lower = f"{finding.lower_cases} of {finding.cases} are lower"
-    said = [fell, lower, _format_chance_and_limit(finding.one_in, finding.limit), against]
-    return "; ".join(filter(None, said))
 
 
 def _format_failure_rate(history: CaseHistorySummary) -> str | None:

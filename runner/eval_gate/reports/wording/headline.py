@@ -14,7 +14,6 @@ from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.run_statistics import (
     Outage,
-    PassRates,
     compute_pass_rates,
     exclude_waived,
     find_fallen_evaluators,
@@ -23,17 +22,16 @@ from eval_gate.reports.run_statistics import (
     select_counted_changes,
 )
 from eval_gate.reports.wording.advice import find_advice
+from eval_gate.reports.wording.advice_table import ADVICE_BY_REASON
 from eval_gate.reports.wording.grounds import describe_broken_main, describe_missing_reruns, is_failing_as_flaky
 from eval_gate.reports.wording.metrics import MAX_METRIC_NAME
 from eval_gate.reports.wording.numbers import format_percent, quote_in_backticks
 from eval_gate.reports.wording.verdict import (
     NO_VERDICT,
     find_base_agent_failures,
-    find_suspected_regressions,
     format_new_errors,
-    is_suite_drop_alone,
+    group_unwaived_regressions,
     list_unwaived_changes,
-    split_regressions,
 )
 from eval_gate.reports.wording.waivers import format_waived_counts
 from eval_gate.text.escape import format_count
@@ -43,7 +41,6 @@ MAX_EVALUATORS: Final = 2
 """Fallen evaluators that a heading names."""
 _SUITE_DROP = "the whole suite fails more than usual"
 _STEADY_SUITE_DROP = "cases that seldom fail do so more than usual"
-_SCORE_DROP = "the scores of the whole suite fell"
 
 
 def build_headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> tuple[str, str]:
@@ -121,18 +118,17 @@ _CAUSE_PHRASES: Final[dict[str, str]] = {
 
 def format_regressions(run: RunResult) -> str:
     """Format the regressions: `12 regressions, 25 more suspected`; for an outage or a suite drop alone, what it is."""
-    alone, dropped = split_regressions(run)
-    suspected = find_suspected_regressions(run)
-    if is_suite_drop_alone(run):
-        return f"{_format_suite_drop(run)}: {format_count(len(dropped), 'case')} failed at first"
-    counted = [*alone, *dropped]
+    groups = group_unwaived_regressions(run)
+    if groups.is_suite_drop_alone:
+        return f"{_format_suite_drop(run)}: {format_count(len(groups.suite_drop), 'case')} failed at first"
+    counted, suspected = [*groups.single, *groups.suite_drop], [*groups.suspects]
     words = []
     if outage := find_outage(run):
         counted, suspected = ([one for one in found if one.key not in outage.cases] for found in (counted, suspected))
         words = [format_outage(outage)]
     if counted or not outage:
         words += [format_count(len(counted), f"{'other ' if outage else ''}regression")]
-    together = sum(one in dropped for one in counted)
+    together = sum(one in groups.suite_drop for one in counted)
     share = "all" if together == len(counted) else f"{together} of them"
     words += [f"{share} in a drop of the whole suite"] if together else []
     words += [f"{len(suspected)} {'more ' if counted else ''}suspected"] if suspected else []
@@ -162,11 +158,12 @@ def _format_failed(run: RunResult, verdict: Verdict) -> str:
     rule = next((rule for rule in verdict.rules if rule.code == code), None)
     if rule is not None and (words := _format_failed_rule(run, rule.code)):
         return words
-    if rule is not None and rule.code in _LIMIT_PHRASES:
-        return _LIMIT_PHRASES[rule.code].format(value=rule.value, limit=rule.limit)
+    heading = ADVICE_BY_REASON[rule.code].heading if rule is not None and rule.code else ()
+    if rule is not None and isinstance(heading, str):
+        return heading.format(value=rule.value, limit=rule.limit)
     # what waived cases are not in; the record may be anybody's
-    if rule is not None and rule.code in _COUNT_PHRASES and rule.value.isdecimal() and len(rule.value) < 10:
-        return format_count(int(rule.value), *_COUNT_PHRASES[rule.code])
+    if rule is not None and heading and rule.value.isdecimal() and len(rule.value) < 10:
+        return format_count(int(rule.value), *heading)
     return (
         format_count(run.summary.flaky, "flaky case")
         if code == RuleCode.FLAKY
@@ -184,45 +181,15 @@ def _format_failed_rule(run: RunResult, code: RuleCode | None) -> str | None:
         case RuleCode.SUITE_SCORES:
             return format_fallen_evaluators(run)
         case RuleCode.ERRORS:
-            return _format_errors(run)
+            outage = find_outage(run)  # which says what happened
+            return format_outage(outage) if outage else next(iter(format_new_errors(run)), None)
         case RuleCode.PASS_RATE:
-            return _format_low_pass_rate(compute_pass_rates(run))
+            rates = compute_pass_rates(run)
+            return f"pass rate {format_percent(rates.current)} of {format_count(rates.judged, 'case')} is too low"
         case RuleCode.STALE:
             return format_count(sum(suite.stale for suite in run.suites), "stale suite")
         case _:
             return None
-
-
-def _format_errors(run: RunResult) -> str | None:
-    """Format the new errors of a run; an outage says what happened."""
-    outage = find_outage(run)
-    return format_outage(outage) if outage else next(iter(format_new_errors(run)), None)
-
-
-def _format_low_pass_rate(rates: PassRates) -> str:
-    return f"pass rate {format_percent(rates.current)} of {format_count(rates.judged, 'case')} is too low"
-
-
-_COUNT_PHRASES: Final[dict[RuleCode | None, tuple[str, ...]]] = {
-    RuleCode.MUST_PASS: ("must-pass case fails", "must-pass cases fail"),
-    RuleCode.FLAKY: ("flaky case",),
-    RuleCode.FAILURES: ("failing case",),
-    RuleCode.REMOVED_CASES: ("removed case",),
-    RuleCode.CHANGED_CASES: ("changed case",),
-    RuleCode.LOOSENED_RULES: ("loosened rule",),
-    RuleCode.NEW_FAILURES: ("new or changed case fails", "new or changed cases fail"),
-}
-"""Headlines of rules that allow none."""
-_LIMIT_PHRASES: Final[dict[RuleCode | None, str]] = {
-    RuleCode.SUITE_SCORES: _SCORE_DROP,
-    RuleCode.AGENT_ERRORS: "agent errors in {value} first executions ({limit})",
-    RuleCode.SCORE_DROP: "score drop of {value} (limit {limit})",
-    RuleCode.LATENCY: "latency {value} (limit {limit})",
-    RuleCode.COST: "cost {value} (limit {limit})",
-    RuleCode.TOKENS: "tokens {value} (limit {limit})",
-    RuleCode.COVERAGE: "only {value} of the cases have a score",
-}
-"""Headlines of rules with a limit."""
 
 
 def _format_passed(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> str:
@@ -302,7 +269,11 @@ def _describe_suite_test(run: RunResult) -> str | None:
     found, scores = (run.comparison.suite_finding, run.comparison.score_finding) if run.comparison else (None, None)
     if found is not None and found.is_drop:
         return _format_suite_drop(run)
-    return format_fallen_evaluators(run) or _SCORE_DROP if scores is not None and scores.is_drop else None
+    return (
+        format_fallen_evaluators(run) or "the scores of the whole suite fell"
+        if scores is not None and scores.is_drop
+        else None
+    )
 
 
 def _format_suite_drop(run: RunResult) -> str:

@@ -7,13 +7,11 @@ from typing import Final
 
 from eval_gate.gate.evidence.day_effects import MIN_RUNS, find_bad_days
 from eval_gate.gate.failure_causes import drop_error_prefix
-from eval_gate.gate.must_pass import find_must_pass_cases
+from eval_gate.gate.reason_wording import RegressionGroups, describe_failed_cases, group_regressions
 from eval_gate.gate.rules import iter_new_errors
 from eval_gate.gate.score_changes import format_limit
-from eval_gate.gate.waivers.wording import KIND_WORDS
 from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, ReasonCode, RuleCode, Verdict
-from eval_gate.model.evidence import BranchRun, GroundKind, PermittedRegression
-from eval_gate.model.execution import Status
+from eval_gate.model.evidence import BranchRun, GroundKind
 from eval_gate.model.result import CaseResult, RunResult, Summary
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import compute_case_digest
@@ -25,14 +23,13 @@ from eval_gate.reports.run_statistics import (
 )
 from eval_gate.reports.wording.case_errors import (
     CALLS_UNKNOWN_EXPLANATION,
-    format_error_kind_counts,
     has_unknown_calls,
     summarize_errors,
 )
-from eval_gate.reports.wording.grounds import describe_score_finding, describe_suite_finding, is_failing_as_flaky
+from eval_gate.reports.wording.grounds import is_failing_as_flaky
 from eval_gate.reports.wording.numbers import format_pass_counts
 from eval_gate.reports.wording.waivers import format_waived_counts
-from eval_gate.text.escape import format_count, format_first_few, to_one_line
+from eval_gate.text.escape import format_count, to_one_line
 from eval_gate.text.quoting import capitalize_first
 
 NO_VERDICT: Final = Reason(
@@ -47,8 +44,10 @@ def describe_verdict(run: RunResult, verdict: Verdict) -> str:
     """Why, in a few plain sentences."""
     match verdict.outcome:
         case Outcome.FAILED:
-            said = [*_format_reasons(run, verdict), _describe_pass_count(run), *_describe_waived(run, verdict)]
-            return " ".join([*said, *_describe_pass_score(run, verdict)])
+            first, *others = list_reasons(run, verdict) or ["a rule of the policy does not hold"]
+            reasons = [f"{first.rstrip('.')}.", *map(to_sentence, others)]  # the first continues the text before it
+            counts = [_describe_pass_count(run), *_describe_waived(run, verdict), *_describe_pass_score(run, verdict)]
+            return " ".join([*reasons, *counts])
         case Outcome.INCONCLUSIVE:
             return explain_inconclusive(run, verdict)
     return _describe_pass(run, verdict)
@@ -56,116 +55,14 @@ def describe_verdict(run: RunResult, verdict: Verdict) -> str:
 
 def list_reasons(run: RunResult, verdict: Verdict) -> list[str]:
     """List the reasons of a verdict as texts; a suite drop without any confirmed case is one reason, and not two."""
-    shown = verdict.reasons
-    if is_suite_drop_alone(run) and any(reason.code == RuleCode.SUITE_DROP for reason in shown):
-        shown = tuple(reason for reason in shown if reason.code != RuleCode.REGRESSIONS)
-    return [format_reason(run, reason) for reason in shown]
+    codes = {reason.code for reason in verdict.reasons}
+    is_one = RuleCode.SUITE_DROP in codes and group_unwaived_regressions(run).is_suite_drop_alone
+    return [one.message for one in verdict.reasons if not (is_one and one.code == RuleCode.REGRESSIONS)]
 
 
-def is_suite_drop_alone(run: RunResult) -> bool:
-    """Whether all regressions are part of a suite drop, so that none of them is confirmed by itself."""
-    alone, dropped = split_regressions(run)
-    return bool(dropped) and not alone and not find_suspected_regressions(run)
-
-
-def format_reason(run: RunResult, reason: Reason) -> str:
-    """Format a reason of the verdict as text that names what decided: the history, or one baseline run."""
-    errors = run.verdict.find_rule(RuleCode.ERRORS) if run.verdict else None
-    if reason.code == RuleCode.ERRORS and errors is not None:
-        return _format_counted_errors(run, errors.limit)
-    if reason.code == RuleCode.PASS_RATE and run.verdict and (rate := run.verdict.find_rule(RuleCode.PASS_RATE)):
-        if scored := compute_pass_rates(run).judged:
-            return f"pass rate {rate.value} of {format_count(scored, 'case')} with a score is below {rate.limit}"
-        return reason.message
-    if run.comparison is None or run.comparison.false_alarm_rate is None:
-        return reason.message
-    if reason.code == RuleCode.SUITE_DROP and run.comparison.suite_finding is not None:
-        return describe_suite_drop(run)
-    if reason.code == RuleCode.SUITE_SCORES and run.comparison.score_finding is not None:
-        return describe_score_finding(run.comparison.score_finding)
-    rule = run.verdict.find_rule(RuleCode.REGRESSIONS) if run.verdict else None
-    if reason.code == RuleCode.MUST_PASS and (among := _find_must_pass_regressions(run)):
-        return among
-    words = _format_regressions(run) if reason.code == RuleCode.REGRESSIONS else None
-    return f"{words} (limit {rule.limit})" if rule is not None and words else reason.message
-
-
-def _find_must_pass_regressions(run: RunResult) -> str | None:
-    """`1 of them is a must-pass case: pay/card`, if the failing must-pass cases are all among the regressions."""
-    verdict, policy = run.verdict, run.policy
-    rule = verdict.find_rule(RuleCode.MUST_PASS) if verdict else None
-    if rule is None or policy is None or verdict is None:
-        return None
-    if all(reason.code != RuleCode.REGRESSIONS for reason in verdict.reasons):
-        return None
-    must = find_must_pass_cases(run, policy.must_pass)
-    among = [one.key.case_id for one in split_regressions(run)[0] if one.key in must]
-    if str(len(among)) != rule.value:
-        return None
-    which = "is a must-pass case" if len(among) == 1 else "are must-pass cases"
-    return f"{len(among)} of them {which}: {format_first_few(among, 3)}"
-
-
-def _format_counted_errors(run: RunResult, limit: str) -> str:
-    """Format new errors, `2 new errors (limit 0): 2 agent errors`; others are regressions or were errors before."""
-    found = [case.error_kind for case in find_new_errors(run)]
-    kinds = format_error_kind_counts(found)
-    return f"{format_count(len(found), 'new error')} (limit {limit}){f': {kinds}' if kinds else ''}"
-
-
-def _format_regressions(run: RunResult) -> str | None:
-    """Count the regressions, with agent errors, suspected regressions and cases of a suite drop among them."""
-    alone, dropped = split_regressions(run)
-    again = _format_ended_permissions([one.permitted for one in alone if one.permitted])
-    failed = _format_new_regressions(run, [one for one in alone if not one.permitted], len(dropped))
-    return " and ".join(filter(None, [again, failed])) or None
-
-
-def _format_new_regressions(run: RunResult, alone: Sequence[CaseChange], dropped: int) -> str | None:
-    suspected = find_suspected_regressions(run)
-    broken = {key for key, case in run.iter_cases() if case.status is Status.ERROR}
-    errors = sum(one.key in broken for one in (*alone, *suspected))
-    number = len(alone) + len(suspected)
-    if not number:
-        return f"{_format_failed_cases(dropped)} at first" if dropped else None
-    if errors == number:
-        usual = format_count(number, "case that usually passes", "cases that usually pass")
-        said = f"{usual} had an agent error"
-    else:
-        said = _format_failed_cases(number)
-        said += f", {errors} of them with an agent error" if errors else ""
-    return f"{said}, and {dropped} more failed at first" if dropped else said
-
-
-def _format_ended_permissions(permitted: Sequence[PermittedRegression]) -> str | None:
-    """`2 waived regressions of the branch count again`: what permitted them has ended, or was taken back."""
-    if not permitted:
-        return None
-    kind = " or ".join(dict.fromkeys(KIND_WORDS[one.waiver] if one.waiver else "allowed" for one in permitted))
-    verb = "counts" if len(permitted) == 1 else "count"
-    return f"{format_count(len(permitted), f'{kind} regression')} of the branch {verb} again"
-
-
-def _format_failed_cases(number: int) -> str:
-    return f"{format_count(number, 'case that usually passes', 'cases that usually pass')} failed"
-
-
-def find_suspected_regressions(run: RunResult) -> list[CaseChange]:
-    """Find the unwaived cases that were not re-run because the gate had failed already."""
-    return [
-        one
-        for one in list_unwaived_changes(run)
-        if one.grounds is not None and one.grounds.kind is GroundKind.GATE_FAILED
-    ]
-
-
-def describe_suite_drop(run: RunResult) -> str:
-    """Describe how all cases together compare with their histories."""
-    assert run.comparison is not None
-    assert run.comparison.suite_finding is not None
-    grounds = [one.grounds for one in run.comparison.select_changes(CaseClass.REGRESSION)]
-    alone = any(one is not None and one.kind is not GroundKind.SUITE_DROP for one in grounds)
-    return describe_suite_finding(run.comparison.suite_finding, others=alone)
+def group_unwaived_regressions(run: RunResult) -> RegressionGroups:
+    """Group the regressions of a run that count."""
+    return group_regressions(list_unwaived_changes(run))
 
 
 def describe_bad_day(run: RunResult, place: str) -> str | None:
@@ -177,17 +74,11 @@ def describe_bad_day(run: RunResult, place: str) -> str | None:
     found = run.comparison
     if found is None or found.suite_finding is None or not found.suite_finding.is_drop or run.base_agent is not None:
         return None
-    grounds = [one.grounds for one in found.select_changes(CaseClass.REGRESSION)]
-    together = [one for one in list_unwaived_changes(run) if one.grounds and one.grounds.kind is GroundKind.SUITE_DROP]
-    if not all(one is not None and one.kind is GroundKind.SUITE_DROP for one in grounds) or not together:
+    kinds = [one.grounds.kind for one in list_unwaived_changes(run) if one.grounds]
+    if group_regressions(found.changes).single or GroundKind.SUITE_DROP not in kinds:
         return None
-    return " ".join(
-        [
-            _NO_SINGLE_CASE,
-            _describe_earlier_bad_days(found.evidence.branch_runs if found.evidence else (), place),
-            _TELL_APART,
-        ]
-    )
+    days = _describe_earlier_bad_days(found.evidence.branch_runs if found.evidence else (), place)
+    return f"{_NO_SINGLE_CASE} {days} {_TELL_APART}"
 
 
 _NO_SINGLE_CASE: Final = (
@@ -218,7 +109,7 @@ def _describe_earlier_bad_days(days: Sequence[BranchRun], place: str) -> str:
 
 def explain_inconclusive(run: RunResult, verdict: Verdict) -> str:
     """Why there is no verdict, and how far the run came; to be read after a colon."""
-    why = run.stop_reason or next((format_reason(run, reason) for reason in verdict.reasons), "the run did not finish")
+    why = run.stop_reason or next((reason.message for reason in verdict.reasons), "the run did not finish")
     lacking = sum(has_unknown_calls(case) for _, case in run.iter_cases())
     unknown = f" In {format_count(lacking, 'case')}, {CALLS_UNKNOWN_EXPLANATION}." if lacking else ""
     return f"{drop_error_prefix(why).rstrip('.')}. {_describe_progress(run.summary)}{unknown}"
@@ -233,7 +124,7 @@ def _describe_pass(run: RunResult, verdict: Verdict) -> str:
     words += _describe_base_agent_failures(run)
     words += _describe_waived(run, verdict)
     known = {"passed", "no-baseline"}
-    words += [to_sentence(format_reason(run, reason)) for reason in verdict.reasons if reason.code not in known]
+    words += [to_sentence(reason.message) for reason in verdict.reasons if reason.code not in known]
     return " ".join([*words, *_describe_pass_score(run, verdict)])
 
 
@@ -242,7 +133,7 @@ def _describe_base_agent_failures(run: RunResult) -> list[str]:
     if not (found := len(find_base_agent_failures(run))):
         return []
     which = "The base agent fails it too" if found == 1 else "The base agent fails them too"
-    return [f"{_format_failed_cases(found)}. {which} in the same minutes, so this change is not the cause."]
+    return [f"{describe_failed_cases(found)}. {which} in the same minutes, so this change is not the cause."]
 
 
 def _describe_pass_score(run: RunResult, verdict: Verdict) -> list[str]:
@@ -260,12 +151,6 @@ def _describe_waived(run: RunResult, verdict: Verdict) -> list[str]:
     if aside and verdict.find_rule(RuleCode.PASS_RATE):
         words.append(f"Pass rates leave out {format_count(aside, 'quarantined case')}.")
     return words
-
-
-def _format_reasons(run: RunResult, verdict: Verdict) -> list[str]:
-    """Format the reasons of the verdict as sentences; the first continues the text before it."""
-    first, *others = list_reasons(run, verdict) or ["a rule of the policy does not hold"]
-    return [f"{first.rstrip('.')}.", *map(to_sentence, others)]
 
 
 def to_sentence(words: str) -> str:
@@ -300,13 +185,6 @@ def _describe_pass_count(run: RunResult) -> str:
     return to_sentence(f"{words}{' after re-runs' if again else ''}{more}")
 
 
-def split_regressions(run: RunResult) -> tuple[list[CaseChange], list[CaseChange]]:
-    """Regressions by themselves, and those that are part of a drop of all cases together."""
-    found = select_counted_changes(run, CaseClass.REGRESSION)
-    dropped = [one for one in found if one.grounds is not None and one.grounds.kind is GroundKind.SUITE_DROP]
-    return [one for one in found if one not in dropped], dropped
-
-
 def find_base_agent_failures(run: RunResult) -> list[CaseChange]:
     """Find the unwaived failures that this change did not cause, because the base agent has them too.
 
@@ -324,14 +202,10 @@ def list_unwaived_changes(run: RunResult) -> list[CaseChange]:
     return exclude_waived(run, run.comparison.changes if run.comparison else ())
 
 
-def summarize_new_errors(run: RunResult) -> str:
-    """`2 agent errors`, `4 new errors: 2 agent errors, 1 agent unreachable, 1 evaluation error`: those that count."""
-    return summarize_errors(case.error_kind for case in find_new_errors(run))
-
-
 def format_new_errors(run: RunResult) -> tuple[str, ...]:
-    """Format the number of new errors: `4 new errors`; empty without any."""
-    return (summarize_new_errors(run).partition(":")[0],) if find_new_errors(run) else ()
+    """Format the number of new errors: `2 agent errors`, `4 cases without a score`; empty without any."""
+    found = find_new_errors(run)
+    return (summarize_errors(case.error_kind for case in found).partition(":")[0],) if found else ()
 
 
 def find_new_errors(run: RunResult) -> list[CaseResult]:

@@ -19,8 +19,8 @@ from eval_gate.model.limits import (
     CALL_NAME,
 )
 from eval_gate.model.usage import Usage
-from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.command.program_events import build_usage
 from eval_gate.targets.response.extraction import parse_cost, parse_duration_ms, parse_tokens, to_params
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
@@ -37,15 +37,12 @@ def parse_response(content: str) -> Response:
 
     Raises TargetError (malformed) if the messages or the trace exceed the limits.
     """
-    document = parse_object(content)
-    if document is not None:
-        lost = _Omissions()
-        found = _parse_document(document, lost)
-        if found is not None:
-            return found
-        bare = _build_text_response(content)
-        return replace(bare, warnings=lost.format_warnings())
-    return _build_text_response(content)
+    document, lost = parse_object(content), _Omissions()
+    found = None if document is None else _parse_document(document, lost)
+    if found is not None:
+        return found
+    text = content.removeprefix(_BOM).replace("\r\n", "\n").removesuffix("\n")
+    return Response(text=text, tool_calls_known=False, warnings=lost.format_warnings())
 
 
 def parse_record(document: Mapping[str, JsonValue]) -> Response:
@@ -78,15 +75,11 @@ class _Omissions:
 
     def keep_readable(self, found: Iterable[Part | None], kind: str) -> tuple[Part, ...]:
         """Return the parts that could be read, and count under `kind` those that are None."""
-        kept, lost = [], 0
-        for one in found:
-            if one is None:
-                lost += 1
-            else:
-                kept.append(one)
-        if lost:
+        parts = list(found)
+        readable = tuple(part for part in parts if part is not None)
+        if lost := len(parts) - len(readable):
             self._counts[kind] = self._counts.get(kind, 0) + lost
-        return tuple(kept)
+        return readable
 
     def format_warnings(self) -> tuple[str, ...]:
         """Format one warning for each kind of omitted parts."""
@@ -124,11 +117,6 @@ def _parse_document(document: Mapping[str, JsonValue], lost: _Omissions) -> Resp
     )
 
 
-def _build_text_response(content: str) -> Response:
-    text = content.removeprefix(_BOM).replace("\r\n", "\n").removesuffix("\n")
-    return Response(text=text, tool_calls_known=False)
-
-
 def _parse_messages(document: Mapping[str, JsonValue], lost: _Omissions) -> tuple[OutputMessage, ...]:
     raw = _get_either(document, "output_messages", "outputMessages")
     if raw is None:  # the name that AgentV 4 has for it
@@ -151,11 +139,10 @@ def _parse_message(raw: JsonValue, lost: _Omissions) -> OutputMessage | None:
     _require_at_most(calls, ANSWER_CALLS, "tool calls")
     return OutputMessage(
         role=role,
-        name=_get_short_text(raw, "name"),
         content=raw.get("content"),
-        tool_calls=lost.keep_readable((_parse_call(one) for one in calls), "tool call"),
-        timestamp=_get_short_text(raw, "timestamp"),
+        tool_calls=lost.keep_readable(map(_parse_call, calls), "tool call"),
         metadata=_get_mapping(raw, "metadata"),
+        **_get_short_texts(raw, "name", "timestamp"),
     )
 
 
@@ -167,9 +154,8 @@ def _parse_call(raw: JsonValue) -> OutputCall | None:
         tool=tool,
         input=raw.get("input"),
         output=raw.get("output"),
-        id=_get_short_text(raw, "id"),
-        timestamp=_get_short_text(raw, "timestamp"),
         duration_ms=parse_duration_ms(_get_either(raw, "duration_ms", "durationMs")),
+        **_get_short_texts(raw, "id", "timestamp"),
     )
 
 
@@ -178,7 +164,7 @@ def _parse_trace(document: Mapping[str, JsonValue], lost: _Omissions) -> tuple[T
     if not isinstance(raw, list):
         return None
     _require_at_most(raw, ANSWER_EVENTS, "events")
-    return lost.keep_readable((_parse_event(one) for one in raw), "event")
+    return lost.keep_readable(map(_parse_event, raw), "event")
 
 
 def _parse_event(raw: JsonValue) -> TraceEvent | None:
@@ -187,13 +173,11 @@ def _parse_event(raw: JsonValue) -> TraceEvent | None:
     text = raw.get("text")
     return TraceEvent(
         type=_EVENT_TYPES[kind],
-        timestamp=_get_short_text(raw, "timestamp"),
-        id=_get_short_text(raw, "id"),
-        name=_get_short_text(raw, "name"),
         input=raw.get("input"),
         output=raw.get("output"),
         text=text if isinstance(text, str) else None,
         metadata=_get_mapping(raw, "metadata"),
+        **_get_short_texts(raw, "id", "name", "timestamp"),
     )
 
 
@@ -221,27 +205,16 @@ def _find_last_text(messages: tuple[OutputMessage, ...]) -> str:
 
 
 def _parse_usage(document: Mapping[str, JsonValue]) -> Usage | None:
+    """Parse tokens by our names or those of AgentV 4, where those from a cache were read too, and count."""
     usage = document.get("usage")
-    if not isinstance(usage, dict):
-        return _parse_agentv_usage(_get_either(document, "token_usage", "tokenUsage"))
-    given, made = (
-        _get_either(usage, "input_tokens", "inputTokens"),
-        _get_either(usage, "output_tokens", "outputTokens"),
-    )
-    return _build_usage(given, made)
-
-
-def _parse_agentv_usage(usage: JsonValue) -> Usage | None:
-    """Tokens by the names of AgentV 4; those from a cache were read too, and count."""
+    if isinstance(usage, dict):
+        read = parse_tokens(_get_either(usage, "input_tokens", "inputTokens"))
+        return build_usage(read, parse_tokens(_get_either(usage, "output_tokens", "outputTokens")))
+    usage = _get_either(document, "token_usage", "tokenUsage")
     if not isinstance(usage, dict):
         return None
-    given, cached = parse_tokens(usage.get("input")), parse_tokens(usage.get("cached"))
-    return _build_usage(given if given is None or cached is None else given + cached, usage.get("output"))
-
-
-def _build_usage(given: JsonValue, made: JsonValue) -> Usage | None:
-    counts = [parse_tokens(given), parse_tokens(made)]
-    return None if counts == [None, None] else Usage(input_tokens=counts[0], output_tokens=counts[1])
+    read, cached = parse_tokens(usage.get("input")), parse_tokens(usage.get("cached"))
+    return build_usage(read if read is None or cached is None else read + cached, parse_tokens(usage.get("output")))
 
 
 def _get_either(raw: Mapping[str, JsonValue], snake: str, camel: str) -> JsonValue:
@@ -252,6 +225,10 @@ def _get_short_text(raw: JsonValue, key: str) -> str | None:
     """Return the text at `key` if it is neither empty nor longer than a name may be, or else None."""
     value = raw.get(key) if isinstance(raw, dict) else None
     return value if isinstance(value, str) and 0 < len(value) <= CALL_NAME else None
+
+
+def _get_short_texts(raw: JsonValue, *keys: str) -> dict[str, str | None]:
+    return {key: _get_short_text(raw, key) for key in keys}
 
 
 def _get_mapping(raw: Mapping[str, JsonValue], key: str) -> dict[str, JsonValue] | None:

@@ -33,15 +33,15 @@ from eval_gate.targets.command.call import (
     CommandCall,
     CommandResult,
     CommandRunner,
+    HealthChecker,
     format_output_tail,
 )
-from eval_gate.targets.command.health import HealthChecker
+from eval_gate.targets.command.programs import find_failure, read_stream
 from eval_gate.targets.command.response import parse_object, parse_record, parse_response
 from eval_gate.targets.command.settings import CliSettings
-from eval_gate.targets.command.streams.presets import find_failure, read_stream
 from eval_gate.targets.deadline import pause_case_clock
 from eval_gate.targets.response.stream import BodyReader
-from eval_gate.targets.retry import RetryPolicy, respond_with_retries
+from eval_gate.targets.retry import LoadLimiter, RetryPolicy, build_shard_limiter, respond_with_retries
 from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.turns import flatten_messages
@@ -90,7 +90,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         self._max_output = MAX_STREAM if is_long else MAX_OUTPUT
         self._health = HealthChecker(settings, variables, self._withheld, redact)
         retries = settings.max_retries or 0 if max_retries is None else max_retries
-        self._retry = RetryPolicy(max_retries=retries)
+        self._retry, self.limiter = RetryPolicy(max_retries=retries), LoadLimiter()
         self._notices: dict[str, None] = {}
         if settings.keep_temp_files:
             where = Path(tempfile.gettempdir()) / f"{FOLDER_PREFIX}*"
@@ -112,7 +112,7 @@ class CliTarget(DescribedTarget[CliSettings]):
     @property
     def notices(self) -> tuple[str, ...]:
         """Where files were left, and which parts of a batch broke."""
-        return tuple(self._notices)
+        return (*self._notices, *self.limiter.list_notices("the command"))
 
     @property
     def workspace_problem(self) -> str | None:
@@ -128,13 +128,12 @@ class CliTarget(DescribedTarget[CliSettings]):
         """Run the command and read its answer; again only where it timed out. Raises TargetError."""
         await self._ensure_health(request)
         attempts = itertools.count(request.trial)
-        return await respond_with_retries(lambda: self._respond_once(request, next(attempts)), self._retry)
+        return await respond_with_retries(
+            lambda: self._respond_once(request, next(attempts)), self._retry, self.limiter
+        )
 
     async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
-        """One call for all, or for every `batchSize` of them. Raises TargetError when all calls broke.
-
-        Where some broke there are no answers for their cases, and a notice.
-        """
+        """Call once for every `batchSize` cases. Raises TargetError when all calls broke; for some, a notice tells."""
         if not requests:
             return {}
         await self._ensure_health(requests[0])
@@ -273,13 +272,15 @@ class CliTarget(DescribedTarget[CliSettings]):
 
 def build(settings: CliSettings, choice: TargetChoice, context: BuildContext) -> CliTarget:
     """Build the command target. Nothing is started yet."""
-    return CliTarget(
+    target = CliTarget(
         settings,
         root=context.root,
         environment=context.environment,
         redact=context.redact,
         max_retries=choice.max_retries,
     )
+    target.limiter.rate = build_shard_limiter(choice.requests_per_minute, context.shards)
+    return target
 
 
 def _find_hint(code: int, cwd: Path) -> str | None:

@@ -10,6 +10,7 @@ import ssl
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from dataclasses import KW_ONLY, dataclass
 from email.message import Message
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -93,10 +94,7 @@ class ResponseHead(NamedTuple):
         return self.reason_phrase.encode("ascii", "ignore").decode() if self.reason_phrase else usual
 
     def get_header(self, name: str) -> str:
-        """Return the first header `name` as text, whatever bytes it contains.
-
-        The result is empty if the header is missing.
-        """
+        """Return the first header `name` as text, whatever bytes it contains; empty if it is missing."""
         text = self.headers.get(name, "")
         if text.isascii():
             return text
@@ -114,27 +112,20 @@ class ResponseHead(NamedTuple):
         return kind.get_content_charset(failobj=None)
 
 
+@dataclass(eq=False)
 class ConnectionLostError(Exception):
     """Connection that failed or broke. The message is that of the HTTP library, if any."""
 
-    def __init__(
-        self,
-        said: str,
-        *,
-        made: bool,
-        begun: bool = False,
-        system: OSError | None = None,
-        tls_hint: str | None = None,
-    ) -> None:
-        super().__init__(said)
-        self.tls_hint = tls_hint
-        """What to do if a TLS connection was not made; None for every other failure."""
-        self.system = system
-        """What the system said, of one that was not made."""
-        self.made = made
-        """There was a connection."""
-        self.begun = begun
-        """The answer had begun: its head was there."""
+    message: str
+    _: KW_ONLY
+    made: bool
+    """There was a connection."""
+    begun: bool = False
+    """The answer had begun: its head was there."""
+    system: OSError | None = None
+    """What the system said, of one that was not made."""
+    tls_hint: str | None = None
+    """What to do if a TLS connection was not made; None for every other failure."""
 
 
 class ResponseLimits(FrozenStruct):
@@ -173,10 +164,7 @@ class Connection:
 
     @asynccontextmanager
     async def open_response(self, request: HttpRequest) -> AsyncIterator[aiohttp.ClientResponse]:
-        """One request, and the answer of which the head is there.
-
-        Raises TargetError for bytes that are not HTTP and LostError for lost connections.
-        """
+        """Send a request, and yield the response with its head. Raises TargetError and ConnectionLostError."""
         pool, proxy = self._get_pool(), self._find_proxy(request.url)
         headers = {**get_isolation_headers(), **request.headers}  # what somebody describes wins
         from aiohttp import ClientError
@@ -239,10 +227,7 @@ class Connection:
         )
 
     async def iter_pieces(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-        """Yield the decompressed body in pieces as it arrives, because an agent may stream without end.
-
-        Raises TargetError if the body exceeds the limit.
-        """
+        """Yield the decompressed body as it arrives, which may never end. Raises TargetError beyond the limit."""
         unpacker = Decompressor(response.headers.getall("content-encoding", ()))
         limit, read = self._bounds.max_bytes, 0
         try:
@@ -256,10 +241,7 @@ class Connection:
             raise _build_decompression_error(error) from error
 
     async def read_body(self, response: aiohttp.ClientResponse, head: ResponseHead) -> bytes:
-        """Read the whole body, with secrets masked.
-
-        Raises TargetError if a successful response exceeds the limit. The body of an error response is truncated.
-        """
+        """Read the body, masked; that of an error is truncated. Raises TargetError for a success beyond the limit."""
         limit = self._bounds.max_bytes if head.is_success else MAX_ERROR_BODY
         try:
             body = await _read_at_most(limit, response, Decompressor(response.headers.getall("content-encoding", ())))
@@ -321,8 +303,9 @@ class Connection:
             with _skip_certificates() if is_own_process() else nullcontext():
                 from eval_gate.targets.http.pool import make_pool
 
+            proxies = (value for name, value in os.environ.items() if name.lower().endswith("_proxy"))
             # certificates cost 20 ms: only for those who use them
-            secure = self._secure or _has_secure_proxy()
+            secure = self._secure or any(value.lower().startswith("https://") for value in proxies)
             certificates = load_ssl_context() if secure else None
             self._pools[keep_open] = make_pool(self._concurrency + 1, certificates, keep_open=keep_open)
         return self._pools[keep_open]
@@ -338,12 +321,6 @@ def _skip_certificates() -> Iterator[None]:
         yield
     finally:
         ssl.SSLContext.set_default_verify_paths = read  # type: ignore[method-assign]
-
-
-def _has_secure_proxy() -> bool:
-    return any(
-        name.lower().endswith("_proxy") and value.lower().startswith("https://") for name, value in os.environ.items()
-    )
 
 
 def build_proxy_error(proxy: str | None, what: str, *, again: bool = False) -> TargetError:

@@ -51,10 +51,7 @@ class PlaceholderValues:
         self._made: dict[str, JsonValue] = {}
 
     def __getitem__(self, name: str) -> JsonValue:
-        """Return the value of the placeholder `name`, computed once.
-
-        Raises KeyError if there is no such placeholder in this request.
-        """
+        """Return the value of the placeholder `name`, computed once. Raises KeyError for an unknown one."""
         if name not in self._made:
             self._made[name] = self._compute_value(name)
         return self._made[name]
@@ -92,10 +89,7 @@ class PlaceholderValues:
 
 
 def fill_template(template: JsonValue, value_of: Callable[[str], JsonValue]) -> JsonValue:
-    """Replace the placeholders in a template.
-
-    A text that consists of one placeholder becomes its value. Other placeholders are replaced within the text.
-    """
+    """Replace the placeholders in a template; a text that is one placeholder becomes its value."""
 
     def fill(text: str) -> JsonValue:
         alone = _PLACEHOLDER.fullmatch(text)
@@ -105,10 +99,7 @@ def fill_template(template: JsonValue, value_of: Callable[[str], JsonValue]) -> 
 
 
 def fill_address(text: str, value_of: Callable[[str], JsonValue]) -> str:
-    """Replace the placeholders in a part of a URL or a header by percent-encoded values.
-
-    The encoding keeps a value from ending the part that it stands in.
-    """
+    """Replace the placeholders in a part of a URL or header by values that are encoded, so that they cannot end it."""
     return _PLACEHOLDER.sub(lambda match: quote(to_well_formed(as_text(value_of(match[1]))), safe=""), text)
 
 
@@ -118,11 +109,7 @@ def iter_placeholders(template: JsonValue) -> Iterator[str]:
 
 
 def check_placeholders(template: JsonValue, *, more: tuple[str, ...] = ()) -> None:
-    """Check that all placeholders in a template are known.
-
-    `more` lists placeholders that are known here in addition to those of a request. Raises ValueError for an
-    unknown placeholder.
-    """
+    """Check that all placeholders are those of a request or of `more`. Raises ValueError."""
     known = (*REQUEST_PLACEHOLDERS, *more)
     for name in iter_placeholders(template):
         if name not in known:

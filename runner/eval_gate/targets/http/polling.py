@@ -18,8 +18,8 @@ from eval_gate.targets.http.connection import (
 from eval_gate.targets.http.placeholders import PlaceholderValues, fill_address, fill_template
 from eval_gate.targets.http.request_builder import RequestBuilder
 from eval_gate.targets.http.settings import HttpSettings, Method, Polling
-from eval_gate.targets.response.field_paths import FieldPath, MissingValue
-from eval_gate.targets.response.reader import EventMatcher, find_failure
+from eval_gate.targets.response.field_paths import MissingValue
+from eval_gate.targets.response.reader import find_failure
 from eval_gate.targets.retry import RetryPolicy
 from eval_gate.text.retry_after import parse_retry_after
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
@@ -42,18 +42,13 @@ class Poller:
         self._template = polling.request_template.open()
         self._asking = asking
         self._connection = connection
-        self._statuses = tuple(FieldPath.parse(path) for path in polling.status_path)
-        self._id = None if polling.id_path is None else FieldPath.parse(polling.id_path)
-        self._at = None if polling.url_path is None else FieldPath.parse(polling.url_path)
-        self._failures = tuple(map(EventMatcher.from_rule, settings.failure))
+        self._id, self._at = polling.id_path, polling.url_path
+        self._failures = settings.failure
 
     async def wait_for_response(
         self, response: HeadAndBody, values: PlaceholderValues, policy: RetryPolicy
     ) -> HeadAndBody:
-        """Wait for the final response of the job that `response` started.
-
-        Raises TargetError. The error never causes a retry that starts the job again.
-        """
+        """Wait for the final response of a job. Raises TargetError, never one that starts the job again."""
         limit_s = self._polling.timeout_seconds
         try:
             async with asyncio.timeout(limit_s):
@@ -95,7 +90,8 @@ class Poller:
         failure = find_failure(document, self._failures)
         if failure is not None:
             raise failure
-        status = self._find_status(document)
+        found = (path.find_first(document) for path in self._polling.status_path)
+        status = next((value.lower() for value in found if isinstance(value, str)), None)
         if status is None:
             return head.status == ACCEPTED
         if status in self._polling.failed:
@@ -103,10 +99,6 @@ class Poller:
             said = f"agent error: its job ended as {shown}: {format_excerpt(body)}"
             raise TargetError(said, fault=TargetFault.REFUSED)
         return status not in self._polling.done
-
-    def _find_status(self, document: JsonValue) -> str | None:
-        found = (path.find_first(document) for path in self._statuses)
-        return next((value.lower() for value in found if isinstance(value, str)), None)
 
     def _build_request(self, response: HeadAndBody, values: PlaceholderValues) -> HttpRequest:
         """Build the request for the status of the job, which must be at the host and port of the agent."""

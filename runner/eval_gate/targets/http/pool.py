@@ -25,10 +25,7 @@ _IS_NUMERIC: Final = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
 
 def make_pool(at_most: int, certificates: SSLContext | None, *, keep_open: bool = True) -> ClientSession:
-    """Make a pool of at most `at_most` connections at a time, each for one request unless they are kept open.
-
-    It does not follow redirects and does not store cookies.
-    """
+    """Make a pool of at most `at_most` connections, without redirects and cookies; each may be used once only."""
     connector = QuietConnector(
         limit=at_most,
         ssl=True if certificates is None else certificates,

@@ -12,8 +12,8 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 from yarl import URL
 
 from eval_gate.model.base import JsonValue
+from eval_gate.targets.agent_address import ContainerProbe, resolve_host
 from eval_gate.targets.base import Request, TargetError, TargetFault
-from eval_gate.targets.container import ContainerProbe, resolve_host
 from eval_gate.targets.http.connection import HttpRequest
 from eval_gate.targets.http.placeholders import PlaceholderValues, fill_address, fill_template, iter_placeholders
 from eval_gate.text.javascript.strings import as_text
@@ -48,17 +48,11 @@ class RequestBuilder:
         self._per_case = bool(self._query) or any(iter_placeholders(self._written))
 
     def build_values(self, request: Request) -> PlaceholderValues:
-        """Build the placeholder values for one case.
-
-        They apply to its request and to all requests that follow from it.
-        """
+        """Build the placeholder values of one case, for its request and all that follow from it."""
         return PlaceholderValues(request, self._settings.session, self._of_a_message)
 
     def find_agent_address(self, text: str) -> URL | None:
-        """Resolve an address relative to the address of the agent.
-
-        Return None if the result is at another host or port, or is invalid.
-        """
+        """Resolve an address relative to that of the agent; None if it is invalid or at another host or port."""
         try:
             own, found = URL(self._written), parse_address(urljoin(self._written, text))
         except ValueError:

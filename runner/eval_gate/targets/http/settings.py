@@ -17,6 +17,7 @@ from eval_gate.targets.http.placeholders import (
     iter_session_fields,
 )
 from eval_gate.targets.http.protocols import apply_preset
+from eval_gate.targets.response.field_paths import FieldPath
 from eval_gate.targets.response.settings import PathText, PathTexts, ResponseFormat, StreamSettings, to_list
 from eval_gate.targets.settings import (
     AGENT_PLACE,
@@ -27,6 +28,7 @@ from eval_gate.targets.settings import (
     DescribedSettings,
     NotSecret,
     Text,
+    expand_text,
 )
 from eval_gate.text.quoting import quote_value
 from eval_gate.text.secret import Secret, SecretAddress
@@ -54,15 +56,10 @@ class Method(StrEnum):
         return self not in {Method.GET, Method.DELETE}
 
 
-def _to_lower_case(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Words that are compared without regard to capitals."""
-    return tuple(word.lower() for word in words)
-
-
 WordList = Annotated[
     tuple[Text, ...],
     NotSecret("they are words of a response"),
-    AfterValidator(_to_lower_case),
+    AfterValidator(lambda words: tuple(map(str.lower, words))),
     BeforeValidator(to_list, json_schema_input_type=Text | list[Text]),
 ]
 
@@ -73,11 +70,6 @@ class HttpHealthCheck(DescribedSettings):
     type: Literal["http"] = "http"
     url: SecretAddress[Text]
     timeout_seconds: float = Field(default=10, gt=0, le=600)
-
-
-def _expand_health_check(value: object) -> object:
-    """Expand a plain address to a health check."""
-    return {"url": value} if isinstance(value, str) else value
 
 
 class Polling(DescribedSettings):
@@ -95,7 +87,7 @@ class Polling(DescribedSettings):
         validate_default=True,
         description="JSON body of the status request, which is then a POST; otherwise it is a GET.",
     )
-    status_path: PathTexts = Field(default=("status",), description="Path of the job's status.")
+    status_path: PathTexts = Field(default=(FieldPath("status"),), description="Path of the job's status.")
     done: WordList = Field(
         default=("done", "completed", "complete", "succeeded", "success", "finished"),
         description="Statuses of a finished job.",
@@ -109,16 +101,10 @@ class Polling(DescribedSettings):
         default=None, gt=0, le=86_400, description="Time limit of the job; by default that of the case."
     )
 
-    @field_validator("url")
+    @field_validator("url", "request_template")
     @classmethod
-    def _check_url_placeholders(cls, url: SecretAddress[str] | None) -> SecretAddress[str] | None:
-        check_placeholders(None if url is None else url.open(), more=("id",))
-        return url
-
-    @field_validator("request_template")
-    @classmethod
-    def _check_template_placeholders(cls, template: Secret[JsonValue]) -> Secret[JsonValue]:
-        check_placeholders(template.open(), more=("id",))
+    def _check_job_placeholders(cls, template: Secret[JsonValue] | None) -> Secret[JsonValue] | None:
+        check_placeholders(None if template is None else template.open(), more=("id",))
         return template
 
 
@@ -170,7 +156,7 @@ class HttpSettings(StreamSettings):
     poll: Polling | None = Field(default=None, description="How to poll an asynchronous agent for its response.")
     healthcheck: Annotated[
         HttpHealthCheck | None,
-        BeforeValidator(_expand_health_check, json_schema_input_type=HttpHealthCheck | Text | None),
+        BeforeValidator(expand_text("url"), json_schema_input_type=HttpHealthCheck | Text | None),
         READINESS,
     ] = None
     wait_for: Annotated[float | None, READINESS] = Field(
@@ -228,16 +214,13 @@ class HttpSettings(StreamSettings):
                 raise ValueError(f"the value of {name} contains a line break or another control character")
         return Secret(plain)
 
-    @field_validator("request_template", "form", "request_fields", "query")
+    @field_validator("request_template", "form", "request_fields", "query", "message_template")
     @classmethod
-    def _check_template_placeholders(cls, template: Secret[JsonValue] | None) -> Secret[JsonValue] | None:
-        check_placeholders(None if template is None else template.open())
-        return template
-
-    @field_validator("message_template")
-    @classmethod
-    def _check_message_placeholders(cls, template: Secret[JsonValue]) -> Secret[JsonValue]:
-        check_placeholders(template.open(), more=MESSAGE_PLACEHOLDERS)
+    def _check_template_placeholders(
+        cls, template: Secret[JsonValue] | None, info: ValidationInfo
+    ) -> Secret[JsonValue] | None:
+        more = MESSAGE_PLACEHOLDERS if info.field_name == "message_template" else ()
+        check_placeholders(None if template is None else template.open(), more=more)
         return template
 
     @field_validator("request_template", "form", "request_fields")

@@ -16,10 +16,9 @@ from eval_gate.config.settings import TargetChoice
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import ErrorCause
 from eval_gate.model.setup import TargetIdentity
+from eval_gate.targets.agent_address import LOCAL_NAMES, ContainerProbe, find_connection_hint, is_local_host
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build_context import BuildContext
-from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
-from eval_gate.targets.container import LOCAL_NAMES, ContainerProbe, find_connection_hint, is_local_host
 from eval_gate.targets.http.connection import (
     ACCEPTED,
     Connection,
@@ -35,7 +34,7 @@ from eval_gate.targets.http.settings import ENDPOINT_NAME, HttpHealthCheck, Http
 from eval_gate.targets.readiness import wait_until_ready
 from eval_gate.targets.response.reader import ResponseReader, find_format_hint
 from eval_gate.targets.response.settings import ResponseFormat
-from eval_gate.targets.retry import build_retry_policy, respond_with_retries
+from eval_gate.targets.retry import LoadLimiter, build_retry_policy, build_shard_limiter, respond_with_retries
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.untrusted.excerpt import format_excerpt
@@ -64,7 +63,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         super().__init__(settings)
         self._redact = redact
         self._retry = build_retry_policy(settings, max_retries)
-        self._limiter = ConcurrencyLimiter(concurrency)
+        self.limiter = LoadLimiter(concurrency)
         self._system = system or ContainerProbe()
         self._asking = RequestBuilder(settings, self._system)
         self._reader = ResponseReader(settings)
@@ -90,14 +89,13 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     async def respond(self, request: Request) -> Response:
         """Ask once, and again where the policy says so. Raises TargetError."""
-        return await respond_with_retries(lambda: self._respond_once(request), self._retry, self._limiter)
+        return await respond_with_retries(lambda: self._respond_once(request), self._retry, self.limiter)
 
     @property
     def notices(self) -> tuple[str, ...]:
         """Whether the agent refused requests because of its load, and what followed."""
-        name, notice = self._settings.name, self._limiter.notice
-        who = "the agent" if name == ENDPOINT_NAME else f"the agent {name}"
-        return (f"{who} {notice}",) if notice else ()
+        name = self._settings.name
+        return self.limiter.list_notices("the agent" if name == ENDPOINT_NAME else f"the agent {name}")
 
     @property
     def _default_wait_s(self) -> float:
@@ -262,10 +260,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
 
 def build(settings: HttpSettings, choice: TargetChoice, context: BuildContext) -> HttpTarget:
-    """Build the HTTP target, not yet connected.
-
-    Raises GateError if its address is invalid.
-    """
+    """Build the HTTP target, not yet connected. Raises GateError if its address is invalid."""
     to_public_url(settings.url.open())
     check, poll = settings.healthcheck, settings.poll
     beside = (check.url if check else None, poll.url if poll else None)
@@ -274,13 +269,15 @@ def build(settings: HttpSettings, choice: TargetChoice, context: BuildContext) -
     context.redact.add_secrets(
         secret for one in (*addresses, f"http://query/?{query}") for secret in iter_url_secrets(one)
     )
-    return HttpTarget(
+    target = HttpTarget(
         settings,
         redact=context.redact,
         concurrency=choice.concurrency or settings.workers or 1,
         max_retries=choice.max_retries,
         wait_for=choice.wait_for,
     )
+    target.limiter.rate = build_shard_limiter(choice.requests_per_minute, context.shards)
+    return target
 
 
 def _measure_ms(started: float) -> float:

@@ -12,25 +12,20 @@ from eval_gate.files.reading import read_limited
 from eval_gate.model.limits import PROMPT_BYTES
 from eval_gate.struct import replace
 from eval_gate.targets.build_context import BuildContext
-from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
 from eval_gate.targets.model.chat import Chat
 from eval_gate.targets.model.model_client import ModelClient
-from eval_gate.targets.model.providers.credentials import resolve_credentials
 from eval_gate.targets.model.providers.provider_table import ModelProvider
-from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.targets.model.suite_agent import SuiteAgentTarget
-from eval_gate.targets.retry import build_retry_policy
+from eval_gate.targets.model.settings import ModelSettings, resolve_credentials
+from eval_gate.targets.model.target import ModelTarget
+from eval_gate.targets.retry import LoadLimiter, build_retry_policy, build_shard_limiter
 from eval_gate.targets.setup import compute_setup
 from eval_gate.text.quoting import describe_name, quote_name
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.secret import Secret
 
 
-def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> SuiteAgentTarget:
-    """Build a model target with its system prompt.
-
-    Raises GateError if the prompt, the key or the address is missing or wrong.
-    """
+def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> ModelTarget:
+    """Build a model target with its system prompt. Raises GateError for a wrong or missing prompt, key or address."""
     own = settings.system_prompt_path if not choice.system_prompt else None
     shown = settings.find_reference("systemPromptPath") or own or ""
     if own and (why := find_read_problem(own, root=context.root)):
@@ -42,14 +37,13 @@ def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) 
             problems=[Problem(said, field="systemPromptPath")],
         )
     prompt = _read_system_prompt(choice.system_prompt or own, shown if own else choice.system_prompt, context.root)
-    return SuiteAgentTarget(settings, build_client(settings, choice, context), prompt, context.tools, home=context.home)
+    client = build_client(settings, choice, context)
+    client.limiter.rate = build_shard_limiter(choice.requests_per_minute, context.shards)
+    return ModelTarget(settings, client, prompt, context.tools, home=context.home)
 
 
 def build_client(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> ModelClient:
-    """Build the client of a model, with retries, concurrency limit and the recording of the run.
-
-    Raises the same GateErrors as `build_chat`.
-    """
+    """Build the client of a model for all cases and judges of a run. Raises the GateErrors of `build_chat`."""
     setup = compute_setup(settings, context.environment, context.redact)
     if context.is_replay and settings.api_key is None:
         settings = replace(settings, api_key=Secret("nobody-is-asked"))
@@ -58,7 +52,7 @@ def build_client(settings: ModelSettings, choice: TargetChoice, context: BuildCo
     return ModelClient(
         chat,
         policy,
-        ConcurrencyLimiter(choice.concurrency or settings.workers or 1, of_provider=True),
+        LoadLimiter(choice.concurrency or settings.workers or 1, of_provider=True),
         context.recording,
         context.redact,
         setup,
@@ -68,13 +62,7 @@ def build_client(settings: ModelSettings, choice: TargetChoice, context: BuildCo
 def build_chat(
     settings: ModelSettings, environment: Mapping[str, str], *, timeout_s: float, redact: Redactor | None = None
 ) -> Chat:
-    """Build a chat with the described model, without sending a request.
-
-    `timeout_s` is the time limit of one whole request, in seconds. `redact` learns the key.
-
-    Raises GateError if the key or the address is missing or wrong, for an unknown provider, and with the code
-    `missing-extra` if the libraries are missing.
-    """
+    """Build a chat with a model; `redact` learns the key. Raises GateError, also for missing libraries."""
     check_provider(settings)
     access = resolve_credentials(settings, environment)
     redact = redact or Redactor()
@@ -88,10 +76,7 @@ def build_chat(
 
 
 def check_provider(settings: ModelSettings) -> None:
-    """Check that the provider is known, before its key is looked up.
-
-    Raises GateError for an unknown provider, and with the code `missing-extra` if the libraries are missing.
-    """
+    """Check that the provider is known, before its key is looked up. Raises GateError, also for missing libraries."""
     if settings.provider is ModelProvider.MODEL:
         with require_extra("models", "calling a model"):
             from eval_gate.targets.model.providers.other_providers import check_provider_known

@@ -24,30 +24,16 @@ class ModelTurn(Frozen, kw_only=True, omit_defaults=True):
 class Chat(Protocol):
     """Chat with a model of a provider. One call of `ask` is one request, without retry, cache or rate limit."""
 
-    @property
-    def provider(self) -> str:
-        """Our name for the provider, such as `azure` or `openai`."""
-        ...
-
-    @property
-    def model(self) -> str:
-        """The model or deployment that is asked."""
-        ...
-
-    @property
-    def address(self) -> str:
-        """Where it is asked, without credentials and query."""
-        ...
-
-    @property
-    def settings(self) -> dict[str, object]:
-        """Everything beside messages and tools that decides the answer (temperature, …): JSON values, no secret."""
-        ...
-
-    @property
-    def notice(self) -> str | None:
-        """What it was asked for in vain, in words for people; None for nothing."""
-        ...
+    provider: str
+    """Our name for the provider, such as `azure` or `openai`."""
+    model: str
+    """The model or deployment that is asked."""
+    address: str
+    """Where it is asked, without credentials and query."""
+    settings: dict[str, object]
+    """Everything beside messages and tools that decides the answer (temperature, …): JSON values, no secret."""
+    notice: str | None
+    """What it was asked for in vain, in words for people; None for nothing."""
 
     async def ask(
         self,

@@ -15,10 +15,9 @@ from eval_gate.model.limits import MAX_COST_USD, in_range
 from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
 from eval_gate.targets.model.chat import Chat, ModelTurn
 from eval_gate.targets.model.recording import Recording, compute_recording_key
-from eval_gate.targets.retry import RetryPolicy, call_with_retries
+from eval_gate.targets.retry import LoadLimiter, RetryPolicy, call_with_retries
 from eval_gate.targets.setup import NO_SETUP, TargetSetup
 from eval_gate.text.redaction import Redactor
 
@@ -52,28 +51,24 @@ class ModelClient:
         self,
         chat: Chat,
         policy: RetryPolicy,
-        limiter: ConcurrencyLimiter,
+        limiter: LoadLimiter,
         recording: Recording,
         redact: Redactor | None = None,
         setup: TargetSetup = NO_SETUP,
     ) -> None:
-        """Create a client for the model of `chat`.
-
-        A recorded response is replayed only if it came from a model with the same `setup`.
-        """
+        """Create a client, which replays only recorded responses of a model with the same `setup`."""
         self.chat = chat
         self._policy = policy
-        self._limiter = limiter
+        self.limiter = limiter
         self._recording = recording
         self._redact = redact or Redactor()
         self.setup = setup
         """What a result of this model is of, and what a response is recorded by."""
 
     @property
-    def notice(self) -> str | None:
-        """Whether the provider refused requests because of its load, and what followed; None if it did not."""
-        notice = self._limiter.notice
-        return notice and f"the provider {notice}"
+    def notices(self) -> tuple[str, ...]:
+        """Whether the provider refused requests because of its load, and what followed."""
+        return self.limiter.list_notices("the provider")
 
     async def ask(
         self,
@@ -100,10 +95,12 @@ class ModelClient:
                 hint="record one with --recording auto or record",
             )
         turn, attempts = await call_with_retries(
-            lambda: self._ask_once(messages, tools, schema), self._policy, self._limiter
+            lambda: self._ask_once(messages, tools, schema), self._policy, self.limiter
         )
         self._recording.add(key, turn)
-        return ModelReply(turn, attempts, self._estimate_price(turn))
+        name = turn.model or self.chat.model
+        cost = None if turn.usage is None else estimate_price(self.chat.provider, name, turn.usage)
+        return ModelReply(turn, attempts, cost)
 
     async def aclose(self) -> None:
         """Give connections back."""
@@ -117,11 +114,6 @@ class ModelClient:
         except TargetError as error:
             error.mask_secrets(self._redact.mask_message)
             raise
-
-    def _estimate_price(self, turn: ModelTurn) -> float | None:
-        if turn.usage is None:
-            return None
-        return estimate_price(self.chat.provider, turn.model or self.chat.model, turn.usage)
 
 
 def estimate_price(provider: str, model: str, usage: Usage) -> float | None:

@@ -23,6 +23,7 @@ from eval_gate.model.base import Record, as_json, decode_json
 from eval_gate.model.conversation import Message, ToolSpec
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.model.chat import Chat, ModelTurn
+from eval_gate.text.escape import format_count
 
 RECORDING_NAME: Final = "recording.jsonl"
 MAX_BYTES: Final = limits.RECORDING_BYTES
@@ -39,10 +40,7 @@ class RecordedResponse(Record, kw_only=True, omit_defaults=True):
 def compute_recording_key(
     setup: str | None, chat: Chat, messages: Sequence[Message], tools: Sequence[ToolSpec], sample: int
 ) -> str:
-    """Compute the hash of everything that determines a reply: the model, its setup and the request.
-
-    `setup` is the setup fingerprint of the model. `sample` distinguishes several replies to the same request.
-    """
+    """Compute the hash of all that determines a reply; `sample` distinguishes several replies to the same request."""
     request = {
         "setup": setup,
         "provider": chat.provider,
@@ -113,10 +111,8 @@ class Recording:
         """That some of it cannot be read, and what comes of it; nothing where all of it can."""
         if not self._unreadable:
             return ()
-        many = self._unreadable != 1
-        what = (
-            f"{self._unreadable:,} line{'s' if many else ''} of {self._shared} cannot be read: damaged, or of another"
-        )
+        lines = format_count(self._unreadable, "line")
+        what = f"{lines} of {self._shared} cannot be read: damaged, or of another"
         asked = (
             "the model is not called (recording: replay)"
             if self.mode is RecordingMode.REPLAY
@@ -129,10 +125,7 @@ class Recording:
         self._own = folder / RECORDING_NAME
 
     def find(self, key: str) -> ModelTurn | None:
-        """Find the recorded reply for a key.
-
-        Return None if no reply is recorded or if the mode does not use recordings.
-        """
+        """Find the recorded reply for a key, if the mode uses recordings."""
         if self.mode not in {RecordingMode.REPLAY, RecordingMode.AUTO}:
             return None
         turn = self._known.get(key)
@@ -194,11 +187,7 @@ def _repair_file(file: Path) -> None:
 
 
 def read_recording(file: Path) -> RecordingFile:
-    """Read the recorded responses of a file and count the unreadable lines.
-
-    A missing file has no responses. Raises GateError `invalid-recording` if the file cannot be read or is too
-    large.
-    """
+    """Read the recorded responses of a file, if it exists. Raises GateError `invalid-recording`."""
     try:
         data = read_limited(file, MAX_BYTES, made=True)
     except FileNotFoundError:

@@ -7,10 +7,7 @@ from eval_gate.model.limits import MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in
 
 
 def extract_text(value: object, separator: str = "") -> str | None:
-    """Extract the text of one message: a text, or the joined texts of its parts.
-
-    A part is a text or `{"type": "text", "text": …}`. Return None if there is no text.
-    """
+    """Extract the text of one message: a text, or the joined texts of parts such as `{"type": "text", "text": …}`."""
     if isinstance(value, str):
         return value
     if not isinstance(value, list):

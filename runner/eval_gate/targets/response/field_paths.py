@@ -15,11 +15,15 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Annotated, Final, Self, TypeAlias
+
+from pydantic import AfterValidator, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import PATH_CHARACTERS
 from eval_gate.struct import FrozenStruct
+from eval_gate.targets.settings import Text
 from eval_gate.text.javascript.strings import dump_compact_json
 from eval_gate.text.quoting import quote_name
 from eval_gate.text.untrusted.excerpt import format_keys
@@ -42,22 +46,33 @@ _STEP_PATTERN: Final = re.compile(
 _PATH_EXAMPLES: Final = "write a path such as data.reply, messages[-1].content or messages[?role=assistant].calls[]"
 
 
-class PathCondition(FrozenStruct):
-    """Condition on a list member or an event. With `values` None, the field must exist and not be null."""
+class _ParsedText(str):
+    """Text with its parts, which settings of pydantic parse from the text as written."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(Annotated[Text, AfterValidator(cls)])
+
+
+class PathCondition(_ParsedText):
+    """Condition on a list member or an event, such as `role=assistant|ai`: the text as written, and its parts."""
 
     path: FieldPath
     values: frozenset[str] | None
-    negated: bool = False
+    """Without values, the field must exist and not be null."""
+    negated: bool
 
-    @classmethod
-    def parse(cls, text: str) -> PathCondition:
-        """`role=assistant|ai`. Raises ValueError with what is wrong, for a person."""
+    def __new__(cls, text: str) -> Self:
+        """Parse a condition. Raises ValueError with what is wrong, for a person."""
         key, equals, value = text.partition("=")
         if not key.strip("! "):
             raise ValueError(f"{quote_name(text)} is not a condition: write one such as role=assistant or type!=tool")
         values = frozenset(_strip_quotes(one.strip()) for one in value.removeprefix("=").split("|"))
-        path = FieldPath.parse(key.rstrip().removesuffix("!" if equals else "").strip())
-        return cls(path, values if equals else None, key.rstrip().endswith("!"))
+        condition = super().__new__(cls, text)
+        condition.path = FieldPath(key.rstrip().removesuffix("!" if equals else "").strip())
+        condition.values = values if equals else None
+        condition.negated = key.rstrip().endswith("!")
+        return condition
 
     def __call__(self, value: JsonValue) -> bool:
         """Whether this value fits."""
@@ -86,36 +101,26 @@ class PathMatch(FrozenStruct):
     """First member of the list for which the rest of the path finds nothing."""
 
 
-class FieldPath(FrozenStruct):
-    """A parsed field path. `text` is the path as written."""
+class FieldPath(_ParsedText):
+    """A field path: the text as written, and its steps."""
 
-    text: str
     steps: tuple[Step, ...]
-    single_key: str | None = None
+    single_key: str | None
     """The key of a path that consists of one key: the most frequent and fastest case."""
-    is_gathering: bool = False
+    is_gathering: bool
     """Whether the path can match several values: it selects list members without picking one."""
 
-    @classmethod
-    def parse(cls, text: str) -> FieldPath:
-        """Parse a field path. Raises ValueError with a message for people if the path is invalid."""
-        if len(text) > PATH_CHARACTERS:
-            raise ValueError(f"is a path of more than {PATH_CHARACTERS:,} characters")
-        rest = text.strip().removeprefix("$")
-        steps: list[Step] = []
-        at = 0
-        while at < len(rest):
-            found = _STEP_PATTERN.match(rest, at)
-            if found is None or (at > 0 and found["key"] and rest[at] != "."):
-                raise ValueError(f"{quote_name(text)} is not a path from {quote_name(rest[at:])} on: {_PATH_EXAMPLES}")
-            steps.append(_parse_step(found))
-            at = found.end()
-        key = steps[0] if len(steps) == 1 else None
-        return cls(text, tuple(steps), key if isinstance(key, str) else None, _is_gathering(steps))
+    def __new__(cls, text: str, steps: tuple[Step, ...] | None = None) -> Self:
+        """Parse a field path, unless it has `steps`. Raises ValueError with a message for people."""
+        path = super().__new__(cls, text)
+        path.steps = steps = _parse_steps(text) if steps is None else steps
+        path.single_key = steps[0] if len(steps) == 1 and isinstance(steps[0], str) else None
+        path.is_gathering = _is_gathering(steps)
+        return path
 
     def to_gathering(self) -> FieldPath:
         """Return the same path to every member of the list there. A path that gathers already is returned unchanged."""
-        return self if self.is_gathering else FieldPath(self.text, (*self.steps, EachMember()), is_gathering=True)
+        return self if self.is_gathering else FieldPath(self, (*self.steps, EachMember()))
 
     def find_first(self, document: JsonValue) -> JsonValue | MissingValue:
         """Find the value at this path in `document`, the first for a gathering path; MISSING without one."""
@@ -167,12 +172,24 @@ class FieldPath(FrozenStruct):
             return self.find_all(document).has_list
         return self.find_first(document) is not MISSING
 
-    def __str__(self) -> str:
-        return self.text
+
+def _parse_steps(text: str) -> tuple[Step, ...]:
+    if len(text) > PATH_CHARACTERS:
+        raise ValueError(f"is a path of more than {PATH_CHARACTERS:,} characters")
+    rest = text.strip().removeprefix("$")
+    steps: list[Step] = []
+    at = 0
+    while at < len(rest):
+        found = _STEP_PATTERN.match(rest, at)
+        if found is None or (at > 0 and found["key"] and rest[at] != "."):
+            raise ValueError(f"{quote_name(text)} is not a path from {quote_name(rest[at:])} on: {_PATH_EXAMPLES}")
+        steps.append(_parse_step(found))
+        at = found.end()
+    return tuple(steps)
 
 
-def _is_gathering(steps: list[Step]) -> bool:
-    followed = zip(steps, [*steps[1:], None], strict=False)
+def _is_gathering(steps: tuple[Step, ...]) -> bool:
+    followed = zip(steps, (*steps[1:], None), strict=False)
     return any(isinstance(step, EachMember) and not isinstance(following, int) for step, following in followed)
 
 
@@ -199,7 +216,7 @@ def _parse_step(found: re.Match[str]) -> Step:
     if found["index"] is not None:
         return int(found["index"])
     if found["where"] is not None:
-        return EachMember(PathCondition.parse(found["where"]))
+        return EachMember(PathCondition(found["where"]))
     if found["each"] is not None:
         return EachMember()
     return str(found["key"] or found["quoted"])

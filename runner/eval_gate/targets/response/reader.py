@@ -19,7 +19,7 @@ from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.response.extraction import extract_text, parse_cost, parse_tokens
-from eval_gate.targets.response.field_paths import MISSING, FieldPath, MissingValue, PathCondition
+from eval_gate.targets.response.field_paths import FieldPath, MissingValue
 from eval_gate.targets.response.settings import EventRule, ResponseFormat, ResponseSettings, ToolResults
 from eval_gate.text.escape import truncate_text
 from eval_gate.text.javascript.strings import as_text
@@ -57,21 +57,14 @@ class ResponseReader:
     """Parser of the responses of one target."""
 
     def __init__(self, settings: ResponseSettings) -> None:
-        self._texts = tuple(FieldPath.parse(path) for path in settings.response_path)
+        self._paths = settings
         self._text_place = _format_place(settings, "responsePath")
-        self.calls = CallReader(settings)
-        self.failures = tuple(map(EventMatcher.from_rule, settings.failure))
-        self._model = None if settings.model_path is None else FieldPath.parse(settings.model_path)
-        self._none_at = None if settings.no_tool_calls_path is None else FieldPath.parse(settings.no_tool_calls_path)
+        self._list_place = _format_place(settings, "toolCallsPath")
         place = describe_name(settings.find_reference("toolCallsPath") or settings.tool_calls_path)
         self._calls_place = f"a list of tool calls at `{place}` (toolCallsPath, agentProtocol)"
 
     def read(self, body: bytes, duration_ms: float) -> Response:
-        """Read the response in a JSON body.
-
-        `duration_ms` is the time that it took, in milliseconds. Raises TargetError (malformed) with the reason and the
-        beginning of the body.
-        """
+        """Read the response in a JSON body. Raises TargetError with the reason and the beginning of the body."""
         try:
             document = parse_untrusted_json(body)
         except UntrustedJsonError as error:
@@ -82,18 +75,14 @@ class ResponseReader:
             raise build_malformed_error(str(error), body, is_mapping=error.is_mapping) from None
 
     def read_document(self, document: JsonValue, duration_ms: float, *, escaped: bool) -> Response:
-        """Read the response in a JSON document.
-
-        `escaped` means that its texts may contain half a surrogate pair. `duration_ms` is in milliseconds.
-
-        Raises ResponseShapeError, and TargetError (refused) if the document reports a failure of the agent.
-        """
-        failure = find_failure(document, self.failures)
+        """Read JSON; `escaped` texts may hold half a surrogate pair. Raises ResponseShapeError and TargetError."""
+        failure = find_failure(document, self._paths.failure)
         if failure is not None:
             raise failure
-        calls = self.calls.read_calls(document, escaped=escaped)
+        calls = self.read_calls(document, escaped=escaped)
         text = self._get_text(document, silent=bool(calls))
-        known = calls is not None or self._has_no_calls(document)
+        # null in the place of the list, or the protocol, says that no tool was called
+        known = calls is not None or self._paths.tool_calls_path.has_value(document) or self.is_without_calls(document)
         return Response(
             text=to_well_formed(text),
             tool_calls=calls or (),
@@ -116,7 +105,7 @@ class ResponseReader:
     def build_format_error(self, body: bytes, content_type: str) -> TargetError:
         """Build the error for a response that is no stream of events: the agent's own failure if it has one."""
         try:
-            failure = find_failure(parse_untrusted_json(body), self.failures)
+            failure = find_failure(parse_untrusted_json(body), self._paths.failure)
         except UntrustedJsonError:
             failure = None
         if failure is not None:
@@ -139,41 +128,126 @@ class ResponseReader:
 
     def _get_text(self, document: JsonValue, *, silent: bool) -> str:
         """Return the text at the first path that leads to one; a response with tool calls (`silent`) may have none."""
-        for path in self._texts:
+        for path in self._paths.response_path:
             found = _find_text_at(document, path)
             if found is not None:
                 return found
         # a missing field is never taken for ""
-        for path in self._texts:
+        for path in self._paths.response_path:
             if path.is_gathering or _is_part_list(path.find_first(document)):
                 if silent and path.has_value(document):
                     return ""
-            elif path.text != _NEVER_NULL and path.find_first(document) is None:
+            elif path != _NEVER_NULL and path.find_first(document) is None:
                 return ""
-        places = " or ".join(f'"{path}"' for path in self._texts)
-        what = "text" if any(path.has_value(document) for path in self._texts) else "value"
-        keys = self._texts[0].describe_nearest_keys(document)
+        places = " or ".join(f'"{path}"' for path in self._paths.response_path)
+        what = "text" if any(path.has_value(document) for path in self._paths.response_path) else "value"
+        keys = self._paths.response_path[0].describe_nearest_keys(document)
         said = f"the response has no {what} at {places}{self._text_place}"
         raise ResponseShapeError(f"{said}; {keys}" if keys else said, is_mapping=True)
 
-    def _has_no_calls(self, document: JsonValue) -> bool:
-        """Whether an answer without a list says that no tool was called: by null in its place, or by its protocol."""
-        return self.calls.path.has_value(document) or self.is_without_calls(document)
-
     def find_model(self, document: JsonValue) -> str | None:
         """Find the name of the model in a response or in one of its events. Return None if the model is not given."""
-        if self._model is None:
+        path = self._paths.model_path
+        if path is None:
             return None
-        found = (
-            self._model.find_all(document).values[-1:]
-            if self._model.is_gathering
-            else [self._model.find_first(document)]
-        )
+        found = path.find_all(document).values[-1:] if path.is_gathering else [path.find_first(document)]
         return next((name for name in found if isinstance(name, str)), None)
 
     def is_without_calls(self, document: JsonValue) -> bool:
         """Whether this is of a protocol that has a place for calls and leaves it out where there were none."""
-        return self._none_at is not None and self._none_at.has_value(document)
+        path = self._paths.no_tool_calls_path
+        return path is not None and path.has_value(document)
+
+    def read_calls(self, document: JsonValue, *, escaped: bool) -> tuple[ToolCall, ...] | None:
+        """Read the list of tool calls, if the response has one; see `read_document`. Raises ResponseShapeError."""
+        entries = self._find_entries(document)
+        if entries is None:
+            return None
+        if len(entries) > ANSWER_CALLS:
+            raise ResponseShapeError(
+                f'"{self._paths.tool_calls_path}" lists {len(entries):,} calls, more than {ANSWER_CALLS:,}'
+            )
+        apart = _read_results(document, self._paths.tool_results) if self._paths.tool_results and entries else {}
+        place = self._paths.tool_calls_path.removesuffix("[]")
+        return tuple(
+            self._read_call(entry, f"{place}[{at}]", apart, escaped=escaped) for at, entry in enumerate(entries)
+        )
+
+    def _find_entries(self, document: JsonValue) -> list[JsonValue] | None:
+        path = self._paths.tool_calls_path
+        if path.is_gathering:
+            found = path.find_all(document)
+            if found.first_missing is not None:
+                raise ResponseShapeError(f'"{path}" has no value in member {found.first_missing} of the list')
+            return found.values if found.has_list else None
+        calls = path.find_first(document)
+        if isinstance(calls, MissingValue) or calls is None:
+            return None
+        if not isinstance(calls, list):
+            raise ResponseShapeError(f'"{path}"{self._list_place} is not a list but {describe_value(calls)}')
+        return calls
+
+    def _read_call(self, call: JsonValue, place: str, apart: dict[str, CallFragment], *, escaped: bool) -> ToolCall:
+        if isinstance(call, str) and self._paths.tool_calls_path.is_gathering:
+            # toolCalls[].toolName: only the names were asked for
+            return self.join_fragments([CallFragment(name=call)], place)
+        said = self.read_fragment(call, place)
+        more = apart.get(said.id)
+        return self.join_fragments([said] if more is None else [more, said], place, escaped=escaped)
+
+    def read_fragment(self, call: JsonValue, place: str) -> CallFragment:
+        """Read everything about a tool call that is at this place. Raises ResponseShapeError."""
+        paths = self._paths
+        name, failed = paths.name_field.find_first(call), paths.error_field
+        success = _parse_success(paths.success_field.find_first(call), f"{place}.{paths.success_field}")
+        if failed is not None and _is_present(problem := failed.find_first(call)):
+            return CallFragment(
+                self._find_id(call), _text_or_none(name), None, success=False, result=_value_or_none(problem)
+            )
+        return CallFragment(
+            id=self._find_id(call),
+            name=_text_or_none(name),
+            args=_value_or_none(paths.args_field.find_first(call)),
+            success=success,
+            duration_ms=in_range(paths.duration_field.find_first(call), MAX_DURATION_MS),
+            result=_value_or_none(paths.result_field.find_first(call)),
+        )
+
+    def join_fragments(self, parts: list[CallFragment], place: str, *, escaped: bool = True) -> ToolCall:
+        """Join the fragments of a tool call: the first name counts, else the last value. Raises ResponseShapeError."""
+        name, success, duration_ms, result = None, None, None, None
+        for said in parts:
+            name = name or said.name
+            success = success if said.success is None else said.success
+            duration_ms = duration_ms if said.duration_ms is None else said.duration_ms
+            result = result if said.result is None else said.result
+        if not name or len(name) > CALL_NAME:
+            raise ResponseShapeError(f'"{place}" has no {self._paths.name_field} of up to {CALL_NAME} characters')
+        params = self._join_params(parts, place)
+        if escaped:  # only an escape can bring half a surrogate pair
+            params, result = _clean_values(params), _clean_values(result)
+        return ToolCall(
+            name=to_well_formed(name),
+            params=params,
+            success=success,
+            duration_ms=None if duration_ms is None else float(duration_ms),
+            result=result,
+        )
+
+    def _join_params(self, parts: list[CallFragment], place: str) -> dict[str, JsonValue]:
+        given = [said.args for said in parts if said.args is not None]
+        params: JsonValue = next((args for args in reversed(given) if not isinstance(args, str)), None)
+        if params is None and given:
+            params = parse_arguments("".join(map(str, given)), f"{place}.{self._paths.args_field}")
+        if params is not None and not isinstance(params, dict):
+            raise ResponseShapeError(
+                f'"{place}.{self._paths.args_field}" is not a mapping but {describe_value(params)}'
+            )
+        return params or {}
+
+    def _find_id(self, call: JsonValue) -> str:
+        """Find the id of a tool call, or return an empty text."""
+        return next((key for path in self._paths.id_field if (key := _format_id(path.find_first(call)))), "")
 
 
 def _find_text_at(document: JsonValue, path: FieldPath) -> str | None:
@@ -224,11 +298,7 @@ def build_malformed_error(
     seen: str | None = None,
     is_mapping: bool = False,
 ) -> TargetError:
-    """Build the error for a response that is not as described.
-
-    The error shows the beginning of `body`, or `seen` if it is given. `described` names the settings that describe
-    the response. `is_mapping` means that these settings may be wrong rather than the agent.
-    """
+    """Build the error for a response that is not as `described` settings say; `is_mapping`: these may be wrong."""
     hint, cause = f"describe the shape of the response with the target's {described}", ErrorCause.WRONG_SHAPE
     if body.lstrip()[:9].lower().startswith((b"<!doctype", b"<html")):
         hint, cause = "this is a web page: check the port and the path of the agent's URL", ErrorCause.WEB_PAGE
@@ -250,27 +320,6 @@ class ResponseShapeError(Exception):
         self.is_mapping = is_mapping
 
 
-class ResultFields(FrozenStruct):
-    """Field paths of tool results that are listed separately from the calls."""
-
-    path: FieldPath
-    id: FieldPath
-    result: FieldPath | None
-    success: FieldPath | None
-    error: FieldPath | None
-
-    @classmethod
-    def from_settings(cls, settings: ToolResults) -> ResultFields:
-        """As they are described."""
-        return cls(
-            FieldPath.parse(settings.path),
-            FieldPath.parse(settings.id_field),
-            _parse_path(settings.result_field),
-            _parse_path(settings.success_field),
-            _parse_path(settings.error_field),
-        )
-
-
 class CallFragment(FrozenStruct):
     """Part of one tool call found at one place; several parts may belong to the same call."""
 
@@ -283,116 +332,7 @@ class CallFragment(FrozenStruct):
     result: JsonValue = None
 
 
-class CallReader:
-    """Parser of tool calls by the field names in the settings of a target."""
-
-    def __init__(self, settings: ResponseSettings) -> None:
-        self.path = FieldPath.parse(settings.tool_calls_path)
-        self._place = _format_place(settings, "toolCallsPath")
-        self._name = FieldPath.parse(settings.name_field)
-        self._args = FieldPath.parse(settings.args_field)
-        self._success = FieldPath.parse(settings.success_field)
-        self._error = _parse_path(settings.error_field)
-        self._duration = FieldPath.parse(settings.duration_field)
-        self._result = FieldPath.parse(settings.result_field)
-        self._ids = tuple(FieldPath.parse(path) for path in settings.id_field)
-        apart = settings.tool_results
-        self._apart = None if apart is None else ResultFields.from_settings(apart)
-
-    def read_calls(self, document: JsonValue, *, escaped: bool) -> tuple[ToolCall, ...] | None:
-        """Read the tool calls of a response in their order.
-
-        Return None if the response has no list of them. `escaped` means that its texts may contain half a surrogate
-        pair. Raises ResponseShapeError.
-        """
-        entries = self._find_entries(document)
-        if entries is None:
-            return None
-        if len(entries) > ANSWER_CALLS:
-            raise ResponseShapeError(f'"{self.path}" lists {len(entries):,} calls, more than {ANSWER_CALLS:,}')
-        apart = _read_results(document, self._apart) if self._apart and entries else {}
-        place = self.path.text.removesuffix("[]")
-        return tuple(
-            self._read_call(entry, f"{place}[{at}]", apart, escaped=escaped) for at, entry in enumerate(entries)
-        )
-
-    def _find_entries(self, document: JsonValue) -> list[JsonValue] | None:
-        if self.path.is_gathering:
-            found = self.path.find_all(document)
-            if found.first_missing is not None:
-                raise ResponseShapeError(f'"{self.path}" has no value in member {found.first_missing} of the list')
-            return found.values if found.has_list else None
-        calls = self.path.find_first(document)
-        if isinstance(calls, MissingValue) or calls is None:
-            return None
-        if not isinstance(calls, list):
-            raise ResponseShapeError(f'"{self.path}"{self._place} is not a list but {describe_value(calls)}')
-        return calls
-
-    def _read_call(self, call: JsonValue, place: str, apart: dict[str, CallFragment], *, escaped: bool) -> ToolCall:
-        if isinstance(call, str) and self.path.is_gathering:  # toolCalls[].toolName: only the names were asked for
-            return self.join_fragments([CallFragment(name=call)], place)
-        said = self.read_fragment(call, place)
-        more = apart.get(said.id)
-        return self.join_fragments([said] if more is None else [more, said], place, escaped=escaped)
-
-    def read_fragment(self, call: JsonValue, place: str) -> CallFragment:
-        """Read everything about a tool call that is at this place. Raises ResponseShapeError."""
-        name = self._name.find_first(call)
-        success = _parse_success(self._success.find_first(call), f"{place}.{self._success}")
-        if self._error is not None and _is_present(problem := self._error.find_first(call)):
-            return CallFragment(
-                self._find_id(call), _text_or_none(name), None, success=False, result=_value_or_none(problem)
-            )
-        return CallFragment(
-            id=self._find_id(call),
-            name=_text_or_none(name),
-            args=_value_or_none(self._args.find_first(call)),
-            success=success,
-            duration_ms=in_range(self._duration.find_first(call), MAX_DURATION_MS),
-            result=_value_or_none(self._result.find_first(call)),
-        )
-
-    def join_fragments(self, parts: list[CallFragment], place: str, *, escaped: bool = True) -> ToolCall:
-        """Join the fragments of one tool call.
-
-        The first name counts. For success, duration and result, the last value counts. `escaped` means that texts may
-        contain half a surrogate pair. Raises ResponseShapeError.
-        """
-        name, success, duration_ms, result = None, None, None, None
-        for said in parts:
-            name = name or said.name
-            success = success if said.success is None else said.success
-            duration_ms = duration_ms if said.duration_ms is None else said.duration_ms
-            result = result if said.result is None else said.result
-        if not name or len(name) > CALL_NAME:
-            raise ResponseShapeError(f'"{place}" has no {self._name} of up to {CALL_NAME} characters')
-        params = self._join_params(parts, place)
-        if escaped:  # only an escape can bring half a surrogate pair
-            params, result = _clean_values(params), _clean_values(result)
-        return ToolCall(
-            name=to_well_formed(name),
-            params=params,
-            success=success,
-            duration_ms=None if duration_ms is None else float(duration_ms),
-            result=result,
-        )
-
-    def _join_params(self, parts: list[CallFragment], place: str) -> dict[str, JsonValue]:
-        given = [said.args for said in parts if said.args is not None]
-        params: JsonValue = next((args for args in reversed(given) if not isinstance(args, str)), None)
-        if params is None and given:
-            params = parse_arguments("".join(map(str, given)), f"{place}.{self._args}")
-        if params is not None and not isinstance(params, dict):
-            raise ResponseShapeError(f'"{place}.{self._args}" is not a mapping but {describe_value(params)}')
-        return params or {}
-
-    def _find_id(self, call: JsonValue) -> str:
-        """Find the id of a tool call, or return an empty text."""
-        return next((key for path in self._ids if (key := _format_id(path.find_first(call)))), "")
-
-
-def _read_results(document: JsonValue, fields: ResultFields) -> dict[str, CallFragment]:
+def _read_results(document: JsonValue, fields: ToolResults) -> dict[str, CallFragment]:
     """Read the results that are listed apart from the tool calls, by the id of the call."""
     found = fields.path.find_all(document).values
     if not fields.path.is_gathering and found and isinstance(found[0], list):
@@ -401,21 +341,18 @@ def _read_results(document: JsonValue, fields: ResultFields) -> dict[str, CallFr
     return {one.id: one for one in said if one.id}
 
 
-def _read_result(entry: JsonValue, fields: ResultFields) -> CallFragment:
+def _read_result(entry: JsonValue, fields: ToolResults) -> CallFragment:
     success = None
-    if fields.success is not None:
-        success = _parse_success(fields.success.find_first(entry), f"{fields.path}.{fields.success}")
-    if fields.error is not None and _is_present(fields.error.find_first(entry)):
+    if fields.success_field is not None:
+        success = _parse_success(fields.success_field.find_first(entry), f"{fields.path}.{fields.success_field}")
+    if fields.error_field is not None and _is_present(fields.error_field.find_first(entry)):
         success = False
-    result = None if fields.result is None else _value_or_none(fields.result.find_first(entry))
-    return CallFragment(_format_id(fields.id.find_first(entry)), success=success, result=result)
+    result = None if fields.result_field is None else _value_or_none(fields.result_field.find_first(entry))
+    return CallFragment(_format_id(fields.id_field.find_first(entry)), success=success, result=result)
 
 
 def parse_arguments(text: str, place: str) -> JsonValue:
-    """Arguments as JSON text, as OpenAI's wire has them; what is not JSON counts as none (tool-forge behaviour 1.4).
-
-    Raises ShapeError for what is too much to be read.
-    """
+    """Parse arguments as JSON text; other text counts as none (tool-forge behaviour 1.4). Raises ResponseShapeError."""
     try:
         return parse_untrusted_json(text)
     except UntrustedJsonError as error:
@@ -428,10 +365,6 @@ def _format_place(settings: ResponseSettings, key: str) -> str:
     """Format where a setting is written, to stand behind its value; empty where nobody knows."""
     place = settings.find_place(key)
     return f" ({place})" if place else ""
-
-
-def _parse_path(text: str | None) -> FieldPath | None:
-    return None if text is None else FieldPath.parse(text)
 
 
 def _text_or_none(found: JsonValue | MissingValue) -> str | None:
@@ -471,43 +404,7 @@ def _clean_values(value: Values) -> Values:
     return cleaned
 
 
-class EventMatcher(FrozenStruct):
-    """Rule that selects events by name and content, and a value in them by its path."""
-
-    event: str | None = None
-    where: PathCondition | None = None
-    path: FieldPath | None = None
-    id: FieldPath | None = None
-
-    @classmethod
-    def from_rule(cls, rule: EventRule) -> EventMatcher:
-        """As it is described."""
-        return cls(
-            rule.event,
-            None if rule.where is None else PathCondition.parse(rule.where),
-            None if rule.path is None else FieldPath.parse(rule.path),
-            None if rule.id is None else FieldPath.parse(rule.id),
-        )
-
-    def matches(self, value: JsonValue | MissingValue, name: str = "") -> bool:
-        """Whether a response, or its event `name`, is one that this rule selects."""
-        if self.event is not None and self.event != name:
-            return False
-        return self.where is None or (not isinstance(value, MissingValue) and self.where(value))
-
-    def select_value(self, value: JsonValue) -> JsonValue | MissingValue:
-        """Select the value at the path of this rule in a matching response or event.
-
-        Without a path, the whole value is selected. Return MISSING if the path is not found.
-        """
-        if self.path is None:
-            return value
-        if self.path.is_gathering:
-            return self.path.find_all(value).values or MISSING
-        return self.path.find_first(value)
-
-
-def find_failure(value: JsonValue, rules: tuple[EventMatcher, ...], name: str = "") -> TargetError | None:
+def find_failure(value: JsonValue, rules: tuple[EventRule, ...], name: str = "") -> TargetError | None:
     """Find the failure that a response, or its event `name`, reports by one of the rules."""
     for rule in rules:
         if rule.matches(value, name):

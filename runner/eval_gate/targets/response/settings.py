@@ -3,29 +3,21 @@
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
+from pydantic import AfterValidator, BeforeValidator, Field, GetCoreSchemaHandler, JsonValue
+from pydantic_core import CoreSchema
 
-from eval_gate.targets.response.field_paths import FieldPath, PathCondition
+from eval_gate.targets.response.field_paths import MISSING, FieldPath, MissingValue, PathCondition
 from eval_gate.targets.settings import (
     SHOWN_RESPONSE_PLACE,
     DescribedSettings,
     NoEffect,
     TargetSettings,
     Text,
+    expand_text,
 )
 
 _OWN_RESPONSE_PATH: Final = "response"
 """Path of the text in Eval Gate's own response, which also has the name of the model at `model`."""
-
-
-def _check_path(text: str) -> str:
-    FieldPath.parse(text)
-    return text
-
-
-def _check_condition(text: str) -> str:
-    PathCondition.parse(text)
-    return text
 
 
 def to_list(value: object) -> object:
@@ -33,20 +25,31 @@ def to_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-def _check_paths(texts: tuple[str, ...]) -> tuple[str, ...]:
+def _parse_paths(texts: tuple[str, ...]) -> tuple[FieldPath, ...]:
     if not all(texts):
         raise ValueError("must not be empty")
-    return tuple(map(_check_path, texts))
+    return tuple(map(FieldPath, texts))
 
 
-PathText = Annotated[Text, AfterValidator(_check_path), SHOWN_RESPONSE_PLACE]
-PathTexts = Annotated[
-    tuple[str, ...],
-    SHOWN_RESPONSE_PLACE,
-    Field(min_length=1),
-    AfterValidator(_check_paths),
-    BeforeValidator(to_list, json_schema_input_type=Text | list[Text]),
-]
+class _WholeList:
+    """Mark of a list of paths whose mistakes are at the list as a whole, because one path may be written without it."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        written = Text | list[Text]
+        return handler.generate_schema(
+            Annotated[
+                tuple[str, ...],
+                Field(min_length=1),
+                AfterValidator(_parse_paths),
+                BeforeValidator(to_list, json_schema_input_type=written),
+            ]
+        )
+
+
+PathText = Annotated[FieldPath, SHOWN_RESPONSE_PLACE]
+PathTexts = Annotated[tuple[FieldPath, ...], _WholeList, SHOWN_RESPONSE_PLACE]
+Condition = Annotated[PathCondition, SHOWN_RESPONSE_PLACE]
 
 
 class ToolResults(DescribedSettings):
@@ -67,9 +70,7 @@ class EventRule(DescribedSettings):
     """Rule that selects events of a stream, or responses, and a value in them."""
 
     event: Annotated[str, SHOWN_RESPONSE_PLACE] | None = Field(default=None, description="Name of a server-sent event.")
-    where: Annotated[Text, AfterValidator(_check_condition), SHOWN_RESPONSE_PLACE] | None = Field(
-        default=None, description="Condition as in a path: type=error."
-    )
+    where: Condition | None = Field(default=None, description="Condition as in a path: type=error.")
     path: PathText | None = Field(
         default=None, description="Path of the value; by default the whole event or response."
     )
@@ -77,11 +78,24 @@ class EventRule(DescribedSettings):
         default=None, description="For text: path of the message's id. Messages are separated by a blank line."
     )
 
+    def matches(self, value: JsonValue | MissingValue, name: str = "") -> bool:
+        """Whether a response, or its event `name`, is one that this rule selects."""
+        if self.event is not None and self.event != name:
+            return False
+        return self.where is None or (not isinstance(value, MissingValue) and self.where(value))
+
+    def select_value(self, value: JsonValue) -> JsonValue | MissingValue:
+        """Select the value at the path of a matching response or event, all of it without a path; else MISSING."""
+        if self.path is None:
+            return value
+        if self.path.is_gathering:
+            return self.path.find_all(value).values or MISSING
+        return self.path.find_first(value)
+
 
 def _expand_rules(value: object) -> object:
     """Expand a plain path to a rule, and a single rule to a list."""
-    rules = value if isinstance(value, list) else [value]
-    return [{"path": rule} if isinstance(rule, str) else rule for rule in rules]
+    return list(map(expand_text("path"), value if isinstance(value, list) else [value]))
 
 
 Rules = Annotated[
@@ -127,9 +141,10 @@ class ResponseSettings(TargetSettings):
         description="Rules for responses, or events, that mean a failure of the agent, with the path of its message.",
     )
     response_path: PathTexts = Field(
-        default=("response",), description="Path of the response text, such as data.reply or messages[-1].content."
+        default=(FieldPath("response"),),
+        description="Path of the response text, such as data.reply or messages[-1].content.",
     )
-    tool_calls_path: PathText = Field(default="toolCalls", description="Path of the list of tool calls.")
+    tool_calls_path: PathText = Field(default=FieldPath("toolCalls"), description="Path of the list of tool calls.")
     no_tool_calls_path: PathText | None = Field(
         default=None,
         description="If this path has a value, a response without a list of calls means that no tool was called.",
@@ -137,18 +152,18 @@ class ResponseSettings(TargetSettings):
     model_path: Annotated[PathText | None, NoEffect("it names the model of a response and does not change it")] = Field(
         default=None, description="Path of the model's name."
     )
-    name_field: PathText = Field(default="name", description="Path of the tool's name in a call.")
-    args_field: PathText = Field(default="params", description="Path of the arguments in a call.")
-    success_field: PathText = Field(default="success", description="Path of the success status in a call.")
+    name_field: PathText = Field(default=FieldPath("name"), description="Path of the tool's name in a call.")
+    args_field: PathText = Field(default=FieldPath("params"), description="Path of the arguments in a call.")
+    success_field: PathText = Field(default=FieldPath("success"), description="Path of the success status in a call.")
     error_field: PathText | None = Field(
         default=None, description="Path of an error in a call: it failed if the value exists and is not null."
     )
     duration_field: PathText = Field(
-        default="durationMs", description="Path of the duration in a call, in milliseconds."
+        default=FieldPath("durationMs"), description="Path of the duration in a call, in milliseconds."
     )
-    result_field: PathText = Field(default="result", description="Path of the tool's result in a call.")
+    result_field: PathText = Field(default=FieldPath("result"), description="Path of the tool's result in a call.")
     id_field: PathTexts = Field(
-        default=("id",), description="Path of the id in a call, which results and events refer to."
+        default=(FieldPath("id"),), description="Path of the id in a call, which results and events refer to."
     )
     tool_results: ToolResults | None = Field(
         default=None, description="Paths of tool results that are listed separately from the calls."

@@ -17,17 +17,16 @@ from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.response.extraction import extract_text
-from eval_gate.targets.response.field_paths import MISSING, FieldPath, MissingValue
+from eval_gate.targets.response.field_paths import MISSING, MissingValue
 from eval_gate.targets.response.reader import (
     CallFragment,
-    EventMatcher,
     ResponseReader,
     ResponseShapeError,
     build_malformed_error,
     find_failure,
     find_usage,
 )
-from eval_gate.targets.response.settings import ResponseFormat, StreamSettings
+from eval_gate.targets.response.settings import EventRule, ResponseFormat, StreamSettings
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 from eval_gate.text.untrusted.excerpt import MAX_EVENTS, describe_event_shapes
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -163,7 +162,7 @@ class _ParsedEvent(NamedTuple):
     data: bytes
     value: JsonValue | MissingValue
 
-    def is_matched_by(self, rule: EventMatcher) -> bool:
+    def is_matched_by(self, rule: EventRule) -> bool:
         return rule.matches(self.value, self.name)
 
 
@@ -181,20 +180,19 @@ class StreamCollector:
     """Collector of one streamed response. `feed` returns True when the response is complete."""
 
     def __init__(self, settings: StreamSettings, reader: ResponseReader, mask: Callable[[bytes], bytes]) -> None:
+        self._settings = settings
         self._reader = reader
         self._mask = mask
         self._json = settings.response_format is ResponseFormat.NDJSON
         self._cutter = NdjsonParser() if self._json else SseParser()
         events = settings.events
-        paths = [FieldPath.parse(path) for path in settings.response_path]
-        self._texts = [EventMatcher.from_rule(one) for one in events.text] or [
-            *(EventMatcher(path=path) for path in paths),
-            EventMatcher(),
+        # nothing to validate: the paths are parsed
+        self._texts = events.text or [
+            *(EventRule.model_construct(path=path) for path in settings.response_path),
+            EventRule(),
         ]
-        calls = [EventMatcher.from_rule(one) for one in events.tool_call]
-        self._calls = calls or [EventMatcher(path=reader.calls.path.to_gathering())]
-        self._whole = [EventMatcher.from_rule(one) for one in events.full_response]
-        self._done = [EventMatcher.from_rule(one) for one in events.done]
+        self._calls = events.tool_call or [EventRule.model_construct(path=settings.tool_calls_path.to_gathering())]
+        self._whole, self._done = events.full_response, events.done
         self._head = bytearray()
         self._first: list[bytes] = []
         """The first events, of which a message tells the shapes."""
@@ -217,11 +215,7 @@ class StreamCollector:
         return any(self._take_event(event) for event in self._cutter.feed(data))
 
     def build_response(self, duration_ms: float) -> Response:
-        """Build the whole response after the end of the stream.
-
-        `duration_ms` is the time that it took, in milliseconds. Raises TargetError if the response is incomplete or not
-        as described.
-        """
+        """Build the response after the end of the stream. Raises TargetError for an incomplete one."""
         if not self._over:
             for event in self._cutter.end():
                 self._take_event(event)
@@ -239,7 +233,7 @@ class StreamCollector:
     def _assemble_response(self, duration_ms: float) -> Response:
         if not isinstance(self._document, MissingValue):
             return self._reader.read_document(self._document, duration_ms, escaped=True)
-        calls = tuple(self._reader.calls.join_fragments(said, _CALL_PLACE) for said in self._called.values())
+        calls = tuple(self._reader.join_fragments(said, _CALL_PLACE) for said in self._called.values())
         if not self._text and not calls:
             raise ResponseShapeError(
                 f"none of the {self._events:,} events has text at the configured path", is_mapping=True
@@ -283,7 +277,7 @@ class StreamCollector:
         if isinstance(value, MissingValue):
             self._read_text(event)
             return
-        failure = find_failure(value, self._reader.failures, event.name)
+        failure = find_failure(value, self._settings.failure, event.name)
         if failure is not None:
             raise failure
         self._read_text(event)
@@ -338,7 +332,7 @@ class StreamCollector:
         self._calls_known = self._calls_known or self._reader.is_without_calls(value)
 
     def _read_call(self, entry: JsonValue) -> None:
-        said = self._reader.calls.read_fragment(entry, _CALL_PLACE)
+        said = self._reader.read_fragment(entry, _CALL_PLACE)
         key = said.id or len(self._called)
         if key not in self._called and len(self._called) >= ANSWER_CALLS:
             raise ResponseShapeError(f"the stream has more than {ANSWER_CALLS:,} calls")

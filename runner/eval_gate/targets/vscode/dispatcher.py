@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from eval_gate.model import limits
 from eval_gate.process.captured_output import Mask
@@ -53,25 +53,6 @@ class PromptReply(FrozenStruct):
     timed_out: bool = False
 
 
-class Dispatcher(Protocol):
-    """Protocol for sending prompts to agents. All methods raise TargetError."""
-
-    async def check(self) -> None:
-        """Whether everything is there that `dispatch` needs."""
-        ...
-
-    async def rehearse(self) -> None:
-        """Whether there is somebody to ask; nobody is."""
-        ...
-
-    async def dispatch(self, prompts: Sequence[PromptFile]) -> tuple[PromptReply, ...]:
-        """Send the prompts and return one reply for each, in the same order.
-
-        Several prompts are sent in one exchange.
-        """
-        ...
-
-
 class VscodeLimits(FrozenStruct):
     """Time limits in seconds: response, start of the editor, one call of its program, poll interval."""
 
@@ -101,36 +82,34 @@ class Editor(FrozenStruct):
             raise
 
 
-class FileDispatcher:
-    """Dispatcher that uses the subagents in a folder."""
+class Dispatcher(FrozenStruct):
+    """Dispatcher of prompts to the subagents in a folder. All methods raise TargetError."""
 
-    def __init__(self, editor: Editor, folder: Path, template: Path | None, limits: VscodeLimits) -> None:
-        self._editor = editor
-        self._folder = folder
-        self._template = template
-        self._limits = limits
+    editor: Editor
+    folder: Path
+    template: Path | None
+    limits: VscodeLimits
 
-    async def check(self) -> None:
-        """Raise TargetError when there is no editor, no subagent at all, or a template that is none."""
-        self._editor.find_program()
-        build_workspace(self._template)
-        if not list_subagents(self._folder):
-            get_unlocked_subagent(self._folder)
-
-    async def rehearse(self) -> None:
-        """Raise TargetError when there is no subagent that could be asked."""
-        get_unlocked_subagent(self._folder)
+    async def check(self, *, dry_run: bool) -> None:
+        """Raise TargetError when there is no editor, no subagent, or no template; a dry run needs a free subagent."""
+        if dry_run:
+            get_unlocked_subagent(self.folder)
+            return
+        self.editor.find_program()
+        build_workspace(self.template)
+        if not list_subagents(self.folder):
+            get_unlocked_subagent(self.folder)
 
     async def dispatch(self, prompts: Sequence[PromptFile]) -> tuple[PromptReply, ...]:
-        """Ask one subagent: a single prompt as it is, several through an orchestrator in one chat."""
+        """Ask one subagent, several prompts through an orchestrator in one chat, and return one reply for each."""
         if len(prompts) > MAX_BATCH:
             what = f"one chat supports at most {MAX_BATCH} cases, not {len(prompts):,}"
             raise TargetError(what, fault=TargetFault.REFUSED)
-        program, workspace = self._editor.find_program(), build_workspace(self._template)
+        program, workspace = self.editor.find_program(), build_workspace(self.template)
         try:
-            with claim_subagent(self._folder) as subagent:
+            with claim_subagent(self.folder) as subagent:
                 subagent.prepare(workspace)
-                return await _SubagentChat(program, self._editor, subagent, self._limits).ask(prompts)
+                return await _SubagentChat(program, self.editor, subagent, self.limits).ask(prompts)
         except OSError as error:
             what = f"the subagent's folder cannot be used: {error.strerror}: {error.filename}"
             raise build_program_error(what) from error
@@ -140,12 +119,8 @@ class _SubagentChat:
     """One chat with one subagent."""
 
     def __init__(self, program: str, editor: Editor, subagent: Subagent, limits: VscodeLimits) -> None:
-        self._program = program
-        self._environment = editor.environment
-        self._mask = editor.mask
-        self._withheld = editor.withheld
-        self._subagent = subagent
-        self._limits = limits
+        self._program, self._editor = program, editor
+        self._subagent, self._limits = subagent, limits
         self._stamp = f"{format_timestamp()}-{secrets.token_hex(2)}"
 
     async def ask(self, prompts: Sequence[PromptFile]) -> tuple[PromptReply, ...]:
@@ -207,16 +182,22 @@ class _SubagentChat:
         if finished.timed_out or finished.code != 0:
             how = f"took more than {self._limits.call_s:g} s" if finished.timed_out else finished.ending
             words = finished.stderr.format_last_line(500) or finished.stdout.format_last_line(500)
-            missing = self._withheld.find_hint("", words)
+            missing = self._editor.withheld.find_hint("", words)
             what = f"VS Code's program {how}{f': {words}' if words else ''}{f'; {missing}' if missing else ''}"
             raise build_program_error(what)
 
     async def _run_editor(self, arguments: tuple[str, ...], limit_s: float) -> FinishedProgram:
-        line = (self._program, *arguments)
-        command = Command(
-            line, self._subagent.path, self._environment, timeout_s=limit_s, max_output=1_000_000, mask=self._mask
+        editor, line = self._editor, (self._program, *arguments)
+        return await run(
+            Command(
+                line,
+                self._subagent.path,
+                editor.environment,
+                timeout_s=limit_s,
+                max_output=1_000_000,
+                mask=editor.mask,
+            )
         )
-        return await run(command)
 
     async def _wait_for_replies(self, names: Sequence[str], started: float) -> tuple[PromptReply, ...]:
         """Wait until every response is there, or the time for all of them is over."""
@@ -224,8 +205,9 @@ class _SubagentChat:
         replies: dict[str, PromptReply] = {}
         while True:
             seconds = time.perf_counter() - started
-            there = [name for name in names if name not in replies and self._subagent.has_message(f"{name}_res.md")]
-            replies |= {name: self._read_reply(f"{name}_res.md", seconds) for name in there}
+            missing = [name for name in names if name not in replies]
+            found = {name: self._read_reply(f"{name}_res.md", seconds) for name in missing}
+            replies |= {name: reply for name, reply in found.items() if reply is not None}
             if len(replies) == len(names) or seconds > limit_s:
                 break
             await asyncio.sleep(self._limits.poll_s)
@@ -236,14 +218,14 @@ class _SubagentChat:
             for name in names
         )
 
-    def _read_reply(self, name: str, seconds: float) -> PromptReply:
-        """One response file, as far as it is one."""
+    def _read_reply(self, name: str, seconds: float) -> PromptReply | None:
+        """Read a response file, as far as it is one; None where it is not there yet."""
         try:
             found = self._subagent.read_message(name, MAX_RESPONSE)
         except ProcessError as error:
             return PromptReply(None, seconds, f"the response is not valid: {error.message}")
         if found is None:
-            return PromptReply(None, seconds, f"the response {name} disappeared before it was read")
+            return None
         if found.is_truncated:
             return PromptReply(None, seconds, f"the response is larger than {MAX_RESPONSE:,} bytes")
         return PromptReply(found.data.decode("utf-8-sig", "replace"), seconds)

@@ -63,16 +63,8 @@ class Subagent:
         """Put a file into its messages folder."""
         return self._write_file(("messages",), name, text)
 
-    def has_message(self, name: str) -> bool:
-        """Whether there is such a file."""
-        return os.path.lexists(self.messages / name)
-
     def read_message(self, name: str, limit: int) -> CapturedOutput | None:
-        """Read a message that the agent wrote, or return None if the file does not exist.
-
-        The head and tail are kept if it is longer than `limit` bytes. Raises ProcessError if the file is not a regular
-        file.
-        """
+        """Read head and tail of a message of the agent; None if it is missing. Raises ProcessError for a link."""
         with _open_folder(self.path, ("messages",)) as (folder, _):
             return folder.read(name, limit)
 
@@ -99,10 +91,7 @@ def list_subagents(root: Path) -> list[Path]:
 
 
 def get_unlocked_subagent(root: Path) -> Path:
-    """Return the folder of the first subagent that is not locked.
-
-    Raises TargetError (unreachable) if all are locked or none exists.
-    """
+    """Return the folder of the first subagent that is not locked. Raises TargetError (unreachable) without one."""
     for path in list_subagents(root):
         if not os.path.lexists(path / LOCK_NAME):
             return path

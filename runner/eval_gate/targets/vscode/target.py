@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Annotated, ClassVar, Final, Literal
+
+from pydantic import AfterValidator, Field
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
@@ -23,15 +25,21 @@ from eval_gate.targets.coding_agent import (
     refuse_missing_file,
 )
 from eval_gate.targets.deadline import pause_case_clock
+from eval_gate.targets.settings import (
+    AGENT_PLACE,
+    AGENT_SETTING,
+    LONGEST_S,
+    NoEffect,
+    Place,
+    ProgramSettings,
+)
 from eval_gate.targets.vscode.dispatcher import (
     Dispatcher,
     Editor,
-    FileDispatcher,
     PromptFile,
     PromptReply,
     VscodeLimits,
 )
-from eval_gate.targets.vscode.settings import VscodeSettings
 from eval_gate.text.redaction import Redactor
 
 PROMPTS_FOLDER: Final = ".agentv/logs/vscode"
@@ -42,6 +50,50 @@ _DESKTOP_VARIABLES: Final = (
 )
 """Variables by which the program finds the desktop, or the window that called it."""
 _MAX_TROUBLE: Final = 10
+DEFAULT_TIMEOUT_S: Final = 600
+
+
+def _check_wait(wait: bool) -> bool:  # noqa: FBT001 (a setting)
+    if not wait:
+        raise ValueError("false leaves every case without a response: leave it out")
+    return wait
+
+
+class VscodeSettings(ProgramSettings):
+    """Settings of a VS Code target. Paths are relative to the root of the run; `~` is the home folder."""
+
+    other_names: ClassVar[Mapping[str, str]] = {"command": "vscodeCmd"}
+
+    provider: Literal["vscode", "vscode-insiders"] = "vscode"
+    vscode_cmd: Annotated[Place | None, AGENT_PLACE] = Field(
+        default=None, description="Program to start; code or code-insiders by default."
+    )
+    wait: Annotated[bool, AfterValidator(_check_wait)] = Field(
+        default=True, description="Only true: without a response there is nothing to evaluate."
+    )
+    dry_run: bool = Field(default=False, description="Write the prompts without starting VS Code or evaluating.")
+    subagent_root: Place | None = Field(
+        default=None, description="Folder of the subagents; by default ~/.subagent/vscode-agents."
+    )
+    workspace_template: Annotated[Place | None, AGENT_SETTING] = Field(
+        default=None, description="A .code-workspace file as template for the subagent's."
+    )
+    timeout_seconds: float = Field(default=DEFAULT_TIMEOUT_S, gt=0, le=LONGEST_S)
+    workers: Annotated[int | None, NoEffect("it is one at a time, whatever is written")] = Field(
+        default=None, ge=1, le=1000, description="Ignored: always one at a time."
+    )
+    provider_batching: bool = Field(default=False, description="Send all cases of a file in one chat.")
+
+    @property
+    def command(self) -> str:
+        """The program, by name or path."""
+        return self.vscode_cmd or ("code-insiders" if self.provider == "vscode-insiders" else "code")
+
+    @property
+    def subagents(self) -> str:
+        """The folder with the subagents, as it is written."""
+        folder = "vscode-insiders-agents" if self.provider == "vscode-insiders" else "vscode-agents"
+        return self.subagent_root or f"~/.subagent/{folder}"
 
 
 class VscodeTarget(DescribedTarget[VscodeSettings]):
@@ -102,7 +154,7 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
 
     async def check_health(self) -> None:
         """Raise TargetError when VS Code, its subagents or the template are missing."""
-        await (self._dispatcher.rehearse() if self._settings.dry_run else self._dispatcher.check())
+        await self._dispatcher.check(dry_run=self._settings.dry_run)
 
     async def respond(self, request: Request) -> Response:
         """Ask for one case and wait for its response. Raises TargetError."""
@@ -172,7 +224,7 @@ def build(settings: VscodeSettings, choice: TargetChoice, context: BuildContext)
 
 def _build_dispatcher(
     settings: VscodeSettings, root: Path, environment: Mapping[str, str], redact: Redactor
-) -> FileDispatcher:
+) -> Dispatcher:
     desktop = {name: environment[name] for name in _DESKTOP_VARIABLES if name in environment}
     given = filter_environment(environment, {**desktop, **settings.env.open()})
     editor = Editor(
@@ -180,7 +232,7 @@ def _build_dispatcher(
     )
     home = Path(environment.get("HOME") or "/")
     template = _resolve_path(settings.workspace_template, root, home) if settings.workspace_template else None
-    return FileDispatcher(
+    return Dispatcher(
         editor, _resolve_path(settings.subagents, root, home), template, VscodeLimits(settings.timeout_seconds)
     )
 

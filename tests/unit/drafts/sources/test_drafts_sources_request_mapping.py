@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from eval_gate.drafts.sources.request_mapping import RequestContent, RequestMapping
 from eval_gate.drafts.sources.source_messages import PromptError
 from eval_gate.model.conversation import Message
+from eval_gate.targets.agent_address import ContainerProbe
 from eval_gate.targets.base import Request
-from eval_gate.targets.container import ContainerProbe
 from eval_gate.targets.http.request_builder import RequestBuilder
 from eval_gate.targets.http.settings import HttpSettings
 

@@ -1,11 +1,17 @@
 """What is known of all cases, out of the ledger that ends with the baseline."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+
 import pytest
 
-from eval_gate.gate.evidence.case_history import HistoryEvidence, count_case_responses
+from eval_gate.gate.case_matching import GateCases
+from eval_gate.gate.evidence.case_history import CaseEvidence, HistoryEvidence, count_case_responses
 from eval_gate.model.case import CaseKey
 from eval_gate.model.evidence import CaseHistorySummary, Counts
 from eval_gate.model.execution import ErrorKind
+from eval_gate.model.result import RunResult
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline
 from eval_gate.results.history import CaseHistory, build_history
@@ -27,8 +33,12 @@ def counted(baseline: Baseline, now=None) -> dict[str, tuple[int, int]]:
 
 
 def histories(baseline: Baseline, now) -> dict[CaseKey, CaseHistorySummary]:
-    past = HistoryEvidence(baseline, 1.0).get_case_evidence(now)
+    past = evidence_of(baseline, now)
     return {key: one.history for key, one in past.items() if one.history.counts.executions}
+
+
+def evidence_of(baseline: Baseline, now: RunResult) -> Mapping[CaseKey, CaseEvidence]:
+    return HistoryEvidence(baseline, 1.0).get_case_evidence(GateCases.pair(baseline.result, now))
 
 
 def branch(newest, *older) -> Baseline:
@@ -119,7 +129,7 @@ def test_past__case_with_fewer_words_than_there_are_runs__was_in_none_of_the_oth
     now = make_run({"a": "failed", "b": "passed", "c": "passed"})
     assert counted(known, now) == {"a": (1, 2), "b": (1, 1)}
     assert HistoryEvidence(known, 1.0).level_run_count == 2
-    assert HistoryEvidence(known, 1.0).get_case_evidence(now)[CaseKey(FILE, "c")].newest_result is None
+    assert evidence_of(known, now)[CaseKey(FILE, "c")].newest_result is None
 
 
 def test_past__scores_before_the_branch_changed__say_nothing_about_how_scores_vary() -> None:
@@ -129,7 +139,7 @@ def test_past__scores_before_the_branch_changed__say_nothing_about_how_scores_va
     after = [earlier(day, cases("passed", 0.8)) for day in range(3)]
     before = [earlier(day, cases("failed", 0.2)) for day in range(3, 6)]
     now = make_run(make_suite_result(cases("passed", 0.8)))
-    scores = HistoryEvidence(branch(*after, *before), 1.0).get_case_evidence(now)[CaseKey(FILE, "g")].score_history
+    scores = evidence_of(branch(*after, *before), now)[CaseKey(FILE, "g")].score_history
     assert scores is not None
     assert (scores.runs, scores.mean, scores.spread, scores.degrees_of_freedom) == (
         3,
@@ -158,9 +168,7 @@ def test_history_after__run_without_a_baseline__begins_a_history() -> None:
 def test_past__case_that_was_graded_and_is_not_any_more__is_compared_by_passes() -> None:
     baseline = branch(earlier(0, [make_graded("g", 0.8, location=None)]))
     graded, plain = (
-        HistoryEvidence(baseline, 1.0)
-        .get_case_evidence(make_run(make_suite_result([now])))[CaseKey(FILE, "g")]
-        .newest_result
+        evidence_of(baseline, make_run(make_suite_result([now])))[CaseKey(FILE, "g")].newest_result
         for now in (make_graded("g", 0.7, location=None), make_result("g"))
     )
     assert graded is not None

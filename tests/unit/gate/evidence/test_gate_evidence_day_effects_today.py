@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.evidence.case_classification import CaseFacts, decide_next_step
+from eval_gate.gate.evidence.case_classification import CaseFacts, adjust_to_day, decide_next_step
 from eval_gate.gate.evidence.day_effects import (
     NO_DAY_EFFECTS,
     DayEffects,
-    adjust_to_day,
     estimate_day,
     learn_day_effects,
 )
-from eval_gate.gate.evidence.prior import RATES, learn_prior
+from eval_gate.gate.evidence.prior import RATES, DayFactors, learn_prior
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion, compute_e_value
 from eval_gate.gate.evidence.thresholds import ExecutionLimits, compute_run_thresholds
 from eval_gate.model.case import CaseKey
@@ -54,6 +53,10 @@ def cases(failing: int, number: int = 100, again: Counts | None = None) -> list[
     ]
 
 
+def day_of(failing: int, number: int = 100) -> DayFactors:
+    return estimate_day([(one.history.counts, one.first) for one in cases(failing, number)], DIFFER)
+
+
 def test_on_this_day__runs_do_not_differ_on_record__changes_nothing() -> None:
     assert not CALM.has_effects
     for days in (CALM, NO_DAY_EFFECTS):
@@ -76,7 +79,7 @@ def test_on_this_day__bad_day__asks_more_of_what_comes_and_goes_and_not_of_what_
 
 @given(st.integers(0, 40), st.integers(0, 8), st.integers(1, 8))
 def test_e_value__any_day__is_never_more_than_on_a_day_like_any_other(failing, passes, failures) -> None:
-    day = estimate_day(cases(failing), DIFFER)
+    day = day_of(failing)
     here = Counts(passes=passes, failures=failures)
     assert not day or abs(sum(share for _, share in day) - 1) < 0.01
     if passes == 0:
@@ -85,7 +88,7 @@ def test_e_value__any_day__is_never_more_than_on_a_day_like_any_other(failing, p
 
 @given(st.integers(0, 40), st.integers(0, 8), st.integers(0, 7))
 def test_e_value__any_day__grows_with_every_failure_and_shrinks_with_every_pass(failing, passes, failures) -> None:
-    day = estimate_day(cases(failing), DIFFER)
+    day = day_of(failing)
     now = compute_e_value(PRIOR, RECORD, Counts(passes=passes, failures=failures), day)
     assert compute_e_value(PRIOR, RECORD, Counts(passes=passes, failures=failures + 1), day) >= now * (1 - 1e-9)
     assert compute_e_value(PRIOR, RECORD, Counts(passes=passes + 1, failures=failures), day) <= now * (1 + 1e-9)
@@ -94,7 +97,7 @@ def test_e_value__any_day__grows_with_every_failure_and_shrinks_with_every_pass(
 @given(st.integers(0, 40), st.integers(0, 6))
 def test_confirmation__on_any_day_unchanged__the_evidence_has_mean_one(failing, runs_of_it) -> None:
     """All results of so many executions, each as likely as the belief says of such a day."""
-    day = estimate_day(cases(failing), DIFFER)
+    day = day_of(failing)
     unchanged = PRIOR.add_history(RECORD).adjust_to_day(day)
     mean = 0.0
     for number in range(2**runs_of_it):
@@ -108,7 +111,7 @@ def test_confirmation__on_any_day_unchanged__the_evidence_has_mean_one(failing, 
 @given(st.integers(2, 30), st.integers(0, 200))
 def test_day_of__cases_that_pass_on_both_sides_are_added__the_day_is_no_worse(failing, added) -> None:
     """What they would have failed on such a day they did not."""
-    few, more = estimate_day(cases(failing), DIFFER), estimate_day(cases(failing, 100 + added), DIFFER)
+    few, more = day_of(failing), day_of(failing, 100 + added)
     assert _mean(more) <= _mean(few) * 1.0001
 
 

@@ -196,9 +196,9 @@ def test_e_value__executions_belong_together__grows_with_failures(history, again
 
 def test_thresholds__executions_belong_together__all_cases_stay_within_the_error_rate() -> None:
     prior = replace(Prior.from_counts(38, 2), shares=shares((0.3, 0.3, 1.0)))
-    found = compute_thresholds(prior, {(10, 0): 60}, ExecutionLimits(6), 0.05)
+    found = compute_thresholds(prior, (((10, 0), 60),), ExecutionLimits(6), 0.05)
     unchanged = prior.add_history(Counts(passes=10))
-    independent = compute_thresholds(replace(prior, shares=()), {(10, 0): 60}, ExecutionLimits(6), 0.05)
+    independent = compute_thresholds(replace(prior, shares=()), (((10, 0), 60),), ExecutionLimits(6), 0.05)
     assert independent.never_failed_threshold == 0.0
     seven = unchanged.compute_log_chance(counts("F"), counts("FFFFFF"))
     assert 60 * math.exp(seven) > 0.015  # so that failing every time is no proof
@@ -257,7 +257,9 @@ def test_decide_verdict__cache_on_main__a_case_that_fails_every_time_needs_anoth
     assert change.change is CaseClass.SUSPECTED_REGRESSION
     assert change.grounds.kind is GroundKind.RUN_SHARE
     assert judged.verdict.exit_code is ExitCode.INCOMPLETE
-    assert "executions of one run belong together here: run the job again" in judged.verdict.reasons[0].message
+    says = judged.verdict.reasons[0].message
+    assert "executions of one run belong together here: run the job again" in says
+    assert "if they fail again, waive them or run a base agent: attempts are not added up" in says
     again = decide_verdict(judged, question)  # as a stored run is judged
     assert (again.verdict, again.comparison.changes) == (judged.verdict, judged.comparison.changes)
     assert judged.comparison.evidence.run_share > 0.5

@@ -52,7 +52,7 @@ def red(confirmation: RerunCriteria, history: Counts, rate: float) -> float:
 def test_confirmation__solid_and_flaky_cases__single_ones_are_red_in_few_harmless_runs(cases, most) -> None:
     histories = records_of(cases)
     prior = learn_prior(histories)
-    asked = compute_thresholds(prior, histories, ExecutionLimits(CONFIRM), ALPHA)
+    asked = compute_thresholds(prior, tuple(histories.items()), ExecutionLimits(CONFIRM), ALPHA)
     confirmation = RerunCriteria(cases, prior, ALPHA, CONFIRM, asked)
     chance = 0.0
     for passes, failures in histories:
@@ -82,7 +82,7 @@ def test_confirmation__fewer_than_ten_runs__harmless_runs_are_seldom_red_and_dea
     kinds = [(rate, count(rate, share)) for rate, share in SOLID_AND_FLAKY]
     histories = {history: sum(known[history] for _, known in kinds) for history in kinds[0][1]}
     prior = learn_prior(histories)
-    asked = compute_thresholds(prior, histories, ExecutionLimits(CONFIRM), ALPHA)
+    asked = compute_thresholds(prior, tuple(histories.items()), ExecutionLimits(CONFIRM), ALPHA)
     confirmation = RerunCriteria(cases, prior, ALPHA, CONFIRM, asked)
     chance = math.fsum(
         number * red(confirmation, Counts(passes=passes, failures=failures), rate)
@@ -105,7 +105,7 @@ def test_confirmation__fewer_than_ten_runs__harmless_runs_are_seldom_red_and_dea
     ],
 )
 def test_of_history__fewer_than_ten_executions__spend_as_many_tenths(histories, part) -> None:
-    assert compute_history_share(histories) == pytest.approx(part)
+    assert compute_history_share(histories.items()) == pytest.approx(part)
 
 
 @pytest.mark.parametrize(("cases", "part"), [(0, 1.0), (1, 1.0), (100, 1.0), (225, 2 / 3), (400, 0.5), (10**6, 0.5)])

@@ -30,6 +30,7 @@ from eval_gate.github.artifacts.baseline_store import (
     CompanionFile,
     FoundBaseline,
 )
+from eval_gate.github.commits import ANY_COMMIT, BaseCommit
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.comparison import UnscoredRun
 from eval_gate.model.result import GitFacts, ResultProducer, Shard
@@ -61,7 +62,7 @@ def record(run_id: str = "stored", cases: dict[str, str] | None = None, **fields
 LEDGER = History(runs=(HistoryRun(run_id="before", timestamp="2026-11-20T10:00:00Z"),))
 SENSELESS = replace(LEDGER, suites={"a": {"b": CaseHistory(fingerprints=("x",), runs="0Q*3")}})
 WANTED = BaselineSearch(
-    names=("eval-gate-results",), branch="main", workflows=(GATE,), near_commit=None, own_run_id=OWN_RUN
+    names=("eval-gate-results",), branch="main", workflows=(GATE,), base=ANY_COMMIT, own_run_id=OWN_RUN
 )
 
 
@@ -88,7 +89,8 @@ def keep(state):
 @pytest.fixture
 def store(client, tmp_path):
     def store(**wanted) -> ArtifactStore:
-        return ArtifactStore(client, replace(WANTED, **wanted), temporary=tmp_path)
+        base = {name: wanted.pop(name) for name in BaseCommit.__struct_fields__ if name in wanted}
+        return ArtifactStore(client, replace(WANTED, base=BaseCommit(**base), **wanted), temporary=tmp_path)
 
     return store
 
@@ -104,7 +106,7 @@ def taken(found: FoundBaseline | NoBaseline) -> str:
 def test_nearest__commit_has_its_own__is_that_and_no_ancestor_is_asked_for(github, store, keep) -> None:
     for commit in ("c1", "c3", "c5"):
         keep(commit)
-    assert taken(store(near_commit=sha("c3")).find_nearest(NOW)) == "of-c3"
+    assert taken(store(commit=sha("c3")).find_nearest(NOW)) == "of-c3"
     assert len(github.requests("GET", r"/commits\?")) == 1  # the branch's own
 
 
@@ -112,13 +114,13 @@ def test_nearest__commit_has_several__is_the_newest_of_them(store, keep) -> None
     keep("c3", {"run.json": record("older")})
     keep("c3", {"run.json": record("newer")})
     keep("c5")
-    assert taken(store(near_commit=sha("c3")).find_nearest(NOW)) == "newer"
+    assert taken(store(commit=sha("c3")).find_nearest(NOW)) == "newer"
 
 
 def test_nearest__commit_has_none__is_the_nearest_before_it_never_a_later_one(store, keep) -> None:
     for commit in ("c1", "c2", "c5"):
         keep(commit)
-    assert taken(store(near_commit=sha("c4")).find_nearest(NOW)) == "of-c2"
+    assert taken(store(commit=sha("c4")).find_nearest(NOW)) == "of-c2"
 
 
 @pytest.mark.parametrize("near", ["c2", "a commit that GitHub does not know"])
@@ -126,7 +128,7 @@ def test_nearest__none_before_it__a_later_one_is_none(store, keep, near) -> None
     """What is done there is not in what is evaluated: it would be blamed on the change, or excuse it."""
     for commit in ("c5", "c4"):
         keep(commit)
-    found = store(near_commit=sha(near)).find_nearest(NOW)
+    found = store(commit=sha(near)).find_nearest(NOW)
     assert isinstance(found, NoBaseline)
     assert found.unavailable
     assert "seen 2: 2 of a commit that is not in the base; update this change with main" in found.reason
@@ -135,7 +137,7 @@ def test_nearest__none_before_it__a_later_one_is_none(store, keep, near) -> None
 def test_nearest__near_to_nothing__is_the_newest_there_is(store, keep) -> None:
     for commit in ("c3", "c5", "c1"):
         keep(commit)
-    assert taken(store(near_commit=None).find_nearest(NOW)) == "of-c1"
+    assert taken(store(commit=None).find_nearest(NOW)) == "of-c1"
 
 
 def test_nearest__test_merge__is_near_to_what_was_merged_into(store, keep, state) -> None:
@@ -150,7 +152,7 @@ def test_nearest__test_merge__is_near_to_what_was_merged_into(store, keep, state
 
 def test_nearest__older_than_the_base__says_by_how_much(store, keep, state) -> None:
     keep("c2")
-    found = store(near_commit=sha("c5")).find_nearest(NOW)
+    found = store(commit=sha("c5")).find_nearest(NOW)
     assert (taken(found), found.baseline.base_sha, found.baseline.commits_since) == ("of-c2", sha("c5"), 3)
 
 
@@ -170,7 +172,7 @@ def test_nearest__only_its_own_will_do__nothing_before_it_is_taken(store, keep, 
     state.branches["production"] = sha("c3")
     keep(of)
     keep("c5")
-    found = store(branch="production", exact_commit_branch="main", near_commit=sha("c3")).find_nearest(NOW)
+    found = store(branch="production", exact_commit_branch="main", commit=sha("c3")).find_nearest(NOW)
     if taken_of is None:
         assert isinstance(found, NoBaseline)
         assert (found.unavailable, f"for commit {sha('c3')[:7]}" in found.reason) == (True, True)
@@ -183,7 +185,7 @@ def test_nearest__commit_is_before_all_of_a_long_history__ancestors_are_bounded(
     for number in range(450):
         state.add_commit(f"long {number}", branch="main")
     keep("c1")
-    assert taken(store(near_commit=state.branches["main"]).find_nearest(NOW)) == "of-c1"
+    assert taken(store(commit=state.branches["main"]).find_nearest(NOW)) == "of-c1"
     asked = github.requests("GET", r"/commits\?")
     assert len(asked) == 3 + 5  # those before the commit, and those of the branch as far as the baseline
 
@@ -191,7 +193,7 @@ def test_nearest__commit_is_before_all_of_a_long_history__ancestors_are_bounded(
 def test_nearest__red_default_branch__counts_all_the_same(store, keep) -> None:
     keep("c4")
     keep("c5", conclusion="failure")
-    assert taken(store(near_commit=sha("c5")).find_nearest(NOW)) == "of-c5"
+    assert taken(store(commit=sha("c5")).find_nearest(NOW)) == "of-c5"
 
 
 @pytest.mark.parametrize("event", ["push", "schedule", "workflow_dispatch"])
@@ -214,7 +216,7 @@ def test_nearest__where_it_comes_from__is_github_s_word_and_not_the_artifact_s(s
 def test_nearest__own_run__is_never_its_own_baseline(store, keep) -> None:
     keep("c4")
     keep("c5", run_id=OWN_RUN)
-    assert taken(store(near_commit=sha("c5")).find_nearest(NOW)) == "of-c4"
+    assert taken(store(commit=sha("c5")).find_nearest(NOW)) == "of-c4"
 
 
 def test_nearest__fork_that_was_deleted__does_not_spoil_the_list(store, keep, state) -> None:
@@ -228,7 +230,7 @@ def test_nearest__fork_that_was_deleted__does_not_spoil_the_list(store, keep, st
 def test_nearest__artifact_with_any_name__is_found_by_it(store, keep, name) -> None:
     keep("c5", {"run.json": record("other")})
     keep("c4", name=name)
-    assert taken(store(names=(name,), near_commit=sha("c5")).find_nearest(NOW)) == "of-c4"
+    assert taken(store(names=(name,), commit=sha("c5")).find_nearest(NOW)) == "of-c4"
 
 
 # --- which not, and why
@@ -336,7 +338,7 @@ def test_nearest__the_nearest_must_not_be_used__the_next_is_and_the_trail_says_w
 ) -> None:
     keep("c3")
     reject(how)
-    found = store(near_commit=sha("c5")).find_nearest(NOW)
+    found = store(commit=sha("c5")).find_nearest(NOW)
     assert taken(found) == "of-c3"
     assert found.trail in {f"seen 1: {sentence}", f"seen 2: {sentence}"}
 
@@ -347,7 +349,7 @@ def test_nearest__only_one_that_must_not_be_used__there_is_none_and_the_reason_s
     store, reject, how, sentence
 ) -> None:
     reject(how)
-    found = store(near_commit=sha("c5")).find_nearest(NOW)
+    found = store(commit=sha("c5")).find_nearest(NOW)
     assert isinstance(found, NoBaseline)
     unread = any(
         words in sentence for words in ("corrupt", "not usable", "newer version", "expired", "cases only", "the cases")
@@ -369,7 +371,7 @@ def test_nearest__several_for_several_reasons__are_counted(store, keep, reject) 
     for how in ("expired", "expired", "half a zip", "of a pull request"):
         reject(REJECTED[how][0])
     keep("c1")
-    found = store(near_commit=sha("c5")).find_nearest(NOW)
+    found = store(commit=sha("c5")).find_nearest(NOW)
     assert isinstance(found, FoundBaseline)
     assert found.trail.startswith("seen 5: ")
     assert all(part in found.trail for part in ("2 expired", "1 corrupt", "1 from a run of pull_request"))
@@ -383,7 +385,7 @@ def test_nearest__listed_and_cannot_be_fetched__is_not_known_and_no_older_one_st
     keep("c5")
     github.faults.add("GET", ZIP, Fault.status(status, message="Artifact has expired"))
     with pytest.raises(GitHubError, match=f"lists it as not expired, but GitHub responded with {status}") as caught:
-        store(near_commit=sha("c5")).find_nearest(NOW)
+        store(commit=sha("c5")).find_nearest(NOW)
     assert caught.value.kind is kind
 
 
@@ -393,7 +395,7 @@ def test_nearest__a_bomb__is_read_no_further_than_allowed(store, keep, monkeypat
     keep("c4")
     keep("c5", {"run.json": b" " * 50_000_000})
     began = time.monotonic()
-    found = store(near_commit=sha("c5")).find_nearest(NOW)
+    found = store(commit=sha("c5")).find_nearest(NOW)
     assert (taken(found), found.trail) == ("of-c4", "seen 2: 1 corrupt")
     assert time.monotonic() - began < 5
 
@@ -448,7 +450,7 @@ def test_nearest__record_with_very_many_mistakes__is_refused_within_bounds(tmp_p
 def test_nearest__many_that_cannot_be_used__at_most_ten_are_fetched(github, store, keep) -> None:
     for _ in range(MAX_READ_RESULTS + 5):
         keep("c5", {"run.json": record("outage", OUTAGE)})
-    found = store(near_commit=sha("c5")).find_nearest(NOW)
+    found = store(commit=sha("c5")).find_nearest(NOW)
     assert isinstance(found, NoBaseline)
     assert "10 without enough scores" in found.reason
     assert len(github.requests("GET", ZIP)) == MAX_READ_RESULTS == 10
@@ -463,7 +465,7 @@ def test_nearest__another_workflow_keeps_more_of_the_same_name__ours_is_found_be
     keep("c5")
     for _ in range(hours):
         keep("c5", path=".github/workflows/hourly.yml", event="schedule")
-    assert taken(store(near_commit=sha("c5")).find_nearest(NOW)) == "of-c5"
+    assert taken(store(commit=sha("c5")).find_nearest(NOW)) == "of-c5"
     assert len(github.log) < 80
 
 
@@ -512,7 +514,7 @@ def test_nearest__what_is_refused__leaves_none_of_its_answers_behind(client, kee
     reject(facts | {"data": {**files, "recording.jsonl": b'{"forged": true}'}})
     kept = tmp_path / "results" / "recording.jsonl"
     beside = CompanionFile("recording.jsonl", kept, 1_000)
-    found = ArtifactStore(client, replace(WANTED, near_commit=sha("c5")), companion=beside).find_nearest(NOW)
+    found = ArtifactStore(client, replace(WANTED, base=BaseCommit(sha("c5"))), companion=beside).find_nearest(NOW)
     assert taken(found) == "of-c3"
     assert not kept.exists()
 
@@ -553,7 +555,7 @@ def test_nearest__fewer_than_half_of_the_cases_were_judged__is_the_run_before_an
 ) -> None:
     keep("c3")
     keep("c5", {"run.json": record("outage", OUTAGE)})
-    found = store(near_commit=sha("c5")).find_nearest(NOW)
+    found = store(commit=sha("c5")).find_nearest(NOW)
     assert taken(found) == "of-c3"
     assert isinstance(found, FoundBaseline)
     assert found.baseline.unmeasured_runs == (UnscoredRun(run_id="outage", sha=sha("c5"), scored=1, cases=3),)
@@ -565,7 +567,7 @@ def test_nearest__an_outage_longer_than_is_looked_back__is_not_taken_for_no_base
     keep("c1")
     for _ in range(MAX_READ_RESULTS):
         keep("c5", {"run.json": record("outage", OUTAGE)})
-    found = store(near_commit=sha("c5")).find_nearest(NOW)
+    found = store(commit=sha("c5")).find_nearest(NOW)
     assert isinstance(found, NoBaseline)
     assert found.unavailable
 
@@ -579,7 +581,7 @@ def test_of_run__could_not_be_measured__is_refused(store, keep) -> None:
 def test_nearest__temporary_files__are_gone_afterwards(store, keep, reject, tmp_path) -> None:
     keep("c4")
     reject({"data": b"PK\x03\x04"})
-    store(near_commit=sha("c5")).find_nearest(NOW)
+    store(commit=sha("c5")).find_nearest(NOW)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -607,7 +609,7 @@ def test_is_workflow__path_or_file_name__is_whole(path, wanted, expected) -> Non
 def test_found__age_and_distance__are_github_s(store, keep, state) -> None:
     artifact = keep("c3")
     artifact.created_at = iso(NOW - timedelta(days=2, hours=12))
-    found = store(near_commit=sha("c3")).find_nearest(NOW)
+    found = store(commit=sha("c3")).find_nearest(NOW)
     assert isinstance(found, FoundBaseline)
     assert (found.baseline.age_days, found.baseline.commits_behind) == (2.5, 2)
     assert found.baseline.source == f"artifact {artifact.id} of run {artifact.run_id}"
@@ -691,8 +693,8 @@ def queue(branch: str, name: str) -> dict[str, str]:
 def test_nearest__of_a_merge_group_whose_head_is_the_branch_s_now__is_the_baseline(store, keep) -> None:
     keep("c4", **queue("main", "c3"))
     keep("c3")
-    assert taken(store(near_commit=sha("c5")).find_nearest(NOW)) == "of-c4"
-    assert taken(store(near_commit=sha("c4")).find_nearest(NOW)) == "of-c4"
+    assert taken(store(commit=sha("c5")).find_nearest(NOW)) == "of-c4"
+    assert taken(store(commit=sha("c4")).find_nearest(NOW)) == "of-c4"
 
 
 @pytest.mark.parametrize(
@@ -712,7 +714,7 @@ def test_nearest__of_a_merge_group_that_is_not_the_branch_s__is_none(store, keep
     state.add_commit("theirs", sha("c4"))
     state.add_commit("merge", (sha("c5"), sha("theirs")), branch="main")
     keep(commit, **facts)
-    assert isinstance(store(near_commit=near and sha(near)).find_nearest(NOW), NoBaseline)
+    assert isinstance(store(commit=near and sha(near)).find_nearest(NOW), NoBaseline)
 
 
 # --- what hides it
@@ -761,7 +763,7 @@ def test_nearest__its_own_artifact_is_behind_a_full_list__the_commit_s_runs_are_
     for _ in range(MAX_LISTED_ARTIFACTS):
         state.add_artifact(crowd, b"PK")
     keep("c5")
-    assert taken(store(near_commit=sha("c3")).find_nearest(NOW)) == "of-c3"
+    assert taken(store(commit=sha("c3")).find_nearest(NOW)) == "of-c3"
     assert len(github.requests("GET", r"/actions/runs\?")) == 1
 
 
@@ -799,7 +801,7 @@ def names(found: FoundBaseline | NoBaseline) -> list[str]:
 def test_nearest__runs_overlapped__their_histories_are_joined(github, store, keep) -> None:
     for at in (1, 2, 3, 4, 5):
         keep(f"c{at}", chain(f"c{at}", *[f"c{one}" for one in range(at - 2, 0, -2)]))
-    found = store(near_commit=sha("c5")).find_nearest(NOW)
+    found = store(commit=sha("c5")).find_nearest(NOW)
     assert names(found) == ["c5", "c4", "c3", "c2", "c1"]
     assert len(github.requests("GET", ZIP)) == 2  # what the second brings is all there is
 
@@ -807,7 +809,7 @@ def test_nearest__runs_overlapped__their_histories_are_joined(github, store, kee
 def test_nearest__every_run_knows_the_ones_before__nothing_else_is_fetched(github, store, keep) -> None:
     for at in (3, 4, 5):
         keep(f"c{at}", chain(f"c{at}", *[f"c{one}" for one in range(at - 1, 2, -1)]))
-    assert names(store(near_commit=sha("c4")).find_nearest(NOW)) == ["c4", "c3"]  # c5 is later
+    assert names(store(commit=sha("c4")).find_nearest(NOW)) == ["c4", "c3"]  # c5 is later
     assert len(github.requests("GET", ZIP)) == 1
 
 
@@ -816,7 +818,7 @@ def test_nearest__others_before_it_cannot_serve__two_are_fetched_in_vain(github,
     for at in (2, 3, 4):
         keep(f"c{at}", {"run.json": record(partial=True)})
     keep("c5", chain("c5"))
-    assert names(store(near_commit=sha("c5")).find_nearest(NOW)) == ["c5"]
+    assert names(store(commit=sha("c5")).find_nearest(NOW)) == ["c5"]
     assert len(github.requests("GET", ZIP)) == 1 + MAX_USELESS_HISTORIES
 
 
@@ -824,14 +826,14 @@ def test_nearest__others_before_it_cannot_serve__two_are_fetched_in_vain(github,
 def test_nearest__run_beside_it_is_not_the_branch_s__its_history_does_not_count(store, keep, facts) -> None:
     keep("c4", chain("c4"), **facts)
     keep("c5", chain("c5"))
-    assert names(store(near_commit=sha("c5")).find_nearest(NOW)) == ["c5"]
+    assert names(store(commit=sha("c5")).find_nearest(NOW)) == ["c5"]
 
 
 def test_nearest__history_beside_it_cannot_be_had__is_noted_and_the_baseline_is_there(github, store, keep) -> None:
     other = keep("c4", chain("c4"))
     keep("c5", chain("c5"))
     github.faults.add("GET", rf"/actions/artifacts/{other.id}/zip", Fault.permission())
-    one = store(near_commit=sha("c5"))
+    one = store(commit=sha("c5"))
     assert names(one.find_nearest(NOW)) == ["c5"]
     assert ["the histories of runs parallel to the baseline could not be read" in note for note in one.notes] == [True]
 
@@ -852,7 +854,7 @@ def test_nearest__run_of_a_tag_called_like_the_branch__is_not_the_branch_s(store
     state.tags["main"] = sha("c1")  # nor does it move the fork point
     assert taken(store(fork_point_of=sha("c5")).find_nearest(NOW)) == "of-c4"
     del state.tags["main"]  # who may push one may take it away again
-    assert taken(store(near_commit=sha("c5")).find_nearest(NOW)) == "of-c4"
+    assert taken(store(commit=sha("c5")).find_nearest(NOW)) == "of-c4"
 
 
 def test_nearest__run_of_a_tag_on_a_commit_that_was_merged__is_not_the_branch_s(store, keep, state) -> None:
@@ -862,7 +864,7 @@ def test_nearest__run_of_a_tag_on_a_commit_that_was_merged__is_not_the_branch_s(
     keep("theirs")
     keep("c3")
     for near in ("merge", "theirs"):
-        found = store(near_commit=sha(near)).find_nearest(NOW)
+        found = store(commit=sha(near)).find_nearest(NOW)
         assert taken(found) == "of-c3"
         assert found.trail in {"", "seen 2: 1 of a commit that is not a known commit of main"}
 
@@ -871,7 +873,7 @@ def test_nearest__branch_was_pushed_with_force__its_activity_knows_the_commit(st
     state.add_commit("taken back", sha("c5"), branch="main")
     keep("taken back")
     state.branches["main"] = sha("c5")
-    assert taken(store(near_commit=sha("taken back")).find_nearest(NOW)) == "of-taken back"
+    assert taken(store(commit=sha("taken back")).find_nearest(NOW)) == "of-taken back"
 
 
 def test_nearest__branch_was_merged_into_another_and_is_that_now__its_activity_knows_the_commit(
@@ -881,13 +883,13 @@ def test_nearest__branch_was_merged_into_another_and_is_that_now__its_activity_k
     state.add_commit("topic", sha("c2"))
     keep("c5")
     state.add_commit("turned", (sha("topic"), sha("c5")), branch="main")
-    assert taken(store(near_commit=sha("turned")).find_nearest(NOW)) == "of-c5"
+    assert taken(store(commit=sha("turned")).find_nearest(NOW)) == "of-c5"
 
 
 def test_nearest__branch_of_the_name_with_slashes__is_asked_by_its_whole_ref(store, keep, state) -> None:
     state.add_commit("r1", sha("c5"), branch="release/1.x")
     keep("r1", head_branch="release/1.x")
-    assert taken(store(branch="release/1.x", near_commit=sha("r1")).find_nearest(NOW)) == "of-r1"
+    assert taken(store(branch="release/1.x", commit=sha("r1")).find_nearest(NOW)) == "of-r1"
 
 
 def test_nearest__activity_cannot_be_asked__only_first_parents_tell(github, store, keep, state) -> None:
@@ -895,7 +897,7 @@ def test_nearest__activity_cannot_be_asked__only_first_parents_tell(github, stor
     keep("taken back")
     state.branches["main"] = sha("c5")
     github.faults.add("GET", "/activity", Fault("none", 404))
-    found = store(near_commit=sha("c5")).find_nearest(NOW)
+    found = store(commit=sha("c5")).find_nearest(NOW)
     assert isinstance(found, NoBaseline)
     assert "seen 1: 1 of a commit that is not a known commit of main" in found.reason
 
@@ -909,10 +911,10 @@ def test_nearest__lies_further_back_than_is_listed__is_no_absence(
     state.add_commit("merge", (sha("c5"), sha("theirs")), branch="main")
     for number in range(3):
         state.add_commit(f"d{number}", branch="main")
-    monkeypatch.setattr("eval_gate.github.artifacts.branch_commits.FIRST_LISTED_COMMITS", 2)
-    monkeypatch.setattr("eval_gate.github.artifacts.branch_commits.MAX_LISTED_COMMITS", most)
+    monkeypatch.setattr("eval_gate.github.commits.FIRST_LISTED_COMMITS", 2)
+    monkeypatch.setattr("eval_gate.github.commits.MAX_LISTED_COMMITS", most)
     keep("theirs")
-    found = store(near_commit=sha("d2")).find_nearest(NOW)
+    found = store(commit=sha("d2")).find_nearest(NOW)
     assert isinstance(found, NoBaseline)
     assert found.unavailable is unknown, found
     assert ("run main again" in found.reason) is unknown
@@ -928,7 +930,7 @@ def test_nearest__list_is_full_of_pull_requests__the_branch_s_own_runs_are_asked
     crowd = state.add_run(event="pull_request", head_branch="topic")
     for _ in range(MAX_LISTED_ARTIFACTS):
         state.add_artifact(crowd, b"PK")
-    assert taken(store(near_commit=sha("c5")).find_nearest(NOW)) == "of-c4"
+    assert taken(store(commit=sha("c5")).find_nearest(NOW)) == "of-c4"
     assert len(github.requests("GET", LIST)) == MAX_LISTED_ARTIFACTS // 100
     # the fork's run called main is not asked for what it left
     assert len(github.requests("GET", r"/actions/runs/\d+/artifacts")) == 2
@@ -950,7 +952,7 @@ def test_nearest__list_is_full_and_all_of_it_is_refused__the_branch_s_own_runs_a
     for _ in range(MAX_LISTED_ARTIFACTS - 1):
         state.add_artifact(crowd, b"PK")
     keep("c5", path=".github/workflows/nightly.yml", event="schedule")
-    assert taken(store(near_commit=sha("c5")).find_nearest(NOW)) == "of-c4"
+    assert taken(store(commit=sha("c5")).find_nearest(NOW)) == "of-c4"
 
 
 # --- a run that somebody named

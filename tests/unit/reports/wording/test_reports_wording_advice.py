@@ -15,17 +15,15 @@ from eval_gate.model.comparison import Outcome, Reason, ReasonCode, RuleCode, Ve
 from eval_gate.model.execution import ErrorCause, ErrorKind
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.report_view import build_view
-from eval_gate.reports.wording.advice import (
+from eval_gate.reports.wording.advice import UNRELATED_TO_CHANGE, find_advice, find_problem_owner
+from eval_gate.reports.wording.advice_table import (
     ADVICE_BY_CAUSE,
     ADVICE_BY_KIND,
     ADVICE_BY_MISTAKE,
     ADVICE_BY_REASON,
     NO_ADVICE,
     OWNERS_OF_PROBLEMS,
-    UNRELATED_TO_CHANGE,
     Owner,
-    find_advice,
-    find_problem_owner,
 )
 from eval_gate.results.baseline import NOT_REQUESTED
 from eval_gate.struct import replace

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from eval_gate.model.conversation import Message
+from eval_gate.targets.agent_address import ContainerProbe
 from eval_gate.targets.base import Request, TargetError, TargetFault
-from eval_gate.targets.container import ContainerProbe
 from eval_gate.targets.http.request_builder import RequestBuilder
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.target import HttpTarget

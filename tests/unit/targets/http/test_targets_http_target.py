@@ -12,8 +12,8 @@ import pytest
 
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.execution import ErrorKind
+from eval_gate.targets.agent_address import ContainerProbe
 from eval_gate.targets.base import Request, TargetError, TargetFault
-from eval_gate.targets.container import ContainerProbe
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.target import HttpTarget
 from eval_gate.text.redaction import Redactor

@@ -20,16 +20,16 @@ from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.deadline import track_case_limit
 from eval_gate.targets.model.chat import ModelTurn
 from eval_gate.targets.model.recording import Recording
-from eval_gate.targets.model.suite_agent import MAX_CALLS, SuiteAgentTarget
+from eval_gate.targets.model.target import MAX_CALLS, ModelTarget
 from tests.support.chats import TOY, ScriptedChat, limited, make_asker, says
 
 TOOLS = ("readFile", "writeFile", "listFiles", "deleteFile")
 AGENT = SuiteAgent(name="ToolTestAgent", model="gpt-5-mini", instructions="use the tools", tools=TOOLS, max_turns=3)
 
 
-def target_of(chat, folders: Path, **options) -> SuiteAgentTarget:
+def target_of(chat, folders: Path, **options) -> ModelTarget:
     asker = make_asker(chat, **({"recording": options.pop("recording")} if "recording" in options else {}))
-    return SuiteAgentTarget(TOY, asker, "the target's own prompt", (), home=SandboxSetup(parent=folders, **options))
+    return ModelTarget(TOY, asker, "the target's own prompt", (), home=SandboxSetup(parent=folders, **options))
 
 
 def asked(

@@ -21,7 +21,7 @@ from eval_gate.targets.base import Request
 from eval_gate.targets.build import build_model_settings
 from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.model.build import build_client
-from eval_gate.targets.model.suite_agent import SuiteAgentTarget
+from eval_gate.targets.model.target import ModelTarget
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.sources.json import parse_json
 from eval_gate.text.tokens import TokenData
@@ -49,7 +49,7 @@ def run(suite: EvalSuite, server: ModelServer, folders: Path) -> dict[str, Outco
         {"provider": "openai-compatible", "model": "gpt-5-mini", "baseUrl": f"{server.url}/v1", "maxRetries": 0},
     )
 
-    async def one(case: EvalCase, target: SuiteAgentTarget, patterns: PatternMatcher) -> Outcome:
+    async def one(case: EvalCase, target: ModelTarget, patterns: PatternMatcher) -> Outcome:
         request = Request(case.id, case.messages, max_turns=case.max_turns, eval_file=suite.file, agent=case.agent)
         response = await target.respond(request)
         context = EvaluationContext(case, response, TokenData(), patterns)
@@ -57,7 +57,7 @@ def run(suite: EvalSuite, server: ModelServer, folders: Path) -> dict[str, Outco
 
     async def main() -> dict[str, Outcome]:
         asker, patterns = build_client(settings, choice, around), PatternMatcher()
-        target = SuiteAgentTarget(settings, asker, None, (), home=SandboxSetup(parent=folders))
+        target = ModelTarget(settings, asker, None, (), home=SandboxSetup(parent=folders))
         try:
             return {case.id: await one(case, target, patterns) for case in suite.cases}
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from eval_gate.targets.vscode.settings import VscodeSettings
+from eval_gate.targets.vscode.target import VscodeSettings
 
 
 def settings(**described) -> VscodeSettings:

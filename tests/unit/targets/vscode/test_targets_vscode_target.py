@@ -13,8 +13,7 @@ import pytest
 from eval_gate.model.case import CaseBrief
 from eval_gate.model.conversation import Message
 from eval_gate.targets.base import BatchTarget, Request, TargetError, TargetFault
-from eval_gate.targets.vscode.settings import VscodeSettings
-from eval_gate.targets.vscode.target import VscodeTarget
+from eval_gate.targets.vscode.target import VscodeSettings, VscodeTarget
 from eval_gate.text.redaction import Redactor
 from tests.support.programs.agent_cli import calls, install
 
@@ -296,7 +295,7 @@ def test_vscode__cancelled__frees_the_subagent(tmp_path, program, subagents) -> 
 
 @pytest.mark.slow
 def test_vscode__never_wakes_up__is_unreachable(tmp_path, program, subagents) -> None:
-    from eval_gate.targets.vscode.dispatcher import Editor, FileDispatcher, VscodeLimits
+    from eval_gate.targets.vscode.dispatcher import Dispatcher, Editor, VscodeLimits
 
     program(alive=False)
     (subagents / "subagent-2/.alive").touch()
@@ -306,7 +305,7 @@ def test_vscode__never_wakes_up__is_unreachable(tmp_path, program, subagents) ->
         root=tmp_path,
         environment={},
         redact=Redactor(),
-        dispatcher=FileDispatcher(editor, subagents, None, VscodeLimits(20, alive_s=0.3)),
+        dispatcher=Dispatcher(editor, subagents, None, VscodeLimits(20, alive_s=0.3)),
     )
     with pytest.raises(TargetError, match=r"did not respond in .*subagent-2 within 0\.3 s") as caught:
         asyncio.run(one.respond(case()))

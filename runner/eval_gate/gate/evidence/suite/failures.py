@@ -20,6 +20,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from eval_gate.gate.evidence.execution_groups import compute_log_run_chance
 from eval_gate.model.evidence import Counts, SuiteFinding
 
 DEFAULT_LIMIT: Final = 0.01
@@ -203,16 +204,9 @@ def _compute_shared_chances(runs: int, failures: int, drawn: int, share: float) 
 @lru_cache(maxsize=10_000)
 def _compute_run_chances(executions: int, rate: float, share: float) -> tuple[float, ...]:
     """Compute the chances of 0, 1, 2 … failures in one run (beta-binomial)."""
-    worth = (1 - share) / share
-    alpha, beta = rate * worth, (1 - rate) * worth
-
-    def rise(start: float, steps: int) -> float:
-        return math.lgamma(start + steps) - math.lgamma(start)
-
     return tuple(
-        math.comb(executions, x)
-        * math.exp(rise(alpha, x) + rise(beta, executions - x) - rise(alpha + beta, executions))
-        for x in range(executions + 1)
+        math.comb(executions, failures) * math.exp(compute_log_run_chance(rate, share, executions - failures, failures))
+        for failures in range(executions + 1)
     )
 
 

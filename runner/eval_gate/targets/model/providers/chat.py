@@ -146,10 +146,7 @@ class MessageConverter:
         self._remembered: OrderedDict[tuple[str, ...], ModelResponse] = OrderedDict()
 
     def to_provider_messages(self, messages: Sequence[Message]) -> list[ModelMessage]:
-        """Convert the conversation to messages of pydantic-ai.
-
-        Consecutive messages that are not from the model become one request.
-        """
+        """Convert the conversation; consecutive messages that are not from the model become one request."""
         found: list[ModelMessage] = []
         parts: list[ModelRequestPart] = []
         calls = _CallTracker()
@@ -167,10 +164,7 @@ class MessageConverter:
         return found
 
     def to_turn(self, response: ModelResponse, messages: Sequence[Message]) -> ModelTurn | None:
-        """Convert the response of the model to a turn of the conversation.
-
-        Return None if the response is empty and gives no finish reason.
-        """
+        """Convert the response of the model, unless it is empty and gives no finish reason."""
         response = _assign_stable_ids(response, messages)
         calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
         text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
@@ -277,10 +271,7 @@ def _hash_messages(messages: Sequence[Message]) -> str:
 
 
 def parse_arguments(given: object) -> dict[str, JsonValue]:
-    """Parse the arguments of a tool call.
-
-    Arguments that are not a JSON object count as empty. That is a mistake of the model and not of the provider.
-    """
+    """Parse the arguments of a tool call; others than a JSON object are the model's mistake, and count as empty."""
     try:
         # through text in any case: values of vendors' own types and halves of surrogate pairs do not survive it
         text = given if isinstance(given, str) else json.dumps(given, allow_nan=False)

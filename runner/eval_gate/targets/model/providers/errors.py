@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 import httpx2
@@ -55,10 +56,7 @@ class ErrorExplainer:
         self._redact = redact
 
     def explain_error(self, error: Exception, response: httpx2.Response | None) -> TargetError:
-        """Translate an exception to a TargetError, in the words of the provider where possible.
-
-        The message is one line of limited length and never holds the key. `response` is the HTTP response, if known.
-        """
+        """Translate an exception to one bounded line without the key, in the words of the provider where possible."""
         unreadable = _find_unreadable_cause(error)
         if unreadable is not None:
             begins = format_excerpt(self._redact.mask_bytes(unreadable.begins, cut_after=True))
@@ -90,12 +88,12 @@ class ErrorExplainer:
         )
 
     def explain_unreadable(self, response: httpx2.Response | None) -> TargetError:
-        """Build the error for a response of an unexpected shape.
-
-        The error quotes the message of an error response, or else the beginning of the response.
-        """
-        body = _read_body(response)
-        match _parse_body(body):
+        """Build the error for a response of an unexpected shape, with its own error message or its beginning."""
+        body, document = b"", None
+        with suppress(httpx2.ResponseNotRead, ValueError, RecursionError):
+            body = response.content if response is not None else b""
+            document = json.loads(body)
+        match document:
             case {"error": dict(problem)}:
                 code = problem.get("code")
                 status = code if isinstance(code, int) and 400 <= code < 600 else None
@@ -170,41 +168,27 @@ def _is_unsent(error: ModelConnectionError) -> bool:
 
 def _find_unreadable_cause(error: BaseException) -> UnreadableResponseError | None:
     """Our own reason not to read the answer, where that is what the libraries stumbled over."""
+    return next((cause for cause in _iter_causes(error) if isinstance(cause, UnreadableResponseError)), None)
+
+
+def _iter_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and its causes, as many as the libraries may nest."""
     cause: BaseException | None = error
     for _ in range(_MAX_CAUSES):
-        if cause is None or isinstance(cause, UnreadableResponseError):
-            return cause
-        cause = cause.__cause__ or cause.__context__
-    return None
+        if cause is not None:
+            yield cause
+            cause = cause.__cause__ or cause.__context__
 
 
 def _find_innermost_message(error: BaseException) -> str:
     """Find the message of the innermost cause: the libraries around it only say that an error occurred."""
-    words, seen = "", 0
-    cause: BaseException | None = error
-    while cause is not None and seen < _MAX_CAUSES:
-        words = str(cause) or words
-        cause, seen = cause.__cause__ or cause.__context__, seen + 1
-    return words or type(error).__name__
+    words = [text for cause in _iter_causes(error) if (text := str(cause))]
+    return words[-1] if words else type(error).__name__
 
 
 def _get_message(error: Exception) -> str:
     said = error.message if isinstance(error, ModelAPIError) else str(error)
     return said or type(error).__name__
-
-
-def _read_body(response: httpx2.Response | None) -> bytes:
-    try:
-        return response.content if response is not None else b""
-    except httpx2.ResponseNotRead:
-        return b""
-
-
-def _parse_body(body: bytes) -> object:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _find_cause(error: ModelHTTPError, *, spent: bool) -> ErrorCause | None:

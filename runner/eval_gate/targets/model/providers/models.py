@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import httpx2
 from pydantic_ai.exceptions import ModelHTTPError
@@ -23,9 +23,8 @@ from pydantic_ai.settings import ModelSettings as RequestSettings
 from eval_gate.errors import GateError, Problem
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.isolation import get_isolation_headers, is_isolated
-from eval_gate.targets.model.providers.credentials import Credentials
 from eval_gate.targets.model.providers.provider_table import API_VERSION, OPENAI_URL
-from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.targets.model.settings import Credentials, ModelSettings
 from eval_gate.text.untrusted.http_response import read_bounded_response
 
 if TYPE_CHECKING:
@@ -60,15 +59,8 @@ MAX_CONNECT_S: Final = 10.0
 _responses: ContextVar[list[httpx2.Response] | None] = ContextVar("_noted", default=None)
 
 
-class SingleRequest(Protocol):
-    """Callable that sends one request to a model, without repeating it."""
-
-    async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
-        """Send one request and return the response of the model.
-
-        Raises the errors of pydantic-ai and of the vendor's library.
-        """
-        ...
+SingleRequest: TypeAlias = Callable[[list[ModelMessage], ModelRequestParameters], Awaitable[ModelResponse]]
+"""Sends one request to a model, without repeating it. Raises the errors of pydantic-ai and of the vendor's library."""
 
 
 class ProviderModel(FrozenStruct):
@@ -92,10 +84,7 @@ ModelBuilder: TypeAlias = Callable[[ModelSettings, Credentials, float], Provider
 
 
 def build_model(settings: ModelSettings, access: Credentials, timeout_s: float) -> ProviderModel:
-    """Build the model of a provider with its own connection pool.
-
-    Raises GateError for an unknown provider or for settings that it does not support.
-    """
+    """Build the model of a provider with its own connection pool. Raises GateError for unsupported settings."""
     for message, category in _IGNORED_WARNINGS:
         warnings.filterwarnings("ignore", message=message, category=category)
     build: ModelBuilder = resolve_name(f"{__package__}.{settings.provider_row.build}")
@@ -118,19 +107,9 @@ def build_sampling_settings(settings: ModelSettings) -> RequestSettings:
     return found
 
 
-class PlainRequest:
-    """Request to a model with fixed settings."""
-
-    def __init__(self, model: Model, settings: RequestSettings) -> None:
-        self._model = model
-        self._settings = settings
-
-    async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
-        """Send one request and return the response of the model.
-
-        Raises the errors of pydantic-ai and of the vendor's library.
-        """
-        return await self._model.request(messages, self._settings, parameters)
+def make_plain_request(model: Model, settings: RequestSettings) -> SingleRequest:
+    """Make a request to a model with fixed settings."""
+    return lambda messages, parameters: model.request(messages, settings, parameters)
 
 
 class OpenAIRequest:
@@ -155,10 +134,7 @@ class OpenAIRequest:
         self.takes_schema = can_use_schema(self._models[newer])
 
     async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
-        """Send a request, and repeat it once with the other token limit name if this one is refused.
-
-        Raises the errors of pydantic-ai and of OpenAI's library.
-        """
+        """Send a request, and once more with the other name of the token limit if this one is refused."""
         newer = self._newer
         try:
             return await self._models[newer].request(messages, self._settings, parameters)
@@ -277,7 +253,7 @@ def build_anthropic(settings: ModelSettings, access: Credentials, timeout_s: flo
                 problems=[Problem(said, field="thinkingBudget")],
             )
         request["anthropic_thinking"] = {"type": "enabled", "budget_tokens": budget}
-    plain = PlainRequest(model, request)
+    plain = make_plain_request(model, request)
     return ProviderModel(
         plain, access.base_url, build_request_settings(settings), pool.aclose, (AnthropicError,), can_use_schema(model)
     )
@@ -310,17 +286,14 @@ def build_gemini(settings: ModelSettings, access: Credentials, timeout_s: float)
             "include_thoughts": settings.thinking_budget != 0,
         }
     model = GoogleModel(settings.model, provider=provider)
-    plain = PlainRequest(model, request)
+    plain = make_plain_request(model, request)
     return ProviderModel(
         plain, access.base_url, build_request_settings(settings), pool.aclose, (APIError,), can_use_schema(model)
     )
 
 
 def build_connection_pool(timeout_s: float) -> httpx2.AsyncClient:
-    """Build an HTTP client whose requests time out after `timeout_s` seconds.
-
-    The wait for a free connection has no limit of its own, because the chat limits the whole request.
-    """
+    """Build an HTTP client without a limit for the wait for a connection, because the chat limits the request."""
     return _ModelConnections(httpx2.Timeout(timeout_s, connect=min(timeout_s, MAX_CONNECT_S), pool=None))
 
 

@@ -15,16 +15,15 @@ from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
 
 from eval_gate.errors import PAGES, GateError, Problem, find_nearest
-from eval_gate.targets.model.providers.credentials import Credentials
 from eval_gate.targets.model.providers.models import (
-    PlainRequest,
     ProviderModel,
     build_request_settings,
     build_sampling_settings,
     can_use_schema,
+    make_plain_request,
 )
 from eval_gate.targets.model.providers.provider_table import PROVIDER_NAMES
-from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.targets.model.settings import Credentials, ModelSettings
 from eval_gate.text.quoting import quote_name, quote_value
 from eval_gate.text.urls import to_public_url
 
@@ -32,10 +31,7 @@ _ADDRESS_PARAMETERS: Final = ("base_url", "api_base", "azure_endpoint")
 
 
 def build_other_model(settings: ModelSettings, access: Credentials, timeout_s: float) -> ProviderModel:
-    """Build a model with the provider's own client.
-
-    Raises GateError if the provider is unknown, not installed or not configured.
-    """
+    """Build a model with the provider's own client. Raises GateError if it is unknown or not ready."""
     name, _ = settings.route
     if name.startswith("gateway/"):
         raise _build_unknown_error(settings)
@@ -62,7 +58,7 @@ def build_other_model(settings: ModelSettings, access: Credentials, timeout_s: f
     if "timeout" not in model.unsupported_settings:
         request["timeout"] = timeout_s
     return ProviderModel(
-        PlainRequest(model, request),
+        make_plain_request(model, request),
         _format_address(model),
         build_request_settings(settings),
         _make_closer(model),
@@ -72,10 +68,7 @@ def build_other_model(settings: ModelSettings, access: Credentials, timeout_s: f
 
 
 def check_provider_known(settings: ModelSettings) -> None:
-    """Check that pydantic-ai knows the provider, before its key is looked up.
-
-    Raises GateError for an unknown provider.
-    """
+    """Check that pydantic-ai knows the provider, before its key is looked up. Raises GateError."""
     try:
         infer_provider_class(settings.route[0])
     except ValueError as error:

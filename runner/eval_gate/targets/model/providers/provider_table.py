@@ -109,10 +109,7 @@ _KEYLESS: Final = frozenset({"bedrock", "bedrock-mantle", "google-cloud", "litel
 
 
 def build_other_row(name: str) -> ProviderRow:
-    """Build the table row of a provider that only pydantic-ai knows.
-
-    The names of its variables follow from the name of the provider.
-    """
+    """Build the row of a provider that only pydantic-ai knows: its name tells the names of its variables."""
     variable = to_variable_word(name)
     return ProviderRow(
         PROVIDERS[ModelProvider.MODEL].build,

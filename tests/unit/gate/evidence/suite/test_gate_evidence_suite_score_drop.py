@@ -207,7 +207,7 @@ def test_decide_verdict__scores_fell_together__blocks_and_counts_first() -> None
     assert reasons(judged) == ["suite-score-drop"]
     rule = next(rule for rule in judged.verdict.rules if rule.name == "All scores together")
     assert (rule.value, rule.ok) == ("-0.06 on average", False)
-    assert judged.verdict.reasons[0].message.startswith("scores of 20 graded cases fell by 0.06 on average, 20 of 20")
+    assert judged.verdict.reasons[0].message.startswith("scores of 20 graded cases fell by 0.06 on average; 20 of 20")
     assert judged.comparison.suite_finding.limit == judged.comparison.score_finding.limit == pytest.approx(LIMIT)
     again = judge_against(judged, Baseline(branch().result, "main"), RULES)
     assert again.verdict == judged.verdict  # without the ledger: all of it is on record

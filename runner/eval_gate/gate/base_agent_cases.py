@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Final
 
-from eval_gate.gate.base_agent.clearance import (
+from eval_gate.gate.comparison_refinement import build_rerun_criteria
+from eval_gate.gate.evidence.agent_errors import count_base_agent_executions
+from eval_gate.gate.evidence.base_agent_clearance import (
     DECISIVE_COUNT,
     MAX_CASE_EXECUTIONS,
     CaseClearance,
     count_base_agent_results,
     decide_clearance,
 )
-from eval_gate.gate.comparison_refinement import build_rerun_criteria
-from eval_gate.gate.evidence.agent_errors import count_base_agent_executions
 from eval_gate.gate.evidence.prior import DEFAULT_PRIOR
 from eval_gate.gate.failure_causes import find_cause, get_group_key
 from eval_gate.gate.must_pass import is_must_pass
@@ -29,7 +29,6 @@ from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Outcom
 from eval_gate.model.evidence import NO_HISTORY, GroundKind
 from eval_gate.model.execution import ErrorKind, Status, Trial
 from eval_gate.model.result import BaseAgentSummary, CaseResult, RunResult
-from eval_gate.results.baseline import NoBaseline
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import to_one_line
 
@@ -54,40 +53,36 @@ class BaseAgentCases(FrozenStruct):
     trouble: str | None = None
 
 
-def select_base_agent_cases(run: RunResult, inputs: GateInputs, askable: Set[CaseKey]) -> BaseAgentCases:
-    """Select the cases that the base agent runs next, given its results so far in `run`.
+def select_base_agent_cases(decided: RunResult, inputs: GateInputs, askable: Set[CaseKey]) -> BaseAgentCases:
+    """Select the cases that the base agent runs next, given its results so far.
 
-    Select nothing unless the gate fails. `askable` are the cases that the base agent can run. The run has the
-    target that would run them as its `base_agent`.
+    Select nothing unless the gate fails. `decided` is the run with the verdict that it would have now, and with the
+    target that would run the cases as its `base_agent`. `askable` are the cases that this agent can run.
     """
-    if isinstance(inputs.baseline, NoBaseline) or not run.reruns:
+    comparison, verdict = decided.comparison, decided.verdict
+    if comparison is None or not decided.reruns or verdict is None or verdict.outcome is not Outcome.FAILED:
         return BaseAgentCases()
-    now = decide_provisional_verdict(run, inputs)
-    comparison = now.comparison
-    if now.verdict is None or now.verdict.outcome is not Outcome.FAILED or comparison is None:
+    red = _find_clearable_regressions(decided, comparison, inputs, askable)
+    if not red and not _select_suite_cases(decided, comparison, askable):
         return BaseAgentCases()
-    red = _find_clearable_regressions(now, comparison, inputs, askable)
-    witnesses = _select_witnesses(now, comparison, askable)
-    if not red and not _select_suite_cases(now, comparison, askable):
-        return BaseAgentCases()
+    witnesses = _select_witnesses(decided, comparison, askable)
     if not witnesses:
         return BaseAgentCases(trouble=NO_WITNESSES)
-    if not _can_turn_verdict(run, inputs, comparison, askable):
+    if not _can_turn_verdict(decided, inputs, comparison, askable):
         return BaseAgentCases()
-    return _select_next(now, comparison, red, witnesses, inputs, askable)
+    return _select_next(decided, comparison, red, witnesses, inputs, askable)
 
 
-def select_error_cases(run: RunResult, inputs: GateInputs, askable: Set[CaseKey]) -> BaseAgentCases:
+def select_error_cases(decided: RunResult, max_errors: int | None, askable: Set[CaseKey]) -> BaseAgentCases:
     """Select the cases with which the base agent tells an outage from a change that makes the agent err.
 
-    Select nothing unless the run has more agent errors than usual, and enough cases can tell.
+    Select nothing unless the run has more agent errors than usual, no limit of errors decides, and enough cases can
+    tell.
     """
-    if isinstance(inputs.baseline, NoBaseline) or not run.reruns or inputs.policy.max_errors is not None:
-        return BaseAgentCases()
-    comparison = decide_provisional_verdict(run, inputs).comparison
-    finding = comparison.error_finding if comparison is not None else None
-    cases = {key: case for key, case in run.iter_cases() if key in askable}
-    if finding is None or not finding.is_unusual or any(case.base_agent_trials for case in cases.values()):
+    finding = decided.comparison.error_finding if decided.comparison is not None else None
+    cases = {key: case for key, case in decided.iter_cases() if key in askable}
+    is_decided = not decided.reruns or max_errors is not None or any(case.base_agent_trials for case in cases.values())
+    if finding is None or not finding.is_unusual or is_decided:
         return BaseAgentCases()
     number = count_base_agent_executions(finding)
     with_errors_first = sorted(cases, key=lambda key: not _has_agent_error(cases[key]))
@@ -98,23 +93,20 @@ def _has_agent_error(case: CaseResult) -> bool:
     return any(trial.error_kind is ErrorKind.AGENT_ERROR for trial in case.list_executions())
 
 
-def find_clearable_cases(run: RunResult, inputs: GateInputs) -> tuple[CaseKey, ...]:
+def find_clearable_cases(decided: RunResult, inputs: GateInputs) -> tuple[CaseKey, ...]:
     """Find the regressions of a failed run that the base agent could clear.
 
     Return an empty tuple if the base agent need not run. If only scores dropped together, no single case is a
     regression, and all cases that the base agent can run are returned.
     """
-    askable = frozenset(key for key, case in run.iter_cases() if not case.dependent)
-    if not select_base_agent_cases(run, inputs, askable).keys:
+    askable = frozenset(key for key, case in decided.iter_cases() if not case.dependent)
+    if decided.comparison is None or not select_base_agent_cases(decided, inputs, askable).keys:
         return ()
-    comparison = decide_provisional_verdict(run, inputs).comparison
-    red = [one.key for one in comparison.select_changes(CaseClass.REGRESSION)] if comparison else []
-    return tuple(red) or tuple(askable)  # of scores that fell together no single case is one
+    return tuple(one.key for one in decided.comparison.select_changes(CaseClass.REGRESSION)) or tuple(askable)
 
 
-def find_cleared_cases(run: RunResult, inputs: GateInputs) -> frozenset[CaseKey]:
+def find_cleared_cases(comparison: Comparison | None) -> frozenset[CaseKey]:
     """Find the cases that are no longer regressions because of the base agent's results."""
-    comparison = decide_provisional_verdict(run, inputs).comparison
     changes = comparison.changes if comparison else ()
     return frozenset(
         one.key for one in changes if one.grounds is not None and one.grounds.kind is GroundKind.BASE_AGENT
@@ -135,10 +127,9 @@ def _select_next(
         counts = [count_base_agent_results(cases[key], pass_score) for key in asked]
         passes, runs = sum(one.passes for one in counts), sum(one.executions for one in counts)
         if not runs:
-            said = next((trial.error for key in asked for trial in cases[key].base_agent_trials if trial.error), None)
-            return BaseAgentCases(
-                trouble=f"none of its responses has a score{f': {to_one_line(said, 300)}' if said else ''}"
-            )
+            errors = (trial.error for key in asked for trial in cases[key].base_agent_trials if trial.error)
+            why = "".join(f": {to_one_line(error, 300)}" for error in [*errors][:1])
+            return BaseAgentCases(trouble=f"none of its responses has a score{why}")
         if passes * 2 <= runs:
             what = f"it fails {runs - passes} of {runs} cases that pass in this run and in the history"
             return BaseAgentCases(trouble=f"{what}, so it does not seem to work")
@@ -153,7 +144,11 @@ def _select_next(
     }
     if sum(one is CaseClearance.RED for one in found.values()) > inputs.policy.allowed_regressions:
         return BaseAgentCases()
-    open_ = [one.key for one in alone if found[one.key] is CaseClearance.OPEN and _can_run_again(cases[one.key])]
+    open_ = [
+        one.key
+        for one in alone
+        if found[one.key] is CaseClearance.OPEN and len(cases[one.key].base_agent_trials) < MAX_CASE_EXECUTIONS
+    ]
     first = [] if asked else list(witnesses)
     if turn := _select_batch([one.key for one in alone], open_, cases):
         return BaseAgentCases((*first, *turn))
@@ -162,10 +157,6 @@ def _select_next(
     whole = _select_suite_cases(current, comparison, askable)
     left = [key for key in whole if len(cases[key].base_agent_trials) < DECISIVE_COUNT]
     return BaseAgentCases(left, max((DECISIVE_COUNT - len(cases[key].base_agent_trials) for key in left), default=1))
-
-
-def _can_run_again(case: CaseResult) -> bool:
-    return len(case.base_agent_trials) < MAX_CASE_EXECUTIONS
 
 
 def _select_batch(
@@ -241,6 +232,7 @@ def _can_turn_verdict(run: RunResult, inputs: GateInputs, comparison: Comparison
         return replace(case, base_agent_trials=(worse,) * DECISIVE_COUNT)
 
     imagined = run.replace_cases({key: as_here(key, case) for key, case in run.iter_cases()})
-    imagined = replace(imagined, base_agent=BaseAgentSummary(target=run.target))
+    # what is known of its cases is not taken from a comparison in which a permission may have ended
+    imagined = replace(imagined, base_agent=BaseAgentSummary(target=run.target), comparison=None)
     verdict = decide_provisional_verdict(imagined, replace(inputs, waiver_lookup=None)).verdict
     return verdict is None or verdict.outcome is not Outcome.FAILED

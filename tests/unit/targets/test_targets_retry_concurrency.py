@@ -9,9 +9,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.concurrency_limit import ConcurrencyLimiter
 from eval_gate.targets.deadline import collect_waits, track_case_limit
-from eval_gate.targets.retry import RetryPolicy, call_with_retries
+from eval_gate.targets.retry import LoadLimiter, RetryPolicy, Turn, call_with_retries
 
 QUICK = RetryPolicy(initial_delay_ms=0, max_retries=2)
 
@@ -22,12 +21,12 @@ def refused(status: int = 429, retry_after_s: float | None = None, *, retryable:
     )
 
 
-def refuse(limiter: ConcurrencyLimiter, *errors: TargetError) -> None:
+def refuse(limiter: LoadLimiter, *errors: TargetError) -> None:
     for error in errors:
-        limiter.note_refusal(error, limiter.limit)
+        limiter.note_refusal(error, Turn(limiter.limit))
 
 
-async def most_at_once(limiter: ConcurrencyLimiter, count: int) -> int:
+async def most_at_once(limiter: LoadLimiter, count: int) -> int:
     """How many of so many requests are in flight together."""
     here = most = 0
 
@@ -61,7 +60,7 @@ class Crowded:
         return "ok"
 
 
-async def ask_all(ask: Callable[[], Awaitable[str]], limiter: ConcurrencyLimiter, count: int) -> list[str | Exception]:
+async def ask_all(ask: Callable[[], Awaitable[str]], limiter: LoadLimiter, count: int) -> list[str | Exception]:
     """All at the same time, as a pool of that size asks them."""
     asked = [call_with_retries(ask, QUICK, limiter) for _ in range(count)]
     found = await asyncio.gather(*asked, return_exceptions=True)
@@ -69,20 +68,20 @@ async def ask_all(ask: Callable[[], Awaitable[str]], limiter: ConcurrencyLimiter
 
 
 def test_limiter__no_refusal__nothing_waits_and_nothing_to_say() -> None:
-    limiter = ConcurrencyLimiter(4)
+    limiter = LoadLimiter(4)
     assert asyncio.run(most_at_once(limiter, 20)) == 20
     assert limiter.notice is None
 
 
 def test_limiter__of_a_provider__holds_from_the_start() -> None:
-    limiter = ConcurrencyLimiter(8, of_provider=True)
+    limiter = LoadLimiter(8, of_provider=True)
     assert asyncio.run(most_at_once(limiter, 20)) == 8
     assert limiter.notice is None
 
 
 def test_limiter__refused__half_as_many_never_none_and_it_says_so() -> None:
     async def go() -> list[int]:
-        limiter = ConcurrencyLimiter(7)
+        limiter = LoadLimiter(7)
         found = []
         for _ in range(4):
             refuse(limiter, refused())
@@ -95,7 +94,7 @@ def test_limiter__refused__half_as_many_never_none_and_it_says_so() -> None:
 
 def test_limiter__responses_after_a_refusal__do_not_raise_it_again() -> None:
     async def go() -> int:
-        limiter = ConcurrencyLimiter(4)
+        limiter = LoadLimiter(4)
         refuse(limiter, refused())
         await most_at_once(limiter, 40)
         return await most_at_once(limiter, 12)
@@ -105,7 +104,7 @@ def test_limiter__responses_after_a_refusal__do_not_raise_it_again() -> None:
 
 @pytest.mark.parametrize("status", [429, 503, 529])
 def test_limiter__statuses_of_too_much_load__lower_it(status) -> None:
-    limiter = ConcurrencyLimiter(4)
+    limiter = LoadLimiter(4)
     refuse(limiter, refused(status))
     assert limiter.limit == 2
     assert limiter.notice == f"answered {status} to 1 request: concurrency was lowered from 4 to 2"
@@ -115,21 +114,21 @@ def test_limiter__statuses_of_too_much_load__lower_it(status) -> None:
     "error", [refused(500), refused(502), refused(429, retryable=False)], ids=["500", "502", "a spent budget"]
 )
 def test_limiter__other_errors__change_nothing(error) -> None:
-    limiter = ConcurrencyLimiter(4)
+    limiter = LoadLimiter(4)
     refuse(limiter, error)
     assert (limiter.limit, limiter.notice) == (4, None)
 
 
 def test_limiter__several_refused_at_once__are_one_reason_to_lower_it() -> None:
-    limiter = ConcurrencyLimiter(16)
-    begun = limiter.limit
+    limiter = LoadLimiter(16)
+    begun = Turn(limiter.limit)
     assert [limiter.note_refusal(refused(), begun) for _ in range(5)] == [True] * 5
     assert limiter.limit == 8
     assert not limiter.note_refusal(refused(500), begun)
 
 
 def test_limiter__one_at_a_time__says_429_and_leaves_503_to_its_case() -> None:
-    one = ConcurrencyLimiter(1)
+    one = LoadLimiter(1)
     refuse(one, refused(503))
     assert one.notice is None
     refuse(one, refused(429), refused(429))
@@ -139,7 +138,7 @@ def test_limiter__one_at_a_time__says_429_and_leaves_503_to_its_case() -> None:
 @pytest.mark.parametrize("status", [429, 503])
 def test_retries__target_takes_two_at_once__every_request_is_answered_in_the_end(status) -> None:
     async def go() -> tuple[list[str | Exception], int, str | None]:
-        target, limiter = Crowded(2, status), ConcurrencyLimiter(32)
+        target, limiter = Crowded(2, status), LoadLimiter(32)
         found = await ask_all(target.ask, limiter, 32)
         before = target.refusals
         await ask_all(target.ask, limiter, 32)
@@ -154,7 +153,7 @@ def test_retries__target_takes_two_at_once__every_request_is_answered_in_the_end
 
 def test_retries__target_refuses_everything__ends_after_the_retries_at_the_lowest_limit() -> None:
     async def go() -> tuple[list[str | Exception], int]:
-        target, limiter = Crowded(0), ConcurrencyLimiter(4)
+        target, limiter = Crowded(0), LoadLimiter(4)
         found = await ask_all(target.ask, limiter, 1)
         return found, target.refusals
 
@@ -165,7 +164,7 @@ def test_retries__target_refuses_everything__ends_after_the_retries_at_the_lowes
 
 def test_retries__policy_without_retries__is_not_tried_again_and_still_lowers() -> None:
     async def go() -> tuple[int, int]:
-        target, limiter = Crowded(0), ConcurrencyLimiter(4)
+        target, limiter = Crowded(0), LoadLimiter(4)
         with pytest.raises(TargetError):
             await call_with_retries(target.ask, RetryPolicy(max_retries=0), limiter)
         return target.refusals, limiter.limit
@@ -175,7 +174,7 @@ def test_retries__policy_without_retries__is_not_tried_again_and_still_lowers() 
 
 def test_limiter__agent_asks_one_case_to_wait__the_others_do_not() -> None:
     async def go() -> list[float]:
-        limiter = ConcurrencyLimiter(2)
+        limiter = LoadLimiter(2)
         refuse(limiter, refused(retry_after_s=3_600))
         with collect_waits() as waits:
             assert await most_at_once(limiter, 1) == 1
@@ -187,7 +186,7 @@ def test_limiter__agent_asks_one_case_to_wait__the_others_do_not() -> None:
 @pytest.mark.slow
 def test_limiter__provider_asks_to_wait__nobody_begins_before_and_no_time_limit_runs() -> None:
     async def go() -> tuple[float, float]:
-        limiter = ConcurrencyLimiter(2, of_provider=True)
+        limiter = LoadLimiter(2, of_provider=True)
         refuse(limiter, refused(retry_after_s=0.3))
         started = time.monotonic()
         with collect_waits() as waits:
@@ -204,7 +203,7 @@ def test_limiter__provider_asks_to_wait__nobody_begins_before_and_no_time_limit_
 
 def test_limiter__cancelled_while_waiting__gives_its_place_back() -> None:
     async def go() -> int:
-        limiter = ConcurrencyLimiter(1, of_provider=True)
+        limiter = LoadLimiter(1, of_provider=True)
         async with limiter.hold_slot():
             waiting = asyncio.create_task(most_at_once(limiter, 1))
             await asyncio.sleep(0.01)

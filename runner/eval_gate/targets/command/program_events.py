@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME
+from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.response.extraction import to_params
@@ -71,6 +73,18 @@ def get_member(event: JsonValue, *keys: str) -> JsonValue:
     return event
 
 
+def find_result(events: Sequence[Event]) -> Event | None:
+    """Find the last event of the type `result`."""
+    return next((event for event in reversed(events) if event.get("type") == "result"), None)
+
+
+def build_usage(input_tokens: int | None, output_tokens: int | None) -> Usage | None:
+    """Build the usage of a response; None if neither number is known."""
+    if input_tokens is None and output_tokens is None:
+        return None
+    return Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+
+
 def format_reason(value: JsonValue) -> str:
     """Format the reason that a program gives on one line. The result is empty if the value is not a text."""
     return " ".join(value[:_MAX_REASON].split()) if isinstance(value, str) else ""
@@ -94,17 +108,23 @@ class StreamCalls:
     def __init__(self) -> None:
         self._calls: list[ToolCall] = []
         self._places: dict[str, int] = {}
+        self._nameless = 0
 
-    def begin_call(self, name: JsonValue, params: JsonValue, identity: JsonValue) -> bool:
-        """Add a call; False for one without a name that can be one. Raises TargetError for too many."""
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """How many calls were left out, if any."""
+        return (f"left out of the response: {self._nameless} calls without a name",) if self._nameless else ()
+
+    def begin_call(self, name: JsonValue, params: JsonValue, identity: JsonValue) -> None:
+        """Add a call, if its name can be one. Raises TargetError for too many."""
         if not isinstance(name, str) or not 0 < len(name) <= CALL_NAME:
-            return False
+            self._nameless += 1
+            return
         known = identity if isinstance(identity, str) and 0 < len(identity) <= CALL_NAME else None
         if known is not None:
             self._places[known] = len(self._calls)
         self._calls.append(ToolCall(name=name, params=to_params(params), id=known))
         refuse_many_calls(len(self._calls))
-        return True
 
     def end_call(
         self, identity: JsonValue, result: JsonValue, *, success: bool | None, duration_ms: float | None = None

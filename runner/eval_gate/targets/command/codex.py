@@ -1,10 +1,13 @@
-"""Codex CLI as a target: one process for each case (agentv spec, "Codex CLI provider")."""
+"""Codex as a preset of commands: its arguments, prompt, folder and log (agentv spec, "Codex CLI provider")."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Annotated, ClassVar, Final, Literal
+
+from pydantic import BeforeValidator, Field
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError, Problem
@@ -19,8 +22,6 @@ from eval_gate.process.run import CapturedOutput, Command, FinishedProgram, Proc
 from eval_gate.struct import replace
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build_context import BuildContext
-from eval_gate.targets.codex.log import DEFAULT_FOLDER, CodexLog, open_log, should_log
-from eval_gate.targets.codex.settings import CodexSettings
 from eval_gate.targets.coding_agent import (
     INPUT_FILES,
     build_program_error,
@@ -28,11 +29,22 @@ from eval_gate.targets.coding_agent import (
     find_program,
     refuse_missing_file,
 )
-from eval_gate.targets.command.streams.codex import find_last_error
-from eval_gate.targets.command.streams.presets import ProgramName, read_stream
+from eval_gate.targets.command.codex_log import DEFAULT_FOLDER, CodexLog, LogFormat, should_log
+from eval_gate.targets.command.programs import ProgramName, find_codex_error, read_stream
+from eval_gate.targets.settings import (
+    AGENT_PLACE,
+    AGENT_SETTING,
+    LONGEST_S,
+    NoEffect,
+    Place,
+    ProgramSettings,
+    Text,
+    Value,
+)
 from eval_gate.text.escape import to_one_line
 from eval_gate.text.quoting import quote_name
 from eval_gate.text.redaction import Redactor
+from eval_gate.text.secret import Secret
 
 PREAMBLE: Final = """\
 [[ ## system_instructions ## ]]
@@ -41,20 +53,59 @@ Your last message is all that is read, so it has to hold the complete answer.
 Where the answer is a change to files, show each of them in that message as a diff that begins with `diff --git`."""
 """Beginning of the prompt, unless the target has a system prompt."""
 MAX_OUTPUT: Final = limits.CODEX_BYTES
+_ARGUMENTS: Final = (
+    *("--ask-for-approval", "never", "exec"),
+    *("--json", "--color", "never", "--skip-git-repo-check"),
+)
+"""Arguments before those of the target; the prompt comes on stdin."""
 _MAX_QUOTED: Final = 200
 _MAX_TAIL: Final = 500
 _HOME_VARIABLE: Final = "CODEX_HOME"
 """Variable with the folder of Codex's login and configuration, if it is outside the home folder."""
 
 
-def build_arguments(settings: CodexSettings) -> tuple[str, ...]:
-    """All arguments of Codex, the prompt coming on stdin. The one place that knows its flags."""
-    return (
-        *("--ask-for-approval", "never"),
-        *("exec", "--json", "--color", "never", "--skip-git-repo-check"),
-        *settings.args.open(),
-        "-",
+def _split_arguments(value: object) -> object:
+    """Split a text into arguments as a shell does, without running a shell."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return shlex.split(value)
+    except ValueError as error:
+        raise ValueError(f"cannot be split into arguments: {str(error).lower()}") from error
+
+
+class CodexSettings(ProgramSettings):
+    """Settings of a Codex target. Paths are relative to the root of the run."""
+
+    other_names: ClassVar[Mapping[str, str]] = {"command": "executable", "binary": "executable", "arguments": "args"}
+
+    provider: Literal["codex"] = "codex"
+    executable: Annotated[Place, AGENT_PLACE] = Field(
+        default="codex", description="Name to look up on PATH, or a path."
     )
+    args: Annotated[
+        Secret[tuple[Value, ...]],
+        BeforeValidator(_split_arguments, json_schema_input_type=tuple[str, ...] | str),
+        AGENT_PLACE,
+    ] = Field(
+        default_factory=tuple,
+        validate_default=True,
+        description="Additional arguments before the final `-`: a list, or one string as in a shell.",
+    )
+    cwd: Place | None = Field(
+        default=None, description="Working folder of Codex; by default a new empty folder for each case."
+    )
+    timeout_seconds: float | None = Field(default=None, gt=0, le=LONGEST_S)
+    log_dir: Annotated[Place | None, NoEffect("it is where logs are written")] = Field(
+        default=None, description="Folder for logs; .agentv/logs/codex by default."
+    )
+    log_format: Annotated[LogFormat, NoEffect("it is how logs are written")] = Field(
+        default="summary", description="summary (one line for each event) or json (the events themselves)."
+    )
+    system_prompt: Annotated[Secret[Text] | None, AGENT_SETTING] = Field(
+        default=None, description="Text at the start of the prompt, instead of the built-in one."
+    )
+    provider_batching: bool = Field(default=False, description="Not supported: Codex runs once for each case.")
 
 
 class CodexTarget(DescribedTarget[CodexSettings]):
@@ -98,10 +149,10 @@ class CodexTarget(DescribedTarget[CodexSettings]):
     async def respond(self, request: Request) -> Response:
         """Run Codex and read its answer. Raises TargetError, which names the log and quotes what was printed."""
         settings, preamble = self._settings, self._settings.system_prompt
-        command = (self._find_program(), *build_arguments(settings))
+        command = (self._find_program(), *_ARGUMENTS, *settings.args.open(), "-")
         prompt = build_prompt(request, INPUT_FILES, preamble.open() if preamble else PREAMBLE)
         given = prompt.encode("utf-8", "replace")
-        log = open_log(self._log_folder, settings.name, request, settings.log_format, self._redact)
+        log = CodexLog(self._log_folder, settings.name, request, settings.log_format, self._redact)
         finished: FinishedProgram | None = None
         try:
             with open_private_folder("eval-gate-codex-", self._folder or self._root) as folder:
@@ -149,7 +200,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
             raise self._build_error(f"Codex CLI printed more than {MAX_OUTPUT:,} bytes", finished, log)
         text = finished.stdout.to_text()
         if finished.code != 0:
-            why = to_one_line(find_last_error(text) or "", _MAX_QUOTED)
+            why = to_one_line(find_codex_error(text) or "", _MAX_QUOTED)
             raise self._build_error(f"Codex CLI {finished.ending}{f': {why}' if why else ''}", finished, log)
         try:
             response = read_stream(ProgramName.CODEX, text)

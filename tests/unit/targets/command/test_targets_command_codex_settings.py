@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from eval_gate.targets.codex.settings import CodexSettings
+from eval_gate.targets.command.codex import CodexSettings
 from eval_gate.targets.target_list import read_targets
 
 

@@ -40,7 +40,8 @@ class CodexLog:
     If the log cannot be written, the case continues, and `trouble` has the reason.
     """
 
-    def __init__(self, form: LogFormat, redact: Redactor) -> None:
+    def __init__(self, folder: Path | None, target: str, request: Request, form: LogFormat, redact: Redactor) -> None:
+        """Create the file of a case; without a folder, nothing is stored."""
         self.file: BinaryIO | None = None
         self.path: Path | None = None
         self.trouble: str | None = None
@@ -48,6 +49,12 @@ class CodexLog:
         self._redact = redact
         self._rest = b""
         self._written = 0
+        if folder is not None:
+            words = (target, request.case_id, f"attempt-{request.trial + 1}")
+            try:
+                self.file, self.path = create_file(folder, words, ".log")
+            except GateError as error:
+                self.trouble = f"Codex logs are off: {folder} is not writable: {error.message}"
 
     def begin(self, command: Sequence[str], folder: Path) -> None:
         """Log the command that is started, and its folder."""
@@ -105,18 +112,6 @@ class CodexLog:
             self.close()
         if self._written > MAX_BYTES:
             self.close()
-
-
-def open_log(folder: Path | None, target: str, request: Request, form: LogFormat, redact: Redactor) -> CodexLog:
-    """Open a new log file for this case; without a folder, or if it cannot be created, the log stores nothing."""
-    log = CodexLog(form, redact)
-    if folder is not None:
-        words = (target, request.case_id, f"attempt-{request.trial + 1}")
-        try:
-            log.file, log.path = create_file(folder, words, ".log")
-        except GateError as error:
-            log.trouble = f"Codex logs are off: {folder} is not writable: {error.message}"
-    return log
 
 
 def format_event(event: JsonValue) -> str:

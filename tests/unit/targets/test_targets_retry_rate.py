@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.rate_limit import MAX_PAUSE_S, RateLimiter, build_shard_limiter
-from eval_gate.targets.retry import RetryPolicy, call_with_retries
+from eval_gate.targets.retry import (
+    MAX_PAUSE_S,
+    LoadLimiter,
+    RateLimiter,
+    RetryPolicy,
+    build_shard_limiter,
+    call_with_retries,
+)
 
 
 class Simulated(asyncio.SelectorEventLoop):
@@ -61,13 +67,18 @@ class Limited:
         return "ok"
 
 
+def paced(rate: RateLimiter) -> LoadLimiter:
+    limiter = LoadLimiter()
+    limiter.rate = rate
+    return limiter
+
+
 async def shard(server: Limited, who: int, cases: int, at_once: int, rate: RateLimiter) -> None:
-    queue = iter(range(cases))
+    queue, limiter = iter(range(cases)), paced(rate)
 
     async def worker() -> None:
-        with rate.activate():
-            for _ in queue:
-                await call_with_retries(lambda: server.ask(who), RetryPolicy())
+        for _ in queue:
+            await call_with_retries(lambda: server.ask(who), RetryPolicy(), limiter)
 
     await asyncio.gather(*(worker() for _ in range(at_once)))
 
@@ -112,8 +123,8 @@ def test_rate__refused_for_good__is_tried_as_often_as_the_policy_says() -> None:
     server = Limited(0, says=False)
 
     async def ask() -> None:
-        with RateLimiter().activate(), pytest.raises(TargetError):
-            await call_with_retries(lambda: server.ask(0), RetryPolicy(max_retries=2))
+        with pytest.raises(TargetError):
+            await call_with_retries(lambda: server.ask(0), RetryPolicy(max_retries=2), paced(RateLimiter()))
 
     simulated(ask())
     assert server.refused == 3
@@ -123,10 +134,10 @@ def test_rate__policy_without_retries__is_not_tried_again() -> None:
     server, rate = Limited(1, says=False), RateLimiter()
 
     async def ask() -> None:
-        with rate.activate():
-            await call_with_retries(lambda: server.ask(0), RetryPolicy())
-            with pytest.raises(TargetError):
-                await call_with_retries(lambda: server.ask(0), RetryPolicy(max_retries=0))
+        limiter = paced(rate)
+        await call_with_retries(lambda: server.ask(0), RetryPolicy(), limiter)
+        with pytest.raises(TargetError):
+            await call_with_retries(lambda: server.ask(0), RetryPolicy(max_retries=0), limiter)
 
     simulated(ask())
     assert server.refused == 1

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.base_agent.clearance import (
+from eval_gate.gate.evidence.base_agent_clearance import (
     NO_BASE_AGENT_RESULTS,
     BaseAgentResults,
     CaseClearance,

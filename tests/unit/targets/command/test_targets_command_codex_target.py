@@ -16,9 +16,8 @@ from eval_gate.model.case import CaseBrief
 from eval_gate.model.conversation import Message
 from eval_gate.struct import replace
 from eval_gate.targets.base import BatchTarget, Request, TargetError, TargetFault
-from eval_gate.targets.codex import target as codex_module
-from eval_gate.targets.codex.settings import CodexSettings
-from eval_gate.targets.codex.target import CodexTarget
+from eval_gate.targets.command import codex as codex_module
+from eval_gate.targets.command.codex import CodexSettings, CodexTarget
 from eval_gate.targets.secret_masking import mask_target
 from eval_gate.text.redaction import Redactor
 from tests.support.processes import gone

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.gate.base_agent.case_selection import (
+from eval_gate.gate.base_agent_cases import (
     NO_WITNESSES,
     BaseAgentCases,
     find_clearable_cases,
     select_base_agent_cases,
 )
-from eval_gate.gate.verdict_decision import GateInputs
+from eval_gate.gate.verdict_decision import GateInputs, decide_provisional_verdict, decide_verdict
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status, Trial
 from eval_gate.model.result import BaseAgentSummary, RunResult
@@ -49,7 +49,8 @@ def question(run: RunResult, policy: Policy = POLICY) -> GateInputs:
 
 def asked(run: RunResult, policy: Policy = POLICY, without: tuple[str, ...] = ()) -> BaseAgentCases:
     keys = frozenset(key for key, _ in run.iter_cases() if key.case_id not in without)
-    return select_base_agent_cases(run, question(run, policy), keys)
+    inputs = question(run, policy)
+    return select_base_agent_cases(decide_provisional_verdict(run, inputs), inputs, keys)
 
 
 def names(wanted: BaseAgentCases) -> list[str]:
@@ -94,10 +95,9 @@ def test_asked__green_or_never_failing_or_uncompared__is_nothing() -> None:
     run = run_of(**DEAD)
     assert asked(run_of(a="P", b="P")) == BaseAgentCases()
     assert asked(run, replace(POLICY, fail_on=frozenset({FailOn.NEVER}))) == BaseAgentCases()
-    assert (
-        select_base_agent_cases(run, replace(question(run), baseline=NOT_REQUESTED), frozenset(DEAD))
-        == BaseAgentCases()
-    )
+    uncompared = replace(question(run), baseline=NOT_REQUESTED)
+    decided = decide_provisional_verdict(run, uncompared)
+    assert select_base_agent_cases(decided, uncompared, frozenset(DEAD)) == BaseAgentCases()
 
 
 def test_asked__another_rule_fails_it_too__is_nothing() -> None:
@@ -130,6 +130,6 @@ def test_asked__several_causes__one_of_each_is_among_the_first() -> None:
 
 def test_left_to_base_agent__red__are_the_regressions() -> None:
     run = replace(run_of(**DEAD), base_agent=None)
-    assert find_clearable_cases(run, question(run)) == (CaseKey(FILE, "dead"),)
+    assert find_clearable_cases(decide_verdict(run, question(run)), question(run)) == (CaseKey(FILE, "dead"),)
     green = run_of(a="P")
-    assert find_clearable_cases(green, question(green)) == ()
+    assert find_clearable_cases(decide_verdict(green, question(green)), question(green)) == ()

@@ -1,1 +1,0 @@
-"""The Codex CLI as a target."""
