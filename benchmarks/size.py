@@ -2,6 +2,8 @@
 
     python -m benchmarks.size                 # this checkout
     python -m benchmarks.size OTHER CHECKOUT  # several, a column each
+    python -m benchmarks.size --check         # fails above the budget of lines in size.json
+    python -m benchmarks.size --note          # write the lines of size.json anew, as after a release
 
 Everything is read from the text of the files, so that a checkout need not be installed. Lines of code are those that
 are neither empty, nor a comment, nor part of a docstring.
@@ -11,16 +13,22 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import re
 import sys
 import tokenize
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 from tabulate import tabulate
 
 HERE = Path(__file__).parents[1]
+KEPT = Path(__file__).with_name("size.json")
+"""The most lines that the package and the tests may have, and the lines of each package when they were noted."""
+ROOT = "modules of no package"
 _NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
@@ -52,6 +60,25 @@ def sizes(checkout: Path) -> Mapping[str, int]:
             re.findall(r"(?m)^[a-z0-9].*==", (checkout / "requirements" / "runtime.txt").read_text(encoding="utf-8"))
         ),
     }
+
+
+def count_package_lines(checkout: Path) -> Counter[str]:
+    """Count the lines of each package of the program."""
+    root = checkout / "runner" / "eval_gate"
+    lines = Counter[str]()
+    for file in sorted(root.rglob("*.py")):
+        folders = file.relative_to(root).parts[:-1]
+        lines[folders[0] if folders else ROOT] += _lines(file)
+    return lines
+
+
+def list_excess(lines: Mapping[str, int], budget: Mapping[str, int]) -> list[str]:
+    """List what weighs more than its budget, a sentence each."""
+    return [
+        f"{name}: {lines[name]:,}, {lines[name] - most:,} more than the budget of {most:,} in benchmarks/{KEPT.name}"
+        for name, most in budget.items()
+        if lines[name] > most
+    ]
 
 
 def _lines(file: Path) -> int:
@@ -107,11 +134,26 @@ def _entries(file: Path, block: str) -> int:
 
 
 def main() -> None:
-    """Print the table."""
-    checkouts = [Path(name) for name in sys.argv[1:]] or [HERE]
+    """Print the tables."""
+    options = [word for word in sys.argv[1:] if word.startswith("--")]
+    checkouts = [Path(name) for name in sys.argv[1:] if name not in options] or [HERE]
+    names = [one.resolve().name for one in checkouts]
     columns = [sizes(one) for one in checkouts]
-    rows = [[name, *(f"{column[name]:,}" for column in columns)] for name in columns[0]]
-    print(tabulate(rows, ["", *(one.resolve().name for one in checkouts)], tablefmt="github", disable_numparse=True))
+    packages = [count_package_lines(one) for one in checkouts]
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    if "--note" in options:
+        kept["noted"] = dict(sorted(packages[0].items()))
+        KEPT.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    _print_table(names, columns)
+    _print_table(["noted", *names], [kept["noted"], *packages])
+    excess = list_excess(columns[0], kept["budget"]) if "--check" in options else []
+    if excess:
+        sys.exit("\n".join(excess))
+
+
+def _print_table(names: list[str], columns: list[Mapping[str, int]]) -> None:
+    rows = [[name, *(f"{column.get(name, 0):,}" for column in columns)] for name in dict.fromkeys(chain(*columns))]
+    print(tabulate(rows, ["", *names], tablefmt="github", disable_numparse=True), end="\n\n")
 
 
 if __name__ == "__main__":
