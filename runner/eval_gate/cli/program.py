@@ -103,7 +103,7 @@ def run_program(listening: Iterable[int] = ()) -> int:
 
 
 def _run_app(listening: Iterable[int]) -> int:
-    # looking for plugins of other packages costs 15 ms, and none of them has a say in our validation
+    # searching for plugins of other packages takes 15 ms, and none may change the validation
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         for number in listening:
@@ -141,10 +141,10 @@ def _report_error(error: GateError) -> int:
 def _report_internal_error(error: Exception) -> int:
     """Report an exhausted resource, or else a defect of this program."""
     if refusal := find_exhaustion_error(error):
-        # objects that are half built would complain when they are destroyed, after the one sentence that matters
+        # half-built objects would print errors when they are destroyed, after the message of this error
         sys.unraisablehook = _ignore_unraisable
         warnings.simplefilter("ignore")
-        # what the failed call holds open may be the last file that could be opened, and the report has a module to load
+        # the failed call may hold the last available file descriptor, and the report has to load a module
         traceback.clear_frames(error.__traceback__)
         gc.collect()
         return _report_error(refusal)

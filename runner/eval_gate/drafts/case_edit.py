@@ -1,7 +1,7 @@
-"""Changes cases in the text of an existing eval file, and leaves everything else in it as it is.
+"""Edit cases in the text of an eval file, and leave everything else in the file unchanged.
 
-The changed text is read again before it replaces the file: it has to hold exactly the changed cases, and the reader of
-its format has to accept it as strictly as it accepted the file before.
+The new text is read before it replaces the file: it must have exactly the changed cases, and the reader of its format
+must accept it as strictly as the old text.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from eval_gate.text.sources.value_edit import is_same_value
 from eval_gate.text.sources.yaml_edit import YamlLayout, rewrite_yaml
 
 ANY_TARGET: Final = "the target of the run"
-"""Stands for the target that a run chooses: which one it is says nothing about the text of a file."""
+"""Stands for the target of a run, which does not change how a file is read."""
 _LINES: Final = ".jsonl"
 RawCase: TypeAlias = dict[str, JsonValue]
 
 
 class CaseFile(FrozenStruct):
-    """An eval file as it is written: its bytes, the document in them and the suite that they make."""
+    """An eval file: its bytes, the parsed document and the suite."""
 
     path: Path
     root: Path
@@ -99,7 +99,7 @@ class CaseFile(FrozenStruct):
         return file
 
     def get_case_text(self, case: EvalCase) -> str:
-        """Return the text of a case: its lines in the file, or less where other things stand on them."""
+        """Return the text of a case: its lines in the file, without other content on them."""
         begin, end = self._find_case_span(case)
         return self.data.decode()[begin:end]
 
@@ -145,7 +145,7 @@ class CaseFile(FrozenStruct):
         return {**self.document, name: list(cases)}
 
     def _find_list_name(self) -> str | None:
-        """Return the key of the list of cases; None where the document is that list."""
+        """Return the key of the list of cases; None if the document is that list."""
         if not isinstance(self.document, dict):
             return None
         return (find_list_name(self.document) if self.suite.format == "agentv" else None) or "cases"

@@ -1,4 +1,4 @@
-"""Writes drafts as cases of tool-forge and of current AgentV, in the order in which a person writes them."""
+"""Write drafts as cases of tool-forge and of current AgentV, with keys in the order that people use."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from eval_gate.text.safe_output import neutralize_json
 from eval_gate.text.sources.yaml_edit import format_flow, format_scalar
 
 NO_TOOL: Final = "no-tool"
-"""Stands for the tool in the id of a case in which none is called."""
+"""Stands for the tool in the id of a case without tool calls."""
 UNKNOWN_TOOLS: Final = "question"
-"""Stands for the tool where the target does not say which tools it calls."""
+"""Stands for the tool in the id of a case whose tool calls are unknown."""
 _MAX_ID_WORD: Final = 60
 _CAMEL_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 """Where a word begins in `openingHours`."""
@@ -41,7 +41,7 @@ class DraftFormat(NamedTuple):
 
     name: str
     suffix: str
-    """Suffix of its files that a hint proposes."""
+    """The suffix that hints propose for its files."""
     suffixes: tuple[str, ...]
     id_prefix: str
     has_earlier_messages: bool
@@ -149,7 +149,7 @@ def _iter_tool_assertions(expectation: DraftExpectation) -> Iterator[JsonValue]:
                     for tool, args in calls
                 ],
             }
-            yield _limit_calls(expectation.tools)  # "exact" does not count further calls
+            yield _limit_calls(expectation.tools)  # "exact" ignores further calls
         case ToolMode.ANY_ORDER:
             yield {"type": "tool-trajectory", "mode": "superset", "expected": _build_calls(expectation.tools)}
             yield _limit_calls(expectation.tools)

@@ -1,4 +1,4 @@
-"""Builds and checks a new eval file of drafts from observations, and lists behavior that these lack."""
+"""Build and check a new eval file of drafts from observations, and list behavior that these lack."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ async def build_draft_file(
 ) -> DraftFile:
     """Build the text of a file with one draft for each observation that allows one.
 
-    The text is read again as a run with `--strict` reads it. Each case passes with the responses that it was made from;
-    one that does not is left out. `moment` is when the target responded.
+    The text is then read as by a run with `--strict`, and a case that fails with its own responses is left out.
+    `moment` is when the target responded.
     """
     cases, skipped = _derive_cases(observations, form, moment)
     if cases:
@@ -161,7 +161,7 @@ def _read_text(text: str, form: DraftFormat, file: Path, root: Path) -> EvalSuit
 async def _find_failing_cases(
     eval_cases: Sequence[EvalCase], cases: Sequence[DraftCase]
 ) -> list[tuple[DraftCase, str]]:
-    """Find the cases that do not pass with the responses that they were made from, or that ask something else."""
+    """Find the cases that fail with their own responses, or whose prompt differs."""
     failing: list[tuple[DraftCase, str]] = []
     matcher = PatternMatcher()
     try:

@@ -1,4 +1,4 @@
-"""Merges what a case expects with what its target does now: what fails is replaced, and what passes stays.
+"""Merge the expectations of a case with the current responses: failing parts are replaced, passing ones stay.
 
 A part of an expectation is the smallest thing that can fail by itself: one text, one pattern, one parameter.
 """
@@ -35,7 +35,7 @@ _TEXT_TYPES: Final = frozenset(
 )
 _TOOL_TYPES: Final = frozenset({"tool-trajectory", "tool_trajectory"})
 _CALL_COUNT: Final = frozenset({"type", "max_tool_calls"})
-"""The keys of a limit of calls, which says that no tool is called, or how many are."""
+"""The keys of a limit on the number of tool calls."""
 _COUNTING_FIELDS: Final = ("name", "weight", "required", "min_score")
 """Fields of an assertion that weigh it. They expect nothing."""
 
@@ -71,7 +71,7 @@ class ExpectationMerger:
         return [one for one in parts if await self._fails({key: [one]})]
 
     async def _merge_params(self, old: Part, derived: Part, *, tools_changed: bool) -> list[JsonValue]:
-        """Merge the checks of parameters. With other tools, checks of tools that are not called any more give way."""
+        """Merge the checks of parameters. If the tools changed, drop checks of tools that are no longer called."""
         fresh = [one for one in _get_list(derived, "toolParams") if isinstance(one, dict)]
         by_param = {(one["tool"], one["paramName"]): one for one in fresh}
         failing, merged = await self._list_failing(old, "toolParams"), list[JsonValue]()
@@ -118,7 +118,7 @@ class ExpectationMerger:
         with_groups: bool,
         with_lengths: bool,
     ) -> _TextParts:
-        """List what was found and what passing expectations do not cover yet."""
+        """List the facts that passing expectations do not cover yet."""
         facts = [
             fact
             for fact in self._current.facts

@@ -35,11 +35,11 @@ _RAW_JSON: Final = '{"'
 _EXPECTED_CALLS: Final = 50
 """Calls of one response that are expected one by one."""
 _MAX_ACCEPTABLE: Final = 2
-"""Different sets of tools that are all acceptable; where there are more, nothing is expected of the tools."""
+"""Largest number of acceptable sets of tools; with more, nothing is expected of the tools."""
 _MAX_VALUE: Final = 300
 """Characters of an argument that is expected as it is."""
 _MIN_LENGTH: Final = 40
-"""Characters of a response from which half of it is noticed by its length."""
+"""Shortest response, in characters, that gets a minimum length, so that half of it fails."""
 _MAX_LENGTH_RATIO: Final = 1.6
 _LENGTH_SHARE: Final = 0.6
 _MAX_LISTED: Final = 6
@@ -65,7 +65,7 @@ class DraftExpectation(FrozenStruct):
 
     tool_mode: ToolMode = ToolMode.UNKNOWN
     tools: tuple[str, ...] = ()
-    """Names of the called tools; empty where no tool is called."""
+    """Names of the called tools; empty if no tool is called."""
     tool_sets: tuple[tuple[str, ...], ...] = ()
     call_args: tuple[dict[str, JsonValue], ...] = field(default_factory=tuple)
     """The stable arguments of each call, in the order of `tools`; only for tools in order."""
@@ -89,12 +89,12 @@ class DraftExpectation(FrozenStruct):
 
     @property
     def has_tools(self) -> bool:
-        """Whether something is expected of the tools, and be it that none is called."""
+        """Whether something is expected of the tools, such as that none is called."""
         return self.tool_mode is not ToolMode.UNKNOWN
 
     @property
     def checks_nothing(self) -> bool:
-        """Whether there is no tool, fact or refusal, so that a wrong answer would pass as well."""
+        """Whether a wrong response would pass too, because no tool, fact or refusal is expected."""
         has_call = self.has_tools and bool(self.tools or self.tool_sets)
         return not (has_call or self.facts or self.contains_any or self.refusal)
 
@@ -263,7 +263,7 @@ def _is_expectable(value: JsonValue) -> bool:
 
 
 def _iter_length_patterns(facts: Iterable[ResponseFact], texts: Sequence[str]) -> Iterator[str]:
-    """Yield a pattern for a minimum length, where no fact would tell half of the answer from all of it."""
+    """Yield a pattern for a minimum length, if no fact distinguishes half of a response from all of it."""
     lengths = [len(text.strip()) for text in texts]
     least = min(lengths)
     in_second_half = any(fact.place >= 0.5 for fact in facts)

@@ -1,4 +1,4 @@
-"""Observations that drafts are written from: a question and the responses that a target gave to it.
+"""Observations that drafts are written from: a question and the responses to it.
 
 People commit drafts, so secrets, apparent keys, and the matches of `redact` are masked first.
 """
@@ -46,7 +46,7 @@ class ObservationSet(FrozenStruct):
 
 
 def mask_observations(original: ObservationSet, redact: Redactor, patterns: Sequence[str] = ()) -> ObservationSet:
-    """Mask every text of the observations but names of tools; of defined ones only known secrets are masked.
+    """Mask every text of the observations except names of tools; in definitions of tools, only known secrets.
 
     An observation that cannot be searched for the patterns may hold anything: it is left out, and a note says so.
     """

@@ -1,4 +1,4 @@
-"""Recognizes refusals: by an LLM judge if there is one, otherwise by the words of the response.
+"""Recognize refusals: by an LLM judge if there is one, otherwise by the words of the response.
 
 A judge's decision becomes an expectation, which the same judge scores in each run. Words are only a reason not to write
 a case: they cannot distinguish a refusal from a help text with certainty, and a refusal has no fixed words.

@@ -1,4 +1,4 @@
-"""Finds facts: what all responses to a question share beyond the words of the question.
+"""Find facts: what all responses to a question share beyond the words of the question.
 
 Numbers, dates, codes and names are always facts. Ordinary words are facts only if they are nearly the whole response,
 or if no response to another question has them. A word of the question is a fact only as one of the alternatives that
@@ -36,13 +36,13 @@ _NO_NAMES: Final = frozenset(
         *("AI", "API", "URL", "JSON", "The", "A", "An", "You", "We", "It", "This", "That"),
     }
 )
-"""Words with a capital letter that are no names, or units, which are wording: 4 EUR are 4 euros."""
+"""Words with a capital letter that are no names; units are wording, since 4 EUR are 4 euros."""
 _AFTER_NUMBER: Final = re.compile(r"\d[.)]? ?$")
 """What stands before a unit."""
 _NOUN_CAPITALS: Final = frozenset(
     {"der", "die", "das", "und", "ist", "nicht", "ein", "eine", "für", "mit", "auf", "sie", "im", "zu"}
 )
-"""Words of a language that writes each noun with a capital letter."""
+"""Words of a language that capitalizes every noun."""
 _MIN_NOUN_CAPITALS: Final = 3
 _MIN_NAME: Final = 2
 _MAX_NAME_WORDS: Final = 8
@@ -81,7 +81,7 @@ _ISO_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d(?!\d)")
 _STAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
 _EPOCH_DIGITS: Final = (10, 13)
 _NEAR_NOW: Final = timedelta(days=8)
-"""Dates so near are relative to now where the question is."""
+"""Dates within this time are relative, if the question is."""
 _RELATIVE_TIME: Final = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|now|currently|latest|recent|(?:this|next|last|coming|past)\s+\w+|next|ago)\b",
     re.IGNORECASE,
@@ -99,7 +99,7 @@ class ResponseFact(FrozenStruct):
     pattern: str | None = None
     place: float = 0.0
     is_number: bool = False
-    """Whether it is found in whichever way it is written, as a number or date is."""
+    """Whether it is a number or date, which matches in every notation."""
 
 
 class SharedFacts(FrozenStruct):
@@ -202,7 +202,7 @@ def _compare_facts(by_response: Sequence[_FactsByKeys]) -> tuple[list[ResponseFa
 def _find_shared_words(
     known_texts: _KnownTexts, texts: Sequence[str], facts: Sequence[ResponseFact], wording: Wording
 ) -> SharedFacts:
-    """Find the words that all texts share, only without other facts: another wording of an answer must not fail."""
+    """Find the words that all texts share, unless there are other facts: another wording must not fail."""
     if facts:
         return SharedFacts()
     by_text = [{_lower_first(match[0]): match for match in reversed([*_WORD.finditer(text)])} for text in texts]
@@ -527,7 +527,7 @@ def _drop_contained(facts: Sequence[ResponseFact]) -> list[ResponseFact]:
 
 
 def _choose_facts(facts: Sequence[ResponseFact]) -> list[ResponseFact]:
-    """Choose as many facts as a case may have, spread over the response: half an answer must be noticed."""
+    """Choose as many facts as a case may have, spread over the response, so that half a response fails."""
     if len(facts) <= DRAFT_FACTS:
         return list(facts)
     step = (len(facts) - 1) / (DRAFT_FACTS - 1)

@@ -77,7 +77,7 @@ def decide_drafts(file: CaseFile, *, accepted: Collection[str] = (), dropped: Co
 
 
 def render_draft(file: CaseFile, case: EvalCase, stored: StoredResponses | None = None) -> Iterator[str]:
-    """Render a draft for people: its id, remarks, what is sent, what was responded to it, and what is expected."""
+    """Render a draft for people: its id, remarks, messages, responses and expectations."""
     yield f"{to_console_line(case.id, 200)}  ({to_console_line(case.location.file, 200)}:{case.location.line})"
     if case.description:
         yield f"  {to_console_line(case.description)}"

@@ -1,4 +1,4 @@
-"""Stores the responses that drafts were made of with the results, until the drafts are accepted or dropped.
+"""Store the responses that drafts were made of with the results, until the drafts are accepted or dropped.
 
 They stay out of eval files, which people commit. Secrets and the matches of `redact` are masked first.
 """

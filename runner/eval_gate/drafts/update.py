@@ -1,4 +1,4 @@
-"""Updates the expectations of existing cases to what their target does now.
+"""Update the expectations of existing cases to what their target does now.
 
 Only failing expectations are replaced. What responses do not show, such as a rubric, stays and is named. A description
 that `draft` wrote is renewed; one that a person wrote stays and is named. No eval file names the author: `draft` wrote
@@ -59,7 +59,7 @@ _MAX_LENGTH: Final = 3_000
 
 
 def is_drafted_description(description: str, expectation: JsonValue) -> bool:
-    """Whether a description says nothing but what this expectation, as it is written in the file, expects."""
+    """Whether a description only repeats this expectation of the file."""
     match = _DESCRIPTION.fullmatch(description) if 0 < len(description) <= _MAX_LENGTH else None
     if match is None:
         return False
@@ -78,11 +78,11 @@ def _split(listed: str | None, between: str) -> list[str]:
 
 _PROBE: Final = Path("probe.json")
 UNSCORED: Final = (specs.Rubric, specs.RubricJudge, specs.LlmJudge, specs.CodeJudge, specs.CodeGrader, specs.Composite)
-"""Evaluators that ask a model or start a program, or may do so: an update leaves them alone."""
+"""Evaluators that may call a model or start a program: an update does not change them."""
 
 
 class CaseUpdate(FrozenStruct):
-    """The new text of a file after one of its cases was updated, and what stays although it does not hold."""
+    """The new text of a file after an update of one case, and remarks on what still fails."""
 
     file: CaseFile
     remarks: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class ObservedCase(FrozenStruct):
 async def update_case(
     file: CaseFile, case: EvalCase, observed: ObservedCase, tokens: TokenData, moment: datetime | None = None
 ) -> CaseUpdate:
-    """Update what a case expects and fails now, unwritten. Raises GateError if it cannot be edited."""
+    """Update the failing expectations of a case, unwritten. Raises GateError if it cannot be edited."""
     responses = observed.scored.responses
     if observed.scored.errors or not responses:
         count = len(observed.scored.errors) + len(responses)

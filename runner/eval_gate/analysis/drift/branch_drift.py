@@ -1,4 +1,4 @@
-"""Detects degraded levels of a branch, such as its failure rate or cost, and when they recover. Pure.
+"""Detect degraded levels of a branch, such as its failure rate or cost, and when they recover. Pure.
 
 The history is replayed run by run: a detected degradation persists, with the same first bad run, until the level
 recovers or the history loses the runs before it.

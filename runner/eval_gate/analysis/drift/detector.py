@@ -1,4 +1,4 @@
-"""Detects a rise in a series of numbers without assumptions about their noise.
+"""Detect a rise in a series of numbers without assumptions about their noise.
 
 Without a change, every order of the runs is equally likely. The alternative, for every place of a possible change:
 numbers since are larger more often than those before (Lehmann's alternatives, whose likelihood of an order of ranks has

@@ -1,4 +1,4 @@
-"""`eval-gate draft`: writes draft cases from what a target answers, and lets a person review them."""
+"""`eval-gate draft`: writes draft cases from a target's responses, and lets a person review them."""
 
 from __future__ import annotations
 

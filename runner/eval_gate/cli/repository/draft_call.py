@@ -63,7 +63,7 @@ class DraftCall(FrozenStruct):
 
     @property
     def mode(self) -> DraftMode:
-        """What is to be done. Raises GateError `conflicting-options` if the arguments ask for several things."""
+        """The mode that the arguments choose. Raises GateError `conflicting-options` if they choose several."""
         chosen = [
             mode
             for mode, is_chosen in (

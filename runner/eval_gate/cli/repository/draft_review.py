@@ -51,7 +51,7 @@ class _Review(FrozenStruct):
 
 
 def review_drafts(call: DraftCall) -> int:
-    """Show the drafts of the eval files and take a decision about each; without a terminal, only list them."""
+    """Show the drafts of the eval files and ask for a decision on each; without a terminal, only list them."""
     config = call.load_config()
     files = load_case_files(config)
     review = _Review(open_response_store(config), load_tokens(config))

@@ -1,4 +1,4 @@
-"""Updates cases: runs them, shows what would change in the eval files, and writes it when confirmed."""
+"""Update cases: run them, show what would change in the eval files, and write it when confirmed."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _select_cases(files: Sequence[CaseFile], names: Sequence[str]) -> Mapping[Ca
 
 
 def _mask_cases(observed: ObservedRun, config: RunConfig) -> dict[CaseKey, ObservedCase]:
-    """Mask what was observed, each case by itself, so that one that cannot be searched hides no other."""
+    """Mask the observations case by case, so that one that cannot be searched does not hide the others."""
     cases: dict[CaseKey, ObservedCase] = {}
     for key, one in observed.observations.items():
         masked = mask_observations(ObservationSet((one,)), observed.redactor, config.redact)
@@ -101,7 +101,7 @@ def _mask_cases(observed: ObservedRun, config: RunConfig) -> dict[CaseKey, Obser
 async def _update_file(
     file: CaseFile, chosen: Mapping[CaseKey, EvalCase], observed: Mapping[CaseKey, ObservedCase], tokens: TokenData
 ) -> CaseFile:
-    """Update the chosen cases of a file, and say what stays although it does not hold."""
+    """Update the chosen cases of a file, and print remarks on what still fails."""
     for case in file.suite.cases:
         if case.key not in chosen:
             continue

@@ -1,4 +1,4 @@
-"""Writes a new eval file of drafts from a target's responses or a source, and prints a summary."""
+"""Write a new eval file of drafts from a target's responses or a source, and print a summary."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _ask_questions(call: DraftCall, output: Path, config: RunConfig) -> Observed
 
 
 def _build_set(observed: ObservedRun) -> ObservationSet:
-    """Build the set of what was observed; questions that were not asked have the reason as their error."""
+    """Build the set of observations; questions without an execution have the reason as their error."""
     why = format_error(observed.run.stop_reason, observed.run.stop_hint) or _NO_EXECUTION
     observations = (
         one if one.responses or one.errors else replace(one, errors=(why,)) for one in observed.observations.values()
@@ -132,7 +132,7 @@ def _format_question(observation: Observation) -> str:
 
 
 def _print_summary(drafts: DraftFile, source: ObservationSet, call: DraftCall) -> None:
-    """Print what was written, what was not and why, and what the drafts have never seen."""
+    """Print the written drafts, the skipped questions with reasons, and behavior that the drafts lack."""
     assert call.output is not None
     executions = sum(len(case.observation.responses) for case in drafts.cases)
     drafted = format_count(len(drafts.cases), "draft")

@@ -1,4 +1,4 @@
-"""Writes waiver entries for `eval-gate waive`, reports what they cover, and finds waivers that name no case."""
+"""Write waiver entries for `eval-gate waive`, report what they cover, and find waivers that name no case."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class ValidationFindings(Struct):
     warnings: list[str] = field(default_factory=list)
     notes: tuple[Problem, ...] = ()
     hints: dict[str, None] = field(default_factory=dict)
-    """What to do about the problems, as a run would say it, and what else may help."""
+    """Next steps: the hints of a run with these problems, and further ones."""
 
     __repr__ = object.__repr__
 

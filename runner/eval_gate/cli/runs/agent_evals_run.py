@@ -1,6 +1,6 @@
-"""Runs `eval-gate agent-evals`: prepare, run, report; once, or once per target.
+"""Run `eval-gate agent-evals`: prepare, run, report; once, or once per target.
 
-Which suites it runs, and where its reports go: names from a command line, made paths. Source: Agent Evals, "Arguments";
+It also converts the names of suites and of the output on the command line to paths. Source: Agent Evals, "Arguments";
 agent-evals behaviour 3.1, 3.4, 3.5, E-07.
 """
 
@@ -311,7 +311,7 @@ def make_output_folder(tmp: Path, names: tuple[str, ...]) -> Path:
     place = tmp
     for name in (".", *names, REPORTS_FOLDER):
         place /= name
-        with contextlib.suppress(OSError):  # what is not there, or not to be looked at, cannot be made either
+        with contextlib.suppress(OSError):  # a missing or unreadable folder cannot be created either
             _require_folder(place)
         make_folder(place)
     return place.parent

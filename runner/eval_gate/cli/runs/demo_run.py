@@ -1,4 +1,4 @@
-"""Runs `eval-gate demo`: starts the bundled agent, runs the evals, shows the comment."""
+"""Run `eval-gate demo`: start the bundled agent, run the evals, show the comment."""
 
 from __future__ import annotations
 

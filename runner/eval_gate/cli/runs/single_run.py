@@ -1,4 +1,4 @@
-"""Runs evals from the command line: configuration, run, verdict, summary, exit code."""
+"""Run evals from the command line: configuration, run, verdict, summary, exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the same evals against several targets one after the other, and tabulates the results."""
+"""Run the same evals against several targets one after the other, and tabulate the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a server's own descriptions, and finds the routes in them that may be its agent.
+"""Read a server's own descriptions, and find the routes in them that may be its agent.
 
 Requests only the server's own address, and sends no prompt.
 """
@@ -104,11 +104,11 @@ async def _add_documents(
 
 
 class _UnreadableError(Exception):
-    """Answer that could be a description and cannot be read."""
+    """A description that cannot be read."""
 
 
 class _UnreachableError(_UnreadableError):
-    """No answer at all."""
+    """The server did not respond."""
 
 
 async def _read_document(connection: Connection, request: HttpRequest) -> JsonValue | Exception:
@@ -141,7 +141,7 @@ _LANGSERVE_NEIGHBOURS: Final = ("/batch", "/stream", "/stream_log")
 
 
 class FoundRoutes(FrozenStruct):
-    """Routes of a server. `remarks` say what it names that is not asked."""
+    """Routes of a server. `remarks` name addresses that are not used."""
 
     routes: tuple[AgentRoute, ...]
     remarks: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Asks the person at the terminal, or says without one which option of the command decides."""
+"""Ask the person at the terminal, or without a terminal name the options that decide."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Questions:
         self._is_terminal = is_terminal
         self.notes: list[str] = []
         self.is_open = False
-        """Whether a question has no answer that the target needs."""
+        """Whether a decision that the target needs is open."""
 
     def choose(self, question: str, choices: Sequence[Choice]) -> int | None:
         """Let the person choose by number; None without a decision. A single choice is taken."""
@@ -81,7 +81,7 @@ class Questions:
         return None
 
     def say(self, line: str) -> None:
-        """Say what a choice takes, before anything is written."""
+        """Print the cost of a choice, before anything is written."""
         print_output(to_console_line(line))
 
     def confirm(self, question: str) -> bool:

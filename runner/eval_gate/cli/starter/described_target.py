@@ -1,4 +1,4 @@
-"""Describes the agent as a target: by its server's own descriptions, one probe, and the person's decisions."""
+"""Describe the agent as a target: by its server's own descriptions, one probe, and the person's decisions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _AGENTV_KEYS: Final = frozenset({"text", "output_messages", "outputMessages"})
 """Members of AgentV's response, which a command target reads without settings."""
 DEFAULT_ENDPOINT: Final = "http://localhost:8080/chat"
 _PLAIN_URL: Final = re.compile(r"[A-Za-z0-9._~:/%+=,@\[\]-]+")
-"""What needs no quoting in YAML or a shell, and is no expression of a workflow."""
+"""A URL that needs no quoting in YAML or a shell, and is no expression of a workflow."""
 Settings = dict[str, JsonValue]
 NO_READING: Final[Mapping[str, JsonValue]] = {}
 _PROMPTS: Final = ("{{message}}", "{{conversation}}")
@@ -61,7 +61,7 @@ class StarterRequest(FrozenStruct):
 
     @property
     def names_target(self) -> bool:
-        """Whether it says what to evaluate, so that files that say something else may be rewritten."""
+        """Whether it names the target, so that files with another target may be rewritten."""
         return bool(self.flags) or self.command is not None
 
 
@@ -72,7 +72,7 @@ class DescribedAgent(FrozenStruct):
     url: str | None = None
     notes: tuple[str, ...] = ()
     cost_usd: float | None = None
-    """What the response to the probe cost; None without one, or if it does not say."""
+    """Cost of the response to the probe; None if unknown."""
 
 
 def parse_settings(texts: Sequence[str]) -> Settings:
@@ -373,7 +373,7 @@ def check_url(url: str, what: str) -> None:
 
 
 def _describe_probe(response: Response) -> Iterator[str]:
-    """Say what a run reads in this response."""
+    """Describe what a run reads in this response."""
     yield f'response    "{to_console_line(response.text, 200)}"'
     if response.tool_calls:
         yield f"tool calls  {to_console_line(format_first_few([one.name for one in response.tool_calls], 5), 200)}"

@@ -1,4 +1,4 @@
-"""Determines the agent to evaluate: what the command line describes, the configuration, or the usual address."""
+"""Determine the agent to evaluate: from the command line, the configuration, or the default address."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class EvaluatedAgent(FrozenStruct):
     variables: tuple[str, ...] = ()
     targets: str | None = None
     preset: str | None = None
-    """How the agent at the endpoint speaks, where that is not our own way."""
+    """The protocol of the agent at the endpoint, if it is not Eval Gate's own."""
     entry: Mapping[str, JsonValue] | None = None
-    """The target of the list that is written, where address and protocol do not say all."""
+    """The target for a list, if address and protocol do not describe it completely."""
     function: str | None = None
     """The Python function that is the agent, as module:name."""
     start: str | None = None
@@ -117,7 +117,7 @@ def find_evaluated_agent(
 
 
 def _build_described_agent(entry: Mapping[str, JsonValue]) -> EvaluatedAgent:
-    """Build the agent that a target describes, without a list where its address and protocol say all."""
+    """Build the agent that a target describes, without a list if its address and protocol suffice."""
     url, preset = entry.get("url"), entry.get("agentProtocol")
     references = VariableResolver({}, partial=True)
     references(dict(entry))

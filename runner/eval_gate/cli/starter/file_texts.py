@@ -1,4 +1,4 @@
-"""Renders the starter files from the templates in `files/`."""
+"""Render the starter files from the templates in `files/`."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _fill_start_step(text: str, start: str | None, has_packages: bool) -> str:
 
 
 IN_BACKGROUND: Final = " 2>&1 &"
-"""What the line of a workflow that starts the agent ends with."""
+"""The end of the workflow line that starts the agent."""
 _INPUTS: Final = re.compile(r"(?m)^        with:\n          agent-endpoint: .*\n")
 _START: Final = re.compile(r"(?m)^ +# TODO: install and start your agent.*\n.*2>&1 &\n")
 _TO_START: Final = 'TODO: change the step "Start the agent" so that it starts yours.'

@@ -1,4 +1,4 @@
-"""Writes several files into a folder, all or none. Replaces only its own files that have not been edited since."""
+"""Write several files into a folder, all or none. Replace only own files, and only unedited ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FileState(Enum):
 
     MISSING = auto()
     WRITTEN = auto()
-    """As this program wrote it."""
+    """Written by this program, unedited."""
     EDITED = auto()
     """Written by this program, and edited since."""
     EXTERNAL = auto()

@@ -1,4 +1,4 @@
-"""Inspects a folder before writing: repository, configuration and evals."""
+"""Inspect a folder before writing: repository, configuration and evals."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ PIECE = 2_000
 
 
 def iter_file_lines(plan: StarterPlan, *, dry: bool) -> Iterator[str]:
-    """One line for each file, those that are written first."""
+    """Yield a line for each file, the written ones first."""
     verb = "would write" if dry else "written   "
     for name in plan.files_to_write:
         yield f"{verb}  {to_console_line(name)}"

@@ -1,4 +1,4 @@
-"""Reads routes, fields and headers from the OpenAPI description of an untrusted server."""
+"""Read routes, fields and headers from the OpenAPI description of an untrusted server."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class OpenApiDocument:
         return self._resolve(self._resolve(self._resolve(content).get(kind)).get("schema"))
 
     def _resolve(self, value: JsonValue) -> Schema:
-        """Follow references within the document; an empty mapping for what leads out of it, in circles or nowhere."""
+        """Follow references within the document; return an empty mapping for external, circular and broken ones."""
         for _ in range(_MAX_DEPTH):
             self._steps += 1
             if not isinstance(value, dict) or self._steps > _MAX_STEPS:

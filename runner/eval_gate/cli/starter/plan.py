@@ -1,4 +1,4 @@
-"""Plans which files to write into a folder, which to leave alone, and why."""
+"""Plan which files to write into a folder, which to leave alone, and why."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class StarterPlan(Struct):
     branch: str
     agent: EvaluatedAgent
     target_lines: tuple[str, ...] = ()
-    """Lines that a configuration lacks that is kept as it is."""
+    """Lines that an unchanged configuration lacks."""
     files_to_write: dict[str, str] = field(default_factory=dict)
     files_to_replace: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -217,7 +217,7 @@ def _describe_rounds(evals: FoundEvals, folder: Path, usd: float | None) -> str:
     rounds = WARM_UP_RUNS - 1
     try:
         suites = load_suites(find_eval_files(evals.places, folder), folder, ReadOptions()) if evals.places else ()
-    except GateError:  # `eval-gate validate`, a next step, says what is wrong
+    except GateError:  # `eval-gate validate`, a next step, reports the problem
         return f"{rounds} further rounds of all cases"
     cases = sum(case.skip_reason is None for suite in suites for case in suite.cases) or 1  # that of the example
     cost = "" if usd is None else f", about {format_money(usd * cases * rounds)}"

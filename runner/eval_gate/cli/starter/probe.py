@@ -1,4 +1,4 @@
-"""Sends one prompt to a described target."""
+"""Send one prompt to a described target."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class _OutputTarget(Protocol):
-    """A target whose output can be had before anything is read in it."""
+    """A target that returns its output before a response is read from it."""
 
     async def fetch_output(self, request: Request) -> bytes: ...
 
@@ -115,7 +115,7 @@ def _build_probe_error(
 
 
 def _describe_key(headers: Mapping[str, JsonValue], optional_headers: Mapping[str, str]) -> str:
-    """Describe how the command gives the key that the agent wants: by the headers that are sent, or described."""
+    """Describe how to give the command the agent's key: by the headers that are sent, or described."""
     if headers:
         sent = [f"{name} ({value})" for name, value in headers.items()]
         return f"check what it gets in {format_first_few(sent, 3)}"

@@ -1,4 +1,4 @@
-"""Finds where the text and the tool calls of a response may be."""
+"""Find where the text and the tool calls of a response may be."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _MAX_DEPTH: Final = 8
 _MAX_MEMBERS: Final = 100
 _MAX_PAIRS: Final = 3
 _PLAIN_KEY: Final = re.compile(r"[\w @/:-]{1,100}")
-"""Keys that a path can have as they are. Others may be data, and could be placeholders in a file."""
+"""Keys that a path can have unquoted. Others may be data, and could be placeholders in a file."""
 SAMPLE_TEXT: Final = "…"
 """Stands for any text in a response that is built from a description."""
 _NAME: Final = re.compile(rf"{SAMPLE_TEXT}|[A-Za-z_][\w./:-]*")
 _USUAL: Final = {"toolCallsPath": "toolCalls", "nameField": "name", "argsField": "params"}
-"""Settings that hold without being given."""
+"""Default settings."""
 
 
 class TextPlace(FrozenStruct):

@@ -1,4 +1,4 @@
-"""Finds the history for `eval-gate drift`, and converts the drift to data and an exit code."""
+"""Find the history for `eval-gate drift`, and convert the drift to data and an exit code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def find_drift_up_to(reference: str, flags: Mapping[str, JsonValue]) -> Drift:
 
 
 def _build_history(runs: Sequence[RunResult]) -> History:
-    """Build the history that these runs, newest first, would have left, had each known the one before it."""
+    """Build the history of these runs, newest first, as if each were the baseline of the next."""
     history, earlier = EMPTY_HISTORY, None
     for run in reversed(runs):
         if run.complete and run.eval_paths is not None and run.shard is None:

@@ -156,7 +156,7 @@ def _format_cells(row: ForecastRow) -> tuple[str, ...]:
 
 
 def _iter_remarks(rows: Sequence[ForecastRow]) -> Iterator[str]:
-    """Yield remarks on what the figures do not show."""
+    """Yield remarks that limit the figures."""
     current = rows[0].cases
     if any(not row.sight.max_reruns for row in rows):
         yield ""

@@ -90,5 +90,5 @@ def open_page(page: Path) -> bool:
 
 
 def _has_screen() -> bool:
-    """Whether a browser would have a window: without one, a browser for terminals would take this one over."""
+    """Whether a browser would have a window: without one, a text browser would take over this terminal."""
     return sys.platform in _ALWAYS_WITH_SCREEN or any(os.environ.get(name) for name in _SCREENS)

@@ -28,8 +28,8 @@ def find_results_folder(folder: str | None, *references: str) -> Path:
 def load_settings_part(keys: Collection[str], flags: Mapping[str, JsonValue]) -> RunConfig:
     """Load only the settings `keys` of the configuration.
 
-    Raises GateError if one of these is wrong. Other problems are printed as warnings: a configuration that does
-    not allow another run must not keep anyone from looking at a finished run.
+    Raises GateError if one of these is wrong. Other problems are printed as warnings: a finished run stays readable
+    with a configuration that is invalid for a new run.
     """
     config, problems = load_partial_config(keys, flags, os.environ, find_config(Path.cwd()))
     for line in render_problems(problems):

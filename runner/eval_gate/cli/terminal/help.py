@@ -28,7 +28,7 @@ _NON_PATH_METAVARS: Final = frozenset(
         *("TOOL", "URL"),
     }
 )
-"""What stands for a value that is no path, in the help of options that are no settings. Each other text may be one."""
+"""Metavars of options, other than settings, whose values are no paths. All other values may be paths."""
 
 
 class CheckedCommand(TyperCommand):

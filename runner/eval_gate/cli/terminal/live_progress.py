@@ -85,13 +85,13 @@ class LiveProgress:
             self._bar.console.print(to_console_line(message, MAX_WAITING_MESSAGE), markup=False)
 
     def close(self) -> None:
-        """Take the line away; the summary follows."""
+        """Remove the line; the summary follows."""
         if self._bar is not None:
             self._bar.stop()
             FINAL_ACTIONS.discard(_show_cursor)
 
 
 def _show_cursor() -> None:
-    """Give the terminal back the cursor that the line hid, in the next line: no more than that, amid anything."""
+    """Show the cursor again that the line hid, in the next line; nothing more, since this may run at any time."""
     with suppress(OSError, ValueError):
         os.write(sys.stderr.fileno(), b"\x1b[?25h\n")

@@ -1,4 +1,4 @@
-"""Makes the standard streams always available, and never the cause of a failure.
+"""Make the standard streams always available, and never the cause of a failure.
 
 A reader of the output may have gone (`run | head -0`) or may be missing (`>&-`): further output is discarded, and the
 exit code stays that of the gate. A full disk loses output that is wanted, so standard output raises its OSError once.
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def open_streams() -> None:
-    """Put a stream in the place of each that was closed: the next file that is opened would get its number else."""
+    """Replace each closed stream: otherwise the next file that is opened would get its number."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
             opened = os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY)
-            if opened != number:  # a lower one is taken only where a lower one was closed, which comes first
+            if opened != number:  # a lower number is free only if a lower stream was closed, which comes first
                 os.dup2(opened, number)
                 os.close(opened)
     if sys.stdin is None:

@@ -97,11 +97,11 @@ class ExchangeJournal:
     """Open journal. Use it as a context manager; `append` survives a kill at any time."""
 
     def __init__(self, file: Path) -> None:
-        """Open for appending, behind what an earlier recording left. Raises GateError if it cannot be written."""
+        """Open for appending to an earlier recording. Raises GateError if it cannot be written."""
         self._file = file
         self._descriptor = open_to_append(file)
         self.earlier_bytes = os.fstat(self._descriptor).st_size
-        """Size of what an earlier recording left."""
+        """Size of the earlier recording."""
         self._size = self.earlier_bytes
         if self.earlier_bytes:
             os.lseek(self._descriptor, self.earlier_bytes - 1, os.SEEK_SET)

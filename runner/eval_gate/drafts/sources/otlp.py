@@ -22,7 +22,7 @@ from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untr
 SpanKey: TypeAlias = tuple[str, str]
 """Trace id and span id."""
 _Entry: TypeAlias = Mapping[str, JsonValue]
-"""Span or log record as it is written."""
+"""Span or log record of a document."""
 _SIGNALS: Final = (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords"))
 _SPAN_ID: Final = re.compile(rb'"spanId"\s{0,10}:\s{0,10}"([0-9A-Za-z+/=]{1,64})"')
 _ERROR_CODES: Final = (2, "2", "STATUS_CODE_ERROR")

@@ -1,7 +1,7 @@
-"""Record what a client asks an HTTP agent: a proxy on this machine that forwards every request and response.
+"""Record the exchanges with an HTTP agent: a proxy on this machine that forwards every request and response.
 
-Only questions and responses are kept, never headers, and what is a credential in a header, cookie or query parameter is
-masked in them. What the client receives is what the agent sends, piece by piece.
+Only questions and responses are stored, never headers; credentials of headers, cookies and query parameters are masked
+in them. The client receives exactly what the agent sends, piece by piece.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _HOP_BY_HOP: Final = frozenset(
 """Headers for one connection only (RFC 9110, section 7.6.1)."""
 _COOKIES: Final = frozenset({"cookie", "set-cookie"})
 _PLAIN: Final = re.compile(r"[A-Za-z_/-]*|[0-9.:TZ+-]+")
-"""What is no secret in a cookie: a word, a path, a number, a date."""
+"""Cookie values that are no secrets: a word, a path, a number, a date."""
 _READABLE: Final = frozenset({"gzip", "x-gzip", "deflate", "identity"})
 """Encodings in which a response can be recorded."""
 _IDENTITY: Final = "identity"
@@ -79,7 +79,7 @@ _ADDED_BY_SERVER: Final = ("Content-Type", "Date", "Server")
 
 
 class ProxyRecording(FrozenStruct):
-    """How to record: the journal, what to mask, and where to say how it goes."""
+    """How to record: the journal, what to mask, and where to report progress."""
 
     journal: Path
     redact: Redactor
@@ -176,7 +176,7 @@ class RecordingProxy:
         self._not_recorded: Counter[str] = Counter()
         self._recorded = 0
         self.failure: GateError | None = None
-        """Why the journal cannot be written: what is not kept would be lost."""
+        """Why the journal cannot be written, which ends the recording."""
 
     @property
     def shown_agent(self) -> str:
@@ -358,7 +358,7 @@ class RecordingProxy:
 
 
 class _Received(FrozenStruct):
-    """What came of a request: a response for the client with a copy of it, or an error."""
+    """The result of a request: a response for the client with a copy of it, or an error."""
 
     response: web.StreamResponse | None = None
     head: ResponseHead | None = None

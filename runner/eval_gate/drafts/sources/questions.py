@@ -1,4 +1,4 @@
-"""Reads a text file with one question a line as a suite."""
+"""Read a text file with one question a line as a suite."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Messages of a conversation, in the encodings of protocols and frameworks, and the prompt of a user in them.
 
-They differ in the names of their keys, in what is around a message, and in whether it is the text of JSON.
+Encodings differ in the names of keys, in the structure around a message, and in whether it is JSON text.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ class SourceMessage(FrozenStruct):
 
     @property
     def is_prompt(self) -> bool:
-        """Whether a user says something in it: results of tools come in messages of a user, too."""
+        """Whether it has text of a user: results of tools come in messages of a user, too."""
         return self.role == "user" and bool(self.text.strip())
 
 
 def find_last_prompt(messages: Iterable[SourceMessage]) -> int:
-    """Find the index of the last message in which a user says something; -1 if there is none."""
+    """Find the index of the last message with text of a user; -1 if there is none."""
     return max((at for at, one in enumerate(messages) if one.is_prompt), default=-1)
 
 
@@ -218,7 +218,7 @@ def _get_first(value: _Entry, keys: Iterable[str]) -> JsonValue:
 
 
 class PromptError(ValueError):
-    """A conversation without a usable prompt, such as a `blank question`; `found` is what is there instead."""
+    """A conversation without a usable prompt, such as a `blank question`; `detail` is the structure read instead."""
 
     def __init__(self, message: str, detail: str = "") -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Reads one span of an agent's run: its kind, its messages, and the tool that it calls.
+"""Read one span of an agent's run: its kind, its messages, and the tool that it calls.
 
 Instrumentations write these in different places, which the tables here name.
 """
@@ -113,7 +113,7 @@ class SpanMessages(NamedTuple):
     is_whole: bool = False
     """They are a whole conversation, divided behind its last message of a user."""
     unread: str = ""
-    """What is where the messages should be, if it is something else."""
+    """The structure in the place of the messages, if it is none of messages."""
 
 
 def find_kind(span: TraceSpan) -> SpanKind | None:
@@ -173,7 +173,7 @@ def read_messages(span: TraceSpan, kind: SpanKind) -> SpanMessages:
 
 
 def _merge_fields(span: TraceSpan) -> Mapping[str, JsonValue]:
-    """Merge what a span, its events and its log records say."""
+    """Merge the attributes of a span, its events and its log records."""
     fields, inputs, outputs = dict(span.attributes), list[JsonValue](), list[JsonValue]()
     for event in span.events:
         if event.name in _MERGED_EVENTS:
@@ -192,7 +192,7 @@ def _merge_fields(span: TraceSpan) -> Mapping[str, JsonValue]:
 
 
 def _merge_payload(event: SpanEvent) -> dict[str, JsonValue]:
-    """Merge everything that an event says: attributes, the JSON in one of them, and the body."""
+    """Merge the attributes of an event, the JSON in one of them, and the body."""
     content = decode_json(event.attributes.get("gen_ai.event.content"))
     body = event.body if isinstance(event.body, dict) else {} if event.body is None else {"content": event.body}
     return {**event.attributes, **(content if isinstance(content, dict) else {}), **body}

@@ -107,7 +107,7 @@ class _Above(NamedTuple):
     in_tool: bool = False
 
     def enter(self, span: TraceSpan) -> _Above:
-        """Return what is above of the spans below this one."""
+        """Return the agents above the spans below this one."""
         kind = find_kind(span)
         if kind is SpanKind.STEP and (self.topmost is None or self.in_tool):
             is_run = any(one.is_prompt for one in read_messages(span, kind).input)
@@ -233,7 +233,7 @@ def _find_turn_prompt(turn: _Turn, own: SpanMessages) -> UserPrompt:
     if not own.input and not first:
         unread = next((one.unread for one in (own, *(one for _, one in turn.models)) if one.unread), "")
         if unread:
-            return build_prompt(unread)  # which says what it is
+            return build_prompt(unread)  # the error names its structure
     if not own.input or (own.is_whole and first):
         return find_prompt(first, _NO_CONTENT)
     prompt = find_prompt(own.input, _NO_CONTENT)
