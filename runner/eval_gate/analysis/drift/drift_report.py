@@ -178,13 +178,10 @@ def _iter_case_lines(cases: tuple[CaseDegradation, ...], context: ReportContext 
     """Yield a line for each of the first cases; with a context also the commits in which it broke."""
     for case in cases[:MAX_CASES]:
         where = f"; {_format_commit_range(case.last_good, case.first_bad, context)}" if context else ""
-        yield f"  - {_format_case(case)}: {_format_rates(case)}{where}"
+        name = f"{escape.format_code_span(case.key.case_id)} in {escape.format_code_span(case.key.suite)}"
+        yield f"  - {name}: {_format_rates(case)}{where}"
     if (more_cases := len(cases) - MAX_CASES) > 0:
         yield f"  - and {more_cases} more"
-
-
-def _format_case(case: CaseDegradation) -> str:
-    return f"{escape.format_code_span(case.key.case_id)} in {escape.format_code_span(case.key.suite)}"
 
 
 def _format_rates(case: CaseDegradation) -> str:

@@ -28,11 +28,6 @@ def read_example(kind: str) -> dict[str, str]:
     return {name: _read_template(name) for name in _EXAMPLES[kind]}
 
 
-def render_gitignore(results: str) -> str:
-    """Render a `.gitignore` that excludes the results."""
-    return f"# Results of `eval-gate run`\n{results}\n"
-
-
 def render_targets(entry: Mapping[str, JsonValue]) -> str:
     """Render a list with one target."""
     import yaml

@@ -255,7 +255,7 @@ def _add_gitignore(plan: StarterPlan, output_dir: str) -> None:
     line = f"{path.as_posix()}/"
     if not os.path.lexists(plan.folder / IGNORE):
         if not is_ignored(plan.folder, line):
-            plan.files_to_write[IGNORE] = file_texts.render_gitignore(line)
+            plan.files_to_write[IGNORE] = f"# Results of `eval-gate run`\n{line}\n"
         return
     plan.left_out[IGNORE] = EXISTS_REASON
     if not is_ignored(plan.folder, line):
