@@ -97,7 +97,8 @@ GROUND_TEXTS: Final = {
     GroundKind.RUN_SHARE: GroundText(
         "suspected",
         "executions of one run belong together here: if it fails in another run too, this change broke it",
-        "they failed every time, but executions of one run belong together here: run the job again",
+        "they failed every time, but executions of one run belong together here: run the job again; if they fail "
+        "again, waive them or run a base agent: attempts are not added up",
     ),
     GroundKind.GATE_FAILED: GroundText(
         "suspected",

@@ -257,7 +257,9 @@ def test_decide_verdict__cache_on_main__a_case_that_fails_every_time_needs_anoth
     assert change.change is CaseClass.SUSPECTED_REGRESSION
     assert change.grounds.kind is GroundKind.RUN_SHARE
     assert judged.verdict.exit_code is ExitCode.INCOMPLETE
-    assert "executions of one run belong together here: run the job again" in judged.verdict.reasons[0].message
+    says = judged.verdict.reasons[0].message
+    assert "executions of one run belong together here: run the job again" in says
+    assert "if they fail again, waive them or run a base agent: attempts are not added up" in says
     again = decide_verdict(judged, question)  # as a stored run is judged
     assert (again.verdict, again.comparison.changes) == (judged.verdict, judged.comparison.changes)
     assert judged.comparison.evidence.run_share > 0.5
