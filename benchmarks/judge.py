@@ -18,12 +18,11 @@ from eval_gate.evaluators.judge.llm_judge import evaluate_llm_judge, render_prom
 from eval_gate.model.case import CaseBrief, EvalCase, Location
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.specs.evaluator import LlmJudge
-from eval_gate.targets.load_limits import LoadLimiter
 from eval_gate.targets.model.build import build_chat
 from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.targets.retry import build_retry_policy
+from eval_gate.targets.retry import LoadLimiter, build_retry_policy
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.processor_time import ProcessorTime
 from tests.support.sizes import size
 
 # a busy machine is no defect of what is tested; what was found is printed so that anybody can have it again
@@ -27,9 +28,8 @@ settings.register_profile("fast", settings.get_profile("ours"), max_examples=10)
 settings.load_profile("ours")
 # a shell starts what it does not wait for with SIGINT ignored, and every program that we start would inherit that
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# How many rows of a table the fast tier tries, by where in tests/ it stands. Rows of these start processes, or wait.
-ROWS = {"hostile/": 1, "integration/": 1, "unit/github/test_github_faults.py": 1}
-ROWS_ELSEWHERE = 4
+ROWS = 1
+"""How many rows of a table the fast tier tries."""
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -44,6 +44,7 @@ def is_fast_tier(config: pytest.Config) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(ProcessorTime(config))
     if is_fast_tier(config):
         settings.load_profile("fast")
     if not config.getoption("numprocesses", None):  # who only hands tests out to others collects none
@@ -91,8 +92,7 @@ def _count_rows(item: pytest.Item) -> float:
     """Return how many rows of its table the fast tier tries: of golden files all."""
     if "golden" in item.fixturenames:
         return math.inf
-    place = item.path.relative_to(Path(__file__).parent).as_posix()
-    return next((rows for start, rows in ROWS.items() if place.startswith(start)), ROWS_ELSEWHERE)
+    return ROWS
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -15,6 +15,7 @@ from tests.support.github.state import iso
 KEY = "evals.yml.gate"
 WELL, BROKEN = "PPPPP", "FPPPP"
 WATCHED = {"drift_issue": "true"}
+# Each test has fourteen runs of main: the fast tier has the one that opens, updates and closes an issue.
 
 
 def issues_of(github) -> list:
@@ -65,6 +66,7 @@ def test_main_breaks_a_case__run_by_run__one_issue_is_opened_updated_and_closed(
     assert (stranger.body, stranger.state) == (f"{format_issue_marker(KEY)}\nhello", "open")
 
 
+@pytest.mark.slow
 def test_main_breaks_a_case__issue_closed_by_hand__is_not_opened_again_for_the_same(watched, github) -> None:
     watched.main(f"{BROKEN}*3", **WATCHED)
     (issue,) = issues_of(github)
@@ -75,6 +77,7 @@ def test_main_breaks_a_case__issue_closed_by_hand__is_not_opened_again_for_the_s
     assert "was closed by hand" in ended.log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_open", [True, False])
 def test_main_breaks_a_case__closed_issue_claims_to_know_it__an_issue_is_opened(watched, github, is_open) -> None:
     """Another workflow with the same token may write such a text: neither its run nor its names are believed."""
@@ -92,6 +95,7 @@ def test_main_breaks_a_case__closed_issue_claims_to_know_it__an_issue_is_opened(
     assert ended.outputs["drift-issue-url"].endswith(f"/issues/{newest.number}")
 
 
+@pytest.mark.slow
 def test_main_breaks_a_case__older_run_again__leaves_the_issue_to_the_newer_one(watched, github) -> None:
     watched.main(f"{BROKEN}*3", **WATCHED)
     (issue,) = issues_of(github)
@@ -102,6 +106,7 @@ def test_main_breaks_a_case__older_run_again__leaves_the_issue_to_the_newer_one(
     assert issue.body == body
 
 
+@pytest.mark.slow
 def test_main_breaks_a_case__token_may_not_write_issues__is_a_warning_and_no_failure(watched, github) -> None:
     watched.main(f"{BROKEN}*2", **WATCHED)
     github.permissions.discard("issues:write")
@@ -112,6 +117,7 @@ def test_main_breaks_a_case__token_may_not_write_issues__is_a_warning_and_no_fai
     assert ended.outputs["verdict"] == "passed"
 
 
+@pytest.mark.slow
 def test_main_breaks_a_case__nobody_wants_an_issue__only_the_summary_says_it(action, github) -> None:
     action.main(f"{WELL}*10 {BROKEN}*2")
     ended = last(action, BROKEN)
@@ -120,6 +126,7 @@ def test_main_breaks_a_case__nobody_wants_an_issue__only_the_summary_says_it(act
     assert github.requests("POST", r"/issues$") == []
 
 
+@pytest.mark.slow
 def test_pull_request__on_a_main_that_got_worse__touches_no_issue(watched, github) -> None:
     watched.main(f"{BROKEN}*3", **WATCHED)
     (issue,) = issues_of(github)

@@ -52,8 +52,8 @@ from eval_gate.results.run_reader import read_archived_run, read_history, read_r
 from eval_gate.session.external_cases import build_case_result
 from eval_gate.staleness.registry_loader import load_registry
 from eval_gate.targets.base import TargetError
+from eval_gate.targets.command.programs import ProgramName, find_failure, read_stream
 from eval_gate.targets.command.response import parse_response
-from eval_gate.targets.command.streams.presets import ProgramName, find_failure, read_stream
 from eval_gate.targets.http.protocols import PRESETS, STREAMED_PRESETS
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.model.providers.chat import parse_arguments

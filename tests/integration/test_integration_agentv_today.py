@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.integration.test_integration_run import gate
@@ -10,21 +12,34 @@ from tests.support.agentv_scores import DIFFERENCES, Scored, checkout, given_by_
 RECORDED = recorded()
 
 
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory) -> dict[str, Scored]:
-    project = checkout(tmp_path_factory.mktemp("grading") / "project")
+def score(project: Path, files: str, code: int) -> dict[str, Scored]:
     targets = ("--targets", ".agentv/targets.yaml", "--concurrency", "4")
-    done = gate(project, "run", "evals/*.eval.yaml", *targets, "--output-dir", "results")
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = gate(project, "run", f"evals/{files}.eval.yaml", *targets, "--output-dir", "results")
+    assert done.returncode == code, done.stdout + done.stderr
     return given_by_us(project / "results")
 
 
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory) -> dict[str, Scored]:
+    return score(checkout(tmp_path_factory.mktemp("grading") / "project"), "*", 1)
+
+
+@pytest.mark.contract("agentv.today.scores")
+def test_today__one_file_that_agentv_graded__has_its_scores(tmp_path: Path) -> None:
+    ours = score(checkout(tmp_path / "project"), "fields", 1)
+    assert ours
+    assert ours == {case: RECORDED[case] for case in ours}
+
+
+# each case and grader is a program, or two
+@pytest.mark.slow
 @pytest.mark.contract("agentv.today.scores")
 def test_today__cases_that_agentv_graded__are_all_here(ours: dict[str, Scored]) -> None:
     assert set(ours) == set(RECORDED)
     assert set(DIFFERENCES) < set(RECORDED)
 
 
+@pytest.mark.slow
 @pytest.mark.contract("agentv.today.scores")
 @pytest.mark.parametrize("case", sorted(set(RECORDED) - set(DIFFERENCES)))
 def test_today__case_that_agentv_graded__has_its_score(ours: dict[str, Scored], case: str) -> None:
@@ -33,6 +48,7 @@ def test_today__case_that_agentv_graded__has_its_score(ours: dict[str, Scored], 
     assert own.assertions == theirs.assertions or not theirs.assertions  # the default judge is in no list of AgentV's
 
 
+@pytest.mark.slow
 @pytest.mark.contract("agentv.today.scores")
 @pytest.mark.parametrize("case", sorted(DIFFERENCES))
 def test_today__case_with_another_score__has_a_lower_one_or_is_not_judged(ours: dict[str, Scored], case: str) -> None:

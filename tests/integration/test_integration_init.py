@@ -21,8 +21,7 @@ from eval_gate.cli.starter.file_writer import write_files
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import ACTION_REF, GateError
 from eval_gate.targets.build import find_flag_target
-from eval_gate.targets.model.providers.credentials import resolve_credentials
-from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.targets.model.settings import ModelSettings, resolve_credentials
 from tests.integration.test_integration_run import ROOT, gate, write_suite
 from tests.support.agents import agent
 from tests.unit.examples.test_examples_workflows import LINTERS, lint

@@ -8,12 +8,11 @@ from eval_gate.config.settings import RecordingMode
 from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.load_limits import LoadLimiter
 from eval_gate.targets.model.chat import ModelTurn
 from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.targets.retry import RetryPolicy
+from eval_gate.targets.retry import LoadLimiter, RetryPolicy
 
 TOY = ModelSettings.model_validate({"name": "toy", "provider": "openai", "model": "toy"})
 Answer = Callable[[Sequence[Message], Sequence[ToolSpec]], ModelTurn]

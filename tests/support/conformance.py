@@ -6,6 +6,7 @@ Rules stand in tests/contract/rules/*.toml; a test names the rule it holds with 
 from __future__ import annotations
 
 import ast
+import functools
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
@@ -43,11 +44,13 @@ def rules() -> list[Rule]:
     return found
 
 
+@functools.cache
 def marks() -> dict[str, list[str]]:
     """Test names by the id of the rule they hold."""
     found: dict[str, list[str]] = defaultdict(list)
     for file in sorted(TESTS.rglob("test_*.py")):
-        for rule_id, test in _marks_in(ast.parse(file.read_text(encoding="utf-8"))):
+        text = file.read_text(encoding="utf-8")
+        for rule_id, test in _marks_in(ast.parse(text)) if "mark.contract" in text else ():
             name = f"{file.relative_to(TESTS.parent).as_posix()}::{test}" if test else file.name
             if name not in found[rule_id]:
                 found[rule_id].append(name)
@@ -59,7 +62,7 @@ def _marks_in(tree: ast.Module) -> Iterator[tuple[str, str | None]]:
     for statement in tree.body:
         test = statement.name if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) else None
         for node in ast.walk(statement):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("mark.contract"):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "contract":
                 for argument in node.args:
                     if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
                         yield argument.value, test

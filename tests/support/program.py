@@ -35,9 +35,11 @@ CLEAN = {name: value for name, value in os.environ.items() if not name.startswit
 
 An agent that is not there is waited for, as a user's is, only shorter: what follows is what users see.
 """
-VENDORS = {"ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"}
-"""Who is given one of these probably asks a model."""
+VENDOR_KEY = "_API_KEY"
+"""A program that is given a variable of such a name probably asks a model."""
 READ_BY_PYTHON = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_")
+_SECONDS: list[float] = []
+_LOADED: list[tuple[socket.socket, subprocess.Popen[bytes]]] = []
 
 
 def gate(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -75,7 +77,7 @@ def run_program(
             check=False,
         )
     asked = {"arguments": list(arguments), "folder": str(folder), "environment": dict(environment)}
-    models = list(arguments[:1]) == ["agent-evals"] or not VENDORS.isdisjoint(environment)
+    models = list(arguments[:1]) == ["agent-evals"] or any(name.endswith(VENDOR_KEY) for name in environment)
     out, their_out = os.pipe()
     err, their_err = os.pipe()
     answers = _fork(asked, their_out, their_out if together else their_err, models=models)
@@ -89,12 +91,17 @@ def run_program(
             with suppress(ProcessLookupError):
                 os.kill(number, signal.SIGKILL)
             raise subprocess.TimeoutExpired(words, timeout) from None
-        code = os.waitstatus_to_exitcode(int(lines.readline()))
+        status, seconds = lines.readline().split()
+        _SECONDS.append(float(seconds))
+        code = os.waitstatus_to_exitcode(int(status))
     return subprocess.CompletedProcess(words, code, _text(texts[out]), None if together else _text(texts[err]))
 
 
 def _fork(asked: object, out: int, err: int, *, models: bool) -> socket.socket:
-    """Ask for a run with these streams. Two lines come back: the number of the process, and the status of its end."""
+    """Ask for a run with these streams.
+
+    Two lines come back: the number of the process; the status of its end and the processor seconds it used.
+    """
     ours, theirs = socket.socketpair()
     with theirs:
         socket.send_fds(_loaded(models=models), [b"!"], [theirs.fileno(), out, err])
@@ -114,9 +121,23 @@ def _loaded(*, models: bool) -> socket.socket:
         number = theirs.fileno()
         words = [sys.executable, "-I", str(LOADED), str(number), *(["models"] if models else [])]
         process = subprocess.Popen(words, pass_fds=[number], env=CLEAN, stdin=subprocess.DEVNULL)
-    atexit.register(process.wait)
-    atexit.register(ours.close)  # what is registered last comes first
+    _LOADED.append((ours, process))
     return ours
+
+
+@atexit.register
+def end_loaded_processes() -> None:
+    """End the processes that programs are forked from: closing our end tells them."""
+    while _LOADED:
+        ours, process = _LOADED.pop()
+        ours.close()
+        process.wait()
+    _loaded.cache_clear()
+
+
+def seconds_of_runs() -> float:
+    """Return the processor seconds of all programs run so far that are forks, of which the system tells us nothing."""
+    return sum(_SECONDS)
 
 
 def _read(texts: dict[int, bytes], answers: socket.socket, until: float) -> dict[int, bytes]:

@@ -200,10 +200,7 @@ class Policy:
         return self.build_run_policy(run.setup or EvaluationSetup())
 
     def build_run_policy(self, how: EvaluationSetup) -> RunPolicy:
-        """Build the stored policy from these rules and from the rules about how the run is made (`how`).
-
-        The rules in `how` come from the run itself, which knows them best.
-        """
+        """Build the stored policy from these rules, and from those of the run about `how` it was made."""
         from eval_gate.model.policy import RunPolicy
 
         rules = {one.name: getattr(self, one.name) for one in fields(self)}

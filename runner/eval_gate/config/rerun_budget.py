@@ -56,10 +56,7 @@ def parse_rerun_budget(text: str | int) -> RerunBudget:
 
 
 def check_rerun_budget(text: str | int) -> str:
-    """Validate a re-run budget, and return its text without surrounding space.
-
-    Raises ValueError with a message for people.
-    """
+    """Validate a re-run budget, and return its text without surrounding space. Raises ValueError for a person."""
     parse_rerun_budget(text)
     return str(text).strip()
 
@@ -75,9 +72,6 @@ def parse_rerun_interval(text: str) -> float:
 
 
 def check_rerun_interval(text: str) -> str:
-    """Validate a re-run interval, and return its text without surrounding space.
-
-    Raises ValueError with a message for people.
-    """
+    """Validate a re-run interval, and return its text without surrounding space. Raises ValueError for a person."""
     parse_rerun_interval(text)
     return text.strip()

@@ -165,10 +165,7 @@ def iter_values(part: Any) -> Iterator[tuple[Setting, Any]]:
 
 
 def iter_fields(part: type) -> Iterator[Field[Any]]:
-    """Return the fields of a dataclass that are settings or hold parts with settings.
-
-    Other fields only accompany the settings.
-    """
+    """Return the fields that are settings or hold parts with settings; others only accompany these."""
     return (one for one in fields(part) if "row" in one.metadata or find_part_type(one))
 
 

@@ -38,10 +38,7 @@ class SettingSource(FrozenStruct):
         return Problem(message, file=self.file, line=self.find_line(below), field=place)
 
     def format_yaml_hint(self, value: object, below: Sequence[int]) -> str:
-        """Return a hint to quote a word that YAML reads as true or false, such as `no`; else an empty text.
-
-        The hint continues an error message. `true` and `false` themselves need no hint.
-        """
+        """Continue a message with the hint to quote a word that YAML reads as true or false, such as `no`."""
         written = (
             self.positions.find_unquoted([self.name, *below]) if self.positions and isinstance(value, bool) else None
         )
@@ -74,11 +71,7 @@ class SettingSources(FrozenStruct):
         return SettingSources(values, self.suggest_name)
 
     def build_problem(self, message: str, key: str, beside: str) -> Problem:
-        """Build a problem with the setting `key`.
-
-        If that setting was not given, the problem points at the place of the setting `beside`, where it would have to
-        be given.
-        """
+        """Build a problem with the setting `key`; if it was not given, at the place of the setting `beside`."""
         if key in self.values:
             return self.get_source(key).build_problem(message)
         other = self.get_source(beside)

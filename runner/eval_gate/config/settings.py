@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 _define_choice = partial(define_setting, panel=Panel.TARGET, compared_as="the target")
 _define_base_agent = partial(define_setting, panel=Panel.TARGET, compared_as="the base agent")
+_define_run = partial(define_setting, panel=Panel.RUN)
+_define_snapshot = partial(_define_run, input=False, compared_as="the source of the snapshot")
+_define_baseline = partial(
+    define_setting, panel=Panel.BASELINE, input=False, no_effect="it is what a result is compared with"
+)
 _define_output = partial(define_setting, panel=Panel.OUTPUT, no_effect="it is what is written of a result")
 DEFAULT_SEED_MANIFEST = "evals/seed-manifest.json"
 
@@ -181,10 +186,7 @@ def parse_results_encoding(text: str) -> str:
 
 
 def parse_rerun_command(text: str) -> str:
-    """Validate a command template, and return it: a shell must read each placeholder as a word.
-
-    Raises ValueError with a message.
-    """
+    """Validate a template in which a shell reads each placeholder as a word. Raises ValueError for a person."""
     from eval_gate.text.command_template import CommandTemplate
 
     CommandTemplate.from_rerun_command(text)
@@ -192,10 +194,7 @@ def parse_rerun_command(text: str) -> str:
 
 
 def parse_base_agent_command(text: str) -> str:
-    """Validate the command template of the base agent, which must write its results to a file of its own.
-
-    The template therefore has to contain `{output}`. Raises ValueError with a message.
-    """
+    """Validate the base agent's template, with `{output}` for a file of its own. Raises ValueError for a person."""
     if "{output}" not in text:
         raise ValueError("must contain {output}, because the base agent's results need a file of their own")
     return parse_rerun_command(text)
@@ -305,10 +304,7 @@ class RetentionRules:
 
 
 def parse_pattern(text: str) -> str:
-    """Validate a JavaScript regular expression without slashes and flags, and return it.
-
-    Raises ValueError with a message.
-    """
+    """Validate a JavaScript regular expression without slashes and flags. Raises ValueError for a person."""
     from eval_gate.text.javascript.regex import find_pattern_problem
 
     problem = find_pattern_problem(text)
@@ -387,11 +383,10 @@ class RunConfig:
     Paths are relative to the working directory, not to the configuration file.
     """
 
-    evals: tuple[Place, ...] = define_setting(
+    evals: tuple[Place, ...] = _define_run(
         ("evals",),
         "Eval files, folders and globs, relative to the working directory.",
         flag="PATHS",
-        panel=Panel.RUN,
         limits={"min_length": 1, "max_length": 1_000},
         no_effect="cases are compared one by one, and removed cases are listed",
     )
@@ -412,10 +407,9 @@ class RunConfig:
         input=False,
         limits={"max_length": 100},
     )
-    rubric: RubricMode = define_setting(
+    rubric: RubricMode = _define_run(
         RubricMode.AFTER_PASS,
         "Condition for rubric cases to run: always, after-pass (unless other cases fail the gate) or never.",
-        panel=Panel.RUN,
         metavar="WHEN",
         no_effect="a rubric case that it leaves out has no result, which is never a pass",
     )
@@ -426,38 +420,30 @@ class RunConfig:
         metavar="MODE",
         no_effect="a response is replayed only for the same setup, and recordings of others are reported",
     )
-    seed_manifest_path: Place | None = define_setting(
+    seed_manifest_path: Place | None = _define_run(
         None,
         "JSON file with stable values for {{seed:…}} tokens.",
         default_text=f"{DEFAULT_SEED_MANIFEST} if it exists",
-        panel=Panel.RUN,
         flag="--seed-manifest",
         metavar="FILE",
         compared_as="the seed values of a case",
     )
-    snapshot_enabled: bool | None = define_setting(
+    snapshot_enabled: bool | None = _define_snapshot(
         None,
         "Capture the snapshot before the evals.",
         default_text="on if a path or command is given",
-        panel=Panel.RUN,
-        input=False,
-        compared_as="the source of the snapshot",
     )
-    snapshot_path: Place | None = define_setting(
+    snapshot_path: Place | None = _define_snapshot(
         None,
         "JSON file or URL with current values for {{snapshot:…}} tokens.",
-        panel=Panel.RUN,
         flag="--snapshot",
         metavar="FILE-OR-URL",
-        compared_as="the source of the snapshot",
+        input=True,
     )
-    snapshot_command: Text | None = define_setting(
+    snapshot_command: Text | None = _define_snapshot(
         None,
         "Command that prints the snapshot as JSON, run immediately before the evals.",
-        panel=Panel.RUN,
         metavar="CMD",
-        input=False,
-        compared_as="the source of the snapshot",
     )
     pass_env: tuple[Text, ...] = define_setting(
         (),
@@ -466,17 +452,15 @@ class RunConfig:
         panel=Panel.TARGET,
         metavar="NAME",
     )
-    tool_registry_path: Place | None = define_setting(
+    tool_registry_path: Place | None = _define_run(
         None,
         "Tool definitions: a JSON file, a folder or barrel of tool files, the URL of an MCP server, or .mcp.json.",
-        panel=Panel.RUN,
         flag="--tool-registry",
         metavar="FILE-DIR-OR-URL",
     )
-    strict: bool = define_setting(
+    strict: bool = _define_run(
         False,
         "Treat unknown keys, an empty `expect` and cases that check nothing as errors.",
-        panel=Panel.RUN,
     )
     limits: RunLimits = field(default_factory=RunLimits)
     redact: tuple[Text, ...] = define_setting(
@@ -488,25 +472,19 @@ class RunConfig:
         limits={"max_length": 50},
         no_effect="it is what is stored of a result",
     )
-    baseline: Place | None = define_setting(
+    baseline: Place | None = _define_baseline(
         None,
         "Earlier run to compare with: run id, results file, run folder, folder of runs, zip, or latest (the newest that"
         " passed).",
         default_text="none",
-        panel=Panel.BASELINE,
         other_keys=("baselineRunId",),
         metavar="REF",
-        input=False,
-        no_effect="it is what a result is compared with",
     )
-    history: Place | None = define_setting(
+    history: Place | None = _define_baseline(
         None,
         "History of earlier runs: a history file or a folder of runs.",
         default_text="the history stored with the baseline",
-        panel=Panel.BASELINE,
         metavar="REF",
-        input=False,
-        no_effect="it is what a result is compared with",
     )
     warm_up: int | None = define_setting(
         None,

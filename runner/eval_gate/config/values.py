@@ -11,10 +11,7 @@ from eval_gate.text.json_values import iter_leaves
 
 
 def check_text(text: str) -> str:
-    """Return the text, which must not contain NUL.
-
-    Raises ValueError otherwise: no program, file or address accepts a NUL.
-    """
+    """Return the text. Raises ValueError for a NUL, which no program, file or address accepts."""
     if "\0" in text:
         raise ValueError(NUL)
     return text

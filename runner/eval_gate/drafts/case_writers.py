@@ -51,23 +51,16 @@ class DraftFormat(NamedTuple):
     """Builds the text of a file with these cases."""
 
 
-class CaseNumbering:
-    """Numbers the cases of each tool: `gs-get-weather-001`."""
-
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-        self._counts: Counter[str] = Counter()
-
-    def build_id(self, expectation: DraftExpectation, observation: Observation) -> str:
-        """Build the id of the next case, after the first tool that it calls."""
-        called = observation.responses[0].tool_calls if observation.responses else ()
-        name = _CAMEL_HUMP.sub("-", called[0].name).replace("_", "-") if called else ""
-        word = to_plain_word(name).strip("-.").lower()
-        if not called:
-            word = NO_TOOL if expectation.has_tools else UNKNOWN_TOOLS
-        word = word[:_MAX_ID_WORD] or "tool"
-        self._counts[word] += 1
-        return f"{self._prefix}{word}-{self._counts[word]:03}"
+def build_case_id(prefix: str, counts: Counter[str], expectation: DraftExpectation, observation: Observation) -> str:
+    """Build the id of the next case, after the first tool that it calls: `gs-get-weather-001`; count it in `counts`."""
+    called = observation.responses[0].tool_calls if observation.responses else ()
+    name = _CAMEL_HUMP.sub("-", called[0].name).replace("_", "-") if called else ""
+    word = to_plain_word(name).strip("-.").lower()
+    if not called:
+        word = NO_TOOL if expectation.has_tools else UNKNOWN_TOOLS
+    word = word[:_MAX_ID_WORD] or "tool"
+    counts[word] += 1
+    return f"{prefix}{word}-{counts[word]:03}"
 
 
 def build_expect(expectation: DraftExpectation) -> dict[str, JsonValue]:
@@ -151,7 +144,10 @@ def _iter_tool_assertions(expectation: DraftExpectation) -> Iterator[JsonValue]:
             yield {
                 "type": "tool-trajectory",
                 "mode": "exact",
-                "expected": [_build_call(tool, args) for tool, args in calls],
+                "expected": [
+                    {"tool": tool, "args": args, "args_match": "superset"} if args else {"tool": tool}
+                    for tool, args in calls
+                ],
             }
             yield _limit_calls(expectation.tools)  # "exact" does not count further calls
         case ToolMode.ANY_ORDER:
@@ -172,10 +168,6 @@ def _iter_tool_assertions(expectation: DraftExpectation) -> Iterator[JsonValue]:
 
 def _limit_calls(tools: Sequence[str]) -> JsonValue:
     return {"type": "execution-metrics", "max_tool_calls": len(tools)}
-
-
-def _build_call(tool: str, args: dict[str, JsonValue]) -> JsonValue:
-    return {"tool": tool, "args": args, "args_match": "superset"} if args else {"tool": tool}
 
 
 def _build_calls(tools: Sequence[str]) -> list[JsonValue]:

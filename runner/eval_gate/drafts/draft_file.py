@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from eval_gate.drafts.case_writers import AGENTV, TOOL_FORGE, CaseNumbering, DraftCase, DraftFormat
+from eval_gate.drafts.case_writers import AGENTV, TOOL_FORGE, DraftCase, DraftFormat, build_case_id
 from eval_gate.drafts.expectations import derive_expectation
 from eval_gate.drafts.observation import Observation
 from eval_gate.drafts.refusal import find_refusal_problem
@@ -106,7 +107,7 @@ async def build_draft_file(
 def _derive_cases(
     observations: Sequence[Observation], form: DraftFormat, moment: datetime | None
 ) -> tuple[list[DraftCase], list[SkippedObservation]]:
-    numbering = CaseNumbering(form.id_prefix)
+    counts = Counter[str]()
     cases: list[DraftCase] = []
     skipped: list[SkippedObservation] = []
     wording = Wording.from_answers(one.responses for one in observations)
@@ -116,7 +117,8 @@ def _derive_cases(
         if reason is None and expectation.checks_nothing:
             reason = ". ".join((_NOTHING_SHARED, *expectation.remarks))
         if reason is None:
-            cases.append(DraftCase(numbering.build_id(expectation, observation), observation, expectation))
+            case_id = build_case_id(form.id_prefix, counts, expectation, observation)
+            cases.append(DraftCase(case_id, observation, expectation))
         else:
             skipped.append(SkippedObservation(observation, reason))
     return cases, skipped

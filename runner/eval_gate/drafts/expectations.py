@@ -26,7 +26,7 @@ from eval_gate.drafts.response_facts import (
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import ParamCheck
-from eval_gate.struct import FrozenStruct, field
+from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.javascript.strings import dump_compact_json
 from eval_gate.text.json_values import are_json_equal, iter_leaves
@@ -141,10 +141,8 @@ def derive_expectation(
     differing = [*tools.remarks, *params.differing]
     if shared.differing:
         differing.append(f"in the response: {_format_names(shared.differing)}")
-    return DraftExpectation(
-        tool_mode=tools.tool_mode,
-        tools=tools.tools,
-        tool_sets=tools.tool_sets,
+    return replace(
+        tools,
         call_args=args,
         params=checks,
         no_tool_errors=tools.has_tools and bool(calls) and all(call.success is True for call in calls),

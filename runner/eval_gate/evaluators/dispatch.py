@@ -58,10 +58,7 @@ async def run_evaluator(spec: EvaluatorSpec, context: EvaluationContext) -> Eval
 async def run_evaluators(
     specs: Sequence[EvaluatorSpec], context: EvaluationContext, evaluate: RunEvaluator
 ) -> list[EvaluatorScore]:
-    """One answer of each, in their order.
-
-    Raises EvaluatorError as soon as one could not judge; by then the others have ended too, and nothing goes on.
-    """
+    """Score by each, in order. Raises EvaluatorError as soon as one could not judge; by then the others have ended."""
     turns = asyncio.Lock()
 
     async def one(spec: EvaluatorSpec) -> EvaluatorScore:

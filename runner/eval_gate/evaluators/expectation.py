@@ -47,11 +47,7 @@ class Expectation(NamedTuple):
 
 
 def describe_expectation(case: EvalCase, tokens: TokenData) -> Expectation:
-    """Describe what a case expects, in a limited number of lines.
-
-    The lines are the expected outcome and the reference answer, where the format has them, then every check in
-    order.
-    """
+    """Describe in a limited number of lines: expected outcome, reference answer, then every check in order."""
     found = tuple(islice(_iter_lines(case, tokens), STORED_CHECKS + 1))
     lines = tuple(
         truncate(" ".join(line[: 2 * STORED_CHECK].splitlines()), STORED_CHECK) for line in found[:STORED_CHECKS]

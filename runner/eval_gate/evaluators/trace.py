@@ -38,10 +38,7 @@ class ReportedCall(FrozenStruct):
 
 
 def find_messages(response: Response) -> tuple[OutputMessage, ...] | None:
-    """Return the messages of the target, or its plain calls as one assistant message.
-
-    Returns None if the response has neither, and for a target that reports a trace instead of messages.
-    """
+    """Return the target's messages, or its plain calls as one; None for a target with a trace instead, or nothing."""
     if response.messages:
         return response.messages
     return (_to_message(response),) if response.trace is None and has_reported_calls(response) else None

@@ -49,16 +49,8 @@ JSONL: Final = KnownFormat(ResultsFormat.JSONL, "jsonl:read_jsonl")
 CSV: Final = KnownFormat(ResultsFormat.JSONL, "jsonl:read_csv")
 JUNIT: Final = KnownFormat(ResultsFormat.JUNIT, "junit:read_junit")
 TRX: Final = KnownFormat(ResultsFormat.TRX, "trx:read_trx")
-PROMPTFOO: Final = KnownFormat(ResultsFormat.PROMPTFOO, "promptfoo:read_promptfoo")
-PROMPTFOO_LINES: Final = KnownFormat(ResultsFormat.PROMPTFOO, "promptfoo:read_promptfoo_lines")
-DEEPEVAL: Final = KnownFormat(ResultsFormat.DEEPEVAL, "deepeval:read_deepeval")
-INSPECT: Final = KnownFormat(ResultsFormat.INSPECT, "inspect_ai:read_inspect")
 INSPECT_ARCHIVE: Final = KnownFormat(ResultsFormat.INSPECT, "inspect_ai:read_inspect_archive")
 PYDANTIC_EVALS: Final = KnownFormat(ResultsFormat.PYDANTIC_EVALS, "pydantic_evals:read_pydantic_evals")
-AGENTV: Final = KnownFormat(ResultsFormat.AGENTV, "agentv:read_agentv")
-AGENTV_SUMMARY: Final = KnownFormat(ResultsFormat.AGENTV, "agentv:read_agentv_summary")
-OPENAI: Final = KnownFormat(ResultsFormat.OPENAI, "openai_evals:read_openai")
-ADK: Final = KnownFormat(ResultsFormat.ADK, "adk:read_adk")
 NESTED_ADK: Final = KnownFormat(ResultsFormat.ADK, "adk:read_nested_adk")
 AZURE: Final = KnownFormat(ResultsFormat.AZURE, "azure:read_azure")
 BRAINTRUST: Final = KnownFormat(ResultsFormat.BRAINTRUST, "braintrust:read_braintrust")
@@ -66,13 +58,12 @@ BRAINTRUST_LINES: Final = KnownFormat(ResultsFormat.BRAINTRUST, "braintrust:read
 BRAINTRUST_TABLE: Final = KnownFormat(ResultsFormat.BRAINTRUST, "braintrust:read_braintrust_table")
 LANGSMITH: Final = KnownFormat(ResultsFormat.LANGSMITH, "langsmith:read_langsmith")
 LANGSMITH_LINES: Final = KnownFormat(ResultsFormat.LANGSMITH, "langsmith:read_langsmith_lines")
-LANGSMITH_TABLE: Final = KnownFormat(ResultsFormat.LANGSMITH, "langsmith:read_langsmith_table")
 
 _Marks = tuple[tuple[set[str], KnownFormat], ...]
 _LINE_KEYS: Final[_Marks] = (
-    ({"spec"}, OPENAI),
-    ({"test_id", "execution_status"}, AGENTV),
-    ({"promptIdx", "testCase"}, PROMPTFOO_LINES),
+    ({"spec"}, KnownFormat(ResultsFormat.OPENAI, "openai_evals:read_openai")),
+    ({"test_id", "execution_status"}, KnownFormat(ResultsFormat.AGENTV, "agentv:read_agentv")),
+    ({"promptIdx", "testCase"}, KnownFormat(ResultsFormat.PROMPTFOO, "promptfoo:read_promptfoo_lines")),
     ({"root_span_id"}, BRAINTRUST_LINES),
     ({"run", "example", "evaluation_results"}, LANGSMITH_LINES),
     ({"example_id", "execution_time"}, LANGSMITH_LINES),
@@ -90,13 +81,13 @@ _LONG_LINE_KEYS: Final[_Marks] = (
 )
 """The same of a first line so long that its end is not seen. What is no line of results says so when it is read."""
 _DOCUMENT_KEYS: Final[_Marks] = (
-    ({"evalId", "results"}, PROMPTFOO),
-    ({"testCases"}, DEEPEVAL),
-    ({"eval", "status"}, INSPECT),
+    ({"evalId", "results"}, KnownFormat(ResultsFormat.PROMPTFOO, "promptfoo:read_promptfoo")),
+    ({"testCases"}, KnownFormat(ResultsFormat.DEEPEVAL, "deepeval:read_deepeval")),
+    ({"eval", "status"}, KnownFormat(ResultsFormat.INSPECT, "inspect_ai:read_inspect")),
     ({"cases", "failures"}, PYDANTIC_EVALS),
     ({"cases", "analyses"}, PYDANTIC_EVALS),
-    ({"eval_set_result_id"}, ADK),
-    ({"index_path", "status", "counts"}, AGENTV_SUMMARY),
+    ({"eval_set_result_id"}, KnownFormat(ResultsFormat.ADK, "adk:read_adk")),
+    ({"index_path", "status", "counts"}, KnownFormat(ResultsFormat.AGENTV, "agentv:read_agentv_summary")),
     ({"rows", "metrics"}, AZURE),
     ({"rows", "inputs."}, AZURE),
 )
@@ -114,7 +105,7 @@ _LIST_KEYS: Final[_Marks] = (
 )
 """The same for the beginning of a list."""
 _TABLE_COLUMNS: Final[_Marks] = (
-    ({"example_id", "execution_time"}, LANGSMITH_TABLE),
+    ({"example_id", "execution_time"}, KnownFormat(ResultsFormat.LANGSMITH, "langsmith:read_langsmith_table")),
     ({"root_span_id"}, BRAINTRUST_TABLE),
     ({"id"}, CSV),
     ({"input", "output", "expected", "scores"}, BRAINTRUST_TABLE),

@@ -6,7 +6,7 @@ the table has an empty cell. A case is named by its inputs, because the id of an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -31,7 +31,6 @@ from eval_gate.external_results.statuses import (
     parse_tables,
 )
 from eval_gate.model.base import JsonValue
-from eval_gate.struct import FrozenStruct
 
 _SUITE: Final = "experiment"
 _FEEDBACK: Final = "feedback."
@@ -44,39 +43,26 @@ _BOOLEANS: Final = {"True": True, "true": True, "False": False, "false": False}
 _MISSING: Final = frozenset({"", "nan", "NaN", "None", "<NA>"})
 
 
-class _Execution(FrozenStruct):
-    """One run of one example."""
-
-    example: str
-    inputs: dict[str, JsonValue]
-    outputs: dict[str, JsonValue]
-    reference: dict[str, JsonValue]
-    scores: tuple[RowScore, ...]
-    error: str
-    duration_ms: float | None
-
-
 def read_langsmith(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every run of every example in a JSON list."""
     facts.tool = "LangSmith"
     with open_document(file, shown_as) as document:
         for place, member in iter_records(document, shown_as, ("results",)):
-            yield _build_row(_read_member(member), place)
+            yield _read_member(member, place)
 
 
 def read_langsmith_lines(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every run of every example in JSON lines."""
     facts.tool = "LangSmith"
     for place, member in iter_lines(file, shown_as):
-        yield _build_row(_read_member(member), place)
+        yield _read_member(member, place)
 
 
 def read_langsmith_table(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every run of every example in a table."""
     facts.tool = "LangSmith"
     for place, cells in iter_table_rows(file, shown_as):
-        row = Fields({name: _parse_cell(name, cell) for name, cell in cells.items()})
-        yield _build_row(_read_columns(row), place)
+        yield _read_columns(Fields({name: _parse_cell(name, cell) for name, cell in cells.items()}), place)
 
 
 def _parse_cell(name: str, cell: str) -> JsonValue:
@@ -93,34 +79,30 @@ def _parse_cell(name: str, cell: str) -> JsonValue:
         return cell
 
 
-def _read_member(member: Fields) -> _Execution:
-    return _read_nested(member) if member.has("run") else _read_columns(member)
+def _read_member(member: Fields, place: RowPlace) -> ResultRow:
+    return _read_nested(member, place) if member.has("run") else _read_columns(member, place)
 
 
-def _read_columns(row: Fields) -> _Execution:
+def _read_columns(row: Fields, place: RowPlace) -> ResultRow:
     """Read a row of `to_pandas()`. Its columns are those of all rows, so that null may be none of this one."""
-    return _Execution(
-        row.text("example_id"),
-        _drop_nulls(row.columns("inputs.", "input.")),
-        _drop_nulls(row.columns("outputs.")),
-        _drop_nulls(row.columns("reference.")),
-        tuple(_build_score(name, value, None, broke=False) for name, value in row.columns(_FEEDBACK).items()),
-        row.text("error"),
-        row.seconds("execution_time"),
+    scores = [_build_score(name, value, None, broke=False) for name, value in row.columns(_FEEDBACK).items()]
+    built = _build_row(place, row.columns("inputs.", "input."), row.columns("reference."), scores, row.text("error"))
+    return built._replace(
+        response=_format_values(row.columns("outputs.")) or None,
+        duration_ms=row.seconds("execution_time"),
+        repeat=row.text("example_id") or None,
     )
 
 
-def _read_nested(row: Fields) -> _Execution:
+def _read_nested(row: Fields, place: RowPlace) -> ResultRow:
     """Read a row of `evaluate()`: the run, its example and what the evaluators said."""
     start, end = (_parse_time(row.get(f"run.{key}_time")) for key in ("start", "end"))
-    return _Execution(
-        row.text("run.reference_example_id", "example.id"),
-        _drop_nulls(row.get("example.inputs", "run.inputs")),
-        _drop_nulls(row.get("run.outputs")),
-        _drop_nulls(row.get("example.outputs")),
-        tuple(map(_read_score, row.members("evaluation_results.results"))),
-        row.text("run.error"),
-        parse_seconds((end - start).total_seconds()) if start and end else None,
+    scores = [*map(_read_score, row.members("evaluation_results.results"))]
+    inputs = row.get("example.inputs", "run.inputs")
+    return _build_row(place, inputs, row.get("example.outputs"), scores, row.text("run.error"))._replace(
+        response=_format_values(row.get("run.outputs")) or None,
+        duration_ms=parse_seconds((end - start).total_seconds()) if start and end else None,
+        repeat=row.text("run.reference_example_id", "example.id") or None,
     )
 
 
@@ -128,11 +110,6 @@ def _read_score(result: Fields) -> RowScore:
     value, broke = result.get("score"), result.get("extra.error") is True
     value = result.get("value") if value is None else value
     return _build_score(result.text("key"), value, result.text("comment") or None, broke=broke)
-
-
-def _drop_nulls(value: JsonValue) -> dict[str, JsonValue]:
-    """Return what is in a mapping but its nulls: a run that raised has an `output` of null."""
-    return {name: one for name, one in value.items() if one is not None} if isinstance(value, dict) else {}
 
 
 def _parse_time(value: JsonValue) -> datetime | None:
@@ -153,19 +130,18 @@ def _build_score(name: str, value: JsonValue, comment: str | None, *, broke: boo
     return RowScore(name, None, reason=comment or to_text(value), decides=False)
 
 
-def _build_row(found: _Execution, place: RowPlace) -> ResultRow:
-    scores = let_verdicts_decide(found.scores)
-    ended = end_execution(scores, find_exception(found.error) if found.error else None)
-    case = PromptedCase(_SUITE, _format_values(found.inputs), _format_values(found.reference) or None, "inputs")
-    row = build_prompted_row(case, ended, place)
-    return row._replace(
-        scores=scores,
-        response=_format_values(found.outputs) or None,
-        duration_ms=found.duration_ms,
-        repeat=found.example or None,
-    )
+def _build_row(
+    place: RowPlace, inputs: JsonValue, reference: JsonValue, scores: Sequence[RowScore], error: str
+) -> ResultRow:
+    """Build the row of one run of one example."""
+    decisive = let_verdicts_decide(scores)
+    ended = end_execution(decisive, find_exception(error) if error else None)
+    case = PromptedCase(_SUITE, _format_values(inputs), _format_values(reference) or None, "inputs")
+    return build_prompted_row(case, ended, place)._replace(scores=decisive)
 
 
-def _format_values(values: dict[str, JsonValue]) -> str:
-    """Return the value where there is only one, else all with their names."""
+def _format_values(mapping: JsonValue) -> str:
+    """Return the value where there is only one, else all with their names; a run that raised has one of null."""
+    given = mapping.items() if isinstance(mapping, dict) else ()
+    values: dict[str, JsonValue] = {name: one for name, one in given if one is not None}
     return to_text(next(iter(values.values())) if len(values) == 1 else values) if values else ""

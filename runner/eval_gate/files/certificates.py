@@ -44,10 +44,7 @@ def load_ssl_context() -> ssl.SSLContext:
 
 
 def build_async_client(url: str, silence_s: float | None, *, max_redirects: int = 0) -> httpx.AsyncClient:
-    """Build the client of one request: proxies of the environment, these certificates, and no more redirects.
-
-    `silence_s` is the time without a byte in seconds; the caller limits the whole request.
-    """
+    """Build the client of one request, which the caller limits; `silence_s` is the time in seconds without a byte."""
     import httpx
 
     secure = load_ssl_context() if max_redirects or url.lower().startswith("https:") else False

@@ -30,10 +30,7 @@ class ReadCheck(Protocol):
     """Check that is called with each file read and may refuse it."""
 
     def __call__(self, path: Path, data: bytes, *, made: bool) -> None:
-        """Check the bytes that were read from a file.
-
-        `data` are the bytes; `made` is whether a step of the job may have made the file. Raises RefusedReadError.
-        """
+        """Check the bytes of a file, which a step of the job may have `made`. Raises RefusedReadError."""
         ...
 
 
@@ -52,6 +49,22 @@ def read_limited(path: Path, limit: int, *, made: bool = False) -> bytes:
     data = read_limited_or_pointer(path, limit, made=made)
     _refuse_lfs_pointer(path, data)
     return data
+
+
+def read_optional(path: Path, limit: int, *, shown_as: str, hint: str) -> bytes | None:
+    """Read a configuration file as `read_limited` does; return None if there is none.
+
+    Raises GateError `configuration-unreadable`, also for a pipe or a device, which would be waited for.
+    """
+    try:
+        if path.is_file():
+            return read_limited(path, limit)
+        why = "it is not a file" if path.exists() or path.is_symlink() else None
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+    if why is None:
+        return None
+    raise GateError("configuration-unreadable", f"{shown_as} cannot be read: {why}", hint)
 
 
 def read_limited_or_pointer(path: Path, limit: int, *, made: bool = False) -> bytes:
@@ -74,10 +87,7 @@ def read_limited_result(path: Path, limit: int) -> bytes:
 
 
 def read_limited_raw(path: Path, limit: int) -> bytes:
-    """Read up to `limit` + 1 bytes of a file, without the checks on reads. Raises OSError.
-
-    For what is compared in another way, or only says which files to read.
-    """
+    """Read up to `limit` + 1 bytes without the checks on reads: for what is compared in another way. Raises OSError."""
     with path.open("rb") as stream:
         return stream.read(limit + 1)
 

@@ -90,11 +90,7 @@ class LeftOut(FrozenStruct):
 
 
 def find_eval_files(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]:
-    """Find the files that these paths, folders and globs (relative to `root`) name, sorted and each once.
-
-    Raises GateError `eval-files-not-found` for a pattern that matches nothing: a typing error must not make a gate
-    smaller.
-    """
+    """Find the files that paths, folders and globs name, sorted. Raises GateError for one that matches nothing."""
     found: dict[Path, EvalFile] = {}
     problems: list[Problem] = []
     for pattern in patterns:
@@ -118,11 +114,7 @@ def find_eval_files(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]
 
 
 def find_partial_selection(patterns: Sequence[str], usual: Sequence[str], root: Path) -> tuple[str, ...]:
-    """Return these paths, in the form of results, if they leave out an eval file of the `usual` ones.
-
-    Otherwise return nothing. A file that cannot be read counts as an eval file. Raises GateError
-    `eval-files-not-found`.
-    """
+    """Return these paths, as results name them, if they leave out an eval file of `usual`. Raises GateError."""
     taken = {os.path.realpath(file.path) for file in find_eval_files(patterns, root)}
     others = (
         file for pattern in usual for file in _iter_matches(pattern, root) if os.path.realpath(file.path) not in taken
@@ -141,10 +133,7 @@ def has_evals(file: EvalFile, root: Path) -> bool:
 
 
 def may_be_eval_file(file: str, patterns: Sequence[str]) -> bool:
-    """Whether a run of these paths, folders and globs may have read this file; nothing is looked at.
-
-    `file` is relative to the root of the run. Hidden files and configuration never are evals.
-    """
+    """Whether a run of these paths may have read this file, relative to its root; nothing is looked at."""
     path = PurePosixPath(file)
     if path.is_absolute() or path.suffix.lower() not in SUFFIXES or path.name in NON_EVAL_FILES:
         return False

@@ -103,10 +103,7 @@ class Findings(Struct):
         return len(self.all) >= FINDINGS
 
     def suggest_word(self, word: str, known: Iterable[str]) -> str:
-        """Suggest the most similar known word, or return an empty text when the findings are full.
-
-        Messages beyond the limit are not shown, and the search is slow.
-        """
+        """Suggest the most similar known word, or nothing when the findings are full: the search is slow."""
         return "" if self.is_full else format_suggestion(word, known)
 
     def add(self, message: str, path: Path, *, silent: bool = False) -> None:
@@ -231,11 +228,7 @@ class DocumentReader:
             first.setdefault(case.id, index)
 
     def collect_warnings(self, findings: Findings, cases: Sequence[NamedCase], *, strict: bool) -> list[str]:
-        """Return the warnings, each with the name of its case or field; mistakes are not among them.
-
-        Raises EvalFileError if the file has problems. If `strict`, a finding that would let a case pass unnoticed is a
-        problem, too.
-        """
+        """Return the warnings. Raises EvalFileError for problems; if `strict`, for silent findings too."""
         if strict:
             self.problems += [self.build_problem(finding.message, finding.path) for finding in findings.strict_problems]
         if self.problems:

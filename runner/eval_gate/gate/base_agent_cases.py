@@ -127,10 +127,9 @@ def _select_next(
         counts = [count_base_agent_results(cases[key], pass_score) for key in asked]
         passes, runs = sum(one.passes for one in counts), sum(one.executions for one in counts)
         if not runs:
-            said = next((trial.error for key in asked for trial in cases[key].base_agent_trials if trial.error), None)
-            return BaseAgentCases(
-                trouble=f"none of its responses has a score{f': {to_one_line(said, 300)}' if said else ''}"
-            )
+            errors = (trial.error for key in asked for trial in cases[key].base_agent_trials if trial.error)
+            why = "".join(f": {to_one_line(error, 300)}" for error in [*errors][:1])
+            return BaseAgentCases(trouble=f"none of its responses has a score{why}")
         if passes * 2 <= runs:
             what = f"it fails {runs - passes} of {runs} cases that pass in this run and in the history"
             return BaseAgentCases(trouble=f"{what}, so it does not seem to work")
@@ -145,7 +144,11 @@ def _select_next(
     }
     if sum(one is CaseClearance.RED for one in found.values()) > inputs.policy.allowed_regressions:
         return BaseAgentCases()
-    open_ = [one.key for one in alone if found[one.key] is CaseClearance.OPEN and _can_run_again(cases[one.key])]
+    open_ = [
+        one.key
+        for one in alone
+        if found[one.key] is CaseClearance.OPEN and len(cases[one.key].base_agent_trials) < MAX_CASE_EXECUTIONS
+    ]
     first = [] if asked else list(witnesses)
     if turn := _select_batch([one.key for one in alone], open_, cases):
         return BaseAgentCases((*first, *turn))
@@ -154,10 +157,6 @@ def _select_next(
     whole = _select_suite_cases(current, comparison, askable)
     left = [key for key in whole if len(cases[key].base_agent_trials) < DECISIVE_COUNT]
     return BaseAgentCases(left, max((DECISIVE_COUNT - len(cases[key].base_agent_trials) for key in left), default=1))
-
-
-def _can_run_again(case: CaseResult) -> bool:
-    return len(case.base_agent_trials) < MAX_CASE_EXECUTIONS
 
 
 def _select_batch(
@@ -233,6 +232,7 @@ def _can_turn_verdict(run: RunResult, inputs: GateInputs, comparison: Comparison
         return replace(case, base_agent_trials=(worse,) * DECISIVE_COUNT)
 
     imagined = run.replace_cases({key: as_here(key, case) for key, case in run.iter_cases()})
-    imagined = replace(imagined, base_agent=BaseAgentSummary(target=run.target))
+    # what is known of its cases is not taken from a comparison in which a permission may have ended
+    imagined = replace(imagined, base_agent=BaseAgentSummary(target=run.target), comparison=None)
     verdict = decide_provisional_verdict(imagined, replace(inputs, waiver_lookup=None)).verdict
     return verdict is None or verdict.outcome is not Outcome.FAILED

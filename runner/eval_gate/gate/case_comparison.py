@@ -63,7 +63,9 @@ def compare_cases(
     changes = []
     for key, case in cases.here.items():
         known, before = evidence.get(key, NO_CASE_EVIDENCE), cases.get_earlier(key)
-        change = _compare_case(key, known, before, _mark_unreachable(case) if silent else case, score_tolerance)
+        unreachable = silent and case.status is Status.ERROR
+        counted = replace(case, error_kind=ErrorKind.AGENT_UNREACHABLE) if unreachable else case
+        change = _compare_case(key, known, before, counted, score_tolerance)
         changes.append(replace(change, stale=True) if stale[key.suite] else change)
     changes += [
         _build_removed_case(key, cases.there[key], evidence.get(key, NO_CASE_EVIDENCE).newest_result)
@@ -179,11 +181,6 @@ def has_no_response(run: RunResult) -> bool:
         trial.status.is_scored or (trial.error_kind is ErrorKind.AGENT_ERROR and not trial.timed_out)
         for trial in trials
     )
-
-
-def _mark_unreachable(case: CaseResult) -> CaseResult:
-    """Mark a case that ended in an error as agent unreachable, for a run without any response."""
-    return replace(case, error_kind=ErrorKind.AGENT_UNREACHABLE) if case.status is Status.ERROR else case
 
 
 def _classify_error(evidence: CaseEvidence, current: CaseResult) -> CaseClass:

@@ -21,6 +21,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 from functools import cached_property
+from typing import TypeVar
 
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import ResultsFormat
@@ -34,6 +35,7 @@ from eval_gate.text.volatile_words import replace_volatile_words
 
 _Cases = Mapping[CaseKey, CaseResult]
 _MatchKey = Callable[[CaseKey, CaseResult], Hashable]
+_Item = TypeVar("_Item")
 _WITHOUT_HISTORY = frozenset({CaseClass.ADDED, CaseClass.INCOMPARABLE})
 _NAME_DIGEST = re.compile(r"… [0-9a-f]{8}$")
 _FAILING_STATUSES = frozenset({Status.FAILED, Status.ERROR})
@@ -213,10 +215,16 @@ def match_moved_files(baseline: RunResult, current: RunResult) -> Mapping[str, s
 
 
 def _group_by_kind(suites: Iterable[SuiteResult]) -> Mapping[Hashable, list[str]]:
-    kinds: dict[Hashable, list[str]] = defaultdict(list)
-    for suite in suites:
-        kinds[suite.tool_name, suite.tier, suite.format].append(suite.eval_file)
-    return kinds
+    return _group(((suite.tool_name, suite.tier, suite.format), suite.eval_file) for suite in suites)
+
+
+def _group(pairs: Iterable[tuple[Hashable, _Item]]) -> Mapping[Hashable, list[_Item]]:
+    """Group items by their signs, without those that have none."""
+    found: dict[Hashable, list[_Item]] = defaultdict(list)
+    for sign, item in pairs:
+        if sign is not None:
+            found[sign].append(item)
+    return found
 
 
 def _build_match_keys(moved: Mapping[str, str], *, both_external: bool) -> tuple[_MatchKey, ...]:
@@ -257,17 +265,9 @@ def _get_lasting_name(key: CaseKey, case: CaseResult) -> Hashable:
 
 
 def _match_unique_cases(gone: _Cases, new: _Cases, sign: _MatchKey) -> list[tuple[CaseKey, CaseKey]]:
-    """Yield pairs of a new and an earlier case that are the only ones with this key in their run."""
-    there, here = _group_by_match_key(gone, sign), _group_by_match_key(new, sign)
+    """Match a new and an earlier case that are the only ones with this key in their run."""
+    there, here = (_group((sign(key, case), key) for key, case in cases.items()) for cases in (gone, new))
     return [(keys[0], there[one][0]) for one, keys in here.items() if len(keys) == len(there.get(one, ())) == 1]
-
-
-def _group_by_match_key(cases: _Cases, sign: _MatchKey) -> Mapping[Hashable, list[CaseKey]]:
-    found: dict[Hashable, list[CaseKey]] = defaultdict(list)
-    for key, case in cases.items():
-        if (one := sign(key, case)) is not None:
-            found[one].append(key)
-    return found
 
 
 class PossibleRenames(FrozenStruct):

@@ -207,38 +207,45 @@ def build_case_facts(
     comparison: Comparison, cases: GateCases, prior_evidence: PriorEvidence, patterns: Sequence[str]
 ) -> list[CaseFacts]:
     """Build the facts of every case in order, but of no quarantined one, so that these are in no test."""
-    before, facts = dict(_iter_dependent_cases(cases.run)), []
-    for change in comparison.changes:
-        case = cases.here.get(key := change.key)
-        if case is None or change.change is CaseClass.REMOVED or key in cases.quarantined:
-            continue
-        responses = count_case_responses(case, cases.pass_score)
-        history = prior_evidence.case_evidence.get(key, NO_CASE_EVIDENCE).history
-        one = CaseFacts(key, change.change, history, *responses, preceding_cases=before.get(key))
-        facts.append(_add_case_facts(one, case, patterns))
-    return facts
+    classes = {one.key: one.change for one in comparison.changes if one.key not in cases.quarantined}
+    classes = {key: change for key, change in classes.items() if change is not CaseClass.REMOVED}
+    return _build_facts(cases.run, classes, cases.pass_score, patterns, prior_evidence.case_evidence)
 
 
 def build_facts_without_baseline(run: RunResult, pass_score: float, patterns: Sequence[str]) -> list[CaseFacts]:
     """Build the facts of the cases of a run that is not compared with anything yet; nothing is known of any case."""
-    facts, before = [], dict(_iter_dependent_cases(run))
-    for key, case in run.iter_cases():
-        responses = count_case_responses(case, pass_score)
-        if responses.first.attempts:
-            passes = responses.first.executions > 0 and not responses.first.is_failing
-            plain = CaseClass.STILL_PASSING if passes else CaseClass.REGRESSION
-            one = CaseFacts(key, plain, NO_HISTORY, *responses, preceding_cases=before.get(key))
-            facts.append(_add_case_facts(one, case, patterns))
-    return facts
+    first = {key: count_case_responses(case, pass_score).first for key, case in run.iter_cases()}
+    classes = {
+        key: CaseClass.STILL_PASSING if one.executions and not one.is_failing else CaseClass.REGRESSION
+        for key, one in first.items()
+        if one.attempts
+    }
+    return _build_facts(run, classes, pass_score, patterns, {})
 
 
-def _add_case_facts(facts: CaseFacts, case: CaseResult, patterns: Sequence[str]) -> CaseFacts:
-    return replace(
-        facts,
-        is_late=has_only_timeouts(case.list_executions()),
-        must_pass=is_must_pass(case, patterns),
-        rerun_end=case.rerun_stop_reason,
-    )
+def _build_facts(
+    run: RunResult,
+    classes: Mapping[CaseKey, CaseClass],
+    pass_score: float,
+    patterns: Sequence[str],
+    evidence: Mapping[CaseKey, CaseEvidence],
+) -> list[CaseFacts]:
+    """Build the facts of the cases that have a plain class."""
+    before = dict(_iter_dependent_cases(run))
+    return [
+        CaseFacts(
+            key,
+            classes[key],
+            evidence.get(key, NO_CASE_EVIDENCE).history,
+            *count_case_responses(case, pass_score),
+            is_late=has_only_timeouts(case.list_executions()),
+            must_pass=is_must_pass(case, patterns),
+            rerun_end=case.rerun_stop_reason,
+            preceding_cases=before.get(key),
+        )
+        for key, case in run.iter_cases()
+        if key in classes
+    ]
 
 
 def _iter_dependent_cases(run: RunResult) -> Iterator[tuple[CaseKey, int]]:
@@ -278,13 +285,6 @@ def _run_score_test(
     return compute_score_finding(left, limit) if left else None
 
 
-def _add_case_history(change: CaseChange, prior_evidence: PriorEvidence) -> CaseChange:
-    """Add what the run result keeps of a case's past."""
-    past = prior_evidence.case_evidence.get(change.key, NO_CASE_EVIDENCE)
-    history = past.history if past.history.counts.executions else change.case_history
-    return replace(change, case_history=history)
-
-
 def refine_comparison(
     comparison: Comparison, cases: GateCases, prior_evidence: PriorEvidence, policy: Policy
 ) -> Comparison:
@@ -293,7 +293,10 @@ def refine_comparison(
     Without re-runs (`run.reruns` is 0), every case keeps the class of the plain rule.
     """
     run, evidence = cases.run, prior_evidence.evidence
-    changes = tuple(_add_case_history(change, prior_evidence) for change in comparison.changes)
+    histories = {key: one.history for key, one in prior_evidence.case_evidence.items() if one.history.counts.executions}
+    changes = tuple(
+        replace(one, case_history=histories[one.key]) if one.key in histories else one for one in comparison.changes
+    )
     comparison = replace(comparison, changes=changes, evidence=evidence)
     if not run.reruns:
         return comparison

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 from msgspec import Meta, ValidationError, convert, json, structs, to_builtins
 
 from eval_gate.errors import GateError, Problem
-from eval_gate.files.reading import read_limited
+from eval_gate.files.reading import read_optional
 from eval_gate.model import limits
 from eval_gate.model.base import Frozen, JsonValue
 from eval_gate.model.calibration import CalibrationStatus, JudgeAgreementRecord, RunJudge, RunJudges
@@ -44,17 +44,8 @@ def read_comparisons(root: Path) -> tuple[JudgeAgreementRecord, ...]:
 
     Raises GateError, with every problem and its line for a file that is not valid.
     """
-    file = root / JUDGES_PATH
-    try:
-        if not file.is_file():  # a pipe or a device would be waited for
-            if file.exists() or file.is_symlink():
-                raise GateError("configuration-unreadable", f"{JUDGES_PATH} cannot be read: it is not a file", _HINT)
-            return ()
-        data = read_limited(file, MAX_FILE_BYTES)
-    except OSError as error:
-        why = error.strerror or type(error).__name__
-        raise GateError("configuration-unreadable", f"{JUDGES_PATH} cannot be read: {why}", _HINT) from error
-    return parse_comparisons(data, shown_as=JUDGES_PATH)
+    data = read_optional(root / JUDGES_PATH, MAX_FILE_BYTES, shown_as=JUDGES_PATH, hint=_HINT)
+    return () if data is None else parse_comparisons(data, shown_as=JUDGES_PATH)
 
 
 def parse_comparisons(data: bytes, *, shown_as: str) -> tuple[JudgeAgreementRecord, ...]:

@@ -22,20 +22,17 @@ def iter_model_notes(current: RunResult, baseline: RunResult) -> Iterator[str]:
 
     Only the cases that both runs have are compared.
     """
-    if (answered := _find_model_difference(current, baseline, lambda case: case.details.model)) is not None:
-        there, now, share = answered
-        yield (
-            f"the model behind the agent changed since the baseline: from {there} to {now} ({share} cases). "
-            "This does not affect the verdict"
-        )
-    if (
-        judged := _find_model_difference(current, baseline, lambda case: _find_judge_model(case.evaluator_results))
-    ) is not None:
-        there, now, share = judged
-        yield (
-            f"the model behind the judge changed since the baseline: from {there} to {now} ({share} cases). "
-            "This does not affect the verdict"
-        )
+    kinds: tuple[tuple[str, Callable[[CaseResult], str | None]], ...] = (
+        ("agent", lambda case: case.details.model),
+        ("judge", lambda case: _find_judge_model(case.evaluator_results)),
+    )
+    for whose, named in kinds:
+        if (difference := _find_model_difference(current, baseline, named)) is not None:
+            there, now, share = difference
+            yield (
+                f"the model behind the {whose} changed since the baseline: from {there} to {now} ({share} cases). "
+                "This does not affect the verdict"
+            )
 
 
 def _find_model_difference(

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 
 from eval_gate.model.policy import ComparedPrograms, EvaluationSetup
 from eval_gate.model.result import CaseFingerprints, CaseResult, RunResult
 from eval_gate.model.setup import SettingChange, SettingRole, TargetIdentity, compare_settings
-from eval_gate.model.setup_change import SettingOwner, SetupChangeKind
+from eval_gate.model.setup_change import SettingOwner, SetupChange, SetupChangeKind
+from eval_gate.struct import replace
 
 UNNAMED_SETTINGS = "settings"
 """Stands for settings of which a record does not tell which."""
-
-
-class CaseSettingChange(NamedTuple):
-    """One changed setting, as far as it concerns a case."""
-
-    kind: SetupChangeKind
-    owner: SettingOwner
-    subject: str
-    name: str
-    baseline_value: str | None
-    current_value: str | None
 
 
 class SettingComparison:
@@ -38,11 +28,11 @@ class SettingComparison:
         self._of_run = tuple(_build_change(SettingOwner.RUN, "", one) for one in changed)
         before_by, after_by = ({one.name: one for one in run.suite_agents} for run in (baseline, current))
         self._agents = before_by, after_by
-        self._known: dict[tuple[object, ...], tuple[CaseSettingChange, ...]] = {}
+        self._known: dict[tuple[object, ...], tuple[SetupChange, ...]] = {}
 
     def find_changes(
         self, baseline: CaseResult, current: CaseResult, files: tuple[str, str]
-    ) -> tuple[CaseSettingChange, ...]:
+    ) -> tuple[SetupChange, ...]:
         """Find the changed settings that concern this case, whose eval files then and now are `files`."""
         before, after = baseline.fingerprints or CaseFingerprints(), current.fingerprints or CaseFingerprints()
         names = self._then.get_target_name(baseline), self._now.get_target_name(current)
@@ -62,13 +52,13 @@ class SettingComparison:
 
     def _compare_targets(
         self, names: tuple[str, str], baseline: CaseFingerprints, current: CaseFingerprints
-    ) -> Iterator[CaseSettingChange]:
+    ) -> Iterator[SetupChange]:
         was, is_now = self._then.find_target(names[0], baseline.target), self._now.find_target(names[1], current.target)
         if was is None or is_now is None:
             return
         if names[0] != names[1]:
             if was.file or is_now.file:  # else it is the run's own target, which is compared by itself
-                yield CaseSettingChange(SetupChangeKind.TARGET_ASSIGNMENT, SettingOwner.CASE, "", "target", *names)
+                yield _build_difference(SetupChangeKind.TARGET_ASSIGNMENT, SettingOwner.CASE, "", "target", *names)
             return
         if None in {baseline.target, current.target} or baseline.target == current.target:
             return
@@ -85,7 +75,7 @@ class SettingComparison:
 
     def _compare_suites(
         self, files: tuple[str, str], baseline: CaseFingerprints, current: CaseFingerprints
-    ) -> Iterator[CaseSettingChange]:
+    ) -> Iterator[SetupChange]:
         if None in {baseline.agent, current.agent} or baseline.agent == current.agent:
             return
         was, is_now = self._agents[0].get(files[0]), self._agents[1].get(files[1])
@@ -93,9 +83,9 @@ class SettingComparison:
         yield from (_build_change(SettingOwner.SUITE, files[1], one) for one in changed)
         if not changed:
             unnamed = _build_unnamed_change(SettingOwner.SUITE, files[1], str(baseline.agent), str(current.agent))
-            yield unnamed._replace(kind=SetupChangeKind.AGENT)
+            yield replace(unnamed, kind=SetupChangeKind.AGENT)
 
-    def _compare_judges(self, baseline: CaseFingerprints, current: CaseFingerprints) -> Iterator[CaseSettingChange]:
+    def _compare_judges(self, baseline: CaseFingerprints, current: CaseFingerprints) -> Iterator[SetupChange]:
         if None in {baseline.judge_setup, current.judge_setup} or baseline.judge_setup == current.judge_setup:
             return
         before, after = self._then.find_judges(baseline.judge), self._now.find_judges(current.judge)
@@ -111,10 +101,10 @@ class SettingComparison:
             )
 
     @staticmethod
-    def _compare_cases(baseline: CaseFingerprints, current: CaseFingerprints) -> Iterator[CaseSettingChange]:
+    def _compare_cases(baseline: CaseFingerprints, current: CaseFingerprints) -> Iterator[SetupChange]:
         if baseline.timeout_ms != current.timeout_ms:
             limits = (None if one.timeout_ms is None else str(one.timeout_ms) for one in (baseline, current))
-            yield CaseSettingChange(SetupChangeKind.SETUP, SettingOwner.CASE, "", "timeout", *limits)
+            yield _build_difference(SetupChangeKind.SETUP, SettingOwner.CASE, "", "timeout", *limits)
 
 
 class _RunSetup:
@@ -122,7 +112,9 @@ class _RunSetup:
 
     def __init__(self, run: RunResult) -> None:
         self._main = run.target.name
-        self._targets = _group_by_name(run.targets or (run.target,))
+        self._targets: dict[str, list[TargetIdentity]] = defaultdict(list)
+        for one in run.targets or (run.target,):
+            self._targets[one.name].append(one)
         self._judges = (run.setup or EvaluationSetup()).judges
 
     def get_target_name(self, case: CaseResult) -> str:
@@ -177,19 +169,17 @@ class ProgramComparison:
         return self._known[baseline, current]
 
 
-def _build_change(whose: SettingOwner, subject: str, one: SettingChange) -> CaseSettingChange:
+def _build_change(whose: SettingOwner, subject: str, one: SettingChange) -> SetupChange:
     kind = SetupChangeKind.SETUP if one.role is None else SetupChangeKind.AGENT
-    return CaseSettingChange(kind, whose, subject, one.name, one.baseline, one.current)
+    return _build_difference(kind, whose, subject, one.name, one.baseline, one.current)
 
 
-def _build_unnamed_change(
-    whose: SettingOwner, subject: str, baseline: str | None, current: str | None
-) -> CaseSettingChange:
-    return CaseSettingChange(SetupChangeKind.SETUP, whose, subject, UNNAMED_SETTINGS, f"#{baseline}", f"#{current}")
+def _build_unnamed_change(whose: SettingOwner, subject: str, baseline: str | None, current: str | None) -> SetupChange:
+    sides = f"#{baseline}", f"#{current}"
+    return _build_difference(SetupChangeKind.SETUP, whose, subject, UNNAMED_SETTINGS, *sides)
 
 
-def _group_by_name(targets: Iterable[TargetIdentity]) -> Mapping[str, tuple[TargetIdentity, ...]]:
-    found: dict[str, tuple[TargetIdentity, ...]] = {}
-    for one in targets:
-        found[one.name] = (*found.get(one.name, ()), one)
-    return found
+def _build_difference(
+    kind: SetupChangeKind, whose: SettingOwner, subject: str, name: str, baseline: str | None, current: str | None
+) -> SetupChange:
+    return SetupChange(kind=kind, owner=whose, subject=subject, setting=name, baseline=baseline, current=current)

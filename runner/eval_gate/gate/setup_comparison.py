@@ -5,16 +5,16 @@ The agent has no part in this: each of these can turn a verdict while the agent 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from eval_gate.gate.case_matching import GateCases, has_all_cases
 from eval_gate.gate.evidence.case_history import EarlierResult
 from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.gate.policy_changes import find_policy_changes
-from eval_gate.gate.setting_changes import CaseSettingChange, ProgramComparison, SettingComparison
+from eval_gate.gate.setting_changes import ProgramComparison, SettingComparison
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import UNDECIDED_TYPE, Status
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
@@ -36,10 +36,8 @@ _PROGRAM_KINDS: Final = frozenset(
     {SetupChangeKind.GRADER, SetupChangeKind.PREPARATION, SetupChangeKind.SNAPSHOT_SOURCE}
 )
 """Differences that may be in the files of programs, each of which is named."""
-_GROUPED_KINDS: Final = _PROGRAM_KINDS | frozenset(
-    {SetupChangeKind.JUDGE, SetupChangeKind.SETUP, SetupChangeKind.TARGET_ASSIGNMENT, SetupChangeKind.AGENT}
-)
-"""Differences of which each has a group of cases of its own."""
+_SETTING_KINDS: Final = frozenset({SetupChangeKind.SETUP, SetupChangeKind.TARGET_ASSIGNMENT, SetupChangeKind.AGENT})
+"""Differences in settings, each of which has a group of cases of its own."""
 _FINGERPRINT_KINDS: Final = frozenset(
     {
         *(
@@ -93,16 +91,17 @@ def find_setup_changes(
             ),
             *_find_freed_cases(cases, baseline.policy, policy),
         )
-    touched = _compare_cases(cases, lost)
+    touched = list(_iter_case_changes(cases, lost))
+    kinds = {one.change.kind for one in touched}
     found = [
         *rules,
-        *touched.iter_differences(),
-        *_compare_targets(baseline, current, moved=bool(touched.by_kind[SetupChangeKind.TARGET_ASSIGNMENT])),
+        *_group_changes(touched),
+        *_compare_targets(baseline, current, moved=SetupChangeKind.TARGET_ASSIGNMENT in kinds),
     ]
     return SetupChanges(
         changes=tuple(sorted(found, key=lambda one: _KIND_ORDER[one.kind])),
-        removed_cases=len(touched.by_kind[SetupChangeKind.REMOVED]),
-        changed_cases=len({case.key for kind in _CHANGED_KINDS for case in touched.by_kind[kind] if case.passed}),
+        removed_cases=sum(one.change.kind is SetupChangeKind.REMOVED for one in touched),
+        changed_cases=len({one.case for one in touched if one.passed and one.change.kind in _CHANGED_KINDS}),
         loosened_rules=sum(rule.kind is SetupChangeKind.LOOSENED for rule in rules),
     )
 
@@ -129,97 +128,87 @@ def _find_freed_cases(cases: GateCases, baseline: RunPolicy, policy: RunPolicy) 
         yield SetupChange(kind=SetupChangeKind.LOOSENED, subject="must-pass", baseline=named, count=len(freed))
 
 
-class _BaselineCase:
-    """One case of the baseline, and whether it passed there, or in the newest run that scored it."""
+class _CaseChange(NamedTuple):
+    """Change of one case, without counts; `passed` is whether the case passed in the newest run that scored it."""
 
-    def __init__(self, key: CaseKey, became: CaseKey | None, *, passed: bool) -> None:
-        self.key, self.passed = key, passed
-        self._became = became
-
-    def to_touched_case(self) -> ChangedCase:
-        became = self._became
-        name = None if became is None else became.case_id if became.case_id != self.key.case_id else became.suite
-        return ChangedCase(suite=self.key.suite, case_id=self.key.case_id, current_name=name)
+    change: SetupChange
+    case: ChangedCase
+    passed: bool
 
 
-class _ChangedCases:
-    """Changed cases by the kind of change."""
-
-    def __init__(self, snapshots: tuple[str | None, str | None], recorded: str | None = None) -> None:
-        self.sources = {SetupChangeKind.SNAPSHOT_SOURCE: snapshots, SetupChangeKind.RECORDING: (None, recorded)}
-        self.programs: dict[tuple[SetupChangeKind, tuple[str, ...]], list[_BaselineCase]] = defaultdict(list)
-        self.by_kind: dict[SetupChangeKind, list[_BaselineCase]] = defaultdict(list)
-        self.judges: dict[tuple[str | None, str | None], list[_BaselineCase]] = defaultdict(list)
-        self.setups: dict[CaseSettingChange, list[_BaselineCase]] = defaultdict(list)
-
-    def add(
-        self,
-        kind: SetupChangeKind,
-        case: _BaselineCase,
-        files: tuple[str, ...],
-        judges: tuple[str | None, str | None],
-    ) -> None:
-        """Add a difference of a case, with the changed files of its programs and its judges on both sides."""
-        self.by_kind[kind].append(case)
-        if kind in _PROGRAM_KINDS:
-            self.programs[kind, files].append(case)
-        elif kind is SetupChangeKind.JUDGE:
-            self.judges[judges].append(case)
-
-    def iter_differences(self) -> Iterator[SetupChange]:
-        for kind, cases in self.by_kind.items():
-            if kind not in _GROUPED_KINDS and cases:
-                yield _build_difference(kind, cases, *self.sources.get(kind, (None, None)))
-        for (kind, files), cases in sorted(self.programs.items(), key=lambda group: -len(group[1]))[:MAX_GROUPS]:
-            difference = _build_difference(kind, cases, *self.sources.get(kind, (None, None)))
-            yield replace(difference, files=files[:MAX_NAMED_FILES], file_count=len(files))
-        groups = sorted(self.judges.items(), key=lambda group: -len(group[1]))
-        for (then, now), cases in groups[:MAX_GROUPS]:
-            yield _build_difference(SetupChangeKind.JUDGE, cases, then, now)
-        for change, cases in sorted(self.setups.items(), key=lambda group: (-len(group[1]), *map(str, group[0])))[
-            :MAX_GROUPS
-        ]:
-            difference = _build_difference(change.kind, cases, change.baseline_value, change.current_value)
-            yield replace(difference, subject=change.subject, setting=change.name, owner=change.owner)
+def build_changed_case(key: CaseKey, current: CaseKey) -> ChangedCase:
+    """Build a changed case from its keys in the baseline and in this run."""
+    name = current.case_id if current.case_id != key.case_id else current.suite
+    return ChangedCase(suite=key.suite, case_id=key.case_id, current_name=None if current == key else name)
 
 
-def _build_difference(
-    kind: SetupChangeKind, cases: Sequence[_BaselineCase], baseline: str | None = None, current: str | None = None
-) -> SetupChange:
-    named = tuple(case.to_touched_case() for case in cases[:MAX_NAMED_CASES])
-    return SetupChange(kind=kind, baseline=baseline, current=current, count=len(cases), cases=named)
+def _group_changes(touched: Iterable[_CaseChange]) -> Iterator[SetupChange]:
+    """Group the cases of equal changes: all of a kind without further details, else the largest groups."""
+    groups: dict[SetupChange, list[ChangedCase]] = defaultdict(list)
+    for one in touched:
+        groups[one.change].append(one.case)
+    numbers = Counter[Collection[SetupChangeKind]]()
+    for change, cases in sorted(groups.items(), key=_rank_group):
+        family = next((kinds for kinds in (_PROGRAM_KINDS, _SETTING_KINDS) if change.kind in kinds), (change.kind,))
+        numbers[family] += 1
+        if numbers[family] <= MAX_GROUPS:
+            yield replace(change, count=len(cases), cases=tuple(cases[:MAX_NAMED_CASES]))
 
 
-def _compare_cases(cases: GateCases, lost: Mapping[CaseKey, EarlierResult]) -> _ChangedCases:
-    baseline, current = cases.baseline, cases.run
-    before, after = baseline.setup or EvaluationSetup(), current.setup or EvaluationSetup()
-    found = _ChangedCases((before.snapshot, after.snapshot), after.recording)
-    programs, setups = ProgramComparison(baseline, current), SettingComparison(baseline, current)
-    fixed, removed = _is_snapshot_comparable(baseline.setup, current.setup, programs), set(cases.absent.removed)
-    by_another_tool = baseline.is_external and current.is_external
+def _rank_group(group: tuple[SetupChange, Sequence[ChangedCase]]) -> tuple[int, str]:
+    change, cases = group
+    details = change.kind, change.owner, change.subject, change.setting, change.baseline, change.current
+    return -len(cases), "\0".join(map(str, details)) if change.owner is not None else ""
+
+
+def _iter_case_changes(cases: GateCases, lost: Mapping[CaseKey, EarlierResult]) -> Iterator[_CaseChange]:
+    removed, differences = set(cases.absent.removed), _CaseDifferences(cases.baseline, cases.run)
     for key, case in cases.there.items():
         own = cases.current_keys.get(key, key)
-        other = cases.here.get(own)
-        passed = case.passed or (key in lost and lost[key].passed)
-        known = _BaselineCase(key, own if own != key else None, passed=passed)
-        if other is None:
-            if passed and key in removed:
-                found.by_kind[SetupChangeKind.REMOVED].append(known)
-            continue
-        changes = setups.find_changes(case, other, (key.suite, own.suite))
-        for change in changes:
-            found.setups[change].append(known)
-        for kind in {change.kind for change in changes}:
-            found.by_kind[kind].append(known)
-        parts = [*_compare_fingerprints(case, other, passed=passed, fixed_snapshot=fixed)]
-        for kind in (*parts, *(_find_external_changes(case, other, parts) if by_another_tool else ())):
-            judges = _get_judge(case), _get_judge(other)
-            found.add(kind, known, programs.find_changed_files(kind, case, other), judges)
-        if passed and after.recording and _can_be_recorded(other, after.judges):
-            found.by_kind[SetupChangeKind.RECORDING].append(known)
-        if own != key:
-            found.by_kind[SetupChangeKind.RENAMED].append(known)
-    return found
+        other, passed = cases.here.get(own), case.passed or (key in lost and lost[key].passed)
+        changes: Iterable[SetupChange] = ()
+        if other is not None:
+            changes = differences.iter_changes(case, other, (key.suite, own.suite), passed=passed)
+        elif passed and key in removed:
+            changes = (SetupChange(kind=SetupChangeKind.REMOVED),)
+        renamed = (SetupChange(kind=SetupChangeKind.RENAMED),) if other is not None and own != key else ()
+        for change in (*changes, *renamed):
+            yield _CaseChange(change, build_changed_case(key, own), passed)
+
+
+class _CaseDifferences:
+    """Differences of single cases of a baseline and a run."""
+
+    def __init__(self, baseline: RunResult, current: RunResult) -> None:
+        before, after = baseline.setup or EvaluationSetup(), current.setup or EvaluationSetup()
+        self._programs = ProgramComparison(baseline, current)
+        self._settings = SettingComparison(baseline, current)
+        self._fixed_snapshot = _is_snapshot_comparable(baseline.setup, current.setup, self._programs)
+        self._snapshots, self._setup = (before.snapshot, after.snapshot), after
+        self._by_another_tool = baseline.is_external and current.is_external
+
+    def iter_changes(
+        self, case: CaseResult, other: CaseResult, files: tuple[str, str], *, passed: bool
+    ) -> Iterator[SetupChange]:
+        """Yield the changes of a case, whose eval files then and now are `files`."""
+        yield from self._settings.find_changes(case, other, files)
+        parts = [*_compare_fingerprints(case, other, passed=passed, fixed_snapshot=self._fixed_snapshot)]
+        for kind in (*parts, *(_find_external_changes(case, other, parts) if self._by_another_tool else ())):
+            sides: tuple[str | None, str | None] = (None, None)
+            if kind is SetupChangeKind.JUDGE:
+                sides = _get_judge(case), _get_judge(other)
+            elif kind is SetupChangeKind.SNAPSHOT_SOURCE:
+                sides = self._snapshots
+            changed = self._programs.find_changed_files(kind, case, other) if kind in _PROGRAM_KINDS else ()
+            yield SetupChange(
+                kind=kind,
+                baseline=sides[0],
+                current=sides[1],
+                files=changed[:MAX_NAMED_FILES],
+                file_count=len(changed),
+            )
+        if passed and self._setup.recording and _can_be_recorded(other, self._setup.judges):
+            yield SetupChange(kind=SetupChangeKind.RECORDING, current=self._setup.recording)
 
 
 def _compare_fingerprints(
@@ -337,32 +326,26 @@ def _compare_targets(baseline: RunResult, current: RunResult, *, moved: bool) ->
     before, after = _index_by_name(baseline), _index_by_name(current)
     same = [name for name in after if name in before]
     if not same and not moved:
-        were, are = _format_identities(before.values()), _format_identities(after.values())
+        were, are = (_join_sorted(one.identity for one in targets.values()) for targets in (before, after))
         if were == are:  # told apart by their names alone
-            were, are = _format_names(before.values()), _format_names(after.values())
+            were, are = _join_sorted(before), _join_sorted(after)
         yield SetupChange(kind=SetupChangeKind.TARGET, baseline=were, current=are)
     yield from [one for name in same for one in _compare_target(name, before[name], after[name])][:MAX_GROUPS]
 
 
 def _compare_target(name: str, baseline: TargetIdentity, current: TargetIdentity) -> Iterator[SetupChange]:
-    if baseline.provider != current.provider:
-        yield SetupChange(
-            kind=SetupChangeKind.TARGET, subject=name, baseline=baseline.provider, current=current.provider
-        )
-    if baseline.model != current.model:
-        yield SetupChange(kind=SetupChangeKind.MODEL, subject=name, baseline=baseline.model, current=current.model)
-    elif baseline.identity != current.identity:
-        yield SetupChange(
-            kind=SetupChangeKind.TARGET, subject=name, baseline=baseline.identity, current=current.identity
-        )
+    elsewhere = SetupChangeKind.TARGET, baseline.identity, current.identity
+    other_model = SetupChangeKind.MODEL, baseline.model, current.model
+    for kind, was, is_now in (
+        (SetupChangeKind.TARGET, baseline.provider, current.provider),
+        elsewhere if baseline.model == current.model else other_model,
+    ):
+        if was != is_now:
+            yield SetupChange(kind=kind, subject=name, baseline=was, current=is_now)
 
 
-def _format_identities(targets: Iterable[TargetIdentity]) -> str:
-    return ", ".join(sorted(target.identity for target in targets)[:MAX_GROUPS])
-
-
-def _format_names(targets: Iterable[TargetIdentity]) -> str:
-    return ", ".join(sorted(target.name for target in targets)[:MAX_GROUPS])
+def _join_sorted(texts: Iterable[str]) -> str:
+    return ", ".join(sorted(texts)[:MAX_GROUPS])
 
 
 def _index_by_name(run: RunResult) -> Mapping[str, TargetIdentity]:

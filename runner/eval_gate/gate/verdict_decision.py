@@ -39,15 +39,20 @@ from eval_gate.gate.pass_score import apply_pass_score
 from eval_gate.gate.prompt_fields import align_fingerprints, find_varying_fields, iter_left_out_notes
 from eval_gate.gate.rules import RuleInput, compute_score_drop, compute_score_share, find_fallen_scores
 from eval_gate.gate.score_changes import exceeds_limit, format_limit
-from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, find_setup_changes
+from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, build_changed_case, find_setup_changes
 from eval_gate.gate.verdict_reasons import decide_outcome
-from eval_gate.gate.waivers.application import apply_waivers, exclude_must_pass, find_waived_by_new_name, list_standings
-from eval_gate.gate.waivers.ended_permissions import count_ended_permissions
+from eval_gate.gate.waivers.application import (
+    apply_waivers,
+    count_ended_permissions,
+    exclude_must_pass,
+    find_waived_by_new_name,
+    list_standings,
+)
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, Comparison
 from eval_gate.model.result import RunResult
-from eval_gate.model.setup_change import ChangedCase, SetupChange, SetupChangeKind
+from eval_gate.model.setup_change import SetupChange, SetupChangeKind
 from eval_gate.model.waiver import AppliedWaivers, CaseStanding, WaiverKind, WaiverStanding
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.permitted_regressions import update_permitted_regressions
@@ -323,20 +328,13 @@ def _add_renamed_waivers(
     found = find_waived_by_new_name(waiving, earlier) if waiving is not None and earlier else ()
     if not found or comparison.setup_changes is None:
         return comparison
-    cases = tuple(
-        ChangedCase(**earlier[one.key]._asdict(), current_name=_get_new_name(earlier[one.key], one.key))
-        for one in found
-    )
+    cases = tuple(build_changed_case(earlier[one.key], one.key) for one in found)
     loosened = SetupChange(
         kind=SetupChangeKind.LOOSENED, subject="waiver", count=len(cases), cases=cases[:MAX_NAMED_CASES]
     )
     changes = comparison.setup_changes
     changes = replace(changes, changes=(loosened, *changes.changes), loosened_rules=changes.loosened_rules + 1)
     return replace(comparison, setup_changes=changes)
-
-
-def _get_new_name(before: CaseKey, current: CaseKey) -> str:
-    return current.case_id if current.case_id != before.case_id else current.suite
 
 
 def _build_waiving(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from eval_gate.config.policy import Policy
 from eval_gate.gate.case_comparison import MAX_REASON
 from eval_gate.gate.case_matching import (
     AbsentCases,
+    PossibleRenames,
     describe_missing_coverage,
     find_possible_renames,
     find_uncovered_cases,
@@ -78,7 +79,7 @@ def decide_outcome(
     incomplete = (
         *_find_incomplete_reasons(run),
         *_find_unconfirmed_reasons(rule_input, policy),
-        *_find_missing_result_reasons(rule_input, policy),
+        *_iter_missing_result_reasons(rule_input, policy),
         *_find_unexplained_reasons(rule_input, policy, absent, lost),
     )
     findings = tuple(apply_rules(rule_input, policy))
@@ -163,23 +164,17 @@ def _find_unconfirmed_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Re
     )
 
 
-def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
-    """Find cases without a result that passed before or must pass, if no other reason names them."""
+def _iter_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> Iterator[Reason]:
+    """Yield reasons about cases without a result that passed before or must pass, if no other reason names them."""
     if policy.is_report_only:
-        return ()
-    found = []
+        return
     if must := _list_unscored_must_pass(rule_input, policy):
         counted = format_count(len(must), "must-pass case has", "must-pass cases have")
         message = f"{counted} no result in this run: {format_first_few(must, 3)}"
-        found.append(Reason(code=ReasonCode.MISSING_MUST_PASS_RESULT, message=message))
-    found += [
-        Reason(
-            code=ReasonCode.MISSING_MUST_PASS_RESULT,
-            message=f"must-pass {describe_name(pattern)} matches no case in this run; in the baseline it matches "
-            f"{format_first_few(ids, 3)}",
-        )
-        for pattern, ids in _find_lost_patterns(rule_input, policy).items()
-    ]
+        yield Reason(code=ReasonCode.MISSING_MUST_PASS_RESULT, message=message)
+    for pattern, matches in _find_lost_patterns(rule_input, policy).items():
+        message = f"must-pass {describe_name(pattern)} matches no case in this run; in the baseline it matches "
+        yield Reason(code=ReasonCode.MISSING_MUST_PASS_RESULT, message=f"{message}{format_first_few(matches, 3)}")
     before = _find_passed_before(rule_input)
     skipped: dict[str, list[str]] = defaultdict(list)
     for key, case in rule_input.run.iter_cases():
@@ -187,13 +182,12 @@ def _find_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> tuple
             skipped[_MISTAKEN if case.mistakes else case.error or ""].append(key.case_id)
     for why, ids in skipped.items():
         which = format_count(len(ids), "case that passed in the baseline was", "cases that passed in the baseline were")
-        message = f"{which} not run: {format_first_few(ids, 3)}"
-        found.append(Reason(code=ReasonCode.MISSING_CASE_RESULT, message=f"{message}; {why}"))
+        message = f"{which} not run: {format_first_few(ids, 3)}; {why}"
+        yield Reason(code=ReasonCode.MISSING_CASE_RESULT, message=message)
     if lost := [key for key in _find_absent_cases(rule_input).unknown if key in before]:
         many = format_count(len(lost), "case that passed in the baseline has", "cases that passed in the baseline have")
         message = f"{many} no result in this run, and the run gives no reason"
-        found.append(Reason(code=ReasonCode.MISSING_CASE_RESULT, message=message))
-    return tuple(found)
+        yield Reason(code=ReasonCode.MISSING_CASE_RESULT, message=message)
 
 
 def _list_unscored_must_pass(rule_input: RuleInput, policy: Policy) -> list[str]:
@@ -241,8 +235,7 @@ def _find_unexplained_reasons(
 ) -> tuple[Reason, ...]:
     """Find failures and low scores that only a missing baseline could explain; without any, it is not needed."""
     if absent is None:
-        absent_cases = _find_uncovered_reasons(rule_input, policy) or _find_rename_reasons(rule_input, policy)
-        return (*absent_cases, *_find_incomparable_reasons(rule_input, policy))
+        return tuple(_iter_uncompared_reasons(rule_input, policy))
     if lost is not None and not policy.is_report_only:
         lost = replace(lost, worse_cases=tuple(key for key in lost.worse_cases if not rule_input.is_waived(key)))
         if lost.worse_cases or lost.altered_cases:
@@ -261,61 +254,41 @@ def _find_unexplained_reasons(
     return (Reason(code=absent.code, message=message, hint=absent.hint),)
 
 
-def _can_fail_gate(failing: Collection[object], rule_input: RuleInput, policy: Policy) -> bool:
-    """Whether the policy uses a baseline and allows fewer regressions than there are if all of these are."""
-    worst = len(failing) + rule_input.count_unwaived(CaseClass.REGRESSION)
-    return policy.uses_baseline and bool(failing) and worst > policy.allowed_regressions
+def _iter_uncompared_reasons(rule_input: RuleInput, policy: Policy) -> Iterator[Reason]:
+    """Yield reasons about failures that the baseline cannot explain, if they may be more than the policy allows.
 
+    It lacks the cases, or knows them by another name, or another tool's cases have another prompt or expectation there:
+    nothing tells who edited them.
+    """
+    run, cases, comparison = rule_input.run, rule_input.cases, rule_input.comparison
+    if cases is None or comparison is None:
+        return
+    failed = {key for key, case in run.iter_cases() if case.status is Status.FAILED}
 
-def _find_uncovered_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
-    """Failures of cases that the baseline lacks, where more of them may be regressions than the policy allows."""
-    if rule_input.comparison is None or rule_input.cases is None:
-        return ()
-    here, keys = rule_input.cases.here, find_uncovered_cases(rule_input.cases, rule_input.comparison)
-    failing = [key for key in keys if here[key].status is Status.FAILED and not rule_input.is_waived(key)]
-    if not _can_fail_gate(failing, rule_input, policy):
-        return ()
-    message = (
-        f"{format_count(len(failing), 'failing case is', 'failing cases are')} not in the baseline: "
-        f"{describe_missing_coverage(rule_input.cases)}"
-    )
-    return (Reason(code=ReasonCode.NOT_IN_BASELINE, message=message),)
+    def select_unwaived(keys: Iterable[CaseKey]) -> list[CaseKey]:
+        failing = [key for key in keys if not rule_input.is_waived(key)]
+        worst = len(failing) + rule_input.count_unwaived(CaseClass.REGRESSION)
+        return failing if policy.uses_baseline and worst > policy.allowed_regressions else []
 
-
-def _find_rename_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
-    """Failures that the baseline does not know, where cases that passed there are missing: they may be the same."""
-    if rule_input.comparison is None or rule_input.cases is None or policy.min_coverage == 0:
-        return ()
-    found = find_possible_renames(rule_input.cases)
-    failing = [key.case_id for key in found.failing if not rule_input.is_waived(key)]
-    if not _can_fail_gate(failing, rule_input, policy):
-        return ()
-    missing = format_count(len(found.missing), "case that passed there is", "cases that passed there are")
-    gone = format_first_few([key.case_id for key in found.missing], 3)
-    message = (
-        f"{format_count(len(failing), 'failing case is', 'failing cases are')} not in the baseline "
-        f"({format_first_few(failing, 3)}), and {missing} missing or skipped in this run ({gone}): "
-        "a case may have been renamed"
-    )
-    return (Reason(code=ReasonCode.NOT_IN_BASELINE, message=message),)
-
-
-def _find_incomparable_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
-    """Find failures of another tool's cases that passed before and ask something else now: nothing tells who did it."""
-    run, baseline, comparison = rule_input.run, rule_input.baseline, rule_input.comparison
-    if baseline is None or comparison is None or not run.is_external:
-        return ()
-    here, before = run.index_cases(), _find_passed_before(rule_input)
-    keys = [
-        one.key
-        for one in comparison.select_changes(CaseClass.INCOMPARABLE)
-        if one.key in before and here[one.key].status is Status.FAILED and not rule_input.is_waived(one.key)
-    ]
-    if not _can_fail_gate(keys, rule_input, policy):
-        return ()
-    failing = format_count(len(keys), "failing case passed", "failing cases passed")
-    message = f"{failing} in the baseline and cannot be compared with it: {_describe_differences(rule_input, keys)}"
-    return (Reason(code=ReasonCode.NOT_COMPARABLE, message=message),)
+    renames = find_possible_renames(cases) if policy.min_coverage != 0 else PossibleRenames()
+    message = None
+    if failing := select_unwaived(key for key in find_uncovered_cases(cases, comparison) if key in failed):
+        message = f": {describe_missing_coverage(cases)}"
+    elif failing := select_unwaived(renames.failing):
+        missing = format_count(len(renames.missing), "case that passed there is", "cases that passed there are")
+        names, gone = (format_first_few([key.case_id for key in keys], 3) for keys in (failing, renames.missing))
+        message = f" ({names}), and {missing} missing or skipped in this run ({gone}): a case may have been renamed"
+    if message is not None:
+        which = format_count(len(failing), "failing case is", "failing cases are")
+        yield Reason(code=ReasonCode.NOT_IN_BASELINE, message=f"{which} not in the baseline{message}")
+    if run.is_external:
+        failed &= {*_find_passed_before(rule_input)}
+        changes = comparison.select_changes(CaseClass.INCOMPARABLE)
+        if keys := select_unwaived(one.key for one in changes if one.key in failed):
+            which = format_count(len(keys), "failing case passed", "failing cases passed")
+            why = _describe_differences(rule_input, keys)
+            message = f"{which} in the baseline and cannot be compared with it: {why}"
+            yield Reason(code=ReasonCode.NOT_COMPARABLE, message=message)
 
 
 def _describe_differences(rule_input: RuleInput, keys: Sequence[CaseKey]) -> str:

@@ -11,10 +11,7 @@ class Mask(Protocol):
     """Callable that masks secrets in bytes; `cut_before`, `cut_after`: the bytes were truncated there."""
 
     def __call__(self, data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
-        """Return `data` with its secrets masked.
-
-        `cut_before` and `cut_after` say that the bytes were truncated at that end.
-        """
+        """Return `data` with its secrets masked."""
         ...
 
 
@@ -31,10 +28,7 @@ class CapturedOutput(FrozenStruct):
         return self.total > len(self.data)
 
     def apply_mask(self, mask: Mask) -> CapturedOutput:
-        """Return the output with its secrets masked.
-
-        The head and the tail of a truncated output are masked separately.
-        """
+        """Return the output with its secrets masked; head and tail of a truncated one are masked separately."""
         if not self.is_truncated:
             data = mask(self.data)
             return self if data is self.data else CapturedOutput(data, len(data))

@@ -30,20 +30,13 @@ _SHA256_DIGITS: Final = 64
 
 
 def find_checkout(folder: Path) -> Path | None:
-    """Find the root of the checkout that contains `folder`: the nearest folder with a `.git` entry.
-
-    Return None outside a checkout.
-    """
+    """Find the nearest folder with a `.git` entry, from `folder` upward; None outside of a checkout."""
     folder = folder.resolve()
     return next((place for place in (folder, *folder.parents) if os.path.lexists(place / ".git")), None)
 
 
 def run_git(folder: Path, *arguments: str) -> bytes | None:
-    """Run git at the root of the checkout and return its standard output.
-
-    Path arguments are absolute, or relative to the root. Return None if git is missing, times out or exits with an
-    error, as it does outside a checkout.
-    """
+    """Run git at the root of the checkout and return its output; None if it is missing, fails or times out."""
     names = {name for name in os.environ if name.startswith("GIT_")}
     environment = filter_environment(os.environ, {"GIT_NO_LAZY_FETCH": "1"}, names)
     return _run(find_checkout(folder) or folder, environment, arguments)

@@ -47,10 +47,7 @@ def find_identity(folder: Path) -> Identity | None:
 
 
 def is_writable_by_others(place: os.stat_result) -> bool:
-    """Whether others than its owner may write there: in a folder put something in another thing's place.
-
-    That a folder is sticky protects only what is already in it.
-    """
+    """Whether others than its owner may write there; a sticky folder protects only what is already in it."""
     return bool(place.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 

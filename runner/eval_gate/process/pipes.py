@@ -33,10 +33,7 @@ class ProgramOutput:
         self._source: int | None = None
 
     def open(self, identity: Identity | None, theirs: ExitStack) -> int:
-        """Open the pipe, start reading, and return the end that the program writes to.
-
-        `theirs` closes the returned end. Raises OSError.
-        """
+        """Open the pipe, start reading, and return the program's end, which `theirs` closes. Raises OSError."""
         self._source, sink = os.pipe()
         theirs.callback(os.close, sink)
         os.set_blocking(self._source, False)

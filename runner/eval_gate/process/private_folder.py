@@ -39,11 +39,7 @@ class PrivateFolder:
         return self.path / name
 
     def read(self, name: str, limit: int) -> CapturedOutput | None:
-        """Read the file `name` that the program wrote to the folder.
-
-        A file of more than `limit` bytes is reduced to its head and tail. Return None if the file does not exist.
-        Raises ProcessError if it is not a regular file or cannot be read.
-        """
+        """Read a file of the program, or its head and tail beyond `limit`; None without one. Raises ProcessError."""
         try:
             # a named pipe would otherwise be waited for
             descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=self._descriptor)
@@ -65,11 +61,7 @@ class PrivateFolder:
 
 @contextmanager
 def open_private_folder(prefix: str, cwd: Path, *, keep: bool = False) -> Iterator[PrivateFolder]:
-    """Create a temporary folder for a program that runs in `cwd`, and remove it afterwards unless `keep`.
-
-    Raises ProcessError if programs cannot run on this system, if `cwd` cannot be used, or if the folder cannot be
-    created.
-    """
+    """Create a temporary folder for a program in `cwd`, removed afterwards unless `keep`. Raises ProcessError."""
     if not CAN_RUN_PROGRAMS:
         raise ProcessError(UNSUPPORTED_SYSTEM)
     with contextlib.ExitStack() as stack:

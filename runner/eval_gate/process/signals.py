@@ -109,10 +109,7 @@ def run_async(work: Coroutine[Any, Any, Done]) -> Done:
 
 @contextmanager
 def defer_signals() -> Iterator[None]:
-    """Defer the handling of signals until the block ends.
-
-    Use it only for work that takes moments. Outside the main thread it does nothing.
-    """
+    """Defer signals until the block ends, which takes moments; outside the main thread it does nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -5,7 +5,7 @@ What all rows of a table share stands once above it. Untrusted text is escaped h
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -21,13 +21,11 @@ from eval_gate.reports.template_engine import build_environment, tidy_markdown
 from eval_gate.reports.text_difference import CONTEXT_CHARACTERS
 from eval_gate.reports.view.behaviour_rows import BehaviourReport, BehaviourRow
 from eval_gate.reports.view.groups import Cause, group_causes
-from eval_gate.reports.view.metric_rows import MetricReport, MetricRow
 from eval_gate.reports.view.report_view import OPEN_ROWS, ReportView
 from eval_gate.reports.view.response_comparison import ResponseComparison
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.advice import UNRELATED_TO_CHANGE, find_problem_owner
-from eval_gate.reports.wording.behaviour import NO_EFFECT
-from eval_gate.reports.wording.metrics import MAX_METRIC_NAME
+from eval_gate.reports.wording.metrics import MAX_METRIC_NAME, NO_EFFECT, MetricReport, MetricRow
 from eval_gate.struct import FrozenStruct
 from eval_gate.text import escape
 from eval_gate.text.escape import escape_markdown, format_code_cell, format_code_span, format_count, shorten_error
@@ -113,7 +111,6 @@ def get_environment() -> Environment:
             markdown_fragments.format_prose,
             markdown_fragments.format_sentence,
             markdown_fragments.format_setup_changes,
-            markdown_fragments.describe_stale_fact,
         ),
         *(
             markdown_fragments.format_evidence_cell,
@@ -129,6 +126,7 @@ def get_environment() -> Environment:
 
 
 def _build_variables(view: ReportView, detail: DetailLevel) -> dict[str, object]:
+    refresh = markdown_fragments.describe_branch_run(view.context)
     return {
         "view": view,
         "context": view.context,
@@ -139,11 +137,12 @@ def _build_variables(view: ReportView, detail: DetailLevel) -> dict[str, object]
         "current_title": "This PR" if view.context.base_branch else "This run",
         "links_line": markdown_fragments.format_links(view),
         "provenance": markdown_fragments.format_provenance(view),
-        "spent": markdown_fragments.format_spending(view),
+        # numbers that differ in every run stand where readers look for no news
+        "spent": " · ".join(filter(None, [view.reruns, view.spending])),
         "baseline_words": markdown_fragments.describe_baseline(view) if view.comparison else None,
         "unmeasured_note": markdown_fragments.describe_unmeasured_runs(view),
         "older_note": markdown_fragments.describe_older_baseline(view),
-        "refresh_note": markdown_fragments.describe_refresh(view),
+        "refresh_note": f"To make a new baseline, {refresh}." if view.context.baseline_refresh else None,
         "stale_note": markdown_fragments.describe_stale_baseline(view) if view.baseline_is_stale else None,
     }
 
@@ -200,7 +199,7 @@ def render_behaviour(found: BehaviourReport, limit: int, current_title: str) -> 
         lines += [f"| Case | What is different | Baseline | {current_title} |", "|:--|:--|:--|:--|"]
         lines += map(_format_behaviour_row, rows)
     shown = {case.key for row in rows for case in row.cases}
-    if left_out := found.found.cases - len(shown):
+    if left_out := found.changes.cases - len(shown):
         lines += ["", f"{format_count(left_out, 'more case')} not shown here."]
     return "\n".join([*lines, "", NO_EFFECT])
 
@@ -220,7 +219,7 @@ def render_metrics(report: MetricReport, limit: int, current_title: str) -> str:
         "|:--|--:|:--|:--|:--|",
         *map(_format_metric_row, rows),
     ]
-    if left_out := report.found.tested - len(rows):
+    if left_out := report.changes.tested - len(rows):
         lines += ["", f"{format_count(left_out, 'more row')} not shown here."]
     return "\n".join([*lines, "", report.note])
 
@@ -300,25 +299,23 @@ def render_case_table(
         return ""
     by_record = any(row.evidence for row in rows)
     seen = (
-        [_build_evidence_column(rows)]
+        [_Column("Evidence", ":--", format_evidence_cell)]
         if by_record
         else _build_result_columns(compared=compared, current_title=current_title)
     )
     what = _Column(f"What {'changed' if compared and not by_record else 'failed'}", ":--", _format_failure_cell)
     shared = ((seen, _format_evidence if by_record else _format_results),)
-    most = _format_common_evidence(rows) if by_record else ""
     before = _Column("Expected before", ":--", _format_expected_cell)
     changed = [([before], _format_expected_cell)] if any(row.expected_before for row in rows) else []
-    return _render_shared_table(rows, title, [([what], _format_failure), *changed, *shared], most)
+    return _render_shared_table(rows, title, [([what], _format_failure), *changed, *shared])
 
 
 def _render_shared_table(
     rows: Sequence[CaseRow],
     title: str,
     parts: Sequence[tuple[Sequence[_Column], Callable[[CaseRow], str]]],
-    most: str = "",
 ) -> str:
-    """Render a table with the columns that all rows share stated once above it; `most` explains the last part."""
+    """Render a table with the columns that all rows share stated once above it."""
     said, own = list[str](), list[_Column]()
     for columns, once in parts:
         if all(_is_uniform(rows, column) for column in columns):
@@ -328,7 +325,6 @@ def _render_shared_table(
     above = [f"**All {len(rows)}:** {' · '.join(said)}", ""] if said else []
     if not own:
         return "\n".join([*above, ", ".join(map(format_case_link, rows))])
-    above += [most, ""] if most and parts[-1][0][0] in own else []
     return "\n".join([*above, *_render_table(rows, title, own)])
 
 
@@ -428,35 +424,8 @@ def _format_shared_facts(rows: Sequence[CaseRow], current_title: str) -> str:
     return f" · each: {', '.join(filter(None, [baseline and f'baseline {baseline}', here]))}" if current else ""
 
 
-_AS_MOST: Final = "see above"
-
-
-def _build_evidence_column(rows: Sequence[CaseRow]) -> _Column:
-    common = _find_common_evidence(rows)
-
-    def cell(row: CaseRow) -> str:
-        return _AS_MOST if common is not None and row.evidence_lines == common else format_evidence_cell(row)
-
-    return _Column("Evidence", ":--", cell)
-
-
 def _format_evidence(row: CaseRow) -> str:
     return "; ".join(escape_markdown(words, MAX_EVIDENCE) for words in row.evidence_lines)
-
-
-def _find_common_evidence(rows: Sequence[CaseRow]) -> tuple[str, ...] | None:
-    """Find the evidence that most rows share, if it is worth stating apart from the rows."""
-    lines, number = Counter(row.evidence_lines for row in rows).most_common(1)[0]
-    return lines if _MIN_SHARED_ROWS <= number < len(rows) and number * 2 > len(rows) else None
-
-
-def _format_common_evidence(rows: Sequence[CaseRow]) -> str:
-    """`**11 of these 12:** failed 3 of 3 here, 0 of 3 on main`."""
-    common = _find_common_evidence(rows)
-    if common is None:
-        return ""
-    equal = [row for row in rows if row.evidence_lines == common]
-    return f"**{len(equal)} of these {len(rows)}:** {_format_evidence(equal[0])}"
 
 
 def _build_result_columns(*, compared: bool, current_title: str) -> list[_Column]:

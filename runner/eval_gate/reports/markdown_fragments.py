@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from eval_gate.model.comparison import Outcome
-from eval_gate.model.result import StaleFact, StaleKind
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
@@ -165,26 +164,6 @@ def format_sentence(words: str) -> str:
     return escape_markdown(verdict.to_sentence(words), MAX_SENTENCE)
 
 
-def describe_stale_fact(fact: StaleFact, has_acceptable_sets: bool) -> str:  # noqa: FBT001 (a filter)
-    """Describe one fact as a phrase, with advice about `toolsAcceptable` if the suite uses it."""
-    recorded, current = (format_code_span(value or "unknown") for value in (fact.recorded, fact.current))
-    match fact.kind:
-        case StaleKind.DESCRIPTION:
-            return f"generated for description {recorded}, now {current}; results may not reflect the current contract"
-        case StaleKind.REGISTRY_SIZE:
-            grown = (
-                f"the registry grew from {escape_markdown(fact.recorded or '?')} to "
-                f"{escape_markdown(fact.current or '?')} tools"
-            )
-            return f"{grown}{': `toolsAcceptable` sets may be too narrow' if has_acceptable_sets else ''}"
-        case StaleKind.VERSION:
-            return f"generated for version {recorded}, now {current}: the schema may have changed"
-        case StaleKind.MISSING:
-            return "the tool is not in the registry"
-        case StaleKind.STATUS:
-            return f"the tool is {escape_markdown(fact.current or 'not in use')}"
-
-
 def describe_stale_baseline(view: ReportView) -> str:
     """Describe how old the baseline is, both limits, and the remedy."""
     assert view.comparison is not None
@@ -198,13 +177,6 @@ def describe_stale_baseline(view: ReportView) -> str:
         parts.append(f"**{behind} behind** {branch} (limit {context.max_baseline_commits})")
     why = f"Differences may come from {branch}, not from this change."
     return f"The baseline is {' and '.join(parts)}. {why} To refresh it, {describe_branch_run(context)}."
-
-
-def describe_refresh(view: ReportView) -> str | None:
-    """Describe how to make a new baseline where none is comparable; None where a new one would not help."""
-    if view.context.baseline_refresh is None:
-        return None
-    return f"To make a new baseline, {describe_branch_run(view.context)}."
 
 
 def describe_branch_run(context: ReportContext) -> str:
@@ -297,14 +269,6 @@ def _describe_merge(view: ReportView) -> str:
         return f", not merged into {branch} yet{believed}"
     at = f" at {format_code_span(base[:7])}" if base and context.workspace_sha else ""
     return f", merged with {branch}{at} for this test{believed}"
-
-
-def format_spending(view: ReportView) -> str:
-    """Format re-runs, time and costs as one line.
-
-    The numbers differ in every run, so the reports place the line where readers look for no news.
-    """
-    return " · ".join(filter(None, [view.reruns, view.spending]))
 
 
 def describe_baseline(view: ReportView) -> str:

@@ -313,11 +313,16 @@ def render_matrix(report_format: str, matrix: Matrix, style: ConsoleStyle | None
     """Render the comparison of targets in one of `FORMATS`; `style` is for the console."""
     match report_format:
         case "md":
+            text = get_environment(html=False).get_template("matrix.md.j2")
+            foot = build_totals(matrix)
             return render_within_limit(
-                lambda detail: _render_markdown(matrix, detail.rows), COMMENT_LIMIT, _DETAIL_LEVELS
+                lambda detail: tidy_markdown(text.render(matrix=matrix, foot=foot, rows=detail.rows)),
+                COMMENT_LIMIT,
+                _DETAIL_LEVELS,
             )
         case "html":
-            return _render_html(matrix)
+            page = get_environment(html=True).get_template("matrix.html.j2")
+            return page.render(matrix=matrix, foot=build_totals(matrix), cases=matrix.cases[:MAX_PAGE_ROWS])
         case "json":
             return neutralize_json(json.format(json.encode(matrix), indent=2).decode()) + "\n"
         case _:
@@ -368,19 +373,6 @@ def _format_cell(cell: MatrixCell | None) -> str:
 def _format_cell_with_sign(cell: MatrixCell | None) -> str:
     """Format a cell with the sign of its status before the text."""
     return f"{_SIGNS.get(cell.status, '')}{cell.text}" if cell is not None else MISSING_CELL
-
-
-def _render_markdown(matrix: Matrix, rows: int) -> str:
-    return tidy_markdown(
-        get_environment(html=False)
-        .get_template("matrix.md.j2")
-        .render(matrix=matrix, foot=build_totals(matrix), rows=rows)
-    )
-
-
-def _render_html(matrix: Matrix) -> str:
-    template = get_environment(html=True).get_template("matrix.html.j2")
-    return template.render(matrix=matrix, foot=build_totals(matrix), cases=matrix.cases[:MAX_PAGE_ROWS])
 
 
 @cache

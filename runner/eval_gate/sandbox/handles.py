@@ -43,18 +43,12 @@ def _translate_errors() -> Iterator[None]:
 
 
 def open_root(path: str) -> int:
-    """Open the folder at `path` and return its file descriptor.
-
-    All other operations are relative to this folder. Raises OSError.
-    """
+    """Open the folder at `path`, to which all else is relative, and return its descriptor. Raises OSError."""
     return os.open(path, _FOLDER)
 
 
 def open_folder(folder: int, name: str, *, create: bool = False) -> int:
-    """Open the folder `name` in `folder` and return its file descriptor.
-
-    If `create` is set, a missing folder is created. Raises SandboxError and OSError, SandboxError also for a link.
-    """
+    """Open a folder, or `create` it if it is missing. Raises SandboxError, also for a link, and OSError."""
     if create:
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=folder)
@@ -75,10 +69,7 @@ def _check_same_device(below: int, folder: int) -> int:
 
 
 def stat_entry(folder: int, name: str) -> os.stat_result:
-    """Return the stat result of the entry `name` itself, without following a link.
-
-    Raises SandboxError if the entry does not exist.
-    """
+    """Return the stat result of the entry itself, without following a link. Raises SandboxError if it is missing."""
     with _translate_errors():
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
@@ -93,10 +84,7 @@ def find_file_problem(found: os.stat_result) -> str | None:
 
 
 def read_bytes(folder: int, name: str, limit: int) -> bytes:
-    """Read the file `name` in `folder`, at most `limit` + 1 bytes.
-
-    The additional byte shows that the file is larger than `limit`. Raises SandboxError and OSError.
-    """
+    """Read at most `limit` + 1 bytes: one more says that the file is too large. Raises SandboxError and OSError."""
     with os.fdopen(_open_file(folder, name, os.O_RDONLY), "rb") as stream:
         return stream.read(limit + 1)
 
@@ -136,10 +124,7 @@ def remove_file(folder: int, name: str) -> None:
 
 
 def list_names(folder: int, limit: int) -> Iterator[str]:
-    """List the names of all entries in `folder`, sorted.
-
-    Raises SandboxError if the folder has more than `limit` entries.
-    """
+    """List the names of all entries, sorted. Raises SandboxError for more than `limit`."""
     names: list[str] = []
     with os.scandir(folder) as entries:
         for entry in entries:

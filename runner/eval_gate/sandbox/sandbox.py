@@ -111,10 +111,7 @@ class Sandbox:
                 shutil.rmtree(self.path, ignore_errors=True)
 
     def read(self, path: str) -> str:
-        """Read the file at `path` as text.
-
-        Raises SandboxError if the path is refused, or if the file is not text or is too large.
-        """
+        """Read a file as text. Raises SandboxError for a refused path, a large file, or one that is no text."""
         *above, name = split_file_path(path)
         with self._open_folder(above) as folder:
             return self._read_text(folder, name)

@@ -63,10 +63,7 @@ class ExistingFolder(Sandbox):
         self._written.pop("/".join(split_path(path)), None)
 
     def collect_entries(self, paths: Iterable[str]) -> tuple[FileEntry, ...]:
-        """Collect the entries at `paths` and the folders above them, sorted by path.
-
-        Paths that no file could have are left out.
-        """
+        """Collect the entries at `paths` that a file could have, and the folders above them, sorted by path."""
         met: dict[str, FileEntry] = {}
         for path in paths:
             with contextlib.suppress(SandboxError):
@@ -75,10 +72,7 @@ class ExistingFolder(Sandbox):
         return tuple(sorted(met.values(), key=lambda entry: entry.path))
 
     def collect_initial_files(self, passed_over: EntryFilter) -> tuple[list[InitialFile], list[tuple[str, str]]]:
-        """All that lies here, for fresh folders to begin with; and paths that are left out, each with the reason.
-
-        Raises SandboxError when there is more than an own folder may hold.
-        """
+        """Collect all that lies here, and what is left out with the reason. Raises SandboxError for too much."""
         taken: list[InitialFile] = []
         left_out: list[tuple[str, str]] = []
         total = 0
@@ -99,10 +93,7 @@ class ExistingFolder(Sandbox):
         return taken, left_out
 
     def collect_files_at(self, paths: Iterable[str]) -> tuple[list[InitialFile], list[tuple[str, str]]]:
-        """Read the files at `paths` and list those that cannot be taken, each with the reason.
-
-        Missing files are skipped. Raises SandboxError if the files exceed the limit of entries or bytes.
-        """
+        """Read the files at `paths` that exist; those left out with the reason. Raises SandboxError for too many."""
         taken: list[InitialFile] = []
         left_out: list[tuple[str, str]] = []
         total, entries = 0, set[str]()
@@ -189,10 +180,7 @@ class SandboxSetup(FrozenStruct):
 
 
 def read_template(folder: Path) -> tuple[InitialFile, ...]:
-    """Read all files and folders of a template, except `.git`.
-
-    Raises SandboxError for what cannot be copied, such as a link, and for more than a sandbox may hold; and OSError.
-    """
+    """Read a template, except `.git`. Raises SandboxError for what cannot be copied or is too much, and OSError."""
     if folder.is_symlink() or not folder.is_dir():
         raise SandboxError(LINK if folder.is_symlink() else NO_FOLDER)
     files, left_out = ExistingFolder(folder).collect_initial_files(lambda _, name: name == _GIT)
@@ -213,10 +201,7 @@ def read_workspace(folder: Path) -> tuple[InitialFile, ...]:
 
 
 def compute_template_digest(files: Collection[InitialFile]) -> str:
-    """Compute a digest of paths, contents and executable bits: the first 16 hexadecimal digits of a SHA-256.
-
-    Line endings make no difference, so that the digest is the same in every checkout.
-    """
+    """Compute 16 hex digits of a SHA-256 over paths, contents without line endings of Windows, and executable bits."""
     whole = hashlib.sha256()
     for one in sorted(files, key=lambda one: one.path):
         content = "" if one.data is None else hashlib.sha256(one.data.replace(b"\r\n", b"\n")).hexdigest()

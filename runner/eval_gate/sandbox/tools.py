@@ -92,10 +92,7 @@ def build_tool_spec(name: FileTool) -> ToolSpec:
 
 
 def run_tool(name: FileTool, params: Mapping[str, JsonValue], sandbox: Sandbox) -> str:
-    """Run a file tool in `sandbox` and return its result as text.
-
-    Raises SandboxError with a message for the model, and OSError for a failure of the system.
-    """
+    """Run a file tool and return its result as text. Raises SandboxError with a message for the model, and OSError."""
     tool = _TOOLS[name]
     unknown = sorted(set(params) - set(tool.arguments))
     if unknown:

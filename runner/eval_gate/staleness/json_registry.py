@@ -78,10 +78,7 @@ def _find_entries(document: JsonValue) -> tuple[JsonValue, _Path]:
 
 
 def find_meta_version(meta: JsonValue) -> str | None:
-    """Return the version in the `_meta` of a tool, or None.
-
-    The key is `version`, or has a prefix as in `example.com/version`. Returns None if several keys match.
-    """
+    """Return the version in the `_meta` of a tool: `version`, or one key such as `example.com/version`."""
     if not isinstance(meta, dict):
         return None
     found = [value for key, value in meta.items() if key.rpartition("/")[2] == "version" and isinstance(value, str)]

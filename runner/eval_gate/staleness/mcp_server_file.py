@@ -41,10 +41,7 @@ class McpServerEntry(FrozenStruct):
     line: int | None = None
 
     def fill_variables(self, given: Mapping[str, str], root: Path) -> McpServerEntry:
-        """Replace `${NAME}` and `${NAME:-else}` with variables that programs receive.
-
-        `given` holds these variables. Raises GateError for a variable that is neither given nor has a default.
-        """
+        """Replace `${NAME}` and `${NAME:-else}` with what programs are `given`. Raises GateError for no value."""
         missing: dict[str, None] = {}
 
         def value(match: re.Match[str]) -> str:
@@ -97,10 +94,7 @@ class McpServerFile(FrozenStruct):
 
 
 def read_server_file(file: Path, shown: str) -> McpServerFile | None:
-    """Read the MCP servers of a JSON file, or return None if the file is something else.
-
-    Raises GateError with all problems of the file.
-    """
+    """Read the MCP servers of a JSON file; None if it is something else. Raises GateError with all problems."""
     try:
         data = read_limited(file, MCP_FILE_BYTES)
     except OSError:

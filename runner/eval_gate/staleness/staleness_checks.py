@@ -48,10 +48,7 @@ _NO_FINDING: Final = _StalenessFinding()
 
 
 def hash_description(text: str) -> str:
-    """Return the first 12 hex digits of the SHA-256 of the description in UTF-8.
-
-    A lone surrogate, which UTF-8 cannot encode, counts as U+FFFD, as in Node's `createHash().update(text)`.
-    """
+    """Return 12 hex digits of the SHA-256 of the text in UTF-8; a lone surrogate counts as U+FFFD, as in Node."""
     return hashlib.sha256(to_well_formed(text).encode()).hexdigest()[:HASH_DIGITS]
 
 
@@ -114,14 +111,15 @@ def _report_missing_tool(name: str, registry: ToolRegistry) -> _StalenessFinding
     )
 
 
+def _skip_check(what: str, recorded: object, why: str) -> _StalenessFinding:
+    why = "the eval file records none" if recorded is None else why
+    return _StalenessFinding(notice=f"{what} was not checked: {why}.")
+
+
 def _check_description(metadata: SuiteMetadata, tool: ToolDefinition) -> _StalenessFinding:
     recorded = metadata.description_hash
-    if recorded is None:
-        return _StalenessFinding(notice="Description hash was not checked: the eval file records none.")
-    if tool.description is None:
-        return _StalenessFinding(
-            notice=f"Description hash was not checked: the description of {tool.name} is not known."
-        )
+    if recorded is None or tool.description is None:
+        return _skip_check("Description hash", recorded, f"the description of {tool.name} is not known")
     current = hash_description(tool.description)
     if current == recorded:
         return _NO_FINDING
@@ -134,14 +132,12 @@ def _check_description(metadata: SuiteMetadata, tool: ToolDefinition) -> _Stalen
 
 def _check_version(metadata: SuiteMetadata, tool: ToolDefinition) -> _StalenessFinding:
     recorded = metadata.tool_version
-    if recorded is None:
-        return _StalenessFinding(notice="Tool version was not checked: the eval file records none.")
-    if tool.version is None:
-        return _StalenessFinding(notice=f"Tool version was not checked: the version of {tool.name} is not known.")
+    if recorded is None or tool.version is None:
+        return _skip_check("Tool version", recorded, f"the version of {tool.name} is not known")
     majors = [_FIRST_NUMBER.match(version) for version in (recorded, tool.version)]
     if not (majors[0] and majors[1]):
         odd = recorded if not majors[0] else tool.version
-        return _StalenessFinding(notice=f'Tool version was not checked: "{odd[:40]}" does not begin with a number.')
+        return _skip_check("Tool version", recorded, f'"{odd[:40]}" does not begin with a number')
     if majors[0][1].lstrip("0") == majors[1][1].lstrip("0"):
         return _NO_FINDING
     return _StalenessFinding(
@@ -160,7 +156,7 @@ def _check_status(tool: ToolDefinition) -> _StalenessFinding:
 def _check_size(metadata: SuiteMetadata, registry: ToolRegistry) -> _StalenessFinding:
     recorded, current = metadata.registry_size, registry.size
     if recorded is None:
-        return _StalenessFinding(notice="Registry size was not checked: the eval file records none.")
+        return _skip_check("Registry size", recorded, "")
     if 2 * current <= 3 * recorded:  # current > recorded * 1.5, without rounding
         return _NO_FINDING
     return _StalenessFinding(

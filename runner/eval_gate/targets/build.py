@@ -135,10 +135,7 @@ def _parse_short_form(choice: TargetChoice) -> ModelSettings:
 
 
 def build_model_settings(name: str, described: Mapping[str, JsonValue]) -> ModelSettings:
-    """Build the settings of a model that was given in short form.
-
-    Raises GateError if they do not describe a model.
-    """
+    """Build the settings of a model in short form. Raises GateError if they do not describe a model."""
     try:
         return ModelSettings.model_validate({"name": name, **described})
     except ValidationError as error:

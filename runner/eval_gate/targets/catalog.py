@@ -156,11 +156,7 @@ class TargetCatalog:
         return (settings.name, self._build_grader(None, chosen, eval_file)) if chosen.kind.is_model else None
 
     def get_grader(self, eval_file: str, name: str, reference: str | None = None) -> tuple[str, Grader]:
-        """Return the name of a grader and the grader: a target of the list, or `provider:model`.
-
-        `reference` is the text as written if the name is the value of a variable. Raises GateError if no grader has
-        this name.
-        """
+        """Return a grader and its name: a target or `provider:model`, written as `reference`. Raises GateError."""
         model = _find_model(name, reference)
         if model is not None:
             return name, self._build_grader(None, model, eval_file)

@@ -37,10 +37,7 @@ WRITTEN_FOLDERS: Final = set[Path]()
 
 
 def build_prompt(request: Request, files_word: str, preamble: str | None = None) -> str:
-    """Build the prompt in Markdown: preamble, files to read first (if any), and the query of the user.
-
-    `files_word` is the name for the files of the case. A case without a brief gives its messages as one text.
-    """
+    """Build the prompt in Markdown: preamble, files to read first (called `files_word`), and the query of the user."""
     brief = request.brief
     guidelines, files = (brief.guideline_files, brief.input_files) if brief else ((), ())
     question = brief.linked_question if brief else flatten_messages(request.messages)
@@ -65,10 +62,7 @@ def format_file_link(path: str) -> str:
 
 
 def refuse_missing_file(request: Request, response_text: str) -> None:
-    """Raise TargetError when the agent says, in the words it was told, that it could not read one of the files.
-
-    Then it has not worked on the case, and its words are no answer to judge.
-    """
+    """Raise TargetError when the agent says, in the words it was told, that it could not read a file of the case."""
     said = response_text.lstrip()
     if list_linked_files(request) and said.startswith(MISSING_FILE_MARKER):
         named = to_one_line(said.removeprefix(MISSING_FILE_MARKER).partition("\n")[0].strip(" :"))
@@ -93,11 +87,7 @@ def _format_files_to_read(guidelines: Sequence[str], files: Sequence[str], files
 
 
 def find_program(name: str, what: str, root: Path, environment: Mapping[str, str]) -> str:
-    """Find the absolute path of the program `name`.
-
-    A name with a slash is an absolute path or a path relative to `root`. Other names are looked up on PATH. `what`
-    begins the error message, for example `Codex executable`. Raises TargetError (unreachable).
-    """
+    """Find a program on PATH or, with a slash, below `root`. `what` begins the message. Raises TargetError."""
     if "/" not in name:
         found = shutil.which(name, path=environment.get("PATH", os.defpath))
         if found is None:
@@ -127,11 +117,7 @@ def format_timestamp() -> str:
 
 
 def create_file(folder: Path, words: tuple[str, ...], suffix: str) -> tuple[BinaryIO, Path]:
-    """Create a new file in `folder` and return the open file and its path.
-
-    The name consists of the time, `words` and a random part. The folder is created if it is missing. Raises
-    GateError.
-    """
+    """Create a file in `folder`, named by the time, `words` and a random part. Raises GateError."""
     name = "_".join([format_timestamp(), *(sanitize_name_part(word) for word in words), secrets.token_hex(8)])
     path = folder / f"{name}{suffix}"
     WRITTEN_FOLDERS.add(folder)

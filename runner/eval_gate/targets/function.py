@@ -166,10 +166,7 @@ def _build_unreadable_error(why: str) -> TargetError:
 
 
 def import_function(place: str, root: Path) -> Callable[[Any], Any]:
-    """Import the function at `module:name`, from the folder `root` first, as `python -m` would.
-
-    Raises GateError with the place in the module if it cannot be imported or called with one argument.
-    """
+    """Import the function at `module:name`, from the folder `root` first, as `python -m` would. Raises GateError."""
     module_name, _, name = place.partition(":")
     _add_search_folder(root)
     try:

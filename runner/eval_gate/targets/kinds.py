@@ -59,18 +59,12 @@ class TargetKind(FrozenStruct):
         return (*list_names_at(self.settings, path), *(() if path else self.settings.other_names))
 
     def build_target(self, settings: TargetSettings, choice: TargetChoice, context: BuildContext) -> Target:
-        """Build a target of this kind, not yet connected.
-
-        Raises GateError if its settings are wrong.
-        """
+        """Build a target of this kind, not yet connected. Raises GateError if its settings are wrong."""
         made: Target = _import_part(self.build_at)(settings, choice, context)
         return made
 
     def build_client(self, settings: TargetSettings, choice: TargetChoice, context: BuildContext) -> ModelClient:
-        """Build a client of the model to grade with, not yet connected.
-
-        Raises GateError if its settings are wrong.
-        """
+        """Build a client of the model to grade with, not yet connected. Raises GateError if its settings are wrong."""
         assert self.client_at is not None
         made: ModelClient = _import_part(self.client_at)(settings, choice, context)
         return made
@@ -111,10 +105,7 @@ def list_providers() -> tuple[str, ...]:
 
 
 def find_kind(provider: str) -> TargetKind | None:
-    """Find the kind of target for a provider.
-
-    Return None if the provider is unknown.
-    """
+    """Find the kind of target for a provider."""
     word = provider.strip().lower()
     return next((kind for kind in KINDS if word in kind.providers or word in kind.other_names), None)
 

@@ -85,11 +85,7 @@ def compute_setup(
     mask: Mask,
     prompting: PromptSetup | None = None,
 ) -> TargetSetup:
-    """Compute the setup of a target from its resolved settings.
-
-    `environment` holds the variables that its provider reads. `mask` hides secrets in the settings that a run
-    result shows.
-    """
+    """Compute the setup of a target. Its provider reads `environment`; `mask` hides secrets in what is shown."""
     parts = list(_iter_settings(settings, environment, mask))
     found = _assemble_setup(settings.provider, [*parts, *(_iter_prompt_settings(prompting) if prompting else ())])
     return replace(found, programs=_find_programs(settings, parts))
@@ -247,20 +243,14 @@ def _digest_credentials(value: JsonValue) -> JsonValue:
 
 
 def hide_keys(text: str) -> str:
-    """Replace a text that looks like a key by its length and a digest.
-
-    Other texts are returned unchanged.
-    """
+    """Replace a text that looks like a key by its length and a digest."""
     return (
         f"a text of {len(text):,} characters #{compute_digest(text)[:_DIGEST_DIGITS]}" if looks_like_key(text) else text
     )
 
 
 def format_value(value: JsonValue) -> str | None:
-    """Format a value on one line, or return None for an empty list, an empty mapping or None.
-
-    Texts stay as they are, lists of texts are joined with commas, and other values become JSON.
-    """
+    """Format a value on one line: texts as they are, lists of texts with commas, others as JSON; None if empty."""
     if value is None or value in ([], {}):
         return None
     if isinstance(value, list) and all(isinstance(one, str) for one in value):

@@ -74,10 +74,7 @@ class ResolvedTarget(FrozenStruct):
     """Likely mistakes of its author."""
 
     def locate_problems(self, error: GateError) -> tuple[Problem, ...]:
-        """Where what is wrong with it is written: the settings that the error is about, else the target as a whole.
-
-        Without what says no more than the error itself.
-        """
+        """Locate the settings that an error is about, else the whole target, if that says more than the error."""
         if self.problem is None:
             return tuple(one for one in error.problems if one.file is not None)
         about = error.problems or (Problem(error.message),)

@@ -5,29 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from json import encoder
-from typing import Any, Final
+from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.text.json_values import map_leaves
 
 DIGEST_DIGITS: Final = 16
 """Digits of a fingerprint: enough to distinguish values."""
-_c_encoder: Any = vars(encoder)["c_make_encoder"]  # the types of the standard library do not name it
-_plain_encoder: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False)
-_encode_pieces: Final = _c_encoder and _c_encoder(
-    markers=None,
-    default=_plain_encoder.default,
-    encoder=encoder.encode_basestring_ascii,
-    indent=None,
-    key_separator=":",
-    item_separator=",",
-    sort_keys=True,
-    skipkeys=False,
-    allow_nan=True,
-)
-"""What `_plain.encode` makes anew for every value, which takes longer than most values; None where Python has none."""
-
+_encode_json: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
 _FRACTION: Final = re.compile(r"(?:^|[:,\[])-?[0-9]+[.e]")
 """What every number has that Python takes for a fraction; a text may look so too."""
 
@@ -46,10 +31,6 @@ def dump_sorted_json(value: JsonValue) -> str:
     """Dump a value as ASCII JSON with sorted keys; 5000, 5000.0 and 5e3, which are the same, as the same text."""
     text = _encode_json(value)
     return _encode_json(map_leaves(value, _normalize_number)) if _FRACTION.search(text) else text
-
-
-def _encode_json(value: JsonValue) -> str:
-    return "".join(_encode_pieces(value, 0)) if _encode_pieces else _plain_encoder.encode(value)
 
 
 def _normalize_number(leaf: JsonValue) -> JsonValue:

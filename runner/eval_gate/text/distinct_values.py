@@ -45,10 +45,7 @@ def format_value_and_limit(value: float, limit: float, digits: int, scale: float
 
 
 def format_distinct_values(one: Value, other: Value, form: Callable[[Value], str], most: int) -> tuple[str, str]:
-    """Both in this form; else as JSON in ASCII, which tells all apart, from shortly before where they differ.
-
-    `most`: characters of each.
-    """
+    """Format both, else as ASCII JSON from shortly before where they differ; at most `most` characters of each."""
     shown = form(one), form(other)
     if shown[0] != shown[1] or one == other:
         return shown

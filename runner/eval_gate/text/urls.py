@@ -58,10 +58,7 @@ def is_credential_name(name: str) -> bool:
 
 
 def iter_url_secrets(url: str) -> Iterator[str]:
-    """Yield the secrets in a URL: its password, or its user part if there is no password.
-
-    Values of the query are included if their name is that of a credential or if they look like a key.
-    """
+    """Yield a URL's password, else its user, and values of the query with a secret name or that look like a key."""
     parts = urlsplit(url)
     if user := unquote(parts.password or parts.username or ""):
         yield user

@@ -54,9 +54,9 @@ OTHERS = {
     "reports/page/truncation.py: MAX_PLAIN_BYTES": "the same",
     "reports/page/truncation.py: MAX_UNPACKED_BYTES": "the same",
     "reports/view/groups.py: MAX_VALUES": "what is shown of a cause",
-    "reports/wording/tool_calls.py: MAX_CALLS": "what is shown of an answer",
-    "reports/wording/tool_calls.py: MAX_DEPTH": "what is shown of a call",
-    "reports/wording/tool_calls.py: MAX_VALUES": "what is shown of a call",
+    "reports/view/response_comparison.py: MAX_CALLS": "what is shown of an answer",
+    "reports/view/response_comparison.py: MAX_DEPTH": "what is shown of a call",
+    "reports/view/response_comparison.py: MAX_VALUES": "what is shown of a call",
     "text/javascript/regex.py: _MAX_REPLY": "our own worker",
     "text/tokens.py: _MAX_DIGITS": "an index, beyond which there is nothing",
 }

@@ -211,7 +211,6 @@ SAFE_FILTERS = {
         "format_case_link",
         "format_names",
         "format_names_by_reason",
-        "describe_stale_fact",
     ),
     *(
         "format_sentence",

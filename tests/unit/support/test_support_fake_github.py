@@ -20,6 +20,9 @@ import pytest
 
 from tests.support.github import FakeGitHub, Fault, fake_github, sha
 
+# of the tests' own GitHub, which all tests of the action try in the fast tier
+pytestmark = pytest.mark.slow
+
 REPO = "/repos/acme/bot"
 NAME = "eval-gate-results"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -100,10 +101,20 @@ SAME_PART = {
 """File names that several packages have, because the files play the same part there."""
 
 
+@functools.cache
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_bytes())
+
+
+def teardown_module() -> None:
+    """The trees of the whole package weigh 200 MB."""
+    parse.cache_clear()
+
+
 def test_classes__public_names__stand_in_one_module_only() -> None:
     places = defaultdict(list)
     for path in iter_modules(PACKAGE):
-        for node in ast.parse(path.read_bytes()).body:
+        for node in parse(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(str(path.relative_to(PACKAGE)))
     twice = {name: paths for name, paths in places.items() if len(paths) > 1}
@@ -115,7 +126,7 @@ def test_functions__bare_participles_and_adverbs__are_no_names() -> None:
     bare = [
         f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.name}"
         for path in iter_modules(PACKAGE)
-        for node in iter_functions(ast.parse(path.read_bytes()))
+        for node in iter_functions(parse(path))
         if node.name.strip("_") in NO_NAMES
     ]
     assert not bare, "name a function by a verb and its object, such as find_baseline or format_duration"
@@ -125,7 +136,7 @@ def test_parameters__bare_participles_and_adverbs__are_no_more_than_there_were()
     bare = [
         f"{path.relative_to(PACKAGE)}:{one.lineno}: {one.arg}"
         for path in iter_modules(PACKAGE)
-        for node in iter_functions(ast.parse(path.read_bytes()))
+        for node in iter_functions(parse(path))
         for one in iter_parameters(node)
         if one.arg.strip("_") in NO_NAMES
     ]
@@ -141,7 +152,7 @@ def iter_parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[as
 def iter_names(path: Path) -> Iterator[tuple[int, str]]:
     """The module's name, and those of its classes, functions, parameters and fields, with their lines."""
     yield 1, path.stem
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in ast.walk(parse(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.lineno, node.name
             yield from ((one.lineno, one.arg) for one in iter_parameters(node) if one.arg.strip("_") not in NO_NAMES)
@@ -194,6 +205,6 @@ def test_modules__bare_participles_and_adverbs__are_no_names() -> None:
 
 
 def test_functions__of_one_word__are_few() -> None:
-    names = [node.name for path in iter_modules(PACKAGE) for node in iter_functions(ast.parse(path.read_bytes()))]
+    names = [node.name for path in iter_modules(PACKAGE) for node in iter_functions(parse(path))]
     assert len(names) > 4000
     assert sum(map(is_one_word, names)) <= MOST_ONE_WORD * len(names)

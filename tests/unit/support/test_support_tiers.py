@@ -85,7 +85,7 @@ def test_fast_tier__is_the_default__keeps_first_rows_each_reader_golden_files_an
         "test_golden_files": 6,
         "test_rule": 1,
     }
-    assert collected(project, "unit") == {"test_table": 4}
+    assert collected(project, "unit") == {"test_table": 1}
 
 
 @pytest.mark.parametrize("words", [("--full", "integration"), ("integration/test_processes.py",)])

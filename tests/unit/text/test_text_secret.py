@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from eval_gate.config.loader import load_config
 from eval_gate.github.artifacts.artifact_service import ArtifactService
-from eval_gate.targets.model.providers.credentials import Credentials
+from eval_gate.targets.model.settings import Credentials
 from eval_gate.targets.target_list import parse_targets
 from eval_gate.text.secret import Secret, SecretAddress
 from tests.support.canaries import KEY, shown_in

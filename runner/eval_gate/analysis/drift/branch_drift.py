@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from eval_gate.analysis.drift.case_drift import (
     RUNS_TO_RECOVER,
@@ -162,21 +162,17 @@ def find_drift(history: History, pass_score: float = 1.0) -> Drift:
         if found is not None:
             worse.append(found)
     models = find_model_changes(own)
-    told = tuple(
+    failing = {LevelKind.FAILING, LevelKind.FAILING_BEFORE_RERUNS}
+    described = tuple(
         replace(
-            _add_cases(one, history, pass_score),
+            one,
+            cases=find_degraded_cases(history, one.first_bad.run_id, pass_score) if one.kind in failing else (),
             model_change=find_change_between(models, own, one.last_surely_good, one.first_surely_bad),
         )
         for one in worse
     )
     broken = find_broken_cases(history, EVIDENCE_LIMIT, pass_score)
-    return Drift(newest, longest, told, broken, tuple(looked_at), models)
-
-
-def _add_cases(one: Degradation, history: History, pass_score: float) -> Degradation:
-    if one.kind not in {LevelKind.FAILING, LevelKind.FAILING_BEFORE_RERUNS}:
-        return one
-    return replace(one, cases=find_degraded_cases(history, one.first_bad.run_id, pass_score))
+    return Drift(newest, longest, described, broken, tuple(looked_at), models)
 
 
 def _select_comparable_runs(levels: Sequence[RunLevels], measured: LevelKind) -> list[RunLevels]:
@@ -193,14 +189,6 @@ def _select_comparable_runs(levels: Sequence[RunLevels], measured: LevelKind) ->
     return found[::-1]
 
 
-class _FoundChange(NamedTuple):
-    """Detected change: its index among the compared runs, and its uncertainty."""
-
-    place: int
-    earliest: int
-    latest: int
-
-
 class _LevelSeries:
     """Values of one level over the runs."""
 
@@ -208,7 +196,7 @@ class _LevelSeries:
         self._measured = measured
         self._sign = -1.0 if measured in _HIGHER_IS_BETTER else 1.0
         self._kept: list[RunLevels] = []
-        self._open: _FoundChange | None = None
+        self._open: RiseEvidence | None = None
         for run in runs:
             self._kept.append(run)
             if self._open is None:
@@ -240,7 +228,7 @@ class _LevelSeries:
         if numbers[-1] > usual:  # no alarm begins with a run that is as good as any
             found = compute_rise_evidence(numbers)
             if found.total >= EVIDENCE_LIMIT and self._is_relevant(numbers, found):
-                self._open = _FoundChange(found.place, found.earliest, found.latest)
+                self._open = found
         elif numbers[-1] < usual:
             better = compute_rise_evidence([-number for number in numbers])
             if better.total >= EVIDENCE_LIMIT:
@@ -255,7 +243,7 @@ class _LevelSeries:
             return False
         return now - then >= least
 
-    def _has_recovered(self, change: _FoundChange) -> bool:
+    def _has_recovered(self, change: RiseEvidence) -> bool:
         """Whether the newest runs are nearer to what was before than to what came since."""
         numbers = [self._get_signed_level(run) for run in self._kept]
         since = numbers[change.place : -RUNS_TO_RECOVER]

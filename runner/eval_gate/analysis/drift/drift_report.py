@@ -28,6 +28,7 @@ LEVEL_NAMES: Final = {
     LevelKind.COST: "cost",
 }
 _TIME_PATTERN: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d", re.ASCII)
+_OUTSIDE_CAUSE: Final = " The cause is outside of it: the model behind the agent, a service, or data."
 CASES_NAME: Final = "single cases"
 MAX_CASES: Final = 10
 
@@ -142,14 +143,10 @@ def _iter_model_lines(drift: Drift) -> Iterator[str]:
 def _iter_findings(drift: Drift, branch: str, context: ReportContext) -> Iterator[str]:
     for one in drift.degradations:
         yield f"- **{_describe_degradation(one)}** {_describe_since(one, branch, context)}"
-        yield from _iter_case_lines(one.cases)
+        yield from _iter_case_lines(one.cases, None)
     if drift.broken_cases:
         yield "- **Cases that no longer pass:**"
-        for case in drift.broken_cases[:MAX_CASES]:
-            where = _format_commit_range(case.last_good, case.first_bad, context)
-            yield f"  - {_format_case(case)}: {_format_rates(case)}; {where}"
-        if left := len(drift.broken_cases) - MAX_CASES:
-            yield from ([f"  - and {left} more"] if left > 0 else [])
+        yield from _iter_case_lines(drift.broken_cases, context)
     if alone := _describe_model_alone(drift, context).strip():
         yield f"- {alone}"
 
@@ -177,9 +174,11 @@ def _describe_model_change(change: ModelChange, *, code: bool) -> str:
     return f"the model behind it changed on {_format_day(change.new_run.timestamp)}: {before} before, {since} since"
 
 
-def _iter_case_lines(cases: tuple[CaseDegradation, ...]) -> Iterator[str]:
+def _iter_case_lines(cases: tuple[CaseDegradation, ...], context: ReportContext | None) -> Iterator[str]:
+    """Yield a line for each of the first cases; with a context also the commits in which it broke."""
     for case in cases[:MAX_CASES]:
-        yield f"  - {_format_case(case)}: {_format_rates(case)}"
+        where = f"; {_format_commit_range(case.last_good, case.first_bad, context)}" if context else ""
+        yield f"  - {_format_case(case)}: {_format_rates(case)}{where}"
     if (left := len(cases) - MAX_CASES) > 0:
         yield f"  - and {left} more"
 
@@ -234,7 +233,8 @@ def _describe_since(one: Degradation, branch: str, context: ReportContext) -> st
     if one.same_commit:
         return (
             f"{when}. **The repository did not change**: "
-            f"{_format_commit_link(one.first_bad, context)} ran before and since. {_describe_outside_cause(one)}"
+            f"{_format_commit_link(one.first_bad, context)} ran before and since."
+            f"{_format_model_sentence(one) or _OUTSIDE_CAUSE}"
         )
     commits = _format_commit_range(one.last_good, one.first_bad, context)
     probable = f"{when}. Probable cause: {commits}"
@@ -244,18 +244,9 @@ def _describe_since(one: Degradation, branch: str, context: ReportContext) -> st
     return f"{probable}, in any case {_format_commit_range(*wide, context)}.{_format_model_sentence(one)}"
 
 
-def _describe_outside_cause(one: Degradation) -> str:
-    if one.model_change is not None:
-        return f"{capitalize_first(_describe_model_change(one.model_change, code=True))}."
-    return "The cause is outside of it: the model behind the agent, a service, or data."
-
-
 def _format_model_sentence(one: Degradation) -> str:
-    return (
-        f" {capitalize_first(_describe_model_change(one.model_change, code=True))}."
-        if one.model_change is not None
-        else ""
-    )
+    change = one.model_change
+    return f" {capitalize_first(_describe_model_change(change, code=True))}." if change is not None else ""
 
 
 def _describe_since_plain(one: Degradation) -> str:
@@ -289,8 +280,12 @@ def _format_span(good: HistoryRun | RunLevels, bad: HistoryRun | RunLevels) -> s
 def _format_commit_link(run: HistoryRun | RunLevels, context: ReportContext) -> str:
     if run.sha is None or not run.sha.isalnum():
         return f"the run of {_format_time(run)}"
-    base = f"{context.server_url}/{context.repository}"
-    return f"[{run.sha[:7]}]({base}/commit/{run.sha})" if context.repository else f"`{run.sha[:7]}`"
+    return _format_link(run.sha[:7], f"commit/{run.sha}", context)
+
+
+def _format_link(shown: str, path: str, context: ReportContext) -> str:
+    """Format a link into the repository, or code where it is not known."""
+    return f"[{shown}]({context.server_url}/{context.repository}/{path})" if context.repository else f"`{shown}`"
 
 
 def _format_commit_range(good: HistoryRun | RunLevels, bad: HistoryRun | RunLevels, context: ReportContext) -> str:
@@ -299,6 +294,4 @@ def _format_commit_range(good: HistoryRun | RunLevels, bad: HistoryRun | RunLeve
         return f"the commits between {_format_commit_link(good, context)} and {_format_commit_link(bad, context)}"
     if good.sha == bad.sha:
         return f"not in the repository ({_format_commit_link(bad, context)} before and since)"
-    base = f"{context.server_url}/{context.repository}"
-    shown = f"{good.sha[:7]}…{bad.sha[:7]}"
-    return f"[{shown}]({base}/compare/{good.sha}...{bad.sha})" if context.repository else f"`{shown}`"
+    return _format_link(f"{good.sha[:7]}…{bad.sha[:7]}", f"compare/{good.sha}...{bad.sha}", context)

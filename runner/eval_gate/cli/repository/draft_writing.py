@@ -173,7 +173,8 @@ def _print_lines(lines: Sequence[str]) -> None:
 def read_source(call: DraftCall, mode: DraftMode, config: RunConfig) -> ObservationSet:
     """Read what the source of this call holds, with secrets and the matches of `redact` masked. Raises GateError."""
     require_responses(config)
-    redact = _build_redactor(config)
+    redact = build_redactor(RunContext(Path.cwd(), os.environ))
+    redact.add_secrets(os.environ[name] for name in config.pass_env if name in os.environ)
     try:
         found = _read_mode(call, mode, config, redact)
     except GateError as error:  # it may quote the source
@@ -207,13 +208,6 @@ def _read_mode(call: DraftCall, mode: DraftMode, config: RunConfig, redact: Reda
             return _record(call.port, config, redact)
         case _:
             raise AssertionError(mode)
-
-
-def _build_redactor(config: RunConfig) -> Redactor:
-    """Build a redactor that masks the secrets in this environment, and every variable that programs are given."""
-    redact = build_redactor(RunContext(Path.cwd(), os.environ))
-    redact.add_secrets(os.environ[name] for name in config.pass_env if name in os.environ)
-    return redact
 
 
 def _record(port: int, config: RunConfig, redact: Redactor) -> ObservationSet:

@@ -25,7 +25,7 @@ from eval_gate.model.result import NO_JUDGE
 from eval_gate.model.waiver import FileOrigin
 from eval_gate.reports.wording.problems import render_problems
 from eval_gate.staleness.staleness_checks import check_staleness
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import Struct, field
 from eval_gate.targets.build_context import BuildContext, MissingRequirements
 from eval_gate.targets.catalog import TargetCatalog
 from eval_gate.text.escape import format_count, to_console_line
@@ -34,7 +34,7 @@ from eval_gate.text.tokens import TokenData, resolve_tokens
 Value = TypeVar("Value")
 
 
-class ValidationFindings(FrozenStruct):
+class ValidationFindings(Struct):
     """Findings of a validation. Problems make a run or a check useless; warnings do not.
 
     `notes` list requirements of a run that this machine lacks, such as variables; they are not mistakes in the checked
@@ -42,13 +42,32 @@ class ValidationFindings(FrozenStruct):
     """
 
     suites: tuple[EvalSuite, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    warnings: tuple[str, ...] = ()
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     notes: tuple[Problem, ...] = ()
-    hints: tuple[str, ...] = ()
+    hints: dict[str, None] = field(default_factory=dict)
     """What to do about the problems, as a run would say it, and what else may help."""
 
     __repr__ = object.__repr__
+
+    def run_check(self, look: Callable[[], Value], *, named: bool = False) -> Value | None:
+        """Run a check and return its result; collect its error and return None if it fails.
+
+        Without `named`, a target that is not chosen yet (`missing-target`) is not an error. Missing variables and
+        libraries are not errors either: building the targets records them as notes.
+        """
+        try:
+            return look()
+        except GateError as error:
+            if error.code != "missing-target" or named:
+                self.add_error(error)
+            return None
+
+    def add_error(self, error: GateError) -> None:
+        """Collect the problems and the hint of an error."""
+        self.problems += error.problems or [Problem(error.message)]
+        if error.hint and error.code != "invalid-eval-files":  # whose hint names this very command
+            self.hints[error.hint] = None
 
 
 async def check_everything(
@@ -61,7 +80,7 @@ async def check_everything(
     lacking = MissingRequirements()
     building = BuildContext(environment, root, missing_requirements=lacking)
     book = TargetCatalog(config.target, building)
-    found = _ProblemCollector()
+    found = ValidationFindings()
     try:
         inputs = await read_inputs(config, Selection(), RunContext(root, environment), offline=True, with_drafts=True)
     except GateError as error:
@@ -69,7 +88,8 @@ async def check_everything(
             found.run_check(book.get_target)
         found.run_check(lambda: build_base_agent_target(config, building, None, ""), named=True)
         found.add_error(error)
-        return ValidationFindings(problems=tuple(found.problems), notes=lacking.problems, hints=tuple(found.hints))
+        found.notes = lacking.problems
+        return found
     assigned = found.run_check(lambda: assign_targets(inputs.suites, book, config))
     skipped = _iter_skip_warnings(inputs, assigned, config) if assigned else ()
     main = assigned.main if assigned else None
@@ -80,7 +100,7 @@ async def check_everything(
     unknown = _find_unknown_waivers(waivers, every_eval, root, config) if waivers else ()
     possible = [one for one in unknown if one.is_suite or one.may_be_external]
     found.problems += [_build_waiver_problem(one) for one in unknown if one not in possible]
-    warnings = [
+    found.warnings += [
         *inputs.warnings,
         *_iter_suite_warnings(inputs),
         *skipped,
@@ -90,8 +110,9 @@ async def check_everything(
         *filter(None, (book.describe_unread_list(),)),
     ]
     unnamed = book.describe_unnamed_list(str(Path(suite.file).parent) for suite in inputs.suites)
-    hints = (*found.hints, *filter(None, (unnamed,)))
-    return ValidationFindings(inputs.suites, tuple(found.problems), tuple(warnings), lacking.problems, hints)
+    found.hints |= dict.fromkeys(filter(None, (unnamed,)))
+    found.suites, found.notes = inputs.suites, lacking.problems
+    return found
 
 
 def print_findings(findings: ValidationFindings, verbosity: Verbosity) -> None:
@@ -117,33 +138,6 @@ def print_findings(findings: ValidationFindings, verbosity: Verbosity) -> None:
     found = f"{format_count(len(findings.problems), 'problem')}, {format_count(len(findings.warnings), 'warning')}"
     found += f", {format_count(len(findings.notes), 'note')}" if findings.notes else ""
     print_output(f"{format_count(cases, 'case')} in {format_count(len(findings.suites), 'suite')}: {found}")
-
-
-class _ProblemCollector:
-    """Collector of the problems and hints of all checks."""
-
-    def __init__(self) -> None:
-        self.problems: list[Problem] = []
-        self.hints: dict[str, None] = {}
-
-    def run_check(self, look: Callable[[], Value], *, named: bool = False) -> Value | None:
-        """Run a check and return its result; collect its error and return None if it fails.
-
-        Without `named`, a target that is not chosen yet (`missing-target`) is not an error. Missing variables and
-        libraries are not errors either: building the targets records them as notes.
-        """
-        try:
-            return look()
-        except GateError as error:
-            if error.code != "missing-target" or named:
-                self.add_error(error)
-            return None
-
-    def add_error(self, error: GateError) -> None:
-        """Collect the problems and the hint of an error."""
-        self.problems += error.problems or [Problem(error.message)]
-        if error.hint and error.code != "invalid-eval-files":  # whose hint names this very command
-            self.hints[error.hint] = None
 
 
 def _iter_skip_warnings(inputs: RunInputs, assigned: Assignment, config: RunConfig) -> Iterator[str]:

@@ -16,9 +16,9 @@ from eval_gate.model.execution import ErrorCause
 from eval_gate.process.signals import run_async
 from eval_gate.targets.base import Request, TargetError
 from eval_gate.targets.build_context import BuildContext
+from eval_gate.targets.command.programs import read_stream
 from eval_gate.targets.command.response import parse_response
 from eval_gate.targets.command.settings import CliSettings
-from eval_gate.targets.command.streams.presets import read_stream
 from eval_gate.targets.response.settings import StreamSettings
 from eval_gate.targets.response.stream import BodyReader
 from eval_gate.targets.target_list import ResolvedTarget, TargetList

@@ -92,7 +92,7 @@ class FullHelpGroup(TyperGroup):
         """Write the first sentence of the help of each command."""
         shown = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         rows = [
-            (name, _get_first_paragraph(command.help or ""))
+            (name, " ".join(inspect.cleandoc(command.help or "").split("\n\n")[0].split()))
             for name, command in shown
             if command and not command.hidden
         ]
@@ -154,8 +154,3 @@ def build_command_class(common: Collection[str]) -> type[PlainCommand]:
     """Build the class of a command whose `--help` shows only the options in `common`, by parameter name."""
     always = {"verbose", "quiet", "help", "help_all"}
     return type("ShortHelpCommand", (PlainCommand,), {"common_options": frozenset(common) | always})
-
-
-def _get_first_paragraph(text: str) -> str:
-    """Return the first paragraph on one line."""
-    return " ".join(inspect.cleandoc(text).split("\n\n")[0].split())

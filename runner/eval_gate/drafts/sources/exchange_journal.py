@@ -42,32 +42,26 @@ class RecordedExchange(FrozenStruct):
     error: str | None = None
 
 
-class ExchangeMasking:
-    """Masks secrets, keys and the matches of the team's `redact` patterns in exchanges before they are kept."""
+async def mask_entry(
+    exchange: RecordedExchange, redact: TextChange, patterns: Sequence[str], matcher: PatternMatcher
+) -> dict[str, JsonValue] | None:
+    """Build the line of an exchange without secrets, keys and the matches of the team's `redact` patterns.
 
-    def __init__(self, patterns: Sequence[str] = ()) -> None:
-        self._patterns = tuple(patterns)
-        self._matcher = PatternMatcher()
+    Return None if its texts could not be searched for the patterns.
+    """
 
-    async def mask_entry(self, exchange: RecordedExchange, redact: TextChange) -> dict[str, JsonValue] | None:
-        """Build the masked line of an exchange; None if its texts could not be searched for the patterns."""
+    def mask_text(text: str) -> str:
+        return mask_keys(redact(text))
 
-        def mask_text(text: str) -> str:
-            return mask_keys(redact(text))
-
-        if not self._patterns:
-            return build_entry(exchange, mask_text)
-        masked = TextMasking()
-        build_entry(exchange, lambda text: masked.collect_text(mask_text(text)))
-        try:
-            masked.set_masked(await self._matcher.replace_matches(self._patterns, masked.texts, MASK))
-        except (PatternError, PatternWorkerError):
-            return None
-        return build_entry(exchange, lambda text: masked.mask_text(mask_text(text)))
-
-    async def aclose(self) -> None:
-        """End the process that searches for patterns."""
-        await self._matcher.aclose()
+    if not patterns:
+        return build_entry(exchange, mask_text)
+    masked = TextMasking()
+    build_entry(exchange, lambda text: masked.collect_text(mask_text(text)))
+    try:
+        masked.set_masked(await matcher.replace_matches(patterns, masked.texts, MASK))
+    except (PatternError, PatternWorkerError):
+        return None
+    return build_entry(exchange, lambda text: masked.mask_text(mask_text(text)))
 
 
 def build_entry(exchange: RecordedExchange, change: TextChange) -> dict[str, JsonValue]:
@@ -135,24 +129,18 @@ class ExchangeJournal:
         self._size += len(data)
 
 
-class ResponseParser:
-    """Parser of whole responses as a target describes them."""
-
-    def __init__(self, settings: HttpSettings, redact: Redactor) -> None:
-        self._redact = redact
-        self._reader = BodyReader(settings, redact.mask_bytes)
-        self._max_bytes = settings.max_response_bytes
-
-    def parse(self, head: ResponseHead, body: bytes, duration_ms: float) -> Response:
-        """Parse a response without compression. `duration_ms` is in milliseconds. Raises TargetError."""
-        if len(body) > self._max_bytes:
-            what = f"the response is larger than {self._max_bytes:,} bytes"
-            raise TargetError(what, fault=TargetFault.MALFORMED)
-        masked = self._redact.mask_bytes(body)
-        if not head.is_success:
-            said = f": {format_excerpt(masked)}" if masked.strip() else ""
-            raise TargetError(f"agent error: HTTP {head.status} {head.reason}{said}", fault=TargetFault.REFUSED)
-        return self._reader.read(masked, duration_ms, head.charset)
+def parse_response(
+    settings: HttpSettings, redact: Redactor, head: ResponseHead, body: bytes, duration_ms: float
+) -> Response:
+    """Parse a whole response without compression as a target describes it. Raises TargetError."""
+    if len(body) > settings.max_response_bytes:
+        what = f"the response is larger than {settings.max_response_bytes:,} bytes"
+        raise TargetError(what, fault=TargetFault.MALFORMED)
+    masked = redact.mask_bytes(body)
+    if not head.is_success:
+        said = f": {format_excerpt(masked)}" if masked.strip() else ""
+        raise TargetError(f"agent error: HTTP {head.status} {head.reason}{said}", fault=TargetFault.REFUSED)
+    return BodyReader(settings, redact.mask_bytes).read(masked, duration_ms, head.charset)
 
 
 class BodyCopy:

@@ -30,9 +30,9 @@ from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.sources.exchange_journal import (
     BodyCopy,
     ExchangeJournal,
-    ExchangeMasking,
     RecordedExchange,
-    ResponseParser,
+    mask_entry,
+    parse_response,
 )
 from eval_gate.drafts.sources.json_log import read_journal
 from eval_gate.drafts.sources.request_mapping import RequestContent, RequestMapping
@@ -49,6 +49,7 @@ from eval_gate.targets.http.pool import MAX_LINE, make_pool
 from eval_gate.targets.http.request_builder import RequestBuilder
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.text.escape import format_count
+from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.untrusted.http_response import DecompressionError
 from eval_gate.text.urls import is_credential_name, iter_url_secrets
@@ -163,7 +164,7 @@ class RecordingProxy:
         self._recording = recording
         self._stopped = stopped
         self._journal = journal
-        self._masking = ExchangeMasking(recording.patterns)
+        self._matcher = PatternMatcher()
         self._settings = settings
         self._requests = RequestMapping(settings)
         builder = RequestBuilder(settings, ContainerProbe())
@@ -219,7 +220,7 @@ class RecordingProxy:
         if self._tasks:
             await asyncio.wait(self._tasks)
         await self._pool.close()
-        await self._masking.aclose()
+        await self._matcher.aclose()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         """Forward one request, and record the exchange if it is one with the target."""
@@ -314,7 +315,7 @@ class RecordingProxy:
             redact = Redactor(iter_exchange_secrets(request, received.response))
             redact.include(self._recording.redact)
             exchange = self._build_exchange(content, received, duration_ms, redact)
-            entry = await self._masking.mask_entry(exchange, redact)
+            entry = await mask_entry(exchange, redact, self._recording.patterns, self._matcher)
             if entry is None:
                 self._not_recorded["which could not be searched for the `redact` patterns"] += 1
                 return
@@ -343,7 +344,7 @@ class RecordingProxy:
             return RecordedExchange(prompt, error=received.error and redact(received.error)[:_MAX_ERROR])
         try:
             body = received.body.read_decoded(received.encodings)
-            response = ResponseParser(self._settings, redact).parse(received.head, body, duration_ms)
+            response = parse_response(self._settings, redact, received.head, body, duration_ms)
         except (TargetError, DecompressionError) as error:
             return RecordedExchange(prompt, error=str(error))
         if session is not None and (session in self._conversations or len(self._conversations) < _MAX_SESSIONS):

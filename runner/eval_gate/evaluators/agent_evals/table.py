@@ -43,10 +43,7 @@ def _score_contained(spec: specs.OutputContains | specs.FileContains, what: str,
 
 
 async def evaluate_matches_regex(spec: specs.OutputMatches, context: EvaluationContext) -> EvaluatorScore:
-    """Check that the pattern matches somewhere in the response.
-
-    An invalid pattern, or one that takes too long, fails the assertion with the message of the regex engine.
-    """
+    """Check that the pattern matches somewhere in the response; one that is invalid or takes too long fails."""
     text, pattern = context.response.text, f"/{truncate(spec.pattern)}/{truncate(spec.flags, 20)}"
     try:
         found = await context.patterns.search(spec.pattern, text, spec.flags)
@@ -58,10 +55,7 @@ async def evaluate_matches_regex(spec: specs.OutputMatches, context: EvaluationC
 
 
 async def evaluate_equals(spec: specs.OutputEquals, context: EvaluationContext) -> EvaluatorScore:
-    """Check that the response equals the expected value.
-
-    An expected text must match the response exactly. Any other value is compared with the response parsed as JSON.
-    """
+    """Check that the response is the expected text, or any other value when it is parsed as JSON."""
     message = "Output does not equal expected value"
     answer: JsonValue = context.response.text
     if not isinstance(spec.expected, str):
@@ -191,10 +185,7 @@ def pass_assertion(spec: specs.SuiteAssertion, message: str, expected: JsonValue
 def fail_assertion(
     spec: specs.SuiteAssertion, message: str, expected: JsonValue, seen: JsonValue, *, why: str | None = None
 ) -> EvaluatorScore:
-    """Build the score of an assertion that failed.
-
-    `why` ends the error sentence in place of the expected and the seen value, where those would explain it badly.
-    """
+    """Build a failed score. `why` replaces the expected and the seen value where those would explain it badly."""
     message = to_well_formed(truncate(message, MAX_MESSAGE))
     wanted, got = format_distinct_values(expected, seen, format_value, MAX_VALUE)
     reason = f"expected {wanted}, got {got}" if why is None else why
@@ -233,10 +224,7 @@ def _truncate_value(value: JsonValue) -> JsonValue:
 
 
 def parse_json_text(text: str, *, fenced: bool = True) -> JsonValue:
-    """Parse a text as JSON.
-
-    With `fenced`, a text that consists of a single fenced block is read without its fence. Raises NotJsonError.
-    """
+    """Parse a text as JSON; with `fenced`, a single fenced block without its fence. Raises NotJsonError."""
     try:
         return parse_untrusted_json(_strip_fence(text) if fenced else text)
     except UntrustedJsonError as error:

@@ -184,10 +184,7 @@ def _join_command(spec: CodeJudge | CodeAggregator) -> str:
 async def run_judge_command(
     name: str, spec: CodeJudge | CodeAggregator, material: JsonValue, context: EvaluationContext
 ) -> JudgeVerdict:
-    """Run the command with the material on stdin, and read its verdict.
-
-    Raises EvaluatorError when it cannot be started, fails, takes too long, or prints no verdict.
-    """
+    """Run the command with the material on stdin. Raises EvaluatorError when it prints no verdict, for any reason."""
     finished = await _run_command(name, spec, material, context)
     _raise_failure(name, spec, finished, context)
     with _name_verdict_problem(name, finished):

@@ -195,10 +195,7 @@ async def _aggregate_by_judge(
 
 
 def render_prompts(name: str, aggregator: JudgeAggregator, results: str) -> Prompts:
-    """Both prompts of the aggregator; `results` is the members' answers as JSON text.
-
-    Raises EvaluatorError for a template that does not show them.
-    """
+    """Render the aggregator's prompts with the `results` as JSON. Raises EvaluatorError for a template without them."""
     if aggregator.prompt is None:
         return Prompts(SYSTEM, join_sections(_TASK, format_section("evaluator_results", results), closing=_CLOSING))
     problem = find_aggregator_problem(aggregator.prompt)

@@ -74,10 +74,7 @@ class _RubricReply(FrozenStruct):
 
 
 async def evaluate_rubric_judge(spec: RubricJudge, context: EvaluationContext) -> EvaluatorScore:
-    """Score the weighted share of the rubric checks that the LLM judge finds satisfied.
-
-    A required check that is not satisfied fails the evaluator, whatever the share.
-    """
+    """Score the weighted share of satisfied checks; a required one that is not satisfied fails whatever the share."""
     judge = get_judge(spec.name, context, spec.judge_target)
     prompts = render_prompts(spec, get_brief(context), context.response, context.get_changes(spec.name))
     said = collect_target_text(context.response)
@@ -124,10 +121,7 @@ def _finding_to_json(finding: CheckFinding) -> JsonValue:
 
 
 def render_prompts(spec: RubricJudge, brief: CaseBrief, response: Response, changes: str | None = None) -> Prompts:
-    """Both prompts of this rubric for this response. The judge is not told what a check weighs.
-
-    `changes` are those in the workspace of the case.
-    """
+    """Both prompts for this response and the `changes` in its workspace. The judge is not told what a check weighs."""
     checks: list[JsonValue] = [{"id": check.id, "description": check.description} for check in spec.checks]
     sections = (
         _TASK,
@@ -142,11 +136,7 @@ def render_prompts(spec: RubricJudge, brief: CaseBrief, response: Response, chan
 
 
 def read_findings(reply: str, checks: Sequence[RubricCheck], candidate: str = "") -> _RubricReply | None:
-    """Parse a finding for every check from a judge's reply, in the order of the rubric.
-
-    If the reply has two entries for one check, the first counts. Returns None if the reply gives a verdict on none
-    of the checks.
-    """
+    """Parse a finding for every check, in their order; the first of two counts. None without any verdict."""
 
     def read(found: dict[str, JsonValue]) -> _RubricReply | None:
         entries = _index_entries(found.get("checks"))

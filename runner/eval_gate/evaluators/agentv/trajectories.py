@@ -25,7 +25,6 @@ from eval_gate.evaluators.wording import (
     truncate,
 )
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import Response
 from eval_gate.model.execution import CALLS_UNKNOWN, NO_TRACE
 from eval_gate.model.specs.agentv import CallSequence, ExpectedCall, SkillTrigger
 from eval_gate.model.specs.evaluator import NamedEvaluatorSpec, ToolTrajectory
@@ -80,11 +79,8 @@ async def evaluate_tool_trajectory(spec: ToolTrajectory, context: EvaluationCont
         case "exact":
             tally = _check_exact(spec.expected, calls)
     score = len(tally.hits) / len(spec.minimums) if spec.mode == "any_order" else float(not tally.misses)
-    return tally.build_score(spec, score, _describe_call_source(context.response))
-
-
-def _describe_call_source(response: Response) -> str | None:
-    return FROM_MESSAGES if response.messages and response.trace is not None else None
+    ignores_trace = context.response.messages and context.response.trace is not None
+    return tally.build_score(spec, score, FROM_MESSAGES if ignores_trace else None)
 
 
 def _check_minimums(minimums: dict[str, int], calls: Sequence[str]) -> _CallTally:

@@ -77,10 +77,7 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
         )
 
     def to_zero_score(self, name: str, checks_run: int = 1) -> EvaluatorScore:
-        """Build the score of 0 that AgentV defines for unreadable replies.
-
-        The score carries no warning about the replies, because the specification asks for none.
-        """
+        """Build the score of 0 that AgentV defines for unreadable replies; it asks for no warning about them."""
         count = len(self.replies)
         return EvaluatorScore(
             score=0.0,
@@ -188,10 +185,7 @@ def collect_target_text(response: Response) -> str:
 
 
 def get_brief(context: EvaluationContext) -> CaseBrief:
-    """Return the brief that the case gives to evaluators.
-
-    If the format of the case has no brief, it is built from the messages of the case, joined into one text.
-    """
+    """Return the brief of the case; a format that has none gets one from the messages, joined into one text."""
     if context.case.brief is not None:
         return context.case.brief
     question = flatten_messages(context.case.messages)
@@ -204,10 +198,7 @@ def get_brief(context: EvaluationContext) -> CaseBrief:
 
 
 def render_prompts(spec: LlmJudge, brief: CaseBrief, response: Response, changes: str | None = None) -> Prompts:
-    """Both prompts of this evaluator for this response. Raises EvaluatorError for a template without an answer.
-
-    `changes` are those in the workspace of the case.
-    """
+    """Both prompts for this response and the `changes` in its workspace. Raises EvaluatorError for a bad template."""
     trace = summarize_trace(response) if spec.include_trace else None
     trace_text = None if trace is None else format_json(summary_to_json(trace))
     values = {

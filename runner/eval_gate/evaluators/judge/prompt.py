@@ -44,10 +44,7 @@ Reply with a single JSON object and nothing else, in exactly this form:
 
 
 def build_object_schema(properties: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Build the JSON Schema of an object that has exactly these properties.
-
-    It is the only form that all providers accept: no bounds and no optional properties.
-    """
+    """Build the JSON Schema of an object with exactly these properties: the one form that all providers accept."""
     return {
         "type": "object",
         "properties": dict(properties),

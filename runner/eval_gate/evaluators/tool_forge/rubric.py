@@ -182,11 +182,7 @@ def _simplify_number(value: float) -> JsonValue:
 def read_grades(
     reply: str, dimensions: Sequence[RubricDimension], candidate: str = ""
 ) -> tuple[DimensionGrade, ...] | None:
-    """Parse a grade for every dimension from a judge's reply, in the order of the rubric.
-
-    Names are compared without case and surrounding blanks. If the reply has two entries for one dimension, the
-    first counts. Returns None if the reply grades none of the dimensions.
-    """
+    """Parse a grade for every dimension, whatever the case of its name; the first of two counts. None without any."""
 
     def read(found: dict[str, JsonValue]) -> tuple[DimensionGrade, ...] | None:
         entries = _index_entries(found.get("dimensions"))

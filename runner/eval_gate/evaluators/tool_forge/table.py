@@ -349,10 +349,7 @@ def _check_max_latency(spec: specs.MaxLatency, tally: _Tally) -> str | None:
 
 
 def _check_max_tokens(spec: specs.MaxTokens, tally: _Tally) -> str | None:
-    """Check that the response has at most `spec.limit` output tokens.
-
-    The count is the provider's own, or else an estimate of one token per 4 bytes. The message says which one it is.
-    """
+    """Check the output tokens: as the provider counts them, or else estimated as one per 4 bytes."""
     usage = tally.response.usage
     if usage is not None and usage.output_tokens is not None:
         count, how = usage.output_tokens, "counted by the provider"

@@ -51,7 +51,13 @@ def read_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     if suite.agent.model != SUITE_MODEL:
         _check_model(suite.agent.model, reading, reader, findings)
     warnings = reader.collect_warnings(findings, suite.cases, strict=reading.strict)
-    agent = _build_agent(suite.agent)
+    agent = SuiteAgent(
+        name=suite.agent.name,
+        model=suite.agent.model,
+        instructions=suite.agent.instructions,
+        tools=tuple(dict.fromkeys(suite.agent.tools)),
+        max_turns=suite.agent.max_turns,
+    )
     return EvalSuite(
         file=source.file,
         format="agent-evals",
@@ -91,16 +97,6 @@ def _describe_validation_error(detail: ErrorDetails) -> str:
     if isinstance(given, dict) and isinstance(named := given.get("type"), str):
         return f'unknown assertion "{named[:80]}"{format_suggestion(named, file_model.ASSERTIONS)}; known: {known}'
     return f"expected an assertion with a `type`, got {describe_value(given)}; known: {known}"
-
-
-def _build_agent(agent: file_model.AgentEvalsAgent) -> SuiteAgent:
-    return SuiteAgent(
-        name=agent.name,
-        model=agent.model,
-        instructions=agent.instructions,
-        tools=tuple(dict.fromkeys(agent.tools)),
-        max_turns=agent.max_turns,
-    )
 
 
 def _build_case(

@@ -74,7 +74,7 @@ class MessageTurn(FrozenStruct):
     @property
     def is_visible(self) -> bool:
         """Whether it says anything itself: a guideline does not, and neither does a file without text."""
-        return any(part.text.strip() and not _is_guideline(part) for part in self.parts)
+        return any(part.text.strip() for part in self.parts if isinstance(part, TextPart) or not part.is_guideline)
 
     @property
     def files(self) -> Iterator[AttachedFile]:
@@ -97,10 +97,6 @@ class MessageTurn(FrozenStruct):
         if self.calls:
             said["tool_calls"] = [dict(call) for call in self.calls]
         return said
-
-
-def _is_guideline(part: Part) -> bool:
-    return isinstance(part, AttachedFile) and part.is_guideline
 
 
 def _part_to_json(part: Part) -> dict[str, JsonValue]:
@@ -308,10 +304,7 @@ def _to_chat_message(turn: MessageTurn) -> Message:
 
 
 def format_reference_answer(last: MessageTurn) -> str | None:
-    """Format the last expected message as the reference answer, or return None if it is empty.
-
-    This is its text with the texts of its files, else its tool calls as JSON.
-    """
+    """Format the last expected message: its text with the texts of its files, else its tool calls as JSON."""
     said = last.content if isinstance(last.content, str) else _join_paragraphs(part.text.strip() for part in last.parts)
     if said.strip():
         return said

@@ -77,10 +77,7 @@ class EvalRepository:
         return (path.relative_to(self._working) if path.is_relative_to(self._working) else path).as_posix()
 
     def find_file(self, written: str) -> RepositoryFile:
-        """Find the file that this path means. Raises FileError if it does not exist or may not be read.
-
-        The folder of the eval file, each folder above it and the folder of the run are searched.
-        """
+        """Find a file from the eval file's folder upward, then from the run's. Raises FileError for none to be read."""
         if written not in self._found:
             try:
                 self._found[written] = self._search_file(written)

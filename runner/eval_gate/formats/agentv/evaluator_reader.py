@@ -86,10 +86,7 @@ class EvaluatorReader:
         """The answer that the case which is read expects, where it is JSON."""
 
     def read_default(self, kind: str | None, path: Path) -> tuple[EvaluatorSpec, ...]:
-        """Return the evaluator for cases that name none: the default LLM judge.
-
-        `kind` is the type that the file names; a type other than an LLM judge is reported as a problem.
-        """
+        """Return the default LLM judge; report a `kind` that the file names and that is another evaluator."""
         if kind is not None and kind not in file_model.LLM_JUDGE:
             if kind in EVALUATOR_MODELS:
                 message = f'"{kind}" needs settings: put it into the list execution.evaluators'

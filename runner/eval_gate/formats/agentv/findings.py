@@ -156,10 +156,7 @@ class AgentVFindings:
         return (*self._warnings, *([f"{more:,} more warnings about this file are not listed"] if more else []))
 
     def read_part(self, model: type[Model], raw: JsonValue, path: Path, *, ignored: Sequence[str] = ()) -> Model | None:
-        """One part of the file in its declared shape; None after saying what is wrong with it.
-
-        Keys that nobody reads are warned about, but for those in `ignored`.
-        """
+        """Read a part in its declared shape, or say what is wrong with it. Warns about unread keys not `ignored`."""
         try:
             found = model.model_validate(raw)
         except ValidationError as error:

@@ -46,10 +46,7 @@ class Guidelines:
 
 
 def matches_glob(path: str, patterns: Sequence[str]) -> bool:
-    """Whether one of the patterns takes this path, as micromatch has it: `**` takes any folders, `*` no slash.
-
-    A dot at the beginning of a name is only taken by a dot.
-    """
+    """Whether a pattern takes this path, as in micromatch: `**` any folders, `*` no slash, and neither a first dot."""
     if not patterns or path.count("/") > MAX_FOLDER_DEPTH:
         return False
     from wcmatch import glob

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from eval_gate.errors import GateError, Problem, find_nearest
+from eval_gate.errors import GateError, find_nearest
 from eval_gate.formats.agentv import file_model
 from eval_gate.formats.agentv.case_reader import CaseReader
 from eval_gate.formats.agentv.detection import CASE_LIST_NAMES, find_list_name, is_version_4
@@ -49,7 +49,9 @@ def read_suite(document: JsonValue, positions: Positions, source: EvalSource, re
         raw = []
     cases = [reader.read(case, (name, index), defaults) for index, case in enumerate(raw)]
     if findings.problems:
-        raise EvalFileError(source.file, sorted(findings.problems, key=_get_sort_key))
+        raise EvalFileError(
+            source.file, sorted(findings.problems, key=lambda problem: (problem.file or "", problem.line or 0))
+        )
     return EvalSuite(
         file=source.file,
         format="agentv",
@@ -68,7 +70,3 @@ def _load_guidelines_or_default(repository: EvalRepository, findings: AgentVFind
     except GateError as error:
         findings.add_problems(error.problems)
         return Guidelines(DEFAULT_PATTERNS)
-
-
-def _get_sort_key(problem: Problem) -> tuple[str, int]:
-    return problem.file or "", problem.line or 0

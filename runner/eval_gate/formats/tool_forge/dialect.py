@@ -205,7 +205,8 @@ def _collect_expectations(cases: Iterable[ToolForgeCase], raw_cases: Iterable[Js
     alike: dict[str, _CaseExpectation] = {}
     found: list[_CaseExpectation] = []
     for case, raw in zip(cases, raw_cases, strict=True):
-        written = dump_sorted_json(_select_keys(raw, _EXPECTATION_KEYS))
+        assert isinstance(raw, dict)
+        written = dump_sorted_json({key: raw[key] for key in _EXPECTATION_KEYS if key in raw})
         expected = alike.get(written)
         if expected is None:
             expected = _CaseExpectation.from_evaluators(
@@ -250,12 +251,6 @@ def _build_case(
 _NO_EXPECTATION: Final = dump_sorted_json([])
 
 
-def _dump_evaluator(evaluator: specs.EvaluatorSpec) -> dict[str, JsonValue]:
-    """Return what an evaluator expects, as JSON; a rubric's question is a part of what is asked."""
-    fields: dict[str, JsonValue] = as_fields(evaluator)
-    return {name: value for name, value in fields.items() if name != "question"}
-
-
 class _CaseExpectation(NamedTuple):
     """Expectation of a case, as data, and as JSON that is the same for all notations."""
 
@@ -265,8 +260,12 @@ class _CaseExpectation(NamedTuple):
     @classmethod
     def from_evaluators(cls, evaluators: tuple[specs.EvaluatorSpec, ...]) -> _CaseExpectation:
         """Build a case's expectation as canonical JSON, without rubric questions and evaluators that always pass."""
-        said: list[JsonValue] = [_dump_evaluator(one) for one in evaluators if not one.checks_nothing]
-        return cls(evaluators, dump_sorted_json(said))
+        expected: list[JsonValue] = [
+            {name: value for name, value in as_fields(one).items() if name != "question"}
+            for one in evaluators
+            if not one.checks_nothing
+        ]
+        return cls(evaluators, dump_sorted_json(expected))
 
 
 def _iter_rubrics(case: ToolForgeCase) -> Iterable[specs.EvaluatorSpec]:
@@ -322,12 +321,4 @@ def _iter_evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
 
 
 _EXPECTATION_KEYS: Final = ("expect", "rubric", "referenceData")
-
-
-def _select_keys(raw: JsonValue, keys: Collection[str]) -> JsonValue:
-    """Return the given keys of a mapping that are present, with their values as written."""
-    assert isinstance(raw, dict)
-    return {key: raw[key] for key in keys if key in raw}
-
-
 DIALECT: Final = Dialect(JSON | YAML, recognize_document, load_suite, build_json_schema, has_tier_in_name)

@@ -54,10 +54,7 @@ def lint_keys(envelope: Envelope, findings: Findings) -> None:
 
 
 def lint_case(case: ToolForgeCase, path: Path, tier: Tier, findings: Findings, *, is_unchecked: bool) -> None:
-    """Find what is odd in one case: unknown keys, tokens that stay as they are, checks that check nothing.
-
-    `is_unchecked`: of what the case expects, nothing that is known can fail.
-    """
+    """Find what is odd in one case. `is_unchecked`: of what it expects, nothing that is known can fail."""
     unknown = _find_unknown_expectations(case, path, findings, is_unchecked=is_unchecked)
     if unknown and is_unchecked:
         findings.skip_case(unknown.values(), next(iter(unknown)))

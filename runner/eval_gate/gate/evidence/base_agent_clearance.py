@@ -33,7 +33,6 @@ from eval_gate.model.evidence import (
     NO_EXECUTIONS,
     Counts,
     GroundKind,
-    Grounds,
     ScoreFinding,
     SuiteFinding,
 )
@@ -165,27 +164,18 @@ def _clear_case(
     if grounds.kind is GroundKind.SUITE_DROP:
         change = CaseClass.INCONCLUSIVE if together else None
     else:
-        found = (
-            decide_clearance(seen, facts.history.counts, criteria.prior)
-            if base_agent_results.is_working
-            else CaseClearance.OPEN
+        is_cleared = (
+            base_agent_results.is_working
+            and decide_clearance(seen, facts.history.counts, criteria.prior) is CaseClearance.CLEARED
         )
         never = CaseClass.INCONCLUSIVE if seen.passes else CaseClass.STILL_FAILING
-        change = never if found is CaseClearance.CLEARED else None
+        change = never if is_cleared else None
     told = replace(grounds, base_agent=seen)
     if change is None:
         return replace(one, grounds=told if seen.executions else grounds)
-    return replace(one, case_class=change, grounds=_build_cleared_grounds(told))
-
-
-def _build_cleared_grounds(grounds: Grounds) -> Grounds:
-    """Remove the test result: the change is not the cause, whatever the history lets expect."""
-    return replace(
-        grounds,
-        kind=GroundKind.BASE_AGENT,
-        chance=None,
-        required_failures=None,
-    )
+    # without the test result: the change is not the cause, whatever the history lets expect
+    told = replace(told, kind=GroundKind.BASE_AGENT, chance=None, required_failures=None)
+    return replace(one, case_class=change, grounds=told)
 
 
 def _recheck_suite_finding(
@@ -201,13 +191,10 @@ def _recheck_suite_finding(
         if one.case_class is CaseClass.REGRESSION
         and (one.grounds is None or one.grounds.kind is not GroundKind.SUITE_DROP)
     }
-    asked = [one for one in facts if one.is_in_suite_test and one.key not in alone]
-    both = [
-        (base_agent_results.get_counts(one.key), one.first)
-        for one in asked
-        if base_agent_results.get_counts(one.key).executions >= DECISIVE_COUNT
-    ]
-    if not both or len(both) < _MIN_SUITE_SHARE * len(asked):
+    tested = [one for one in facts if one.is_in_suite_test and one.key not in alone]
+    pairs = [(base_agent_results.get_counts(one.key), one.first) for one in tested]
+    both = [(there, here) for there, here in pairs if there.executions >= DECISIVE_COUNT]
+    if not both or len(both) < _MIN_SUITE_SHARE * len(tested):
         return found
     again = compute_suite_finding([Stratum.from_counts(there, here) for there, here in both], BASE_AGENT_LIMIT)
     there = Counts(passes=sum(one.passes for one, _ in both), failures=sum(one.failures for one, _ in both))
@@ -226,7 +213,9 @@ def recheck_score_finding(
     """
     if finding is None or not finding.is_drop or not base_agent_results.is_working:
         return finding
-    fresh = {one.key: _list_scores(cases[one.key]) for one in scored}
+    found = {one.key: cases[one.key] for one in scored}
+    executions = {key: build_executions(case.base_agent_trials, graded=case.graded) for key, case in found.items()}
+    fresh = {key: tuple(one.score for one in some if one.score is not None) for key, some in executions.items()}
     both = select_testable_cases(
         ScoredCase(one.key, one.score, fresh[one.key]) for one in scored if len(fresh[one.key]) >= DECISIVE_COUNT
     )
@@ -234,11 +223,6 @@ def recheck_score_finding(
         return finding
     again = compute_score_finding(both, BASE_AGENT_LIMIT)
     return replace(finding, base_agent_fall=again.fall, base_agent_chance=again.chance)
-
-
-def _list_scores(case: CaseResult) -> tuple[float, ...]:
-    found = (one.score for one in build_executions(case.base_agent_trials, graded=case.graded))
-    return tuple(score for score in found if score is not None)
 
 
 def _count_identical_responses(run: RunResult) -> int:

@@ -110,8 +110,7 @@ class CaseFacts(FrozenStruct):
         """Whether it has nothing but agent errors here, and may have a response if it is run again."""
         if self.first.executions or not self.first.agent_errors:
             return False
-        is_unknown = self.plain_class is CaseClass.ERRORED and not self.history.counts.executions
-        return is_unknown or self.plain_class in _ANSWERABLE
+        return self.plain_class in (_ANSWERABLE if self.history.counts.executions else _REPEATED_WITHOUT_RESPONSE)
 
     @property
     def missing_rerun_ground(self) -> GroundKind:
@@ -185,6 +184,8 @@ class CaseFacts(FrozenStruct):
 
 _ANSWERABLE = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.ADDED})
 """Plain classes of a case whose agent errors are news: main has a response, or does not know the case."""
+_REPEATED_WITHOUT_RESPONSE = _ANSWERABLE | {CaseClass.ERRORED, CaseClass.STILL_ERRORED}
+"""Those of a case of which no run has a response: it is repeated until this run has one."""
 
 
 class ClassifiedCase(FrozenStruct):

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from eval_gate.gate.evidence.day_effects import DayEffects
@@ -132,8 +133,4 @@ def _find_tail_start(chances: list[float], least: float) -> int:
 
 
 def _compute_tails(chances: list[float]) -> list[float]:
-    tails, total = [], 0.0
-    for one in reversed(chances):
-        total += one
-        tails.append(total)
-    return tails[::-1]
+    return list(accumulate(reversed(chances)))[::-1]

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from eval_gate.config.policy import DEFAULT_WAIVERS
 from eval_gate.errors import PAGES, GateError, Problem, format_suggestion
-from eval_gate.files.reading import read_limited
+from eval_gate.files.reading import read_optional
 from eval_gate.gate.waivers.case_names import find_control_character, find_name_problem, find_reason_problem
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
@@ -63,13 +63,8 @@ def read_waiver_bytes(file: Path, *, shown_as: str) -> bytes:
 
     At most one byte more than allowed is read. Raises GateError `configuration-unreadable`.
     """
-    try:
-        # a pipe or a device would be waited for
-        if not file.is_file():
-            return _read_missing_file(file, shown_as)
-        return read_limited(file, MAX_FILE_BYTES)
-    except OSError as error:
-        raise _build_unreadable_error(shown_as, error.strerror or type(error).__name__) from error
+    hint = f"see the example in {PAGES}/waivers.md"
+    return read_optional(file, MAX_FILE_BYTES, shown_as=shown_as, hint=hint) or b""
 
 
 def parse_waivers(data: bytes, today: date, *, shown_as: str) -> tuple[Waiver, ...]:
@@ -94,24 +89,11 @@ def mark_added_waivers(waivers: Iterable[Waiver], base: Sequence[Waiver]) -> tup
     known: dict[tuple[WaiverKind, str, str | None], date] = {}
     for one in base:
         known[one.identity] = max(one.until, known.get(one.identity, one.until))
-    return tuple(_mark_waiver(one, new=known.get(one.identity, date.min) < one.until) for one in waivers)
-
-
-def _mark_waiver(waiver: Waiver, *, new: bool) -> Waiver:
-    if not isinstance(waiver.origin, FileOrigin):
-        return waiver
-    return replace(waiver, origin=replace(waiver.origin, is_new=new))
-
-
-def _read_missing_file(file: Path, shown_as: str) -> bytes:
-    if file.exists() or file.is_symlink():
-        raise _build_unreadable_error(shown_as, "it is not a file")
-    return b""
-
-
-def _build_unreadable_error(shown_as: str, why: str) -> GateError:
-    return GateError(
-        "configuration-unreadable", f"{shown_as} cannot be read: {why}", f"see the example in {PAGES}/waivers.md"
+    return tuple(
+        replace(one, origin=replace(one.origin, is_new=known.get(one.identity, date.min) < one.until))
+        if isinstance(one.origin, FileOrigin)
+        else one
+        for one in waivers
     )
 
 

@@ -8,7 +8,6 @@ never been there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any, Final
 
 from msgspec import structs
@@ -41,7 +40,7 @@ def _encode_record(record: dict[str, Any]) -> str:
 
 def _build_record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[str, Any]:
     """Every field in every record; null where there is nothing to say."""
-    judged, results, one = case.status.is_scored, case.evaluator_results, measure_execution(case)
+    judged, results, usage = case.status.is_scored, case.evaluator_results, measure_execution(case)
     record = {
         "timestamp": run.timestamp,
         "eval_id": case.id,
@@ -54,15 +53,16 @@ def _build_record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[
         # the answer of an error is no answer; one that was not kept is not an empty one
         "candidate_answer": case.details.response if judged else "",
         "target": case.target or run.target.name,
-        "reasoning": _join_reasoning(results),
-        "evaluator_provider_request": _find_first_request(results),
+        "reasoning": " | ".join(f"{one.name}: {one.reasoning}" for one in results if one.reasoning) or None,
+        # the first one to an LLM judge; the others are stored with their results
+        "evaluator_provider_request": next(filter(None, (one.evaluator_provider_request for one in results)), None),
         "evaluator_results": [_build_evaluator(result) for result in results],
         # the specification writes its keys in camelCase
         "trace_summary": case.trace_summary and as_json(case.trace_summary),
         "error": None if judged else _format_error(run, case),
-        "duration_ms": one.duration_ms,
-        "usage": one.usage and structs.asdict(one.usage),
-        "cost_usd": one.cost_usd,
+        "duration_ms": usage.duration_ms,
+        "usage": usage.usage and structs.asdict(usage.usage),
+        "cost_usd": usage.cost_usd,
         "attempts": case.attempts,
     }
     return record | ({"candidate_answer_truncated": True} if case.details.response_truncated else {})
@@ -74,16 +74,6 @@ def _collect_misses(case: CaseResult) -> list[str]:
     unseen = not misses and not (case.graded and case.evaluator_results)
     # empty if an LLM judge named no misses or returned no score (AgentV specification)
     return [case.error] if unseen and case.error and case.status is Status.FAILED else misses
-
-
-def _join_reasoning(results: Iterable[EvaluatorResult]) -> str | None:
-    """`policy: it names the limit | style: too long`."""
-    return " | ".join(f"{result.name}: {result.reasoning}" for result in results if result.reasoning) or None
-
-
-def _find_first_request(results: Iterable[EvaluatorResult]) -> dict[str, Any] | None:
-    """Return the first request to an LLM judge, or None; the other requests are stored with their results."""
-    return next((result.evaluator_provider_request for result in results if result.evaluator_provider_request), None)
 
 
 def _build_evaluator(result: EvaluatorResult) -> dict[str, Any]:

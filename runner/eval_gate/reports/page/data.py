@@ -15,10 +15,10 @@ from eval_gate.reports.links import build_anchor
 from eval_gate.reports.page.case_data import STATUS_LETTERS, build_case_data
 from eval_gate.reports.page.truncation import MANY_CASES, TRUNCATION_STEPS, PageCases, encode_island, truncate_cases
 from eval_gate.reports.view.groups import group_causes
-from eval_gate.reports.view.metric_rows import MetricRow
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.grounds import format_place
+from eval_gate.reports.wording.metrics import MetricRow
 from eval_gate.reports.wording.numbers import format_pass_counts
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import format_count, truncate_middle
@@ -42,7 +42,7 @@ class PageGroup(FrozenStruct):
     title: str
     tone: str
     rows: tuple[CaseRow, ...]
-    words: tuple[str, str] | None = None
+    words: tuple[str, ...] | None = None
     """Words of its count, for one case and for several; None for the title."""
 
 
@@ -71,7 +71,10 @@ class PageData(FrozenStruct, eq=False, dict=True):
         Each is what it selects (a group by its place, a status by its letter), its text, and its tone.
         """
         groups = [(str(place), group) for place, group in enumerate(self.groups) if group.key != "passing"]
-        chips = [(place, _format_group_count(group), group.tone) for place, group in groups]
+        chips = [
+            (place, format_count(len(one.rows), *(one.words or [one.title.lower()] * 2)), one.tone)
+            for place, one in groups
+        ]
         red = [chip for chip in chips if chip[2] == "fail"]
         passing = ("P", format_pass_counts(self.view.pass_counts), "pass")
         return (*red, passing, *(chip for chip in chips if chip not in red))
@@ -217,9 +220,12 @@ class PageData(FrozenStruct, eq=False, dict=True):
         columns["tagSet"], columns["tagSets"] = _number_sets(
             tuple(tags[tag] for tag in row.case.tags[:_MAX_TAGS]) if row.case else () for row in rows
         )
-        columns["evaluatorSet"], columns["evaluatorSets"] = _number_sets(self._evaluator_places)
-        evaluators = [_shorten_name(name) for name in self._evaluators]
-        return columns | {"targetNames": targets.names, "tagNames": tags.names, "evaluatorNames": evaluators}
+        evaluators = {name: place for place, name in enumerate(self._evaluators)}
+        columns["evaluatorSet"], columns["evaluatorSets"] = _number_sets(
+            tuple(evaluators[name] for name in names if name in evaluators) for names in self._evaluators_of_rows
+        )
+        names = {"targetNames": targets.names, "tagNames": tags.names}
+        return columns | names | {"evaluatorNames": [_shorten_name(name) for name in self._evaluators]}
 
     @cached_property
     def _evaluators(self) -> tuple[str, ...]:
@@ -235,11 +241,6 @@ class PageData(FrozenStruct, eq=False, dict=True):
         """Names of the evaluators that scored each case, without repetitions."""
         results = (row.case.evaluator_results if row.case else () for row in self.rows)
         return tuple(tuple(dict.fromkeys(name for name, _ in iter_named_results(one))) for one in results)
-
-    @property
-    def _evaluator_places(self) -> Iterator[tuple[int, ...]]:
-        places = {name: place for place, name in enumerate(self._evaluators)}
-        return (tuple(places[name] for name in names if name in places) for names in self._evaluators_of_rows)
 
     def find_filter_place(self, row: MetricRow) -> int | None:
         """Find the number of a tag or an evaluator in its filter; None if the filter does not have it."""
@@ -299,10 +300,6 @@ def _iter_shared_causes(rows: Iterable[PageRow]) -> Iterator[tuple[str, list[Pag
             yield group_causes((one.row, one.row.cause) for one in members)[0].text, members
 
 
-def _format_group_count(group: PageGroup) -> str:
-    return format_count(len(group.rows), *(group.words or (group.title.lower(), group.title.lower())))
-
-
 def _find_failure(row: CaseRow, cause: str) -> str | None:
     """Find what failed, as far as the heading of its cause does not say it."""
     said = row.failure_summary if row.status is not Status.PASSED or row.change_text == "regression" else None
@@ -311,7 +308,7 @@ def _find_failure(row: CaseRow, cause: str) -> str | None:
 
 def _iter_groups(view: ReportView) -> Iterator[PageGroup]:
     """Yield the groups of cases that the page lists, in reading order; a case may be in several."""
-    yield PageGroup("regression", "Regressions", "fail", view.regressions, ("regression", "regressions"))
+    yield PageGroup("regression", "Regressions", "fail", view.regressions, ("regression",))
     yield PageGroup(
         "suspected", "Suspected regressions, not re-run", "fail", view.suspected, ("more suspected", "more suspected")
     )
@@ -320,7 +317,7 @@ def _iter_groups(view: ReportView) -> Iterator[PageGroup]:
     yield PageGroup(
         "failing", "Failing, nothing to compare with" if view.comparison else "Failing", "fail", view.failing
     )
-    yield PageGroup("score-drop", "Score drops", "warn", view.score_drops, ("score drop", "score drops"))
+    yield PageGroup("score-drop", "Score drops", "warn", view.score_drops, ("score drop",))
     for errors in view.errors_by_kind:
         words = errors.headline.partition(" ")[2]
         key = f"error-{errors.title.split()[0].lower()}"
@@ -337,7 +334,7 @@ def _iter_groups(view: ReportView) -> Iterator[PageGroup]:
     yield PageGroup("behaves-differently", "Pass and behave differently", "soft", view.behaving_differently)
     yield PageGroup("flaky-history", "Flaky, passing in this run", "soft", view.flaky_in_history)
     yield PageGroup("incomparable", "Not comparable", "soft", view.incomparable)
-    yield PageGroup("added", "New cases", "soft", view.added, ("new case", "new cases"))
+    yield PageGroup("added", "New cases", "soft", view.added, ("new case",))
     yield PageGroup("removed", "Removed since the baseline", "soft", view.removed)
     yield PageGroup("skipped", "Skipped", "soft", view.skipped)
     yield PageGroup("not-run", "Not run", "soft", _select_by_status(view.cases, Status.NOT_RUN))

@@ -1,19 +1,33 @@
-"""Passing cases that behave differently, as reports show them: equal changes are one row."""
+"""Passing cases that behave differently, as reports show them: equal changes are one row.
+
+Texts have names in backticks: whoever shows them escapes them.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from functools import cached_property
+from typing import Final
 
-from eval_gate.model.behaviour_change import BehaviourChange, BehaviourChanges
+from eval_gate.model.behaviour_change import (
+    BehaviourChange,
+    BehaviourChanges,
+    BehaviourKind,
+    ParameterDifference,
+)
 from eval_gate.model.case import CaseKey
 from eval_gate.reports.view.rows import CaseRow
-from eval_gate.reports.wording.behaviour import (
-    describe_behaviour_change,
-    format_behaviour_title,
-)
-from eval_gate.struct import FrozenStruct
+from eval_gate.reports.wording.numbers import quote_in_backticks
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.escape import format_count
+
+MAX_NAME: Final = 60
+_PARAMETERS: Final = {
+    ParameterDifference.VALUE: "parameter {parameter} of {tool}",
+    ParameterDifference.TYPE: "type of parameter {parameter} of {tool}",
+    ParameterDifference.ADDED: "new parameter {parameter} of {tool}",
+    ParameterDifference.MISSING: "missing parameter {parameter} of {tool}",
+}
 
 
 class BehaviourRow(FrozenStruct):
@@ -21,7 +35,7 @@ class BehaviourRow(FrozenStruct):
 
     cases: tuple[CaseRow, ...]
     what: str
-    """What is different, with names in backticks."""
+    """What is different."""
     baseline: str | None
     current: str | None
 
@@ -29,26 +43,26 @@ class BehaviourRow(FrozenStruct):
 class BehaviourReport(FrozenStruct, eq=False, dict=True):
     """All that reports say about passing cases that behave differently."""
 
-    found: BehaviourChanges
+    changes: BehaviourChanges
     cases: tuple[CaseRow, ...]
     """Listed cases, in file order."""
 
-    @cached_property
+    @property
     def title(self) -> str:
         """`3 cases pass and behave differently`."""
-        return format_behaviour_title(self.found)
+        both = ("case passes and behaves differently", "cases pass and behave differently")
+        return format_count(self.changes.cases, *both)
 
     @cached_property
     def rows(self) -> tuple[BehaviourRow, ...]:
         """Changes in file order, each once for all cases that have it."""
         known = {row.key: row for row in self.cases}
         groups: dict[BehaviourChange, list[CaseRow]] = defaultdict(list)
-        for one in self.found.changes:
+        for one in self.changes.changes:
             if (row := known.get(one.key)) is not None:
-                groups[_drop_case(one)].append(row)
+                groups[replace(one, suite="", case_id="")].append(row)
         return tuple(
-            BehaviourRow(tuple(rows), describe_behaviour_change(one), one.baseline, one.current)
-            for one, rows in groups.items()
+            BehaviourRow(tuple(rows), _describe_change(one), one.baseline, one.current) for one, rows in groups.items()
         )
 
     def list_case_changes(self, key: CaseKey) -> list[BehaviourRow]:
@@ -56,23 +70,18 @@ class BehaviourReport(FrozenStruct, eq=False, dict=True):
         return [row for row in self.rows if any(case.key == key for case in row.cases)]
 
 
-def _drop_case(change: BehaviourChange) -> BehaviourChange:
-    return BehaviourChange(
-        suite="",
-        case_id="",
-        kind=change.kind,
-        tool=change.tool,
-        parameter=change.parameter,
-        difference=change.difference,
-        baseline=change.baseline,
-        current=change.current,
-    )
-
-
-def build_behaviour_report(
-    found: BehaviourChanges | None, select: Callable[[], tuple[CaseRow, ...]]
-) -> BehaviourReport | None:
-    """Build the report of changed behaviour, if any is known; `select` selects rows of marked cases."""
-    if found is None or not found.cases:
-        return None
-    return BehaviourReport(found, select())
+def _describe_change(change: BehaviourChange) -> str:
+    """Name what is different, such as "parameter `id` of `lookup`"."""
+    tool = quote_in_backticks(change.tool or "", MAX_NAME)
+    match change.kind:
+        case BehaviourKind.TOOL:
+            return (
+                "new tool" if change.baseline is None else "missing tool" if change.current is None else "another tool"
+            )
+        case BehaviourKind.CALL_COUNT:
+            return f"number of calls of {tool}"
+        case BehaviourKind.PARAMETER:
+            words = _PARAMETERS[change.difference or ParameterDifference.VALUE]
+            return words.format(parameter=quote_in_backticks(change.parameter or "", MAX_NAME), tool=tool)
+        case BehaviourKind.RESPONSE:
+            return "response lost many of its words"

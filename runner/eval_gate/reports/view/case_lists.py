@@ -8,8 +8,7 @@ from typing import Final, TypeAlias
 
 from eval_gate.gate.evidence.new_case_runs import is_failing
 from eval_gate.gate.must_pass import is_must_pass
-from eval_gate.gate.rules import SCORE_SHARE, compute_score_drop, compute_score_share
-from eval_gate.gate.score_changes import exceeds_limit
+from eval_gate.gate.rules import find_fallen_scores
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Comparison, Outcome, Reason, ReasonCode, RuleCode, Verdict
 from eval_gate.model.evidence import GroundKind
@@ -18,7 +17,7 @@ from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.groups import ErrorGroup, group_errors
 from eval_gate.reports.view.new_cases import is_new_or_changed
-from eval_gate.reports.view.rows import CaseRow, CaseRows
+from eval_gate.reports.view.rows import CaseRow, build_rows
 from eval_gate.reports.wording.grounds import describe_missing_reruns
 from eval_gate.reports.wording.verdict import find_new_errors
 from eval_gate.reports.wording.waivers import WaiverReport, build_waiver_report
@@ -30,18 +29,6 @@ _SPECIFIC_CLASSES: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAIL
 """Classes that say more of a case than that it is flaky."""
 _NO_NEW_ERRORS: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.STILL_ERRORED})
 """Classes of cases that could not be judged, and are no errors of their own."""
-_SEPARATE_GROUNDS: Final = frozenset(
-    {
-        GroundKind.MUST_PASS,
-        GroundKind.MISSING_RERUNS,
-        GroundKind.NOT_RERUN,
-        GroundKind.GATE_FAILED,
-        GroundKind.BUDGET_USED,
-        GroundKind.RUN_SHARE,
-        GroundKind.AGENT_ERRORS,
-    }
-)
-"""Grounds that have a list of their own, whatever the class."""
 RowPredicate: TypeAlias = Callable[[CaseRow], bool]
 _NOT_CLEAN: Final = frozenset({CaseClass.INCONCLUSIVE, CaseClass.FLAKY, CaseClass.REGRESSION})
 _SECONDARY_REASONS: Final = frozenset({"all-agent-errors"})
@@ -62,7 +49,7 @@ def _select_class(wanted: CaseClass) -> cached_property[tuple[CaseRow, ...]]:
     """Build a cached property of the rows of one class, waived ones too; not for failures or `still_passing`."""
     return cached_property(
         lambda lists: (
-            tuple(row for row in (*lists.notable, *lists.rows.removed) if row.change_class is wanted)
+            tuple(row for row in (*lists.notable, *lists.rows[len(lists.cases) :]) if row.change_class is wanted)
             if lists.comparison
             else ()
         )
@@ -95,19 +82,19 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
         return build_waiver_report(self.run, self.context)
 
     @cached_property
-    def rows(self) -> CaseRows:
-        """The rows of all cases."""
-        return CaseRows(self.run, self.context, self.waivers)
+    def rows(self) -> tuple[CaseRow, ...]:
+        """The rows of all cases, and behind them those of cases that only the baseline has."""
+        return build_rows(self.run, self.context, self.waivers)
 
-    @property
+    @cached_property
     def cases(self) -> tuple[CaseRow, ...]:
         """All cases of the run, in its order."""
-        return self.rows.cases
+        return tuple(row for row in self.rows if row.case is not None)
 
-    @property
+    @cached_property
     def notable(self) -> tuple[CaseRow, ...]:
         """The cases of which there is more to say than that they pass as before; no other is in any list here."""
-        return self.rows.notable
+        return tuple(row for row in self.cases if row.is_notable)
 
     regressions = _select_rows(lambda row: row.change_class is CaseClass.REGRESSION, by_drop=True)
     must_pass = _select_rows(
@@ -133,7 +120,7 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
 
     new_passes = _select_class(CaseClass.NEW_PASS)
     still_failing = _select_rows(
-        lambda row: row.change_class is CaseClass.STILL_FAILING and row.decided_by not in _SEPARATE_GROUNDS
+        lambda row: row.change_class is CaseClass.STILL_FAILING and not row.is_listed_by_ground
     )
     """Failures that this change did not cause, except those of must-pass cases."""
     base_agent_failures = _select_rows(lambda row: row.decided_by is GroundKind.BASE_AGENT)
@@ -148,16 +135,14 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
         lambda row: (
             row.status is Status.FAILED
             and row.change_class not in _FAILURES
-            and row.decided_by not in _SEPARATE_GROUNDS
+            and not row.is_listed_by_ground
             and not row.is_new_and_flaky
         )
     )
     """Failing cases without a comparable result: no baseline, added, or incomparable."""
     errors = _select_rows(
         lambda row: (
-            row.status is Status.ERROR
-            and row.change_class not in _NO_NEW_ERRORS
-            and row.decided_by not in _SEPARATE_GROUNDS
+            row.status is Status.ERROR and row.change_class not in _NO_NEW_ERRORS and not row.is_listed_by_ground
         )
     )
     """Cases without a score that the change may have caused, except those with a list of their own."""
@@ -179,7 +164,7 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
         lambda lists: tuple(row for row in lists.notable if row.behaves_differently) if lists.comparison else ()
     )
     """Cases that pass in both runs and behave differently, quarantined ones included."""
-    new_and_flaky = _select_rows(lambda row: row.is_new_and_flaky and row.decided_by not in _SEPARATE_GROUNDS)
+    new_and_flaky = _select_rows(lambda row: row.is_new_and_flaky and not row.is_listed_by_ground)
     """New and changed cases that passed and failed in this run."""
     skipped = _select_rows(lambda row: row.status is Status.SKIPPED)
     incomparable = _select_class(CaseClass.INCOMPARABLE)
@@ -229,7 +214,7 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
         return tuple(
             r
             for r in seen
-            if r.decided_by not in _SEPARATE_GROUNDS and r.change_class not in _SPECIFIC_CLASSES and r.key not in apart
+            if not r.is_listed_by_ground and r.change_class not in _SPECIFIC_CLASSES and r.key not in apart
         )
 
     @property
@@ -262,23 +247,24 @@ def find_blockers(lists: CaseLists) -> GateBlockers:
         found |= mine
         if not mine and reason.code not in _SECONDARY_REASONS:
             apart.append(reason)
-    return GateBlockers(frozenset(found), tuple(apart) if found or apart else (_build_incomplete_reason(lists.run),))
-
-
-def _build_incomplete_reason(run: RunResult) -> Reason:
-    return Reason(code=ReasonCode.RUN_INCOMPLETE, message=run.stop_reason or "the run ended before it had a verdict")
+    if not found and not apart:
+        message = lists.run.stop_reason or "the run ended before it had a verdict"
+        apart.append(Reason(code=ReasonCode.RUN_INCOMPLETE, message=message))
+    return GateBlockers(frozenset(found), tuple(apart))
 
 
 def _build_predicates(lists: CaseLists) -> Mapping[str, RowPredicate]:
     """By the code of a reason, whether it is about a case."""
-    errors = {id(case) for case in find_new_errors(lists.run)}
+    errors, run = {id(case) for case in find_new_errors(lists.run)}, lists.run
+    most = run.policy.max_score_drop if run.policy else None
+    fallen = find_fallen_scores(run, run.comparison, most) if run.comparison else {}
     return {
         RuleCode.REGRESSIONS: lambda row: row.change_class is CaseClass.REGRESSION,
         RuleCode.SUITE_DROP: lambda row: row.decided_by is GroundKind.SUITE_DROP,
         RuleCode.MUST_PASS: lambda row: _fails_must_pass(row, lists),
         RuleCode.FAILURES: lambda row: row.status is Status.FAILED,
         RuleCode.PASS_RATE: lambda row: row.status is Status.FAILED,
-        RuleCode.SCORE_DROP: _build_drop_predicate(lists),
+        RuleCode.SCORE_DROP: lambda row: row.key in fallen,
         RuleCode.AGENT_ERRORS: lambda row: row.decided_by is GroundKind.AGENT_ERRORS,
         RuleCode.ERRORS: lambda row: id(row.case) in errors,
         RuleCode.COVERAGE: lambda row: row.status in {Status.ERROR, Status.NOT_RUN},
@@ -299,16 +285,3 @@ def _fails_must_pass(row: CaseRow, lists: CaseLists) -> bool:
     if row.case is None or row.status is not Status.FAILED or row.change_class is CaseClass.INCONCLUSIVE:
         return False
     return is_must_pass(row.case, policy.must_pass) if policy else row.decided_by is GroundKind.MUST_PASS
-
-
-def _build_drop_predicate(lists: CaseLists) -> RowPredicate:
-    """Whether a score fell by more than the rule allows."""
-    most = lists.run.policy.max_score_drop if lists.run.policy else None
-    share = compute_score_share(lists.comparison) if lists.comparison else SCORE_SHARE
-
-    def holds(row: CaseRow) -> bool:
-        if most is None or row.case is None or row.case_change is None or row.case_change.score_change is None:
-            return False
-        return exceeds_limit(compute_score_drop(row.case_change, row.case.score, most, share), most)
-
-    return holds

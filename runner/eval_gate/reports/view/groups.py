@@ -13,12 +13,10 @@ from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.case_errors import (
     ERROR_KIND_ORDER,
     TITLES,
-    TITLES_FOR_MANY,
     describe_error_regressions,
     explain_errors,
     format_error_count,
 )
-from eval_gate.reports.wording.stale_suites import has_acceptable_sets
 from eval_gate.struct import FrozenStruct
 
 MAX_EXAMPLES: Final = 2
@@ -122,9 +120,9 @@ def _build_error_group(
     return ErrorGroup(
         format_error_count(error_kind, len(rows)),
         explain_errors(error_kind, (row.case for row in rows)) + describe_error_regressions(error_kind, more),
-        TITLES[error_kind],
+        TITLES[error_kind][0],
         rows,
-        TITLES_FOR_MANY[error_kind],
+        TITLES[error_kind][1],
         group_causes((row, row.cause) for row in rows),
     )
 
@@ -137,8 +135,6 @@ class StaleSuites(FrozenStruct):
     facts: tuple[StaleFact, ...]
     warnings: tuple[str, ...]
     """The contract's own sentences."""
-    has_acceptable_sets: bool = False
-    """Whether a suite names sets of tools that it accepts."""
 
 
 def group_stale_suites(suites: Iterable[SuiteResult]) -> tuple[StaleSuites, ...]:
@@ -156,7 +152,6 @@ def group_stale_suites(suites: Iterable[SuiteResult]) -> tuple[StaleSuites, ...]
             tiers=tuple(suite.tier.value for suite in members if suite.tier),
             facts=facts,
             warnings=members[0].staleness_warnings,
-            has_acceptable_sets=any(map(has_acceptable_sets, members)),
         )
         for (tool, facts), members in groups.items()
     )

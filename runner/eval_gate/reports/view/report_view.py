@@ -25,10 +25,9 @@ from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.model.waiver import WaiverKind
 from eval_gate.reports import run_statistics
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.view.behaviour_rows import build_behaviour_report
+from eval_gate.reports.view.behaviour_rows import BehaviourReport
 from eval_gate.reports.view.case_lists import CaseLists, find_blockers
 from eval_gate.reports.view.groups import group_causes, group_stale_suites
-from eval_gate.reports.view.metric_rows import build_metric_report
 from eval_gate.reports.view.new_cases import summarize_new_cases
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import list_grades
@@ -39,8 +38,9 @@ from eval_gate.reports.wording.advice import Advice, find_advice, find_doc_link,
 from eval_gate.reports.wording.case_errors import describe_mistakes
 from eval_gate.reports.wording.grounds import format_place
 from eval_gate.reports.wording.judges import describe_judges
+from eval_gate.reports.wording.metrics import MetricReport
 from eval_gate.reports.wording.power import describe_false_alarms, describe_first_runs, describe_power
-from eval_gate.reports.wording.setup_changes import describe_prompt_change, describe_setup_changes
+from eval_gate.reports.wording.setup_changes import describe_setup_changes
 from eval_gate.reports.wording.spending import (
     count_reruns,
     describe_certainty,
@@ -119,8 +119,6 @@ class ReportView(CaseLists):
 
     setup_changes = _cache_property(lambda view: describe_setup_changes(view.run, view.context))
     """What differs in how this run was measured; it stands below the opening."""
-    prompt_change = _cache_property(lambda view: describe_prompt_change(view.run))
-    """What is another in the agent's system prompt than in the baseline, where that is known."""
     changes_since_push = _cache_property(lambda view: describe_changes_since_push(view.run, view.context))
     """What became of the regressions since the last push to the pull request."""
     doc_link = _cache_property(
@@ -281,8 +279,6 @@ class ReportView(CaseLists):
     """The agent error that most cases without a pass share; None if there is no such error."""
     pass_counts = _cache_property(lambda view: run_statistics.count_passing_cases(view.run))
     """Passing cases among all that ran, here and in the baseline."""
-    rates = _cache_property(lambda view: run_statistics.compute_pass_rates(view.run))
-    """The pass rate that counts, beside the baseline's."""
     certainty = _cache_property(lambda view: describe_certainty(view.run))
     """How sure the pass rate and its change are, in half sentences."""
     power = _cache_property(lambda view: describe_power(view.run, format_place(view.context)))
@@ -306,18 +302,21 @@ class ReportView(CaseLists):
         )
         return describe_judges(self.run, frozenset(judge for judge in graded if judge))
 
-    behaviour = _cache_property(
-        lambda view: build_behaviour_report(
-            view.comparison.behaviour_changes if view.comparison else None, lambda: view.behaving_differently
-        )
-    )
-    """Passing cases that behave differently than in the baseline; None without any."""
-    metrics = _cache_property(
-        lambda view: build_metric_report(
-            view.comparison.metric_changes if view.comparison else None, failed=view.verdict.outcome is Outcome.FAILED
-        )
-    )
-    """Evaluators and tags compared with the baseline; None without any."""
+    @cached_property
+    def behaviour(self) -> BehaviourReport | None:
+        """Passing cases that behave differently than in the baseline; None without any."""
+        changes = self.comparison.behaviour_changes if self.comparison else None
+        if changes is None or not changes.cases:
+            return None
+        return BehaviourReport(changes, self.behaving_differently)
+
+    @cached_property
+    def metrics(self) -> MetricReport | None:
+        """Evaluators and tags compared with the baseline; None without any."""
+        changes = self.comparison.metric_changes if self.comparison else None
+        failed = self.verdict.outcome is Outcome.FAILED
+        return MetricReport(changes, failed) if changes is not None and changes.rows else None
+
     new_case_summary = _cache_property(lambda view: summarize_new_cases(view.run))
     """What new and changed cases have shown that ran several times."""
     reruns = _cache_property(lambda view: describe_reruns(view.run))
@@ -423,11 +422,9 @@ def build_view(run: RunResult, context: ReportContext) -> ReportView:
     A run without a verdict was interrupted, or is complete and the gate has not decided yet. The view then omits
     the comparison, because the classes of its cases are provisional.
     """
-    if run.verdict is None:  # what is known of its cases is no judgement yet
+    verdict = run.verdict
+    if verdict is None:  # what is known of its cases is no judgement yet
         run = replace(run, comparison=None)
-    return ReportView(apply_recorded_pass_score(run), run.verdict or _build_missing_verdict(run), context)
-
-
-def _build_missing_verdict(run: RunResult) -> Verdict:
-    reasons = (verdict_words.NO_VERDICT,) if run.complete else ()
-    return Verdict(outcome=Outcome.INCONCLUSIVE, exit_code=ExitCode.INCOMPLETE, reasons=reasons)
+        reasons = (verdict_words.NO_VERDICT,) if run.complete else ()
+        verdict = Verdict(outcome=Outcome.INCONCLUSIVE, exit_code=ExitCode.INCOMPLETE, reasons=reasons)
+    return ReportView(apply_recorded_pass_score(run), verdict, context)

@@ -20,10 +20,10 @@ from eval_gate.reports.links import build_case_url, build_line_url
 from eval_gate.reports.view.new_cases import describe_new_case, is_new_and_flaky
 from eval_gate.reports.view.response_comparison import ResponseComparison, build_response_comparison
 from eval_gate.reports.view.scores import describe_shortfalls
+from eval_gate.reports.view.tables import describe_stale_suite
 from eval_gate.reports.wording import case_errors as blame_words
 from eval_gate.reports.wording import grounds as grounds_words
 from eval_gate.reports.wording.numbers import format_passes, format_score, format_score_change, format_tally
-from eval_gate.reports.wording.stale_suites import describe_stale_suite
 from eval_gate.reports.wording.waivers import WaiverReport, WaiverText
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import MAX_TEXT, shorten_error, to_one_line
@@ -44,19 +44,13 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     """The id, with its eval file where another suite has the same id."""
     case: CaseResult | None
     case_change: CaseChange | None
-    stale: str
-    """What of its eval file is stale, in a few words; empty if nothing is."""
-    url: str | None
-    place: str
-    """Where the history is from: `on main`."""
+    context: ReportContext
     pass_score: float
     """The score from which a graded case passes."""
-    error_kind: ErrorKind | None = None
-    """Cause of an error; None for a scored case, and if an older version did not store it."""
+    stale: str = ""
+    """What of its eval file is stale, in a few words; empty if nothing is."""
     waiver: WaiverText | None = None
     """Waiver because of which the failure does not block."""
-    page_url: str | None = None
-    """Link to the case on the page, if that opens with one click."""
 
     @property
     def id(self) -> str:
@@ -72,6 +66,26 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     def status(self) -> Status | None:
         """Status in this run."""
         return self.case.status if self.case else None
+
+    @property
+    def error_kind(self) -> ErrorKind | None:
+        """Cause of an error; None for a scored case, and if an older version did not store it."""
+        return self.case.error_kind if self.case is not None and self.case.status is Status.ERROR else None
+
+    @cached_property
+    def place(self) -> str:
+        """Where the history is from: `on main`."""
+        return grounds_words.format_place(self.context)
+
+    @cached_property
+    def url(self) -> str | None:
+        """Link to its line in the eval file."""
+        return build_line_url(self.location, self.context)
+
+    @cached_property
+    def page_url(self) -> str | None:
+        """Link to the case on the page, if that opens with one click."""
+        return build_case_url(self.key, self.context)
 
     @property
     def is_scored(self) -> bool:
@@ -224,6 +238,13 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         return self.case_change.grounds.kind if self.case_change and self.case_change.grounds else None
 
     @property
+    def is_listed_by_ground(self) -> bool:
+        """Whether its ground has a list of its own, whatever the class."""
+        return self.decided_by is GroundKind.MUST_PASS or (
+            self.decided_by is not None and self.decided_by.is_inconclusive
+        )
+
+    @property
     def suspected(self) -> bool:
         """Whether the case failed and was not re-run because the gate had already failed."""
         return self.decided_by is GroundKind.GATE_FAILED
@@ -313,18 +334,14 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
             self.evidence or " → ".join(words for words in (self.baseline_result, self.current_result) if words) or "–"
         )
 
-    @property
-    def _chance_text(self) -> str | None:
-        """`chance without a real change: 1 in 50,000`."""
-        return grounds_words.describe_chance(self.case_change) if self.case_change else None
-
     @cached_property
     def evidence_lines(self) -> tuple[str, ...]:
         """The conclusion with the counts, the chance, and what the counts alone do not show, as phrases."""
         return self._list_evidence_lines(arithmetic=True)
 
     def _list_evidence_lines(self, *, arithmetic: bool) -> tuple[str, ...]:
-        change, chance = self.case_change, self._chance_text if arithmetic else None
+        change = self.case_change
+        chance = grounds_words.describe_chance(change) if arithmetic and change else None
         others = grounds_words.list_further_evidence(change, self.place, arithmetic=arithmetic) if change else ()
         score = f"score {self.score}" if self.score and self.evidence else None
         word = grounds_words.format_conclusion(change) if change and self.evidence else None
@@ -361,81 +378,44 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         became = _CHANGE_TEXTS.get(self.change_class, became) if self.change_class else became
         return ", ".join(filter(None, [became, self.waiver.effect if self.waiver else ""]))
 
-
-class CaseRows:
-    """Rows of a run's cases, each built on first use: most cases of a large run need none."""
-
-    def __init__(self, run: RunResult, context: ReportContext, waivers: WaiverReport) -> None:
-        """`run` is as its verdict counts it."""
-        changes = run.comparison.changes if run.comparison else ()
-        self._cases = list(run.iter_cases())
-        self._by_case = {change.key: change for change in changes if change.change is not CaseClass.REMOVED}
-        self._removed = [change for change in changes if change.change is CaseClass.REMOVED]
-        self._place, self._least = grounds_words.format_place(context), run.verdict.pass_score if run.verdict else 1.0
-        self._named = Counter([key.case_id for key, _ in self._cases])
-        self._stale = {suite.eval_file: describe_stale_suite(suite) for suite in run.suites if suite.stale}
-        self._context, self._waivers = context, waivers
-        self._made: dict[int, CaseRow] = {}
-
-    @cached_property
-    def cases(self) -> tuple[CaseRow, ...]:
-        """Every case of the run, in its order."""
-        return tuple(map(self._get_row, range(len(self._cases))))
-
-    @cached_property
-    def removed(self) -> tuple[CaseRow, ...]:
-        """Those that are only in the baseline."""
-        place, least = self._place, self._least
-        return tuple(
-            CaseRow(change.key, change.case_id, None, change, stale="", url=None, place=place, pass_score=least)
-            for change in self._removed
+    @property
+    def is_notable(self) -> bool:
+        """Whether there is more to say than that it passes as before: only such a case is in any list."""
+        change = self.case_change
+        if self.status is not Status.PASSED or self.flaky or self.waiver is not None:
+            return True
+        return change is not None and (
+            change.change is not CaseClass.STILL_PASSING
+            or change.grounds is not None
+            or change.score_change is not None
+            or change.score_drop
+            or change.behaves_differently
+            or self.is_flaky_in_history
         )
 
-    @cached_property
-    def notable(self) -> tuple[CaseRow, ...]:
-        """The cases of the run of which there is more to say than that they pass as before, and all waived ones."""
-        compared, waived = self._by_case, self._waivers.by_case
-        return tuple(
-            self._get_row(at)
-            for at, (key, case) in enumerate(self._cases)
-            if key in waived or _is_notable(case, compared.get(key))
+
+def build_rows(run: RunResult, context: ReportContext, waivers: WaiverReport) -> tuple[CaseRow, ...]:
+    """Build the rows of all cases of a run as its verdict counts it, and behind them those of removed cases."""
+    changes, cases = run.comparison.changes if run.comparison else (), list(run.iter_cases())
+    by_case = {change.key: change for change in changes if change.change is not CaseClass.REMOVED}
+    least = run.verdict.pass_score if run.verdict else 1.0
+    named = Counter([key.case_id for key, _ in cases])
+    stale = {suite.eval_file: describe_stale_suite(suite) for suite in run.suites if suite.stale}
+    rows = [
+        CaseRow(
+            key,
+            case.id if named[case.id] == 1 else f"{case.id} ({key.suite})",
+            case,
+            by_case.get(key),
+            context,
+            least,
+            stale.get(key.suite, ""),
+            waivers.by_case.get(key),
         )
-
-    def _get_row(self, place: int) -> CaseRow:
-        """Return the row of the case at index `place`, built on first use and then reused."""
-        if place not in self._made:
-            key, case = self._cases[place]
-            self._made[place] = CaseRow(
-                key,
-                case.id if self._named[case.id] == 1 else f"{case.id} ({key.suite})",
-                case,
-                self._by_case.get(key),
-                stale=self._stale.get(key.suite, ""),
-                url=build_line_url(case.location, self._context),
-                place=self._place,
-                pass_score=self._least,
-                error_kind=case.error_kind if case.status is Status.ERROR else None,
-                waiver=self._waivers.by_case.get(key),
-                page_url=build_case_url(key, self._context),
-            )
-        return self._made[place]
-
-
-def _is_notable(case: CaseResult, change: CaseChange | None) -> bool:
-    """Whether a case could be in any list: it does not simply pass, or not as before, or its record or score counts."""
-    if case.status is not Status.PASSED or case.flaky:
-        return True
-    if change is None:
-        return False
-    known = change.case_history
-    return (
-        change.change is not CaseClass.STILL_PASSING
-        or change.grounds is not None
-        or change.score_change is not None
-        or change.score_drop
-        or change.behaves_differently
-        or (known is not None and known.stability is Stability.FLAKY)
-    )
+        for key, case in cases
+    ]
+    removed = (change for change in changes if change.change is CaseClass.REMOVED)
+    return (*rows, *(CaseRow(change.key, change.case_id, None, change, context, least) for change in removed))
 
 
 def _format_score(tally: PassCount, least: float) -> str:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from eval_gate.gate.score_changes import format_limit
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Rule, RuleCode, Verdict
-from eval_gate.model.result import RunResult, SuiteResult
+from eval_gate.model.result import RunResult, StaleKind, SuiteResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.run_statistics import is_possible_regression, select_counted_changes
 from eval_gate.reports.view.scores import MeanScore, compute_mean_score
-from eval_gate.reports.wording.stale_suites import describe_stale_suite
 from eval_gate.struct import FrozenStruct
+
+_STALE_PARTS: Final = {
+    StaleKind.DESCRIPTION: "tool description",
+    StaleKind.REGISTRY_SIZE: "tool registry",
+    StaleKind.VERSION: "tool version",
+    StaleKind.MISSING: "tool missing",
+    StaleKind.STATUS: "tool status",
+}
 
 
 class SuiteRow(FrozenStruct):
@@ -124,3 +132,9 @@ def _format_rule_value(rule: Rule, run: RunResult) -> str:
     return (
         f"{rule.value}, {suspected} more suspected" if rule.code == RuleCode.REGRESSIONS and suspected else rule.value
     )
+
+
+def describe_stale_suite(suite: SuiteResult) -> str:
+    """Describe what of a suite is stale: `stale: tool description, tool registry`; empty if nothing is."""
+    parts = dict.fromkeys(_STALE_PARTS[fact.kind] for fact in suite.stale_facts)
+    return f"stale: {', '.join(parts)}" if suite.stale else ""

@@ -14,6 +14,7 @@ from eval_gate.model.case import EvalMistake, MistakeKind
 from eval_gate.model.execution import CALLS_UNKNOWN, ErrorCause, ErrorKind
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.text.escape import format_count, format_first_few
+from eval_gate.text.quoting import capitalize_first
 
 ERROR_KIND_ORDER: Final = (ErrorKind.AGENT_ERROR, ErrorKind.AGENT_UNREACHABLE, ErrorKind.EVALUATION_ERROR, None)
 """What may be of the change's making comes first; None is an error without a recorded kind."""
@@ -34,18 +35,10 @@ _COUNT_PHRASES: Final = {
     ErrorKind.EVALUATION_ERROR: ("evaluation error", "evaluation errors"),
     None: ("case without a score", "cases without a score"),
 }
-TITLES: Final = {
-    ErrorKind.AGENT_ERROR: "Agent error",
-    ErrorKind.AGENT_UNREACHABLE: "Unreachable agent",
-    ErrorKind.EVALUATION_ERROR: "Evaluation error",
-    None: "Case without a score",
+TITLES: Final = {kind: tuple(map(capitalize_first, words)) for kind, words in _COUNT_PHRASES.items()} | {
+    ErrorKind.AGENT_UNREACHABLE: ("Unreachable agent", "Unreachable agent")
 }
-TITLES_FOR_MANY: Final = {
-    ErrorKind.AGENT_ERROR: "Agent errors",
-    ErrorKind.AGENT_UNREACHABLE: "Unreachable agent",
-    ErrorKind.EVALUATION_ERROR: "Evaluation errors",
-    None: "Cases without a score",
-}
+"""Titles of one such case, and of several."""
 _MAX_NAMED: Final = 3
 """Cases that are named with a mistake that they share."""
 CALLS_UNKNOWN_EXPLANATION: Final = f"{CALLS_UNKNOWN}, because the agent does not list its tool calls"

@@ -1,69 +1,101 @@
-"""Wording for evaluators and tags that are compared with the baseline."""
+"""Evaluators and tags compared with the baseline, as reports show them."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final
 
-from eval_gate.model.metric_change import MetricChange, MetricChanges
-from eval_gate.reports.wording.behaviour import NO_EFFECT
+from eval_gate.model.metric_change import MetricChange, MetricChanges, MetricKind
 from eval_gate.reports.wording.numbers import MINUS, format_percent, format_score
+from eval_gate.struct import FrozenStruct
 
 MAX_METRIC_NAME: Final = 60
-MARKS: Final = {"lower": "⚠️", "higher": "✅"}
+_MARKS: Final = {"lower": "⚠️", "higher": "✅"}
 """Sign of a row that changed, by its direction."""
-TITLE: Final = "Evaluators and tags"
+NO_EFFECT: Final = "This has no effect on the verdict."
 
 
-def format_metric_title(changes: MetricChanges) -> str:
-    """Return `Evaluators and tags: 2 of 9 changed`, or no numbers if none did: nobody knows that nothing changed."""
-    return f"{TITLE}: {changes.changed} of {changes.tested} changed" if changes.changed else TITLE
+class MetricRow(FrozenStruct):
+    """One evaluator or tag with its numbers as text. `direction` is `lower`, `higher`, or empty unless it changed."""
 
-
-def get_direction(change: MetricChange) -> str:
-    """`lower` or `higher` for a row that changed, else an empty string."""
-    if not change.changed:
-        return ""
-    return "lower" if change.difference < 0 else "higher"
-
-
-def describe_metric_marks(changes: MetricChanges, *, with_signs: bool, is_decisive: bool) -> str:
-    """Describe what the marks of rows say and what they do not, in sentences; without marks, why there are none.
-
-    The test is named where words stand for the signs: on the page, which has room for it. What fell and may have
-    failed the gate (`is_decisive`) is not said to have no effect on the verdict.
-    """
-    test = ", at 5 % for all rows together (sign-flip test of the cases that both runs scored, Holm)"
-    test = "" if with_signs else test
-    lower, higher = (f"{sign} {word}" for word, sign in MARKS.items()) if with_signs else ("Lower", "higher")
-    marks = (
-        f"{lower} or {higher}: by more than chance explains{test}. Re-runs do not count. A row without a mark can"
-        if changes.changed
-        else f"No row is marked: none differs by more than chance explains{test}. Re-runs do not count. A row can"
-    )
-    return f"{marks} still have changed.{'' if is_decisive else f' {NO_EFFECT}'}"
-
-
-def format_mean_scores(change: MetricChange) -> str:
+    name: str
+    is_tag: bool
+    direction: str
+    cases: int
+    scores: str
     """`0.90 → 0.72`, or `0.90` if both look the same."""
-    return _join_sides(format_score(change.baseline_score), format_score(change.current_score))
-
-
-def format_pass_rates(change: MetricChange) -> str:
+    pass_rates: str
     """`95.0 % → 80.0 %`; a dash if nobody knows which score passes."""
-    return _join_sides(format_percent(change.baseline_pass_rate), format_percent(change.current_pass_rate))
-
-
-def format_metric_difference(change: MetricChange) -> str:
+    difference: str
     """`−0.18 (−0.25 to −0.10)`: the difference of the mean scores and its interval; `none` if no case differs."""
-    if change.low is None or change.high is None:
-        return "none"
-    digits = 3 if 0 < abs(change.difference) < 0.005 else 2
-    shown, low, high = (_format_signed(one, digits) for one in (change.difference, change.low, change.high))
-    return f"{shown} ({low} to {high})"
+
+    @property
+    def mark(self) -> str:
+        """Sign of the direction, or an empty string."""
+        return _MARKS.get(self.direction, "")
 
 
-def _join_sides(baseline: str, current: str) -> str:
-    return baseline if baseline == current else f"{baseline} → {current}"
+class MetricReport(FrozenStruct, eq=False, dict=True):
+    """All that reports say about evaluators and tags."""
+
+    changes: MetricChanges
+    failed: bool = False
+    """Whether the gate failed."""
+
+    @property
+    def title(self) -> str:
+        """`Evaluators and tags: 2 of 9 changed`, or no numbers if none did: nobody knows that nothing changed."""
+        changed = f": {self.changes.changed} of {self.changes.tested} changed" if self.changes.changed else ""
+        return f"Evaluators and tags{changed}"
+
+    @cached_property
+    def rows(self) -> tuple[MetricRow, ...]:
+        """Evaluators, then tags, each with the changed ones first."""
+        return tuple(map(_build_row, self.changes.rows))
+
+    @property
+    def note(self) -> str:
+        """What the signs of rows say and what they do not, in sentences."""
+        return self._describe_marks(*(f"{sign} {word}" for word, sign in _MARKS.items()), test="")
+
+    @property
+    def plain_note(self) -> str:
+        """The same with words in place of signs, on the page, which has room for the name of the test."""
+        test = ", at 5 % for all rows together (sign-flip test of the cases that both runs scored, Holm)"
+        return self._describe_marks("Lower", "higher", test=test)
+
+    def _describe_marks(self, lower: str, higher: str, *, test: str) -> str:
+        marks = (
+            f"{lower} or {higher}: by more than chance explains{test}. Re-runs do not count. A row without a mark can"
+            if self.changes.changed
+            else f"No row is marked: none differs by more than chance explains{test}. Re-runs do not count. A row can"
+        )
+        # what fell may have failed the gate
+        is_decisive = self.failed and any(row.direction == "lower" for row in self.rows)
+        return f"{marks} still have changed.{'' if is_decisive else f' {NO_EFFECT}'}"
+
+    def select_rows(self, limit: int) -> tuple[MetricRow, ...]:
+        """Select at most `limit` rows: the changed ones first, and the selected ones in their order."""
+        chosen = sorted(range(len(self.rows)), key=lambda at: (not self.rows[at].direction, at))[:limit]
+        return tuple(self.rows[at] for at in sorted(chosen))
+
+
+def _build_row(change: MetricChange) -> MetricRow:
+    difference, digits = "none", 3 if 0 < abs(change.difference) < 0.005 else 2
+    if change.low is not None and change.high is not None:
+        shown, low, high = (_format_signed(one, digits) for one in (change.difference, change.low, change.high))
+        difference = f"{shown} ({low} to {high})"
+    return MetricRow(
+        name=change.name,
+        is_tag=change.kind is MetricKind.TAG,
+        direction=("lower" if change.difference < 0 else "higher") if change.changed else "",
+        cases=change.cases,
+        scores=" → ".join(dict.fromkeys(map(format_score, (change.baseline_score, change.current_score)))),
+        pass_rates=" → ".join(
+            dict.fromkeys(map(format_percent, (change.baseline_pass_rate, change.current_pass_rate)))
+        ),
+        difference=difference,
+    )
 
 
 def _format_signed(value: float, digits: int) -> str:

@@ -6,14 +6,11 @@ gate that passed better than anything else.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Final
 
-from eval_gate.model.execution import CaseDetails
 from eval_gate.model.result import RunResult
 from eval_gate.model.setup_change import ChangedCase, SettingOwner, SetupChange, SetupChangeKind
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.text_difference import compare_texts
 from eval_gate.reports.wording.numbers import quote_in_backticks
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import format_count, to_one_line, truncate_text
@@ -30,7 +27,6 @@ _RULE_PHRASES: Final = {
     SetupChangeKind.TIGHTENED: "tightened",
     SetupChangeKind.CHANGED: "changed",
 }
-_SETTING_KINDS: Final = frozenset({SetupChangeKind.SETUP, SetupChangeKind.TARGET_ASSIGNMENT, SetupChangeKind.AGENT})
 _OWNER_WORDS: Final = {
     SettingOwner.TARGET: "target",
     SettingOwner.JUDGE: "LLM judge",
@@ -38,34 +34,50 @@ _OWNER_WORDS: Final = {
     SettingOwner.CASE: "case setting",
     SettingOwner.SUITE: "agent of suite",
 }
-_PASSING_CASE_PHRASES: Final = {
-    SetupChangeKind.REMOVED: ("was removed", "were removed"),
-    SetupChangeKind.SKIPPED: ("is now skipped", "are now skipped"),
-    SetupChangeKind.NO_CHECKS: ("no longer has a check", "no longer have a check"),
-    SetupChangeKind.FEWER_CHECKS: ("has fewer checks", "have fewer checks"),
-    SetupChangeKind.NO_LONGER_DECIDES: (
-        "has an evaluator that no longer decides",
-        "have an evaluator that no longer decides",
-    ),
-    SetupChangeKind.UNSTATED: (
-        "no longer says what its prompt or expectation is",
-        "no longer say what their prompt or expectation is",
-    ),
-    SetupChangeKind.EXPECTATION: ("has a changed expectation", "have a changed expectation"),
-    SetupChangeKind.PROMPT: ("has a changed prompt", "have a changed prompt"),
-    SetupChangeKind.CASES_BEFORE: ("now runs after other cases", "now run after other cases"),
-    SetupChangeKind.PROMPT_OR_EXPECTATION: (
-        "has a changed prompt or expectation",
-        "have a changed prompt or expectation",
-    ),
+_PHRASES: Final = {
+    SetupChangeKind.REMOVED: "{passing} {was} removed{names}",
+    SetupChangeKind.SKIPPED: "{passing} {is} now skipped{names}",
+    SetupChangeKind.NO_CHECKS: "{passing} no longer {has} a check{names}",
+    SetupChangeKind.FEWER_CHECKS: "{passing} {has} fewer checks{names}",
+    SetupChangeKind.NO_LONGER_DECIDES: "{passing} {has} an evaluator that no longer decides{names}",
+    SetupChangeKind.UNSTATED: "{passing} no longer {says} what {its} prompt or expectation is{names}",
+    SetupChangeKind.EXPECTATION: "{passing} {has} a changed expectation{names}",
+    SetupChangeKind.PROMPT: "{passing} {has} a changed prompt{names}",
+    SetupChangeKind.CASES_BEFORE: "{passing} now {runs} after other cases{names}",
+    SetupChangeKind.PROMPT_OR_EXPECTATION: "{passing} {has} a changed prompt or expectation{names}",
+    SetupChangeKind.GRADER: "grader of {cases} changed{files}",
+    SetupChangeKind.PREPARATION: "hook or health check of {cases} changed{files}",
+    SetupChangeKind.JUDGE: "LLM judge of {cases}: {sides}",
+    SetupChangeKind.SETUP: "{setting} {sides} ({cases}){names}",
+    SetupChangeKind.AGENT: "{setting} {sides} ({cases}){names}",
+    SetupChangeKind.TARGET_ASSIGNMENT: "target of {cases}: {sides}{names}",
+    SetupChangeKind.RECORDING: "{cases} {uses} recorded responses or scores ({current}) instead of new ones{names}",
+    SetupChangeKind.SEEDS: "seed values of {cases} changed{names}",
+    SetupChangeKind.SNAPSHOT_SOURCE: "snapshot of {cases} changed{files}",
+    SetupChangeKind.LOST_BASELINE: "{subject} {sides}, so nothing is compared ({cases} {has} results under the earlier "
+    "name)",
+    SetupChangeKind.TARGET: "target {sides}",
+    SetupChangeKind.MODEL: "model of {subject}: {sides}",
+    SetupChangeKind.RENAMED: "{cases} {was} renamed and nothing else{names}",
 }
-"""What became of cases that pass in the baseline."""
-_PROGRAM_PHRASES: Final = {
-    SetupChangeKind.GRADER: ("grader", "(script, prompt or rule)"),
-    SetupChangeKind.PREPARATION: ("hook or health check", "(command)"),
+"""What became of the cases; a `passing` case passes in the baseline. Changes of rules have words of their own."""
+_VERBS: Final = {
+    "was": "were",
+    "is": "are",
+    "has": "have",
+    "says": "say",
+    "runs": "run",
+    "uses": "use",
+    "its": "their",
 }
-"""What has other files, and what changed where no file did."""
-MAX_PROMPT_PART: Final = 120
+"""Words about one case, and about several."""
+_UNSET: Final = frozenset({SetupChangeKind.SETUP, SetupChangeKind.AGENT, SetupChangeKind.TARGET_ASSIGNMENT})
+"""Kinds whose missing side is not set, and not nothing."""
+_CHANGED_WITHOUT_FILE: Final = {
+    SetupChangeKind.GRADER: " (script, prompt or rule)",
+    SetupChangeKind.PREPARATION: " (command)",
+}
+"""What changed where no file did."""
 
 
 class SetupChangeText(FrozenStruct):
@@ -108,74 +120,34 @@ def describe_setup_changes(run: RunResult, context: ReportContext) -> SetupChang
 def _describe_change(one: SetupChange, place: str, named: int) -> str:
     if one.kind in _RULE_PHRASES:
         return _describe_rule(one, named)
-    if one.kind in _PASSING_CASE_PHRASES:
-        who = format_count(one.count, f"case that passes {place}", f"cases that pass {place}")
-        return f"{who} {_PASSING_CASE_PHRASES[one.kind][one.count != 1]}{_format_case_names(one, named)}"
-    if one.kind in _SETTING_KINDS:
-        return f"{_describe_setting(one)}{_format_case_names(one, named)}"
-    return _describe_other(one, named)
+    missing, subject = "not set" if one.kind in _UNSET else "none", _format_code(one.subject)
+    target = f"{subject}: " if one.kind is SetupChangeKind.TARGET and subject else ""
+    return _PHRASES[one.kind].format(
+        **(_VERBS if one.count != 1 else dict(zip(_VERBS, _VERBS, strict=True))),
+        passing=format_count(one.count, f"case that passes {place}", f"cases that pass {place}"),
+        cases=format_count(one.count, "case"),
+        names=_format_case_names(one, named),
+        files=_describe_files(one, named),
+        sides=f"{target}{_format_code(one.baseline) or missing} → {_format_code(one.current) or missing}",
+        current=_format_code(one.current),
+        setting=_describe_setting(one),
+        subject=one.subject if one.kind is SetupChangeKind.LOST_BASELINE else subject,
+    )
 
 
 def _describe_setting(one: SetupChange) -> str:
-    """Whose setting has which other value, and how many cases that is about."""
-    changed = f"{_format_code(one.baseline) or 'not set'} → {_format_code(one.current) or 'not set'}"
-    if one.kind is SetupChangeKind.TARGET_ASSIGNMENT:
-        return f"target of {format_count(one.count, 'case')}: {changed}"
+    """Name a setting and whose it is."""
     whose = _OWNER_WORDS[one.owner or SettingOwner.RUN]
     who = f"{whose} {_format_code(one.subject)}: " if one.subject else f"{whose} "
-    return f"{who}{_format_code(one.setting)} {changed} ({format_count(one.count, 'case')})"
+    return f"{who}{_format_code(one.setting)}"
 
 
-def _describe_other(one: SetupChange, named: int) -> str:
-    cases = format_count(one.count, "case")
-    match one.kind:
-        case SetupChangeKind.GRADER | SetupChangeKind.PREPARATION:
-            what, otherwise = _PROGRAM_PHRASES[one.kind]
-            return f"{what} of {cases} changed{_describe_program(one, named, otherwise)}"
-        case SetupChangeKind.JUDGE:
-            return (
-                f"LLM judge of {cases}: {_format_code(one.baseline) or 'none'} → {_format_code(one.current) or 'none'}"
-            )
-        case SetupChangeKind.RECORDING:
-            what = "uses" if one.count == 1 else "use"
-            return (
-                f"{cases} {what} recorded responses or scores ({_format_code(one.current)}) instead of new ones"
-                f"{_format_case_names(one, named)}"
-            )
-        case SetupChangeKind.SEEDS:
-            return f"seed values of {cases} changed{_format_case_names(one, named)}"
-        case SetupChangeKind.SNAPSHOT_SOURCE:
-            source = (
-                f": {_format_code(one.baseline) or 'none'} → {_format_code(one.current) or 'none'}"
-                if one.baseline != one.current
-                else ""
-            )
-            return f"snapshot of {cases} changed{source or _describe_program(one, named, '')}"
-        case SetupChangeKind.LOST_BASELINE | SetupChangeKind.TARGET:
-            return _describe_name_change(one)
-        case SetupChangeKind.MODEL:
-            return (
-                f"model of {_format_code(one.subject)}: {_format_code(one.baseline) or 'none'} → "
-                f"{_format_code(one.current) or 'none'}"
-            )
-        case _:
-            were = "was" if one.count == 1 else "were"
-            return f"{cases} {were} renamed and nothing else{_format_case_names(one, named)}"
-
-
-def _describe_name_change(one: SetupChange) -> str:
-    """Name what is another target, or has another name than its results."""
-    changed = f"{_format_code(one.baseline)} → {_format_code(one.current)}"
-    if one.kind is SetupChangeKind.TARGET:
-        return f"target {_format_code(one.subject)}: {changed}" if one.subject else f"target {changed}"
-    have = format_count(one.count, "case has results", "cases have results")
-    return f"{one.subject} {changed}, so nothing is compared ({have} under the earlier name)"
-
-
-def _describe_program(one: SetupChange, named: int, otherwise: str) -> str:
-    """Name the changed files of a program, else say what may have changed and in which cases."""
+def _describe_files(one: SetupChange, named: int) -> str:
+    """Name the other source of a snapshot or the changed files of a program, else what changed in which cases."""
+    if one.kind is SetupChangeKind.SNAPSHOT_SOURCE and one.baseline != one.current:
+        return f": {_format_code(one.baseline) or 'none'} → {_format_code(one.current) or 'none'}"
     if not one.files:
-        return f"{f' {otherwise}' if otherwise else ''}{_format_case_names(one, named)}"
+        return f"{_CHANGED_WITHOUT_FILE.get(one.kind, '')}{_format_case_names(one, named)}"
     shown = one.files[: max(named, 1)]
     rest = one.file_count - len(shown)
     more = f" and {format_count(rest, 'more file')}" if rest > 0 else ""
@@ -218,39 +190,3 @@ def _format_case_name(case: ChangedCase) -> str:
 def _format_code(text: str | None, most: int = MAX_VALUE) -> str:
     """Quote `text` in backticks, and replace backticks in it; return an empty string for no text."""
     return quote_in_backticks(text, most) if text else ""
-
-
-def describe_prompt_change(run: RunResult) -> str | None:
-    """Describe the first difference of the system prompt as a phrase in backticks; None if none is known.
-
-    It is known if Eval Gate led the conversation with a model, if the case changed since the baseline, and if
-    responses are stored. The prompts that an agent behind a URL or a command sends to its model are never known.
-    """
-    if run.comparison is None:
-        return None
-    here = run.index_cases()
-    pairs: Counter[tuple[str, str]] = Counter()
-    for change in run.comparison.changes:
-        if change.baseline_result is not None and change.key in here:
-            then, now = (
-                _find_system_prompt(change.baseline_result.details),
-                _find_system_prompt(here[change.key].details),
-            )
-            if then is not None and now is not None and then != now:
-                pairs[then, now] += 1
-    if not pairs:
-        return None
-    (then, now), _ = pairs.most_common(1)[0]
-    found = compare_texts(then, now).pieces
-    gone, new = (
-        next((quote_in_backticks(one.text, MAX_PROMPT_PART) for one in found if one.sign == sign), "nothing")
-        for sign in "-+"
-    )
-    more = f", and {format_count(len(pairs) - 1, 'other')}" if len(pairs) > 1 else ""
-    return f"{gone} → {new}{more}"
-
-
-def _find_system_prompt(details: CaseDetails) -> str | None:
-    """Return the system prompt of an execution; return None if no conversation with one is stored."""
-    first = details.conversation[0] if details.conversation else None
-    return str(first.content) if first is not None and first.role == "system" else None

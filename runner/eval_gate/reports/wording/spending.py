@@ -123,7 +123,7 @@ def describe_certainty(run: RunResult) -> tuple[str, ...]:
     low, high = compute_wilson_interval(rates.passed, rates.judged)
     rate = f"{format_percent(rates.current)} of {format_count(rates.judged, 'case')} with a score"
     is_known = rates.judged * 2 >= run.summary.ran  # of fewer, it says more about the others than about these
-    said = [f"pass rate {rate} (95 % interval {_format_interval(low, high)})"] if is_known else []
+    said = [f"pass rate {rate} (95 % interval {low * 100:.1f} to {high * 100:.1f} %)"] if is_known else []
     if both := pair_outcomes(run):
         worse = sum(then and not here for then, here in both)
         better = sum(here and not then for then, here in both)
@@ -133,7 +133,3 @@ def describe_certainty(run: RunResult) -> tuple[str, ...]:
         scored = f"{format_count(len(both), 'case')} with a score in both runs"
         said.append(f"{scored}: {worse} got worse, {better} got better, {change} (95 % interval {span})")
     return tuple(said)
-
-
-def _format_interval(low: float, high: float) -> str:
-    return f"{low * 100:.1f} to {high * 100:.1f} %"

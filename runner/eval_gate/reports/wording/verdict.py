@@ -44,8 +44,10 @@ def describe_verdict(run: RunResult, verdict: Verdict) -> str:
     """Why, in a few plain sentences."""
     match verdict.outcome:
         case Outcome.FAILED:
-            said = [*_format_reasons(run, verdict), _describe_pass_count(run), *_describe_waived(run, verdict)]
-            return " ".join([*said, *_describe_pass_score(run, verdict)])
+            first, *others = list_reasons(run, verdict) or ["a rule of the policy does not hold"]
+            reasons = [f"{first.rstrip('.')}.", *map(to_sentence, others)]  # the first continues the text before it
+            counts = [_describe_pass_count(run), *_describe_waived(run, verdict), *_describe_pass_score(run, verdict)]
+            return " ".join([*reasons, *counts])
         case Outcome.INCONCLUSIVE:
             return explain_inconclusive(run, verdict)
     return _describe_pass(run, verdict)
@@ -149,12 +151,6 @@ def _describe_waived(run: RunResult, verdict: Verdict) -> list[str]:
     if aside and verdict.find_rule(RuleCode.PASS_RATE):
         words.append(f"Pass rates leave out {format_count(aside, 'quarantined case')}.")
     return words
-
-
-def _format_reasons(run: RunResult, verdict: Verdict) -> list[str]:
-    """Format the reasons of the verdict as sentences; the first continues the text before it."""
-    first, *others = list_reasons(run, verdict) or ["a rule of the policy does not hold"]
-    return [f"{first.rstrip('.')}.", *map(to_sentence, others)]
 
 
 def to_sentence(words: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from eval_gate.gate.must_pass import find_must_pass_cases
@@ -197,12 +197,7 @@ def build_waive_command(run: RunResult, file: str | None) -> str | None:
     named = [one.case_id for one in found if suite in (None, one.suite) and find_name_problem(one.case_id) is None]
     if not named:
         return None
-    options = ["--reason", "…", "--until", _DEFAULT_PERIOD, *(["--suite", escape_glob(suite)] if suite else [])]
-    options += ["--file", file] if file else []
-    cases = named[:MAX_CASES]
-    if any(case.startswith("-") for case in cases):
-        return format_shell_line(["eval-gate", "waive", *options, "--", *cases])
-    return format_shell_line(["eval-gate", "waive", *cases, *options])
+    return _format_waive_line(named[:MAX_CASES], suite, file)
 
 
 def build_case_waive_command(key: CaseKey, line: str) -> str | None:
@@ -210,17 +205,15 @@ def build_case_waive_command(key: CaseKey, line: str) -> str | None:
     if find_name_problem(key.case_id) is not None or "$'" in line:
         return None
     words = shlex.split(line)
-    file = words[words.index("--file") + 1 :][:1] if "--file" in words else []
-    options = [
-        "--reason",
-        "…",
-        "--until",
-        _DEFAULT_PERIOD,
-        "--suite",
-        escape_glob(key.suite),
-        *(["--file", *file] if file else []),
-    ]
-    return format_shell_line(["eval-gate", "waive", *options, "--", key.case_id])
+    return _format_waive_line([key.case_id], key.suite, words[words.index("--file") + 1] if "--file" in words else None)
+
+
+def _format_waive_line(cases: Sequence[str], suite: str | None, file: str | None) -> str:
+    options = ["--reason", "…", "--until", _DEFAULT_PERIOD, *(["--suite", escape_glob(suite)] if suite else [])]
+    options += ["--file", file] if file else []
+    if any(case.startswith("-") for case in cases):
+        return format_shell_line(["eval-gate", "waive", *options, "--", *cases])
+    return format_shell_line(["eval-gate", "waive", *cases, *options])
 
 
 def build_waive_comment(cases: Iterable[str], context: ReportContext) -> str | None:

@@ -55,10 +55,7 @@ class ObjectLiteral(FrozenStruct):
     is_open: bool = False
 
     def get_value(self, key: str) -> Literal | None:
-        """Return the value of a key.
-
-        Returns None if the key is missing, and UNKNOWN if only running the code would give the value.
-        """
+        """Return the value of a key; None if it is missing, UNKNOWN if only running the code would tell."""
         if key not in self.members:
             return UnknownValue.VALUE if self.is_open else None
         node = self.members[key]
@@ -149,7 +146,9 @@ def _parse_text(node: Node) -> str | UnknownValue:
     for operand in _iter_operands(node):
         if operand.type == "string":
             part = _unescape(get_text(operand)[1:-1])
-        elif operand.type == "template_string" and not _has_interpolation(operand):
+        elif operand.type == "template_string" and all(
+            child.type != "template_substitution" for child in operand.named_children
+        ):
             # ECMA-262: the line ends of a template are line feeds, whatever the file has
             part = _unescape(get_text(operand)[1:-1].replace("\r\n", "\n").replace("\r", "\n"))
         else:
@@ -171,10 +170,6 @@ def _iter_operands(node: Node) -> Iterator[Node]:
             pending += [right, left]
         else:
             yield current
-
-
-def _has_interpolation(template: Node) -> bool:
-    return any(child.type == "template_substitution" for child in template.named_children)
 
 
 def _unescape(source: str) -> str | None:

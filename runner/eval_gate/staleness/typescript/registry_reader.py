@@ -105,10 +105,7 @@ class _RegistryScan:
         self._hits = 0
 
     def build_registry(self, source: str) -> ToolRegistry:
-        """Build the registry of all tools found, with a notice for each definition that could not be read.
-
-        Further notices beyond a limit are only counted.
-        """
+        """Build the registry, with a notice for each definition that could not be read; too many are only counted."""
         notices = self._notices[:MAX_NOTICES]
         if len(self._notices) > MAX_NOTICES:
             notices.append(f"{source}: {len(self._notices) - MAX_NOTICES} more notices about tool definitions")

@@ -63,10 +63,7 @@ class ParsedModule(Struct):
 
 
 def parse_module(source: bytes, suffix: str) -> ParsedModule:
-    """Parse the exports of a module in the order in which they are written, without types.
-
-    `suffix` selects the grammar.
-    """
+    """Parse the exports of a module as they are written, without types. `suffix` selects the grammar."""
     from tree_sitter import Parser
 
     root = Parser(_get_language(suffix)).parse(source).root_node
@@ -221,10 +218,7 @@ class SourceFiles:
         self._modules: dict[Path, ParsedModule] = {}
 
     def format_location(self, file: Path, line: int | None = None) -> str:
-        """Format a file, and the line in it, as a path relative to the root.
-
-        A file outside the root is shown with its full path.
-        """
+        """Format a file, and the line in it, as a path relative to the root if it is in it."""
         name = (file.relative_to(self._root) if file.is_relative_to(self._root) else file).as_posix()
         return name if line is None else f"{name}:{line}"
 
@@ -258,10 +252,7 @@ class SourceFiles:
         raise SourceError(f'"{specifier[:80]}" does not exist')
 
     def load_module(self, file: Path) -> ParsedModule:
-        """Parse a file and reject syntax errors.
-
-        Raises SourceError if the file cannot be read, and for a syntax error: nothing in such a file is reliable.
-        """
+        """Parse a file. Raises SourceError if it cannot be read or has a syntax error: then nothing is reliable."""
         module = self.parse_file(file)
         if module.error_line is not None:
             raise SourceError(f"syntax error in {self.format_location(file.resolve(), module.error_line)}")

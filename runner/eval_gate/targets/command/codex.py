@@ -30,8 +30,7 @@ from eval_gate.targets.coding_agent import (
     refuse_missing_file,
 )
 from eval_gate.targets.command.codex_log import DEFAULT_FOLDER, CodexLog, LogFormat, should_log
-from eval_gate.targets.command.streams.codex_cli import find_last_error
-from eval_gate.targets.command.streams.presets import ProgramName, read_stream
+from eval_gate.targets.command.programs import ProgramName, find_codex_error, read_stream
 from eval_gate.targets.settings import (
     AGENT_PLACE,
     AGENT_SETTING,
@@ -201,7 +200,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
             raise self._build_error(f"Codex CLI printed more than {MAX_OUTPUT:,} bytes", finished, log)
         text = finished.stdout.to_text()
         if finished.code != 0:
-            why = to_one_line(find_last_error(text) or "", _MAX_QUOTED)
+            why = to_one_line(find_codex_error(text) or "", _MAX_QUOTED)
             raise self._build_error(f"Codex CLI {finished.ending}{f': {why}' if why else ''}", finished, log)
         try:
             response = read_stream(ProgramName.CODEX, text)

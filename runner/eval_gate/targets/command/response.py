@@ -20,7 +20,7 @@ from eval_gate.model.limits import (
 )
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.command.streams.events import build_usage
+from eval_gate.targets.command.program_events import build_usage
 from eval_gate.targets.response.extraction import parse_cost, parse_duration_ms, parse_tokens, to_params
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from eval_gate.errors import GateError
-from eval_gate.targets.command.streams.presets import ProgramName
+from eval_gate.targets.command.programs import ProgramName
 from eval_gate.targets.response.settings import ResponseFormat, StreamSettings
 from eval_gate.targets.settings import (
     AGENT_PLACE,

@@ -33,16 +33,15 @@ from eval_gate.targets.command.call import (
     CommandCall,
     CommandResult,
     CommandRunner,
+    HealthChecker,
     format_output_tail,
 )
-from eval_gate.targets.command.health import HealthChecker
+from eval_gate.targets.command.programs import find_failure, read_stream
 from eval_gate.targets.command.response import parse_object, parse_record, parse_response
 from eval_gate.targets.command.settings import CliSettings
-from eval_gate.targets.command.streams.presets import find_failure, read_stream
 from eval_gate.targets.deadline import pause_case_clock
-from eval_gate.targets.load_limits import LoadLimiter, build_shard_limiter
 from eval_gate.targets.response.stream import BodyReader
-from eval_gate.targets.retry import RetryPolicy, respond_with_retries
+from eval_gate.targets.retry import LoadLimiter, RetryPolicy, build_shard_limiter, respond_with_retries
 from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.turns import flatten_messages

@@ -10,6 +10,7 @@ import ssl
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from dataclasses import KW_ONLY, dataclass
 from email.message import Message
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -111,27 +112,20 @@ class ResponseHead(NamedTuple):
         return kind.get_content_charset(failobj=None)
 
 
+@dataclass(eq=False)
 class ConnectionLostError(Exception):
     """Connection that failed or broke. The message is that of the HTTP library, if any."""
 
-    def __init__(
-        self,
-        said: str,
-        *,
-        made: bool,
-        begun: bool = False,
-        system: OSError | None = None,
-        tls_hint: str | None = None,
-    ) -> None:
-        super().__init__(said)
-        self.tls_hint = tls_hint
-        """What to do if a TLS connection was not made; None for every other failure."""
-        self.system = system
-        """What the system said, of one that was not made."""
-        self.made = made
-        """There was a connection."""
-        self.begun = begun
-        """The answer had begun: its head was there."""
+    message: str
+    _: KW_ONLY
+    made: bool
+    """There was a connection."""
+    begun: bool = False
+    """The answer had begun: its head was there."""
+    system: OSError | None = None
+    """What the system said, of one that was not made."""
+    tls_hint: str | None = None
+    """What to do if a TLS connection was not made; None for every other failure."""
 
 
 class ResponseLimits(FrozenStruct):
@@ -247,10 +241,7 @@ class Connection:
             raise _build_decompression_error(error) from error
 
     async def read_body(self, response: aiohttp.ClientResponse, head: ResponseHead) -> bytes:
-        """Read the whole body, with secrets masked.
-
-        Raises TargetError if a successful response exceeds the limit. The body of an error response is truncated.
-        """
+        """Read the body, masked; that of an error is truncated. Raises TargetError for a success beyond the limit."""
         limit = self._bounds.max_bytes if head.is_success else MAX_ERROR_BODY
         try:
             body = await _read_at_most(limit, response, Decompressor(response.headers.getall("content-encoding", ())))

@@ -31,11 +31,10 @@ from eval_gate.targets.http.connection import (
 )
 from eval_gate.targets.http.request_builder import RequestBuilder, parse_address
 from eval_gate.targets.http.settings import ENDPOINT_NAME, HttpHealthCheck, HttpSettings
-from eval_gate.targets.load_limits import LoadLimiter, build_shard_limiter
 from eval_gate.targets.readiness import wait_until_ready
 from eval_gate.targets.response.reader import ResponseReader, find_format_hint
 from eval_gate.targets.response.settings import ResponseFormat
-from eval_gate.targets.retry import build_retry_policy, respond_with_retries
+from eval_gate.targets.retry import LoadLimiter, build_retry_policy, build_shard_limiter, respond_with_retries
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.untrusted.excerpt import format_excerpt
@@ -261,10 +260,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
 
 def build(settings: HttpSettings, choice: TargetChoice, context: BuildContext) -> HttpTarget:
-    """Build the HTTP target, not yet connected.
-
-    Raises GateError if its address is invalid.
-    """
+    """Build the HTTP target, not yet connected. Raises GateError if its address is invalid."""
     to_public_url(settings.url.open())
     check, poll = settings.healthcheck, settings.poll
     beside = (check.url if check else None, poll.url if poll else None)

@@ -12,14 +12,12 @@ from eval_gate.files.reading import read_limited
 from eval_gate.model.limits import PROMPT_BYTES
 from eval_gate.struct import replace
 from eval_gate.targets.build_context import BuildContext
-from eval_gate.targets.load_limits import LoadLimiter, build_shard_limiter
 from eval_gate.targets.model.chat import Chat
 from eval_gate.targets.model.model_client import ModelClient
-from eval_gate.targets.model.providers.credentials import resolve_credentials
 from eval_gate.targets.model.providers.provider_table import ModelProvider
-from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.targets.model.settings import ModelSettings, resolve_credentials
 from eval_gate.targets.model.target import ModelTarget
-from eval_gate.targets.retry import build_retry_policy
+from eval_gate.targets.retry import LoadLimiter, build_retry_policy, build_shard_limiter
 from eval_gate.targets.setup import compute_setup
 from eval_gate.text.quoting import describe_name, quote_name
 from eval_gate.text.redaction import Redactor
@@ -64,13 +62,7 @@ def build_client(settings: ModelSettings, choice: TargetChoice, context: BuildCo
 def build_chat(
     settings: ModelSettings, environment: Mapping[str, str], *, timeout_s: float, redact: Redactor | None = None
 ) -> Chat:
-    """Build a chat with the described model, without sending a request.
-
-    `timeout_s` is the time limit of one whole request, in seconds. `redact` learns the key.
-
-    Raises GateError if the key or the address is missing or wrong, for an unknown provider, and with the code
-    `missing-extra` if the libraries are missing.
-    """
+    """Build a chat with a model; `redact` learns the key. Raises GateError, also for missing libraries."""
     check_provider(settings)
     access = resolve_credentials(settings, environment)
     redact = redact or Redactor()

@@ -15,10 +15,9 @@ from eval_gate.model.limits import MAX_COST_USD, in_range
 from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.load_limits import LoadLimiter
 from eval_gate.targets.model.chat import Chat, ModelTurn
 from eval_gate.targets.model.recording import Recording, compute_recording_key
-from eval_gate.targets.retry import RetryPolicy, call_with_retries
+from eval_gate.targets.retry import LoadLimiter, RetryPolicy, call_with_retries
 from eval_gate.targets.setup import NO_SETUP, TargetSetup
 from eval_gate.text.redaction import Redactor
 
@@ -57,10 +56,7 @@ class ModelClient:
         redact: Redactor | None = None,
         setup: TargetSetup = NO_SETUP,
     ) -> None:
-        """Create a client for the model of `chat`.
-
-        A recorded response is replayed only if it came from a model with the same `setup`.
-        """
+        """Create a client, which replays only recorded responses of a model with the same `setup`."""
         self.chat = chat
         self._policy = policy
         self.limiter = limiter

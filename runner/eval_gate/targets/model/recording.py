@@ -187,11 +187,7 @@ def _repair_file(file: Path) -> None:
 
 
 def read_recording(file: Path) -> RecordingFile:
-    """Read the recorded responses of a file and count the unreadable lines.
-
-    A missing file has no responses. Raises GateError `invalid-recording` if the file cannot be read or is too
-    large.
-    """
+    """Read the recorded responses of a file, if it exists. Raises GateError `invalid-recording`."""
     try:
         data = read_limited(file, MAX_BYTES, made=True)
     except FileNotFoundError:

@@ -57,20 +57,14 @@ class ResponseReader:
     """Parser of the responses of one target."""
 
     def __init__(self, settings: ResponseSettings) -> None:
-        self._texts = settings.response_path
+        self._paths = settings
         self._text_place = _format_place(settings, "responsePath")
-        self.calls = CallReader(settings)
-        self.failures = settings.failure
-        self._model, self._none_at = settings.model_path, settings.no_tool_calls_path
+        self._list_place = _format_place(settings, "toolCallsPath")
         place = describe_name(settings.find_reference("toolCallsPath") or settings.tool_calls_path)
         self._calls_place = f"a list of tool calls at `{place}` (toolCallsPath, agentProtocol)"
 
     def read(self, body: bytes, duration_ms: float) -> Response:
-        """Read the response in a JSON body.
-
-        `duration_ms` is the time that it took, in milliseconds. Raises TargetError (malformed) with the reason and the
-        beginning of the body.
-        """
+        """Read the response in a JSON body. Raises TargetError with the reason and the beginning of the body."""
         try:
             document = parse_untrusted_json(body)
         except UntrustedJsonError as error:
@@ -81,19 +75,14 @@ class ResponseReader:
             raise build_malformed_error(str(error), body, is_mapping=error.is_mapping) from None
 
     def read_document(self, document: JsonValue, duration_ms: float, *, escaped: bool) -> Response:
-        """Read the response in a JSON document.
-
-        `escaped` means that its texts may contain half a surrogate pair. `duration_ms` is in milliseconds.
-
-        Raises ResponseShapeError, and TargetError (refused) if the document reports a failure of the agent.
-        """
-        failure = find_failure(document, self.failures)
+        """Read JSON; `escaped` texts may hold half a surrogate pair. Raises ResponseShapeError and TargetError."""
+        failure = find_failure(document, self._paths.failure)
         if failure is not None:
             raise failure
-        calls = self.calls.read_calls(document, escaped=escaped)
+        calls = self.read_calls(document, escaped=escaped)
         text = self._get_text(document, silent=bool(calls))
         # null in the place of the list, or the protocol, says that no tool was called
-        known = calls is not None or self.calls.path.has_value(document) or self.is_without_calls(document)
+        known = calls is not None or self._paths.tool_calls_path.has_value(document) or self.is_without_calls(document)
         return Response(
             text=to_well_formed(text),
             tool_calls=calls or (),
@@ -116,7 +105,7 @@ class ResponseReader:
     def build_format_error(self, body: bytes, content_type: str) -> TargetError:
         """Build the error for a response that is no stream of events: the agent's own failure if it has one."""
         try:
-            failure = find_failure(parse_untrusted_json(body), self.failures)
+            failure = find_failure(parse_untrusted_json(body), self._paths.failure)
         except UntrustedJsonError:
             failure = None
         if failure is not None:
@@ -139,26 +128,26 @@ class ResponseReader:
 
     def _get_text(self, document: JsonValue, *, silent: bool) -> str:
         """Return the text at the first path that leads to one; a response with tool calls (`silent`) may have none."""
-        for path in self._texts:
+        for path in self._paths.response_path:
             found = _find_text_at(document, path)
             if found is not None:
                 return found
         # a missing field is never taken for ""
-        for path in self._texts:
+        for path in self._paths.response_path:
             if path.is_gathering or _is_part_list(path.find_first(document)):
                 if silent and path.has_value(document):
                     return ""
             elif path != _NEVER_NULL and path.find_first(document) is None:
                 return ""
-        places = " or ".join(f'"{path}"' for path in self._texts)
-        what = "text" if any(path.has_value(document) for path in self._texts) else "value"
-        keys = self._texts[0].describe_nearest_keys(document)
+        places = " or ".join(f'"{path}"' for path in self._paths.response_path)
+        what = "text" if any(path.has_value(document) for path in self._paths.response_path) else "value"
+        keys = self._paths.response_path[0].describe_nearest_keys(document)
         said = f"the response has no {what} at {places}{self._text_place}"
         raise ResponseShapeError(f"{said}; {keys}" if keys else said, is_mapping=True)
 
     def find_model(self, document: JsonValue) -> str | None:
         """Find the name of the model in a response or in one of its events. Return None if the model is not given."""
-        path = self._model
+        path = self._paths.model_path
         if path is None:
             return None
         found = path.find_all(document).values[-1:] if path.is_gathering else [path.find_first(document)]
@@ -166,7 +155,99 @@ class ResponseReader:
 
     def is_without_calls(self, document: JsonValue) -> bool:
         """Whether this is of a protocol that has a place for calls and leaves it out where there were none."""
-        return self._none_at is not None and self._none_at.has_value(document)
+        path = self._paths.no_tool_calls_path
+        return path is not None and path.has_value(document)
+
+    def read_calls(self, document: JsonValue, *, escaped: bool) -> tuple[ToolCall, ...] | None:
+        """Read the list of tool calls, if the response has one; see `read_document`. Raises ResponseShapeError."""
+        entries = self._find_entries(document)
+        if entries is None:
+            return None
+        if len(entries) > ANSWER_CALLS:
+            raise ResponseShapeError(
+                f'"{self._paths.tool_calls_path}" lists {len(entries):,} calls, more than {ANSWER_CALLS:,}'
+            )
+        apart = _read_results(document, self._paths.tool_results) if self._paths.tool_results and entries else {}
+        place = self._paths.tool_calls_path.removesuffix("[]")
+        return tuple(
+            self._read_call(entry, f"{place}[{at}]", apart, escaped=escaped) for at, entry in enumerate(entries)
+        )
+
+    def _find_entries(self, document: JsonValue) -> list[JsonValue] | None:
+        path = self._paths.tool_calls_path
+        if path.is_gathering:
+            found = path.find_all(document)
+            if found.first_missing is not None:
+                raise ResponseShapeError(f'"{path}" has no value in member {found.first_missing} of the list')
+            return found.values if found.has_list else None
+        calls = path.find_first(document)
+        if isinstance(calls, MissingValue) or calls is None:
+            return None
+        if not isinstance(calls, list):
+            raise ResponseShapeError(f'"{path}"{self._list_place} is not a list but {describe_value(calls)}')
+        return calls
+
+    def _read_call(self, call: JsonValue, place: str, apart: dict[str, CallFragment], *, escaped: bool) -> ToolCall:
+        if isinstance(call, str) and self._paths.tool_calls_path.is_gathering:
+            # toolCalls[].toolName: only the names were asked for
+            return self.join_fragments([CallFragment(name=call)], place)
+        said = self.read_fragment(call, place)
+        more = apart.get(said.id)
+        return self.join_fragments([said] if more is None else [more, said], place, escaped=escaped)
+
+    def read_fragment(self, call: JsonValue, place: str) -> CallFragment:
+        """Read everything about a tool call that is at this place. Raises ResponseShapeError."""
+        paths = self._paths
+        name, failed = paths.name_field.find_first(call), paths.error_field
+        success = _parse_success(paths.success_field.find_first(call), f"{place}.{paths.success_field}")
+        if failed is not None and _is_present(problem := failed.find_first(call)):
+            return CallFragment(
+                self._find_id(call), _text_or_none(name), None, success=False, result=_value_or_none(problem)
+            )
+        return CallFragment(
+            id=self._find_id(call),
+            name=_text_or_none(name),
+            args=_value_or_none(paths.args_field.find_first(call)),
+            success=success,
+            duration_ms=in_range(paths.duration_field.find_first(call), MAX_DURATION_MS),
+            result=_value_or_none(paths.result_field.find_first(call)),
+        )
+
+    def join_fragments(self, parts: list[CallFragment], place: str, *, escaped: bool = True) -> ToolCall:
+        """Join the fragments of a tool call: the first name counts, else the last value. Raises ResponseShapeError."""
+        name, success, duration_ms, result = None, None, None, None
+        for said in parts:
+            name = name or said.name
+            success = success if said.success is None else said.success
+            duration_ms = duration_ms if said.duration_ms is None else said.duration_ms
+            result = result if said.result is None else said.result
+        if not name or len(name) > CALL_NAME:
+            raise ResponseShapeError(f'"{place}" has no {self._paths.name_field} of up to {CALL_NAME} characters')
+        params = self._join_params(parts, place)
+        if escaped:  # only an escape can bring half a surrogate pair
+            params, result = _clean_values(params), _clean_values(result)
+        return ToolCall(
+            name=to_well_formed(name),
+            params=params,
+            success=success,
+            duration_ms=None if duration_ms is None else float(duration_ms),
+            result=result,
+        )
+
+    def _join_params(self, parts: list[CallFragment], place: str) -> dict[str, JsonValue]:
+        given = [said.args for said in parts if said.args is not None]
+        params: JsonValue = next((args for args in reversed(given) if not isinstance(args, str)), None)
+        if params is None and given:
+            params = parse_arguments("".join(map(str, given)), f"{place}.{self._paths.args_field}")
+        if params is not None and not isinstance(params, dict):
+            raise ResponseShapeError(
+                f'"{place}.{self._paths.args_field}" is not a mapping but {describe_value(params)}'
+            )
+        return params or {}
+
+    def _find_id(self, call: JsonValue) -> str:
+        """Find the id of a tool call, or return an empty text."""
+        return next((key for path in self._paths.id_field if (key := _format_id(path.find_first(call)))), "")
 
 
 def _find_text_at(document: JsonValue, path: FieldPath) -> str | None:
@@ -217,11 +298,7 @@ def build_malformed_error(
     seen: str | None = None,
     is_mapping: bool = False,
 ) -> TargetError:
-    """Build the error for a response that is not as described.
-
-    The error shows the beginning of `body`, or `seen` if it is given. `described` names the settings that describe
-    the response. `is_mapping` means that these settings may be wrong rather than the agent.
-    """
+    """Build the error for a response that is not as `described` settings say; `is_mapping`: these may be wrong."""
     hint, cause = f"describe the shape of the response with the target's {described}", ErrorCause.WRONG_SHAPE
     if body.lstrip()[:9].lower().startswith((b"<!doctype", b"<html")):
         hint, cause = "this is a web page: check the port and the path of the agent's URL", ErrorCause.WEB_PAGE
@@ -253,110 +330,6 @@ class CallFragment(FrozenStruct):
     success: bool | None = None
     duration_ms: float | None = None
     result: JsonValue = None
-
-
-class CallReader:
-    """Parser of tool calls by the field names in the settings of a target."""
-
-    def __init__(self, settings: ResponseSettings) -> None:
-        self.path = settings.tool_calls_path
-        self._place = _format_place(settings, "toolCallsPath")
-        self._name, self._args, self._result = settings.name_field, settings.args_field, settings.result_field
-        self._success, self._error = settings.success_field, settings.error_field
-        self._duration, self._ids = settings.duration_field, settings.id_field
-        self._apart = settings.tool_results
-
-    def read_calls(self, document: JsonValue, *, escaped: bool) -> tuple[ToolCall, ...] | None:
-        """Read the tool calls of a response in their order.
-
-        Return None if the response has no list of them. `escaped` means that its texts may contain half a surrogate
-        pair. Raises ResponseShapeError.
-        """
-        entries = self._find_entries(document)
-        if entries is None:
-            return None
-        if len(entries) > ANSWER_CALLS:
-            raise ResponseShapeError(f'"{self.path}" lists {len(entries):,} calls, more than {ANSWER_CALLS:,}')
-        apart = _read_results(document, self._apart) if self._apart and entries else {}
-        place = self.path.removesuffix("[]")
-        return tuple(
-            self._read_call(entry, f"{place}[{at}]", apart, escaped=escaped) for at, entry in enumerate(entries)
-        )
-
-    def _find_entries(self, document: JsonValue) -> list[JsonValue] | None:
-        if self.path.is_gathering:
-            found = self.path.find_all(document)
-            if found.first_missing is not None:
-                raise ResponseShapeError(f'"{self.path}" has no value in member {found.first_missing} of the list')
-            return found.values if found.has_list else None
-        calls = self.path.find_first(document)
-        if isinstance(calls, MissingValue) or calls is None:
-            return None
-        if not isinstance(calls, list):
-            raise ResponseShapeError(f'"{self.path}"{self._place} is not a list but {describe_value(calls)}')
-        return calls
-
-    def _read_call(self, call: JsonValue, place: str, apart: dict[str, CallFragment], *, escaped: bool) -> ToolCall:
-        if isinstance(call, str) and self.path.is_gathering:  # toolCalls[].toolName: only the names were asked for
-            return self.join_fragments([CallFragment(name=call)], place)
-        said = self.read_fragment(call, place)
-        more = apart.get(said.id)
-        return self.join_fragments([said] if more is None else [more, said], place, escaped=escaped)
-
-    def read_fragment(self, call: JsonValue, place: str) -> CallFragment:
-        """Read everything about a tool call that is at this place. Raises ResponseShapeError."""
-        name = self._name.find_first(call)
-        success = _parse_success(self._success.find_first(call), f"{place}.{self._success}")
-        if self._error is not None and _is_present(problem := self._error.find_first(call)):
-            return CallFragment(
-                self._find_id(call), _text_or_none(name), None, success=False, result=_value_or_none(problem)
-            )
-        return CallFragment(
-            id=self._find_id(call),
-            name=_text_or_none(name),
-            args=_value_or_none(self._args.find_first(call)),
-            success=success,
-            duration_ms=in_range(self._duration.find_first(call), MAX_DURATION_MS),
-            result=_value_or_none(self._result.find_first(call)),
-        )
-
-    def join_fragments(self, parts: list[CallFragment], place: str, *, escaped: bool = True) -> ToolCall:
-        """Join the fragments of one tool call.
-
-        The first name counts. For success, duration and result, the last value counts. `escaped` means that texts may
-        contain half a surrogate pair. Raises ResponseShapeError.
-        """
-        name, success, duration_ms, result = None, None, None, None
-        for said in parts:
-            name = name or said.name
-            success = success if said.success is None else said.success
-            duration_ms = duration_ms if said.duration_ms is None else said.duration_ms
-            result = result if said.result is None else said.result
-        if not name or len(name) > CALL_NAME:
-            raise ResponseShapeError(f'"{place}" has no {self._name} of up to {CALL_NAME} characters')
-        params = self._join_params(parts, place)
-        if escaped:  # only an escape can bring half a surrogate pair
-            params, result = _clean_values(params), _clean_values(result)
-        return ToolCall(
-            name=to_well_formed(name),
-            params=params,
-            success=success,
-            duration_ms=None if duration_ms is None else float(duration_ms),
-            result=result,
-        )
-
-    def _join_params(self, parts: list[CallFragment], place: str) -> dict[str, JsonValue]:
-        given = [said.args for said in parts if said.args is not None]
-        params: JsonValue = next((args for args in reversed(given) if not isinstance(args, str)), None)
-        if params is None and given:
-            params = parse_arguments("".join(map(str, given)), f"{place}.{self._args}")
-        if params is not None and not isinstance(params, dict):
-            raise ResponseShapeError(f'"{place}.{self._args}" is not a mapping but {describe_value(params)}')
-        return params or {}
-
-    def _find_id(self, call: JsonValue) -> str:
-        """Find the id of a tool call, or return an empty text."""
-        return next((key for path in self._ids if (key := _format_id(path.find_first(call)))), "")
 
 
 def _read_results(document: JsonValue, fields: ToolResults) -> dict[str, CallFragment]:

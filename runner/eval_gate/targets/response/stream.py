@@ -180,6 +180,7 @@ class StreamCollector:
     """Collector of one streamed response. `feed` returns True when the response is complete."""
 
     def __init__(self, settings: StreamSettings, reader: ResponseReader, mask: Callable[[bytes], bytes]) -> None:
+        self._settings = settings
         self._reader = reader
         self._mask = mask
         self._json = settings.response_format is ResponseFormat.NDJSON
@@ -190,7 +191,7 @@ class StreamCollector:
             *(EventRule.model_construct(path=path) for path in settings.response_path),
             EventRule(),
         ]
-        self._calls = events.tool_call or [EventRule.model_construct(path=reader.calls.path.to_gathering())]
+        self._calls = events.tool_call or [EventRule.model_construct(path=settings.tool_calls_path.to_gathering())]
         self._whole, self._done = events.full_response, events.done
         self._head = bytearray()
         self._first: list[bytes] = []
@@ -232,7 +233,7 @@ class StreamCollector:
     def _assemble_response(self, duration_ms: float) -> Response:
         if not isinstance(self._document, MissingValue):
             return self._reader.read_document(self._document, duration_ms, escaped=True)
-        calls = tuple(self._reader.calls.join_fragments(said, _CALL_PLACE) for said in self._called.values())
+        calls = tuple(self._reader.join_fragments(said, _CALL_PLACE) for said in self._called.values())
         if not self._text and not calls:
             raise ResponseShapeError(
                 f"none of the {self._events:,} events has text at the configured path", is_mapping=True
@@ -276,7 +277,7 @@ class StreamCollector:
         if isinstance(value, MissingValue):
             self._read_text(event)
             return
-        failure = find_failure(value, self._reader.failures, event.name)
+        failure = find_failure(value, self._settings.failure, event.name)
         if failure is not None:
             raise failure
         self._read_text(event)
@@ -331,7 +332,7 @@ class StreamCollector:
         self._calls_known = self._calls_known or self._reader.is_without_calls(value)
 
     def _read_call(self, entry: JsonValue) -> None:
-        said = self._reader.calls.read_fragment(entry, _CALL_PLACE)
+        said = self._reader.read_fragment(entry, _CALL_PLACE)
         key = said.id or len(self._called)
         if key not in self._called and len(self._called) >= ANSWER_CALLS:
             raise ResponseShapeError(f"the stream has more than {ANSWER_CALLS:,} calls")

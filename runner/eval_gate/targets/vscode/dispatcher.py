@@ -90,16 +90,15 @@ class Dispatcher(FrozenStruct):
     template: Path | None
     limits: VscodeLimits
 
-    async def check(self) -> None:
-        """Raise TargetError when there is no editor, no subagent at all, or a template that is none."""
+    async def check(self, *, dry_run: bool) -> None:
+        """Raise TargetError when there is no editor, no subagent, or no template; a dry run needs a free subagent."""
+        if dry_run:
+            get_unlocked_subagent(self.folder)
+            return
         self.editor.find_program()
         build_workspace(self.template)
         if not list_subagents(self.folder):
             get_unlocked_subagent(self.folder)
-
-    async def rehearse(self) -> None:
-        """Raise TargetError when there is no subagent that could be asked."""
-        get_unlocked_subagent(self.folder)
 
     async def dispatch(self, prompts: Sequence[PromptFile]) -> tuple[PromptReply, ...]:
         """Ask one subagent, several prompts through an orchestrator in one chat, and return one reply for each."""
@@ -206,8 +205,9 @@ class _SubagentChat:
         replies: dict[str, PromptReply] = {}
         while True:
             seconds = time.perf_counter() - started
-            there = [name for name in names if name not in replies and self._subagent.has_message(f"{name}_res.md")]
-            replies |= {name: self._read_reply(f"{name}_res.md", seconds) for name in there}
+            missing = [name for name in names if name not in replies]
+            found = {name: self._read_reply(f"{name}_res.md", seconds) for name in missing}
+            replies |= {name: reply for name, reply in found.items() if reply is not None}
             if len(replies) == len(names) or seconds > limit_s:
                 break
             await asyncio.sleep(self._limits.poll_s)
@@ -218,14 +218,14 @@ class _SubagentChat:
             for name in names
         )
 
-    def _read_reply(self, name: str, seconds: float) -> PromptReply:
-        """One response file, as far as it is one."""
+    def _read_reply(self, name: str, seconds: float) -> PromptReply | None:
+        """Read a response file, as far as it is one; None where it is not there yet."""
         try:
             found = self._subagent.read_message(name, MAX_RESPONSE)
         except ProcessError as error:
             return PromptReply(None, seconds, f"the response is not valid: {error.message}")
         if found is None:
-            return PromptReply(None, seconds, f"the response {name} disappeared before it was read")
+            return None
         if found.is_truncated:
             return PromptReply(None, seconds, f"the response is larger than {MAX_RESPONSE:,} bytes")
         return PromptReply(found.data.decode("utf-8-sig", "replace"), seconds)

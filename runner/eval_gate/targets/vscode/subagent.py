@@ -63,10 +63,6 @@ class Subagent:
         """Put a file into its messages folder."""
         return self._write_file(("messages",), name, text)
 
-    def has_message(self, name: str) -> bool:
-        """Whether there is such a file."""
-        return os.path.lexists(self.messages / name)
-
     def read_message(self, name: str, limit: int) -> CapturedOutput | None:
         """Read head and tail of a message of the agent; None if it is missing. Raises ProcessError for a link."""
         with _open_folder(self.path, ("messages",)) as (folder, _):

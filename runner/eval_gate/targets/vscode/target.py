@@ -154,7 +154,7 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
 
     async def check_health(self) -> None:
         """Raise TargetError when VS Code, its subagents or the template are missing."""
-        await (self._dispatcher.rehearse() if self._settings.dry_run else self._dispatcher.check())
+        await self._dispatcher.check(dry_run=self._settings.dry_run)
 
     async def respond(self, request: Request) -> Response:
         """Ask for one case and wait for its response. Raises TargetError."""

@@ -55,11 +55,7 @@ class PatternWorkerError(Exception):
 
 
 def find_pattern_problem(pattern: str, flags: str = "") -> str | None:
-    """Explain why a pattern cannot be compiled, in the engine's words; None if it can.
-
-    The one check of patterns that people write, in settings and eval files. It needs no worker: compiling takes no more
-    time than in proportion to the pattern.
-    """
+    """Explain in the engine's words why a pattern cannot be compiled; None if it can. It needs no worker."""
     from regress import Regex, RegressError
 
     try:
@@ -96,10 +92,7 @@ class PatternMatcher:
         return bool(reply.get("found"))
 
     async def replace_matches(self, patterns: Sequence[str], texts: Sequence[str], by: str) -> list[str]:
-        """Replace every match of any of the patterns with `by`, and return the texts.
-
-        Each portion of the texts has the time limit of one pattern. Raises PatternError and PatternWorkerError.
-        """
+        """Replace all matches with `by`; each portion has the time limit of one pattern. Raises as `search` does."""
         replaced: list[str] = []
         for portion in _iter_portions(texts):
             reply = await self._send_request({"patterns": [*patterns], "texts": [*portion], "by": by})

@@ -159,9 +159,6 @@ def describe_mismatch(error: MsgspecError) -> tuple[tuple[str | int, ...], str]:
 
 def format_field_path(steps: Sequence[str | int]) -> str:
     """Format a path as `cases[2].expect.toolsCalled`, with `***` for a step that looks like a key."""
-    path = "".join(f"[{step}]" if isinstance(step, int) else f".{_mask_step(step)}" for step in steps)
+    masked = (MASK if isinstance(step, str) and looks_like_key(step) else step for step in steps)
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in masked)
     return path.removeprefix(".")
-
-
-def _mask_step(step: str) -> str:
-    return MASK if looks_like_key(step) else step

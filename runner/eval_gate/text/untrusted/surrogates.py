@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final
 
@@ -35,17 +36,7 @@ def may_hold_surrogates(source: bytes) -> bool:
 
 def has_surrogates(value: JsonValue) -> bool:
     """Whether a text somewhere in the value, or a key, holds half a surrogate pair."""
-    open_ = [value]
-    while open_:
-        match open_.pop():
-            case str() as text if not is_well_formed(text):
-                return True
-            case list() as members:
-                open_ += members
-            case dict() as members:
-                open_ += members
-                open_ += members.values()
-    return False
+    return not is_well_formed(json.dumps(value, ensure_ascii=False))
 
 
 def replace_surrogates(value: JsonValue) -> JsonValue:

@@ -14,6 +14,7 @@ from eval_gate.gate.evidence.agent_errors import (
     run_error_test,
 )
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
+from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, RuleCode
 from eval_gate.model.evidence import Counts, ErrorRun, GroundKind
 from eval_gate.model.result import RunResult, Shard
@@ -192,6 +193,19 @@ def test_decide_verdict__few_reruns_and_main_errs__many_that_never_respond_tell_
     cases = cases_of(*[letter] * 10, *["P"] * 45, *["CP"] * 5)
     run = decide_verdict(Engine(cases, reruns=2).run(question := GateInputs(branch.baseline, RULES)), question)
     assert (of_mine(run)[0], exit_code(run)) == (CaseClass.REGRESSION, ExitCode.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("tape", "executions", "expected"),
+    [("CP", 2, CaseClass.INCOMPARABLE), ("CCF", 3, CaseClass.INCOMPARABLE), ("C", 3, CaseClass.STILL_ERRORED)],
+)
+def test_reruns__case_of_which_main_has_no_response__is_repeated_and_does_not_fail_the_gate(
+    tape, executions, expected
+) -> None:
+    main = Branch().pushed(cases_of("C", *["P"] * 12), RULES, 0)
+    run = decide_verdict(Engine(cases_of(tape, *["P"] * 12)).run(q := GateInputs(main.baseline, RULES)), q)
+    case = run.index_cases()[CaseKey("a.json", "case-0")]
+    assert (len(case.trials), of_mine(run)[0], exit_code(run)) == (executions, expected, ExitCode.PASSED)
 
 
 @pytest.mark.parametrize("runs", [0, 1, 3, 10, 20])

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from eval_gate.config.policy import Policy
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.view import rows
 from eval_gate.reports.view.case_lists import CaseLists
 from eval_gate.reports.view.report_view import build_view
+from eval_gate.reports.view.rows import CaseRow
 from tests.support.verdicts import (
     REGRESSIONS,
     STEADY,
@@ -63,7 +63,7 @@ def test_lists__without_the_rows_of_cases_that_pass_as_before__hold_the_same(
     found = list_shown_keys(run)
     assert len(found[0]) > 15
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "_is_notable", lambda case, change: True)
+        patch.setattr(CaseRow, "is_notable", True)
         assert list_shown_keys(run) == found
 
 

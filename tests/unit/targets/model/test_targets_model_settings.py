@@ -5,9 +5,8 @@ from pydantic import ValidationError
 
 from eval_gate.errors import GateError
 from eval_gate.targets.kinds import is_model_provider
-from eval_gate.targets.model.providers.credentials import resolve_credentials
 from eval_gate.targets.model.providers.provider_table import API_VERSION, ModelProvider
-from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.targets.model.settings import ModelSettings, resolve_credentials
 from eval_gate.targets.retry import build_retry_policy
 from eval_gate.targets.target_list import read_targets
 from eval_gate.targets.variables import LITERAL_KEY_PROBLEM

@@ -323,11 +323,7 @@ class CaseTemplate:
         self.too_much = False
 
     def fill(self, value: JsonValue) -> JsonValue:
-        """Return the value with all variables filled in.
-
-        A text that consists of a single variable becomes the value of that variable. An unknown variable stays as
-        written.
-        """
+        """Fill in all known variables. A text that is a single variable becomes the value of that variable."""
         return map_texts(value, self._fill_text) if self._variables else value
 
     def _fill_text(self, text: str) -> JsonValue:

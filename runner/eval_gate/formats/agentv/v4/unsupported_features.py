@@ -93,10 +93,7 @@ def describe_environment_reference(variable: str) -> str:
 
 
 def iter_environment_references(value: JsonValue) -> Iterator[tuple[str, ValuePath]]:
-    """Every text that takes something out of the environment: what it wants, and where it stands.
-
-    An eval file comes with a pull request. What it could put into a prompt, it could put anywhere.
-    """
+    """Yield what texts would take out of the environment, and where: an eval file comes with a pull request."""
     for path, text in iter_leaves(value):
         found = _VARIABLE.search(text) if isinstance(text, str) and _DESCRIPTIVE_KEYS.isdisjoint(path) else None
         if found is not None:

@@ -56,10 +56,7 @@ class ErrorExplainer:
         self._redact = redact
 
     def explain_error(self, error: Exception, response: httpx2.Response | None) -> TargetError:
-        """Translate an exception to a TargetError, in the words of the provider where possible.
-
-        The message is one line of limited length and never holds the key. `response` is the HTTP response, if known.
-        """
+        """Translate an exception to one bounded line without the key, in the words of the provider where possible."""
         unreadable = _find_unreadable_cause(error)
         if unreadable is not None:
             begins = format_excerpt(self._redact.mask_bytes(unreadable.begins, cut_after=True))

@@ -23,9 +23,8 @@ from pydantic_ai.settings import ModelSettings as RequestSettings
 from eval_gate.errors import GateError, Problem
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.isolation import get_isolation_headers, is_isolated
-from eval_gate.targets.model.providers.credentials import Credentials
 from eval_gate.targets.model.providers.provider_table import API_VERSION, OPENAI_URL
-from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.targets.model.settings import Credentials, ModelSettings
 from eval_gate.text.untrusted.http_response import read_bounded_response
 
 if TYPE_CHECKING:
@@ -135,10 +134,7 @@ class OpenAIRequest:
         self.takes_schema = can_use_schema(self._models[newer])
 
     async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
-        """Send a request, and repeat it once with the other token limit name if this one is refused.
-
-        Raises the errors of pydantic-ai and of OpenAI's library.
-        """
+        """Send a request, and once more with the other name of the token limit if this one is refused."""
         newer = self._newer
         try:
             return await self._models[newer].request(messages, self._settings, parameters)
@@ -279,7 +275,11 @@ def build_gemini(settings: ModelSettings, access: Credentials, timeout_s: float)
         http_client=pool,
         retry_options=HttpRetryOptions(attempts=1),
     )
-    request = GoogleModelSettings(**build_sampling_settings(settings))
+    request = GoogleModelSettings()
+    if settings.temperature is not None:
+        request["temperature"] = settings.temperature
+    if settings.max_output_tokens is not None:
+        request["max_tokens"] = settings.max_output_tokens
     if settings.thinking_budget is not None:
         request["google_thinking_config"] = {
             "thinking_budget": settings.thinking_budget,
@@ -293,10 +293,7 @@ def build_gemini(settings: ModelSettings, access: Credentials, timeout_s: float)
 
 
 def build_connection_pool(timeout_s: float) -> httpx2.AsyncClient:
-    """Build an HTTP client whose requests time out after `timeout_s` seconds.
-
-    The wait for a free connection has no limit of its own, because the chat limits the whole request.
-    """
+    """Build an HTTP client without a limit for the wait for a connection, because the chat limits the request."""
     return _ModelConnections(httpx2.Timeout(timeout_s, connect=min(timeout_s, MAX_CONNECT_S), pool=None))
 
 

@@ -15,7 +15,6 @@ from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
 
 from eval_gate.errors import PAGES, GateError, Problem, find_nearest
-from eval_gate.targets.model.providers.credentials import Credentials
 from eval_gate.targets.model.providers.models import (
     ProviderModel,
     build_request_settings,
@@ -24,7 +23,7 @@ from eval_gate.targets.model.providers.models import (
     make_plain_request,
 )
 from eval_gate.targets.model.providers.provider_table import PROVIDER_NAMES
-from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.targets.model.settings import Credentials, ModelSettings
 from eval_gate.text.quoting import quote_name, quote_value
 from eval_gate.text.urls import to_public_url
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.model.execution import CaseDetails, StoredCall
-from eval_gate.reports.wording.tool_calls import MAX_CHANGES, describe_call_changes
+from eval_gate.reports.view.response_comparison import MAX_CHANGES, describe_call_changes
 from tests.support.sides import make_details
 
 LOOKUP = ("lookup", {"id": "A17"})

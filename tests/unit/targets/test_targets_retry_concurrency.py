@@ -10,8 +10,7 @@ import pytest
 
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.deadline import collect_waits, track_case_limit
-from eval_gate.targets.load_limits import LoadLimiter, Turn
-from eval_gate.targets.retry import RetryPolicy, call_with_retries
+from eval_gate.targets.retry import LoadLimiter, RetryPolicy, Turn, call_with_retries
 
 QUICK = RetryPolicy(initial_delay_ms=0, max_retries=2)
 

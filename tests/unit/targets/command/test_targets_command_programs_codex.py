@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.command.streams.codex_cli import find_last_error
-from eval_gate.targets.command.streams.presets import ProgramName, read_stream
+from eval_gate.targets.command.programs import ProgramName, find_codex_error, read_stream
 
 STARTED = {"type": "thread.started", "thread_id": "t"}
 
@@ -129,10 +128,10 @@ def test_read_output__last_turn_failed__has_no_answer() -> None:
 
 def test_failure_of__connection_errors_and_failed_turns__are_quoted() -> None:
     error = {"type": "error", "message": "no network"}
-    assert find_last_error(lines(STARTED, error)) == "no network"
-    assert find_last_error(lines(error, {"type": "turn.failed", "error": {"message": "gave up"}})) == "gave up"
-    assert find_last_error(lines(STARTED, said("x"))) is None
-    assert find_last_error("no json") is None
+    assert find_codex_error(lines(STARTED, error)) == "no network"
+    assert find_codex_error(lines(error, {"type": "turn.failed", "error": {"message": "gave up"}})) == "gave up"
+    assert find_codex_error(lines(STARTED, said("x"))) is None
+    assert find_codex_error("no json") is None
 
 
 # calls and tokens

@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.load_limits import MAX_PAUSE_S, LoadLimiter, RateLimiter, build_shard_limiter
-from eval_gate.targets.retry import RetryPolicy, call_with_retries
+from eval_gate.targets.retry import (
+    MAX_PAUSE_S,
+    LoadLimiter,
+    RateLimiter,
+    RetryPolicy,
+    build_shard_limiter,
+    call_with_retries,
+)
 
 
 class Simulated(asyncio.SelectorEventLoop):

@@ -17,8 +17,8 @@ from eval_gate.model.conversation import Message, Response
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
 from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.command.programs import ProgramName, find_failure, read_stream
 from eval_gate.targets.command.settings import CliSettings
-from eval_gate.targets.command.streams.presets import ProgramName, find_failure, read_stream
 from eval_gate.targets.command.target import CliTarget
 from eval_gate.text.redaction import Redactor
 
@@ -249,7 +249,7 @@ def test_stream__as_large_as_is_read__costs_what_it_holds(agent_protocol, line, 
     end = json.dumps(GEMINI_END if agent_protocol is GEMINI else CLAUDE_END)
     program = (
         "import resource\n"
-        "from eval_gate.targets.command.streams.presets import ProgramName, read_stream\n"
+        "from eval_gate.targets.command.programs import ProgramName, read_stream\n"
         f"text = '{{}}\\n' + {piece!r} * {size // len(piece)} + {end!r}\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         f"assert read_stream(ProgramName({agent_protocol.value!r}), text).text\n"

@@ -1,1 +1,0 @@
-"""Event streams of coding agents, parsed into the response to one case."""
