@@ -127,10 +127,10 @@ class GitHubClient:
 
         def once() -> tuple[Model, ...]:
             data = self._send_request("GET", path, doing, permission, query={"per_page": PER_PAGE, **(query or {})})
-            found = data.get(key) if key and isinstance(data, dict) else data
-            if not isinstance(found, list):
+            items = data.get(key) if key and isinstance(data, dict) else data
+            if not isinstance(items, list):
                 raise _build_unreadable_error(doing, "a list was expected")
-            return tuple(parse_response(item, one, doing) for one in found)
+            return tuple(parse_response(item, one, doing) for one in items)
 
         return self.call_with_retries(once)
 
@@ -140,11 +140,11 @@ class GitHubClient:
         """Yield the items of all pages, fetched as needed."""
         number = 1
         while True:
-            found = self.get_page(
+            items = self.get_page(
                 doing, path, item, permission=permission, query={**(query or {}), "page": number}, key=key
             )
-            yield from found
-            if len(found) < int((query or {}).get("per_page", PER_PAGE)):
+            yield from items
+            if len(items) < int((query or {}).get("per_page", PER_PAGE)):
                 return
             number += 1
 
@@ -162,11 +162,11 @@ class GitHubClient:
         model: type[Model],
         *,
         permission: str,
-        made: Callable[[], Model | None],
+        probe: Callable[[], Model | None],
     ) -> Model:
-        """Make something, once: after a lost answer `made` looks whether it is there before it is made again."""
+        """Create something, once: after a lost response, `probe` looks for it before the call is repeated."""
         return self.call_with_retries(
-            lambda: parse_response(model, self._send_request("POST", path, doing, permission, body=body), doing), made
+            lambda: parse_response(model, self._send_request("POST", path, doing, permission, body=body), doing), probe
         )
 
     def post_once(self, doing: str, path: str, body: Mapping[str, object], *, permission: str) -> None:
@@ -215,7 +215,7 @@ class GitHubClient:
                 return None
         return parse_response(model, data, doing)
 
-    def call_with_retries(self, once: Callable[[], T], made: Callable[[], T | None] | None = None) -> T:
+    def call_with_retries(self, once: Callable[[], T], probe: Callable[[], T | None] | None = None) -> T:
         """Call `once` until it works, it is hopeless, or the time is up; waits as long as GitHub asks.
 
         What is asked on the way, such as whether a lost request was carried out, is tried once: the whole is repeated.
@@ -231,16 +231,16 @@ class GitHubClient:
                 attempt += 1
                 self._wait_for_limit(begin)
                 try:
-                    found = made() if lost and made is not None else None
-                    return once() if found is None else found
+                    existing = probe() if lost and probe is not None else None
+                    return once() if existing is None else existing
                 except GitHubError as error:
                     lost = lost or error.is_outcome_unknown
-                    told = self._record_wait(error)
+                    until = self._record_wait(error)
                     late = attempt == ATTEMPTS or time.monotonic() - begin >= TIME_LIMIT_S
                     if late or not error.is_retryable:
                         raise
                     self._sleep(error.wait_s or _compute_backoff(attempt))
-                    if told and told == self._silent_until:
+                    if until and until == self._silent_until:
                         self._silent_until = 0.0
         finally:
             _REPEATING.reset(repeating)
@@ -258,8 +258,8 @@ class GitHubClient:
         held = 0.0
         while (until := self._silent_until) > held and time.monotonic() - begin < TIME_LIMIT_S:
             held = until
-            if (left := until - time.monotonic()) > 0:
-                self._sleep(left)
+            if (remaining_s := until - time.monotonic()) > 0:
+                self._sleep(remaining_s)
 
     def close(self) -> None:
         """Close the connections that no call uses; another call would open new ones."""
@@ -283,8 +283,8 @@ class GitHubClient:
             doing,
             permission,
         )
-        found: JsonValue = data
-        return found
+        value: JsonValue = data
+        return value
 
     def _call_pygithub(self, call: Callable[[Requester], T], doing: str, permission: str) -> T:
         """Call PyGithub, and turn its exceptions and those of requests into GitHubError; nothing else does so."""
@@ -357,8 +357,8 @@ def _format_message(data: object) -> str:
     if not isinstance(data, dict):
         return str(data or "")[:300]
     errors = data.get("errors")
-    found = errors if isinstance(errors, list) else [errors] if errors else []
-    details = [str(one.get("message") or one) if isinstance(one, dict) else str(one) for one in found]
+    entries = errors if isinstance(errors, list) else [errors] if errors else []
+    details = [str(one.get("message") or one) if isinstance(one, dict) else str(one) for one in entries]
     return "; ".join([str(data.get("message") or ""), *details]).strip("; ")
 
 

@@ -126,9 +126,9 @@ class CommitFiles:
                 return
             if folder not in self._known:
                 self._known[folder] = self._load_tree(folder)
-            found = self._known[folder]
-            if found is not None:
-                yield found
+            tree = self._known[folder]
+            if tree is not None:
+                yield tree
 
     def _load_tree(self, folder: Path) -> _CheckoutTree | None:
         git_dir = find_git_dir(folder)

@@ -112,7 +112,7 @@ class _ArtifactKind(FrozenStruct):
         step, client = self.step, self.step.client
 
         def send() -> int:
-            reserved = reserve_artifact(client, self.service, name, now=datetime.now(UTC), mime_type=self.mime_type)
+            reserved = reserve_artifact(client, self.service, name, moment=datetime.now(UTC), mime_type=self.mime_type)
             on_name(name)
             return reserved.upload_file(file)
 
