@@ -34,15 +34,15 @@ BASELINE_TOO_LATE = NoBaseline(
 class Lookups:
     """Lookups in progress. Request the result of `second` first, then that of `ruled`.
 
-    The baseline can arrive while cases run, if no case needs it (`beside_cases`). It is downloaded then, and parsed
+    The baseline can arrive while cases run, if no case needs it (`is_deferred`). It is downloaded then, and parsed
     when the cases are done: parsing a large one would distort their measured times.
     """
 
     def __init__(self, step: Step, config: RunConfig, variables: Mapping[str, str], log: StepLog) -> None:
         self._step, self._log = step, log
-        self.beside_cases = _can_defer_baseline(step, config)
+        self.is_deferred = _can_defer_baseline(step, config)
         self._due = threading.Event()
-        if not self.beside_cases:
+        if not self.is_deferred:
             self._due.set()
         self._ended: Future[float] = Future()
         self.ruled = log.start_work(lambda own: load_trusted_config(step, config, variables, own), "the policy")

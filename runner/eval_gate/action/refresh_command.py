@@ -136,15 +136,15 @@ class _CommandReply:
 
     def _write_first(self, marker: str, text: str) -> StickyComment | None:
         """Write the first comment with this marker: GitHub has no lock, so look again, and the oldest one counts."""
-        written = self._write_reply(marker, text, None)
+        reply = self._write_reply(marker, text, None)
         try:
-            there = read_thread(self._client, self._number, marker).own_comments
+            replies = read_thread(self._client, self._number, marker).own_comments
         except GitHubError:
-            self._withdraw_reply(written)
+            self._withdraw_reply(reply)
             raise
-        if all(one.id >= written.id for one in there):
-            return written
-        self._withdraw_reply(written)
+        if all(one.id >= reply.id for one in replies):
+            return reply
+        self._withdraw_reply(reply)
         return None
 
     def _withdraw_reply(self, reply: StickyComment) -> None:

@@ -169,11 +169,11 @@ def _refuse_earlier_attempt(step: Step, artifact: Artifact, result: RunResult) -
 
 def check_selection(result: RunResult, selection: Selection) -> RunResult:
     """Mark a result of other cases than this step asks for as incomplete: an untrusted workflow chose them."""
-    wanted = {_normalize_selection(one) for one in selection.chosen_cases}
-    if not result.partial or {_normalize_selection(one) for one in result.selections} == wanted:
+    required = {_normalize_selection(one) for one in selection.chosen_cases}
+    if not result.partial or {_normalize_selection(one) for one in result.selections} == required:
         return result
-    asked = "the cases that `case`, `tag` and `tier` select" if wanted else "all cases"
-    why = f"the run evaluated other cases than this workflow requires: {asked}"
+    scope = "the cases that `case`, `tag` and `tier` select" if required else "all cases"
+    why = f"the run evaluated other cases than this workflow requires: {scope}"
     return replace(
         result,
         complete=False,

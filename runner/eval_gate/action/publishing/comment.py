@@ -128,7 +128,7 @@ def write_comment_in(
     number = step.plan.pull_number
     assert number is not None  # there is a thread
     try:
-        written = _render_and_write(step, number, draft, context, thread.sticky, log)
+        comment = _render_and_write(step, number, draft, context, thread.sticky, log)
     except GitHubError as error:
         log.record_loss("No comment", error)
         return None
@@ -139,7 +139,7 @@ def write_comment_in(
             log.record("the comment was hidden, and is shown again")
         except GitHubError as error:
             log.record_loss("The comment stays hidden", error)
-    return written
+    return comment
 
 
 def _render_and_write(
@@ -172,10 +172,10 @@ def build_check_state(draft: CommentDraft, previous: PreviousResult | None) -> C
     """Build what the next result has to know: the regressions, or those before if this result could not be judged."""
     if draft.regressions is not None:
         return CheckState(regressed=_pack_digests(draft.regressions))
-    before = previous.state if previous else None
-    if previous is None or before is None or before.regressed is None:
+    state = previous.state if previous else None
+    if previous is None or state is None or state.regressed is None:
         return CheckState()
-    return CheckState(regressed=before.regressed, regressed_at=before.regressed_at or previous.sha)
+    return CheckState(regressed=state.regressed, regressed_at=state.regressed_at or previous.sha)
 
 
 def _pack_digests(digests: frozenset[str]) -> str | None:
@@ -196,12 +196,12 @@ def _unpack_digests(packed: str) -> frozenset[str] | None:
 
 def _refuse_old_base(step: Step, thread: PullRequestThread) -> None:
     """Refuse a pull request whose base branch has changed: another one has another policy and another baseline."""
-    judged, now = step.plan.base_branch, thread.base_ref
-    if not judged or not now or judged == now:
+    judged, base_ref = step.plan.base_branch, thread.base_ref
+    if not judged or not base_ref or judged == base_ref:
         return
     raise GateError(
         "base-branch-changed",
-        f"the pull request now targets {quote_value(now)}, but this result is for {quote_value(judged)}",
+        f"the pull request now targets {quote_value(base_ref)}, but this result is for {quote_value(judged)}",
         "push a commit, or close the pull request and reopen it: a re-run repeats the old event",
         exit_code=ExitCode.INCOMPLETE,
     )
@@ -233,7 +233,7 @@ def _has_changed(result: RunResult) -> bool:
 
 def keep_one_comment(
     step: Step,
-    written: WrittenComment,
+    own_comment: WrittenComment,
     comment_id: int | None,
     superseded: CommentDraft | None,
     context: ReportContext,
@@ -245,28 +245,28 @@ def keep_one_comment(
     `superseded` is what to say where a newer result counts by now. GitHub failures are logged, not raised.
     """
     try:
-        return _remove_others(step, written, comment_id, superseded.render(context, 0) if superseded else None)
+        return _remove_others(step, own_comment, comment_id, superseded.render(context, 0) if superseded else None)
     except GitHubError as error:
         log.record_loss("A comment of another run may remain", error)
-        return written.comment
+        return own_comment.comment
 
 
 def _remove_others(
-    step: Step, written: WrittenComment, comment_id: int | None, superseded: str | None
+    step: Step, own_comment: WrittenComment, comment_id: int | None, superseded: str | None
 ) -> StickyComment:
-    client, number, ours = step.client, step.plan.pull_number, written.comment
+    client, number, ours = step.client, step.plan.pull_number, own_comment.comment
     assert number is not None  # there is a comment
-    there = read_thread(client, number, _get_marker(step), comment_id).own_comments
-    kept = min(there, key=lambda one: (one.id != comment_id, one.id), default=ours)
+    comments = read_thread(client, number, _get_marker(step), comment_id).own_comments
+    sole_comment = min(comments, key=lambda one: (one.id != comment_id, one.id), default=ours)
     if superseded is not None:
-        if kept.id != ours.id:
+        if sole_comment.id != ours.id:
             delete_comment(client, number, ours)
-        elif kept.updated_at == ours.updated_at:  # nobody has written over it
-            write_comment(client, number, _get_marker(step), superseded, kept)
-        return kept
-    if kept.id != ours.id:
-        write_comment(client, number, _get_marker(step), written.body, kept)
-    for one in there:
-        if one.id != kept.id:
+        elif sole_comment.updated_at == ours.updated_at:  # nobody has written over it
+            write_comment(client, number, _get_marker(step), superseded, sole_comment)
+        return sole_comment
+    if sole_comment.id != ours.id:
+        write_comment(client, number, _get_marker(step), own_comment.body, sole_comment)
+    for one in comments:
+        if one.id != sole_comment.id:
             delete_comment(client, number, one)
-    return kept
+    return sole_comment

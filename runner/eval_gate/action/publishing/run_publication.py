@@ -151,21 +151,21 @@ def _publish_everywhere(step: Step, finished: FinishedRun, context: ReportContex
     published = publish_comment_and_check(
         step, draft_comment(finished.result), _draft_check(finished, context), context, log
     )
-    told = publish_drift(step, finished.drift, context, log)
+    drift = publish_drift(step, finished.drift, context, log)
     outcome, exit_code = _resolve_outcome(finished, published.newer_result)
     if exit_code is not finished.exit_code and published.newer_result is not None:
         error = published.newer_result.build_error(passed=True)
         log.commands.write_error(error.message, title=f"Eval Gate: {error.code}")
         write_job_summary(step.environment, render_problem(error, context, INCONCLUSIVE_HEADING), log.commands)
-    _write_run_summary(step, finished, context, log, told.part)
+    _write_run_summary(step, finished, context, log, drift.part)
     return StepEnd(
         exit_code,
         {
             **_build_run_outputs(finished),
             "verdict": outcome.value,
             "exit-code": str(int(exit_code)),
-            "drift": ", ".join(told.names),
-            "drift-issue-url": told.issue_url,
+            "drift": ", ".join(drift.names),
+            "drift-issue-url": drift.issue_url,
             "comment-url": published.comment_url or "",
             "check-run-url": published.check_url or "",
             "artifact-id": str(artifact.id if artifact else ""),
@@ -221,8 +221,8 @@ def _publish_interrupted(step: Step, finished: FinishedRun, context: ReportConte
 
 
 def _write_run_summary(step: Step, finished: FinishedRun, context: ReportContext, log: StepLog, part: str = "") -> None:
-    told = replace(context, losses=tuple(log.losses), trail=tuple(log.trail))
-    write_job_summary(step.environment, render_summary(build_view(finished.result, told)) + part, log.commands)
+    context = replace(context, losses=tuple(log.losses), trail=tuple(log.trail))
+    write_job_summary(step.environment, render_summary(build_view(finished.result, context)) + part, log.commands)
 
 
 def _build_run_outputs(finished: FinishedRun) -> dict[str, str]:
@@ -328,25 +328,25 @@ def publish_comment_and_check(
     naming = log.start_work(lambda own: find_check_place(step, own), "the name of the check run")
     looking = log.start_work(lambda own: find_previous_result(step, own), "the result before")
     place, previous = naming.get_result(), looking.get_result()
-    known = place.comment_id or (previous.comment_id if previous else None)
-    thread = None if place.newer_result else find_comment_place(step, draft, log, known)
-    there = thread.sticky.id if thread and thread.sticky else None
+    comment_id = place.comment_id or (previous.comment_id if previous else None)
+    thread = None if place.newer_result else find_comment_place(step, draft, log, comment_id)
+    sticky_id = thread.sticky.id if thread and thread.sticky else None
     check_draft = replace(check_draft, state=build_check_state(draft, previous))
-    check = write_check_at(place, step, check_draft, log, there)
+    check = write_check_at(place, step, check_draft, log, sticky_id)
     newer, url = place.newer_result or check.newer_result, None
     if newer is None:
-        told = add_previous_regressions(context, previous)
-        written = write_comment_in(thread, step, draft, told, log)
-        if written is not None:
+        comment_context = add_previous_regressions(context, previous)
+        own_comment = write_comment_in(thread, step, draft, comment_context, log)
+        if own_comment is not None:
             newer = find_newer_result(step, place, log)
             error = newer.build_error(passed=draft.outcome is Outcome.PASSED) if newer else None
             superseded = draft_problem(error, INCONCLUSIVE_HEADING) if error else None
-            kept = keep_one_comment(step, written, known, superseded, context, log)
-            url = kept.url or None
-            if check.check is not None and newer is None and kept.id != there:
-                remember_comment(step, check.check, kept.id, log)
-    if place.taken is not None:
-        raise place.taken
+            sole_comment = keep_one_comment(step, own_comment, comment_id, superseded, context, log)
+            url = sole_comment.url or None
+            if check.check is not None and newer is None and sole_comment.id != sticky_id:
+                remember_comment(step, check.check, sole_comment.id, log)
+    if place.conflict is not None:
+        raise place.conflict
     if newer is not None:
         log.record_superseded(newer.explanation)
     return PublishedLinks(url, check.url, newer)

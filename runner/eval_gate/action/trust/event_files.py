@@ -76,11 +76,11 @@ class EventFiles:
         read_before, self._read_before = self._read_before or [], None
         if self.proof is FileProof.NONE or (self._event == "workflow_run" and not read_before):
             return  # a relay reads nothing but the configuration
-        others = find_read_commits(config, settings, self._workspace) - {self._commit}
+        commits = find_read_commits(config, settings, self._workspace) - {self._commit}
         if self.proof is FileProof.NO_DOUBT and not (self._workspace / ".git").exists():
-            others -= {None}  # a checkout by archive says of no file whose it is
-        if others:
-            raise self._build_refusal(next((one[:12] for one in sorted(filter(None, others))), _UNKNOWN_COMMIT))
+            commits -= {None}  # a checkout by archive says of no file whose it is
+        if commits:
+            raise self._build_refusal(next((one[:12] for one in sorted(filter(None, commits))), _UNKNOWN_COMMIT))
         for path, data, made in read_before:
             self.check_read(path, data, made=made)
         if self._event == "workflow_dispatch" and not self._by_word:
@@ -104,8 +104,8 @@ class EventFiles:
                 return
             if self.proof is FileProof.NO_DOUBT and not self._files.can_read(path):
                 return
-        named = describe_name(format_path(Path(os.path.abspath(path)), self._workspace))  # noqa: PTH100 (links stay as they are)
-        raise RefusedReadError(self._build_refusal(f"{named} from {_UNKNOWN_COMMIT}"))
+        name = describe_name(format_path(Path(os.path.abspath(path)), self._workspace))  # noqa: PTH100 (links stay as they are)
+        raise RefusedReadError(self._build_refusal(f"{name} from {_UNKNOWN_COMMIT}"))
 
     def confirm_configuration(self, step: Step) -> None:
         """Ask GitHub for the configuration where the workspace holds nothing by which its commit can be read.
@@ -117,12 +117,12 @@ class EventFiles:
         for file, data in self._believed:
             name = format_path(Path(os.path.realpath(file)), self._workspace)
             try:
-                known = fetch_file(step.client, resolve_repository_path(step, name), step.environment.sha)
+                committed = fetch_file(step.client, resolve_repository_path(step, name), step.environment.sha)
             except GitHubError as error:
                 raise build_unavailable_error(
                     f"cannot check where the configuration {describe_name(name)} comes from: {error}"
                 ) from error
-            if known is None or known.replace(b"\r\n", b"\n") != data.replace(b"\r\n", b"\n"):
+            if committed is None or committed.replace(b"\r\n", b"\n") != data.replace(b"\r\n", b"\n"):
                 raise self._build_refusal(f"{describe_name(name)} from {_UNKNOWN_COMMIT}")
 
     def _build_refusal(self, what: str) -> GateError:

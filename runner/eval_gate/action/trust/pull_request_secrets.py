@@ -126,8 +126,8 @@ class BaseBranchTargets:
         Raises GateError if the base branch cannot be read. Invalid targets count as no entries.
         """
         if file is not None:
-            found = self._read_target_list(file)
-            return found.entries if found else ()
+            target_list = self._read_target_list(file)
+            return target_list.entries if target_list else ()
         choice = self.config.target
         try:
             fixed = find_flag_target(choice)
