@@ -1,9 +1,8 @@
 """Base commit of a change: which commit the workspace holds, and which commit it is compared with.
 
-`actions/checkout` takes the test merge of a pull request unless it is told otherwise: the head and the base branch as
-it was then. What the base branch did before is in it, so the base is the first parent of that merge. A head alone has
-of the base branch what it had where the change left it. Any other commit is not of this change: a result of it would
-be published under a name that is not its own.
+By default, `actions/checkout` takes the test merge of a pull request: the head merged into the base branch. The base is
+then the first parent of that merge. Of a checked-out head, the base is its fork point. Any other commit does not belong
+to the change, and is refused: its result would be published under a wrong name.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ class WorkspaceCommit(FrozenStruct):
     checkout: str | None = None
     """The commit that the checkout names; None where none can be read."""
     parents: tuple[str, ...] | None = None
-    """Its parents, where somebody had to ask for them; None where GitHub does not know it."""
+    """Its parents, if they were requested; None if GitHub does not know the commit."""
 
     @property
     def sha(self) -> str:
-        """The commit whose files are evaluated, as far as anybody tells."""
+        """The commit whose files are evaluated: of the checkout, else of the event."""
         return self.checkout or self.event_sha
 
     @property

@@ -1,7 +1,7 @@
 """Lookup of the planned baseline, including whether a result existed and was deleted.
 
-Whoever has `actions: write` can delete artifacts and runs, and nobody can delete a check run. So where no baseline is
-found, the gate's own check run on the base, or on a commit shortly before it, says that there was one: deleting a
+A token with `actions: write` can delete artifacts and runs, but no token can delete a check run. So if no baseline is
+found, the gate's own check run on the base, or on a commit shortly before it, shows that one existed: deleting a
 result must not hide what passed.
 """
 
@@ -51,7 +51,7 @@ class BaselineOrigin(FrozenStruct):
     baseline: Baseline | NoBaseline
     run_url: str | None = None
     ineligible_results: tuple[IneligibleResult, ...] = ()
-    """Without a baseline: the results of the branch's other gates, of which one may be this one's earlier name."""
+    """Without a baseline: results of the branch's other gates. This gate may have had the name of one of them."""
     recording_digest: str | None = None
     """The sha256 of recorded answers that came with it, where there were none."""
 
@@ -70,7 +70,7 @@ def get_baseline(
     `due` is called after the download and before the baseline is read, and can block. `relayed` is the run result
     that a relay publishes; it names the commit that was evaluated.
 
-    Raises GateError if a baseline that somebody named cannot be used.
+    Raises GateError if a baseline that the settings name cannot be used.
     """
     choice = step.plan.baseline
     match choice.kind:
@@ -168,14 +168,14 @@ def _build_search(step: Step, choice: BaselineChoice) -> BaselineSearch:
     return BaselineSearch(
         names=step.build_artifact_names(*gates),
         gates=frozenset(step.build_key(one) for one in gates),
-        # whoever names workflow or artifact says which gate is meant
+        # a workflow or artifact that is named in the settings identifies the gate
         gate=None if own_named else step.key,
         branch=choice.branch,
         workflows=workflows,
         base=choice.base,
         own_run_id=environment.run_id,
         exact_commit_branch=choice.exact_commit_branch,
-        # whoever names a run says what is compared
+        # a run that the settings name serves also if this commit failed there
         evaluated_commit=None if choice.kind is BaselineKind.RUN else step.plan.workspace_sha or step.plan.head_sha,
         shard=settings.selection.shard,
         chosen_cases=settings.selection.chosen_cases,
@@ -186,7 +186,7 @@ def discard_unrelated_baseline(step: Step, origin: BaselineOrigin, run: RunResul
     """Return the origin, without a baseline of another gate that shares no case with the run.
 
     If no baseline was found, the results of other gates with cases of the run are its lost baseline, unless these
-    gates run beside this one.
+    gates run in parallel with this one.
     """
     baseline = origin.baseline
     if isinstance(baseline, NoBaseline):
@@ -205,7 +205,7 @@ def discard_unrelated_baseline(step: Step, origin: BaselineOrigin, run: RunResul
 
 
 def _link_other_gates(step: Step, absent: NoBaseline, results: Sequence[IneligibleResult], log: StepLog) -> NoBaseline:
-    """Add the results of other gates to an absent baseline, and name those gates that run beside this one."""
+    """Add the results of other gates to an absent baseline, and name those gates that run in parallel."""
     if event := next((one.event for one in results if one.event and one.gate == step.key), None):
         why = f"a result with these cases is not used: it is from a run of {event}"
         words = f"the results of the branch are not used: they are from a run of {event}"

@@ -1,7 +1,7 @@
 """Main flow of a step: plan, find the baseline, run, compare, decide, publish, exit.
 
-It always publishes before it fails, and it exits by the verdict alone: what GitHub does to our publications is said,
-and changes nothing.
+It always publishes before it fails, and it exits by the verdict alone: a failed publication is logged, and does not
+change the exit code.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ from eval_gate.struct import replace
 from eval_gate.targets.coding_agent import WRITTEN_FOLDERS
 
 PAGE_FORMAT = "html"
-"""The report that is always written beside the record: the artifact carries it."""
+"""The report that is always written next to the run result: the artifact carries it."""
 _UNPUBLISHABLE_ERRORS = frozenset({"unsafe-event", "invalid-event", "missing-token", "github-unreachable"})
-"""Errors by which nobody knows whose commit it is, or nobody can write there."""
+"""Errors after which the commit is unknown, or GitHub accepts no publication."""
 _VERDICT_ORDER = ("", "passed", "failed", "inconclusive")
 """Verdicts, from the best to the worst."""
 
@@ -68,8 +68,8 @@ _VERDICT_ORDER = ("", "passed", "failed", "inconclusive")
 def run_action(variables: Mapping[str, str], *, on_host: bool = False) -> ExitCode:
     """One step of a workflow, from its environment to its exit code. Raises GateError only outside of a workflow.
 
-    Whatever ends it is published: a defect of ours too, which is raised again when it is.
-    `on_host`: it is the machine of the job, with the tools of whoever wrote the workflow, and no container.
+    Every error is published, also an internal one, which is then raised again.
+    `on_host`: the step runs on the job's machine, with the tools of the workflow, not in a container.
     """
     environment = read_workflow_environment(variables)
     commands = WorkflowCommands()
@@ -84,7 +84,7 @@ def run_action(variables: Mapping[str, str], *, on_host: bool = False) -> ExitCo
         publish_interruption(environment, commands, get_signal_exit_code(by_signal))
         raise
     except RefusedReadError as refused:
-        # somebody's files say nothing of the event's commit: nothing is written there
+        # the files are not of the event's commit, so no result is written on it
         return context.finish_step(publish_error(None, refused.error, context))
     except GateError as error:
         return context.finish_step(publish_error(context.step, error, context))
@@ -118,11 +118,11 @@ def _run_step(context: StepContext, environment: WorkflowEnvironment, checks: Ex
         raise
 
     def give() -> None:
-        # folders become more while it runs
+        # the run adds folders
         paths = [Path(config.output_dir), *(one.file for one in config.output_requests if one.file), *WRITTEN_FOLDERS]
         give_to_workspace_owner([environment.workspace / path for path in paths], environment.workspace)
 
-    FINAL_ACTIONS.add(give)  # whoever is in a hurry gets their files all the same
+    FINAL_ACTIONS.add(give)  # also when a second signal ends the process at once
     try:
         return _carry_out_plan(context, step, config, StepLog(commands, step.plan.read_only))
     finally:
@@ -165,9 +165,9 @@ def _carry_out_plan(context: StepContext, step: Step, config: RunConfig, log: St
             ends.append(_run_one(context, one, config, log.copy()))
         except RelayedBaseError as error:
             failures.append((one, error))
-    # where the run is another pull request's, what is known of this one by its own run counts
+    # if the run belongs to another pull request, this one's own result takes precedence
     error_ends = [publish_error(lower_precedence(one) if ends else one, error, context) for one, error in failures]
-    # of several pull requests with one head the worst is what the step says
+    # of several pull requests with one head, the step reports the worst result
     worst = max(
         ends or error_ends, key=lambda end: (end.exit_code, _VERDICT_ORDER.index(end.outputs["verdict"])), default=None
     )
@@ -175,7 +175,7 @@ def _carry_out_plan(context: StepContext, step: Step, config: RunConfig, log: St
 
 
 def _run_one(context: StepContext, step: Step, config: RunConfig, log: StepLog) -> StepEnd:
-    """How it ends for one commit or pull request, whatever becomes of others. Raises RelayedBaseError alone."""
+    """Run the step for one commit or pull request, independently of others. Raises RelayedBaseError alone."""
     context.step = step
     try:
         return _evaluate_and_publish(step, config, context.variables, log)
@@ -194,14 +194,14 @@ def _evaluate_and_publish(step: Step, config: RunConfig, variables: Mapping[str,
     if finished.pending_cases:
         return publish_pending(step, finished, context, log)
     end = publish_run(step, finished, context, log)
-    # a relay has done its work when it has published: the verdict is on the pull request's own commit
+    # a relay passes when it has published: the verdict is on the pull request's own commit
     return replace(end, exit_code=ExitCode.PASSED) if step.plan.mode is StepMode.RELAY else end
 
 
 def _run_gate(
     step: Step, lookups: Lookups, config: RunConfig, variables: Mapping[str, str], log: StepLog
 ) -> tuple[Step, FinishedRun, ReportContext]:
-    """Everything between the plan and its publication. A baseline that was named comes before the cases."""
+    """Run and judge the cases, and write the reports. A baseline that the settings name is read before the cases."""
     ruled = lookups.ruled.get_result()
     is_deferred = (
         step.settings.base_agent is BaseAgentTiming.LATER and step.plan.mode is StepMode.GATE and is_first_step(step)
@@ -211,12 +211,12 @@ def _run_gate(
     session = build_session(step, ruled.config, lookups, variables, log)
     executed_run = get_run(step, session, lookups, log)
     step = replace(step, partial=bool(executed_run.result.selections))
-    # of an interrupted run they are there in a moment, or are not waited for
+    # after an interruption, this waits for a short time only
     origin = discard_unrelated_baseline(step, lookups.get_origin(), executed_run.result, log)
     refuse_own_baseline(origin.baseline, executed_run.result.run_id)
     gate_inputs = replace(session.gate_inputs, baseline=origin.baseline)
     session = replace(session, gate_inputs=gate_inputs, pending_gate_inputs=None)
-    judged = decide_verdict(executed_run.result, session.gate_inputs)
+    judged = decide_verdict(executed_run.result, gate_inputs)
     context = replace(
         build_workflow_context(step, variables, origin, judged),
         ignored_rules=ruled.unused_rules,
@@ -224,7 +224,7 @@ def _run_gate(
     )
     if not executed_run.interrupted:
         context = replace(context, baseline_refresh=find_baseline_refresh(step, origin, judged, context, log))
-    # a relay keeps nothing of what it was given
+    # a relay stores nothing of its input
     stored_run = None if step.plan.mode is StepMode.RELAY else store_run(session, judged, executed_run)
     if stored_run is not None:
         stored_run = warm_up_history(session, stored_run, log)
@@ -240,9 +240,9 @@ def _run_gate(
     )
     finished = FinishedRun(judged, files, executed_run.interrupted, drift=drift)
     if is_deferred and finished.exit_code is ExitCode.FAILED:
-        # who accepted what is asked of GitHub once: for the verdict
-        inputs = replace(session.gate_inputs, waiver_lookup=None)
-        finished = replace(finished, pending_cases=find_clearable_cases(judged, inputs))
+        # the verdict has looked up the waivers already
+        clearable = find_clearable_cases(judged, replace(gate_inputs, waiver_lookup=None))
+        finished = replace(finished, pending_cases=clearable)
     return step, finished, context
 
 

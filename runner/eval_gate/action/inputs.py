@@ -61,7 +61,7 @@ class ActionOutput(FrozenStruct):
 
 
 _HOST_ONLY: Final = frozenset({"rerunCommand"})
-"""Settings of commands that need the tools of whoever wrote the workflow."""
+"""Settings of commands that need the tools of the workflow's author."""
 _OWN_INPUT: Final = frozenset(
     {
         *("evals", "agentEndpoint", "target", "targets", "model", "baseUrl", "baseAgentEndpoint"),

@@ -55,8 +55,8 @@ class Lookups:
         )
         self.waivers = log.start_work(lambda own: load_file_waivers(step, self.ruled.peek().config, own), "the waivers")
         if find_artifact_service(step) is not None:
-            # takes 60 ms, and longer beside the engine's loading: the first case waits for this answer
-            with suppress(OSError):  # whoever needs them says so
+            # takes 60 ms, and longer while the engine loads: the first case waits for it
+            with suppress(OSError):  # the first request reports missing certificates
                 load_ssl_context()
         self.second = log.start_work(lambda _: refuse_second_leg(step), "whether another leg has stored its result")
 
@@ -103,7 +103,7 @@ class DeferredBaseline(FrozenStruct):
         return replace(self.initial_inputs, baseline=self.lookups.peek().baseline)
 
     def stop_waiting(self) -> None:
-        """Nobody waits for it any more."""
+        """End the wait for the baseline."""
         self.lookups.stop_waiting()
 
 

@@ -182,7 +182,7 @@ class _CommandReply:
         return publish_nothing_to_do(self._step, self._log)
 
     def _reply_problem(self, why: str, *, can_run: bool) -> StepEnd:
-        """Say why nothing was started, in one comment for all such commands: nobody can make us write many."""
+        """Reply why nothing was started, in one comment for all refused commands, so that no author causes many."""
         self._log.record(f"nothing is started: {why}")
         text = render_refresh_problem(self._request, why, self._context, can_run=can_run)
         try:

@@ -1,7 +1,7 @@
 """Relay: second stage for pull requests whose own run has no token to publish (docs/action.md#forks).
 
-It runs on the default branch with a token that may write, and never runs a line of the pull request. What it is given
-is data made by code nobody reviewed: provenance is asked of GitHub, counts are made anew, the verdict is our own.
+It runs on the default branch with a token that may write, and never runs code of the pull request. Its input comes from
+code without a review: the relay takes provenance from GitHub, counts again, and computes its own verdict.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def is_first_step(step: Step) -> bool:
 
 
 def _is_run(reference: str) -> bool:
-    """Whether results are a run of ours, and no other tool's: those have globs, and prefixes for their suites."""
+    """Whether results are a run of Eval Gate. Results of other tools have globs, and prefixes for their suites."""
     path = parse_results_path(reference)
     return not path.prefix and not path.is_glob and is_run_reference(reference)
 

@@ -42,7 +42,7 @@ from eval_gate.text.escape import to_comment_key
 from eval_gate.text.quoting import looks_like_key
 
 SOME_CASES: Final = "some cases"
-"""What a result that leaves cases out by choice is called, beside one of all cases."""
+"""Qualifier of a result that leaves cases out by choice."""
 
 
 class Step(FrozenStruct):
@@ -109,7 +109,7 @@ class Step(FrozenStruct):
 
     @property
     def _is_half_of_pair(self) -> bool:
-        """Whether it is one of the two steps of which the second asks the base branch's agent: they are one leg."""
+        """Whether a second step runs the base agent for the first one, and this is one of them: they are one leg."""
         settings = self.settings
         asks = {"baseAgentEndpoint", "baseAgentTarget", "baseAgentCommand"} & settings.flags.keys()
         return settings.base_agent is BaseAgentTiming.LATER or (settings.results == LATEST and bool(asks))
@@ -129,7 +129,7 @@ class Step(FrozenStruct):
         return Publication(replace(maker, gate=gate), plan.head_sha, judged)
 
     def build_gate(self, workflow: str) -> str:
-        """Who signs the check runs of the same gate in another workflow file, where all cases are run."""
+        """Build the gate that signs check runs of all cases in this workflow file."""
         workflow_name = PurePosixPath(workflow).name if self.settings.comment_key else ""
         return _join_key(workflow_name, self.build_key(workflow))
 
@@ -141,7 +141,7 @@ class Step(FrozenStruct):
 
     @property
     def artifact_names(self) -> tuple[str, ...]:
-        """What the artifact may be called: the name, and where nobody chose one, this gate's own beside another's."""
+        """The artifact's possible names: the chosen one, or the default one and one with this gate's key."""
         return self.build_artifact_names(self.environment.workflow_path)
 
     def build_artifact_names(self, *workflows: str) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ class Step(FrozenStruct):
 
     @property
     def check_names(self) -> tuple[str, ...]:
-        """The same for the check run, also where somebody chose its name; none where there is to be none.
+        """The check run's possible names; empty if none is to be written.
 
         Results that answer another question about the same commit have another name: into another branch than the
         default one, of a branch without its pull request, of some cases only.
@@ -187,7 +187,7 @@ def open_temporary_folder(environment: WorkflowEnvironment) -> Iterator[Workflow
     try:
         environment = replace(environment, temporary_folder=_find_safe_folder(environment.temporary_folder))
         folder = TemporaryDirectory(dir=environment.temporary_folder, prefix="eval-gate-", ignore_cleanup_errors=True)
-    except OSError:  # whoever needs a place there says that there is none
+    except OSError:  # the first write there reports the missing folder
         yield environment
         return
     with folder as place:

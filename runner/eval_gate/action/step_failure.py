@@ -51,9 +51,9 @@ class StepContext(Struct):
 
 
 def publish_error(step: Step | None, error: GateError, context: StepContext, *, is_logged: bool = False) -> StepEnd:
-    """Publish why a step ends without a run to speak of: everywhere it can be seen, so that no result of before stays.
+    """Publish why a step ends without a run: everywhere, so that no earlier result stays visible.
 
-    Without a step, and for what is another leg's, in summary and outputs alone. `is_logged`: the log has it already.
+    Without a step, and for a name of another leg, in summary and outputs alone. `is_logged`: the log has it already.
     """
     error.mask(Redactor(find_secrets(os.environ)))
     _log_error(error, context.commands, is_logged=is_logged)
@@ -61,7 +61,7 @@ def publish_error(step: Step | None, error: GateError, context: StepContext, *, 
         log = StepLog(context.commands, step.plan.read_only)
         try:
             return _publish_step_error(step, error, context.variables, log)
-        except NameTakenError as conflict:  # what is there is another leg's: nothing is written beside it
+        except NameTakenError as conflict:  # the existing check run is another leg's, and stays
             return publish_error(None, conflict, context)
     problem = render_problem(error, ReportContext(run_url=context.environment.run_url), _format_heading(error))
     write_job_summary(context.environment, problem, context.commands)

@@ -67,7 +67,7 @@ class StepLog:
         self.losses.append(sentence)
 
     def start_work(self, work: Callable[[StepLog], T], name: str) -> BackgroundWork[T]:
-        """Do it beside what follows. What it says, to a log of its own, is said where its result is asked for."""
+        """Start work in the background, with a log of its own that is replayed when the result is requested."""
         return BackgroundWork(self, work, name)
 
 

@@ -95,7 +95,7 @@ class StepPlan(FrozenStruct):
     base_branch: str | None = None
     """What a pull request is merged into."""
     from_fork: bool = False
-    """Whether the files in the workspace are somebody's who may not write to the repository."""
+    """Whether the author of the files in the workspace may not write to the repository."""
     read_only: str | None = None
     """Why the token is not expected to write, if it is not."""
     can_store: bool = True
@@ -105,13 +105,13 @@ class StepPlan(FrozenStruct):
     is_unverified: bool = False
     """Whether no checkout names that commit, so that the workflow's word counts."""
     rules_branch: str | None = None
-    """The branch whose rules count where the change is not to say by what it is judged."""
+    """The branch whose policy counts instead of the change's own."""
     is_on_baseline_branch: bool = False
     """Whether it is a run of the baseline branch itself, which goes on from the branch's run before it."""
     relayed_run: int | None = None
     """The run whose result a relay publishes."""
     relayed_attempt: int | None = None
-    """Its attempt that left the result; None as long as nobody has told."""
+    """Its attempt that stored the result; None until that is known."""
     relayed_since: datetime | None = None
     """When that attempt began, where an earlier one may have left a result too."""
     refresh_comment: int | None = None
@@ -157,7 +157,7 @@ def make_step_plan(
             plan = _plan_comment(environment, event, settings, facts)
         case "workflow_dispatch" if parse_pull_number(event) is not None:
             plan = _plan_dispatched_pull(environment, event, settings, facts)
-        case _ if event.pull_request is not None:  # what is said of one, such as a review
+        case _ if event.pull_request is not None:  # such as a review
             plan = _plan_pull_request(environment, event, settings, facts)
         case _:
             plan = _plan_branch(environment, settings, facts, event.name)

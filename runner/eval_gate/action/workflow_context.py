@@ -89,7 +89,7 @@ def _list_checkouts(step: Step, run: RunResult) -> tuple[tuple[str, ...], tuple[
 
 
 def _describe_absence(baseline: NoBaseline) -> str:
-    """Nobody wanted a baseline, it could not be had, it is gone, or there is none yet."""
+    """Describe why there is no baseline: not requested, not available, expired, or none yet."""
     if not baseline.is_requested:
         return "not compared"
     if baseline.code == ReasonCode.BRANCH_RENAMED:

@@ -1,8 +1,8 @@
-"""Workflow files as they are written, and the gates that run beside this one.
+"""Workflow files, and the gates that run in parallel with this one.
 
-A result of such a gate is not this gate's under an earlier name. Two things tell. The other gate has judged this
-commit: its check run is there. Or the workflow of this run has a step of the same action that is this gate, in a job
-and a step without a condition, which may run at the same time. A job that needs one with a condition has it too.
+A result of such a gate is not this gate's under an earlier name. A gate runs in parallel if its check run is on this
+commit, or if this run's workflow has a step for it, in a job and a step without a condition. A job that needs one with
+a condition has that condition too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MATRIX_VALUE: Final = re.compile(r"\$\{\{\s*matrix\.([\w-]+)\s*\}\}")
 
 
 def find_parallel_gates(step: Step, gates: Iterable[tuple[str, str]], log: StepLog) -> frozenset[str]:
-    """Find those of the gates, each with its workflow file, that run beside this one."""
+    """Find those of the gates, each with its workflow file, that run in parallel with this one."""
     own = step.environment.workflow_path
     try:
         checks = list_commit_checks(step.client, step.plan.head_sha)

@@ -62,7 +62,7 @@ class CheckState(BaseModel):
     regressed: str | None = Field(default=None, pattern=r"^[A-Za-z0-9+/=]{0,2700}$")
     """Which cases were regressions: four bytes of each one's digest, in base64. None where that is not known."""
     regressed_at: str | None = Field(default=None, pattern=r"^[0-9a-f]{7,64}$")
-    """The commit whose regressions these are, where it is an earlier one: this one could not be judged."""
+    """The commit of these regressions, if the result of this one is inconclusive."""
 
 
 class CheckContent(FrozenStruct):

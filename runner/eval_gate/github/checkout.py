@@ -71,7 +71,7 @@ class TrackedFiles:
     def is_tracked(self, file: Path) -> bool | None:
         """Whether this file, or what leads to it, is committed; None where no checkout can say so.
 
-        A link or a submodule on the way counts: whoever committed it chose what lies behind it.
+        A tracked link or submodule on the way counts: its commit chose its target.
         """
         path, real = Path(os.path.abspath(file)), Path(os.path.realpath(file))  # noqa: PTH100 (links are kept)
         answers = [self._is_path_tracked(path), self._is_path_tracked(real)]

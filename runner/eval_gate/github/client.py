@@ -1,8 +1,8 @@
 """Client of GitHub's API: authentication, retries, timeouts and parsing of responses.
 
 PyGithub signs, addresses (Enterprise servers too) and paces the requests. Its own retries are off, because they repeat
-a POST that may have been carried out and never a PATCH; its typed objects are not used, because they complete
-themselves by requests that nobody sees.
+a POST that may have been carried out and never a PATCH; its typed objects are not used, because they send requests of
+their own to complete themselves.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PER_PAGE: Final = 100
 API_VERSION: Final = "2022-11-28"
 
 _REPEATING: Final = ContextVar("a call to GitHub is being repeated", default=False)
-"""Of a call and of what is asked on its way, in other threads too (`call_with_timeout`); never of calls beside it."""
+"""True in a call and the calls that it makes, in other threads too (`call_with_timeout`)."""
 _UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, AssertionError, RuntimeError)
 Query = Mapping[str, str | int]
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class GitHubClient:
         self._idle: deque[Requester] = deque()
         """Connections that no call uses. One of PyGithub's keeps the request that it is about: it is one call's."""
         self._silent_until = 0.0
-        """Until when GitHub wants none of our calls, by the monotonic clock: it told one of them."""
+        """Until when a rate limit blocks all calls, by the monotonic clock."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -170,7 +170,7 @@ class GitHubClient:
         )
 
     def post_once(self, doing: str, path: str, body: Mapping[str, object], *, permission: str) -> None:
-        """Start something that nobody can look up: after a lost answer it is not started again."""
+        """Start something that no later call can find: after a lost response, it is not started again."""
         lost: list[GitHubError] = []
 
         def once() -> None:
@@ -246,7 +246,7 @@ class GitHubClient:
             _REPEATING.reset(repeating)
 
     def _record_wait(self, error: GitHubError) -> float:
-        """Until when this answer has every call wait; 0 where it says nothing of it or nobody would wait so long."""
+        """Record until when this error blocks every call, and return that time; 0 without a wait or a retry."""
         if not error.wait_s or not error.is_retryable:
             return 0.0
         until = time.monotonic() + error.wait_s
@@ -254,7 +254,7 @@ class GitHubClient:
         return until
 
     def _wait_for_limit(self, begin: float) -> None:
-        """Wait as long as any call was told to, and where one is told again meanwhile longer, within the time limit."""
+        """Wait for the end of the rate limit, also if another call extends it meanwhile, within the time limit."""
         held = 0.0
         while (until := self._silent_until) > held and time.monotonic() - begin < TIME_LIMIT_S:
             held = until
@@ -263,7 +263,7 @@ class GitHubClient:
 
     def close(self) -> None:
         """Close the connections that no call uses; another call would open new ones."""
-        with suppress(IndexError):  # a call that nobody waits for any more may take the last one meanwhile
+        with suppress(IndexError):  # an abandoned call may take the last one meanwhile
             while True:
                 self._idle.pop().close()
 
@@ -364,4 +364,4 @@ def _format_message(data: object) -> str:
 
 def _compute_backoff(attempt: int) -> float:
     """Seconds before another attempt where GitHub asks for none: up to 1, 2, 4 and 8, at random."""
-    return random.uniform(0, 2 ** (attempt - 1))  # noqa: S311 (nobody has to guess it)
+    return random.uniform(0, 2 ** (attempt - 1))  # noqa: S311 (it need not be secret)

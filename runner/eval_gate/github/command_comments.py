@@ -2,7 +2,7 @@
 
 A comment counts when all of this holds, and each of it is asked of GitHub:
 
-- it is not hidden, and nobody but its author edited it last;
+- it is not hidden, and its author edited it last;
 - its author is a person who may write to the repository now, and wrote it without an app in between.
 
 `author_association` is no proof of a right. It only decides who is asked about first.
@@ -43,7 +43,7 @@ def find_comment(client: GitHubClient, number: int, comment_id: int) -> PullRequ
 
 
 def find_comment_refusal(comment: PullRequestComment) -> str | None:
-    """Why no command of this comment counts, whoever wrote it; None where it may count."""
+    """Return why no command of this comment counts, regardless of its author; None if one may count."""
     if comment.author is None:
         return "the account of its author was deleted"
     if not comment.is_by_person:

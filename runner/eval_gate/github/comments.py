@@ -61,7 +61,7 @@ class StickyComment(FrozenStruct):
     """When it was last changed, as GitHub says."""
     node_id: str = ""
     is_hidden: bool = False
-    """Whether somebody has hidden it: then only a line of it is shown."""
+    """Whether it is hidden: GitHub then shows one line of it."""
 
 
 class PullRequestThread(FrozenStruct):
@@ -141,11 +141,11 @@ class PullRequestComment(MarkedText):
 
     @property
     def is_edited_by_other(self) -> bool:
-        """Whether anybody but its author changed it last, or nobody knows who."""
+        """Whether another account than its author's, or an unknown one, edited it last."""
         return self.edited is not None and (self.editor is None or self.editor != self.author)
 
     def is_known(self, comment_id: int | None) -> bool:
-        """Whether it is the comment with this id, and not somebody else's."""
+        """Whether it is the comment with this id, written by this token's account."""
         return self.mine and self.number == comment_id
 
 
@@ -228,7 +228,7 @@ def write_comment(
         except GitHubError as error:
             if error.kind not in {FailureKind.NOT_FOUND, FailureKind.GONE}:
                 raise
-            # somebody deleted it meanwhile: make it anew
+            # it was deleted meanwhile: write a new one
 
     def find_own() -> _WrittenComment | None:
         existing = read_thread(client, number, marker).sticky
@@ -242,7 +242,7 @@ def write_comment(
 
 
 def delete_comment(client: GitHubClient, number: int, comment: StickyComment) -> None:
-    """Take a comment of ours away; somebody else may have done so already. Raises GitHubError."""
+    """Delete a comment of this gate, if it still exists. Raises GitHubError."""
     doing = f"deleting a second comment on #{number}"
     client.delete(doing, f"/issues/comments/{comment.id}", permission=PERMISSION)
 

@@ -328,9 +328,8 @@ class BranchCommits:
     def has_pointed_at(self, sha: str) -> bool | None:
         """Whether the branch has pointed at this commit, or past it by first parents.
 
-        None where nobody knows: it lies before the tip, and further back than is listed; or it was taken away from the
-        branch, which has been moved more often since than its activity says. Raises GitHubError where GitHub does not
-        answer.
+        None if that is unknown: the commit lies further before the tip than is listed, or the branch was moved more
+        often since then than its activity lists. Raises GitHubError.
         """
         self._begun.result()
         if sha in self._line or (self._active is not None and sha in self._active):
@@ -338,7 +337,7 @@ class BranchCommits:
         between = compare_commits(self._client, sha, self.tip) if self.tip else None
         is_before = between is not None and between.merge_base_commit.sha == sha
         count = between.ahead_by + 1 if between is not None and is_before else 0
-        # where it comes before the tip, it is listed among so many commits
+        # a commit before the tip is among that many commits
         self._list_more(min(count, MAX_LISTED_COMMITS) - len(self._parents))
         if sha in self._line or sha in self._fetch_activity():
             return True
@@ -359,7 +358,7 @@ class BranchCommits:
             self._list_more(FIRST_LISTED_COMMITS)
 
     def _list_more(self, more: int) -> None:
-        """List so many commits more."""
+        """List this many more commits."""
         if more > 0 and self.tip is not None:
             self._parents.update((one.sha, one.first_parent) for one in islice(self._coming, more))
             self._line.update(iter_first_parents(self.tip, self._parents))

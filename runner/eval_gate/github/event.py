@@ -42,7 +42,7 @@ class MergeGroupPayload(ApiResponse):
 
     @property
     def base_branch(self) -> str:
-        """The branch that it is merged into; empty where nobody tells."""
+        """The branch that it is merged into; empty if unknown."""
         return self.base_ref.removeprefix("refs/heads/") or find_queue_target(self.head_ref) or ""
 
     @property

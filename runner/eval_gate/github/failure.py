@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MAX_WAIT_S: Final = 60.0
-"""The longest a rate limit is waited for. A primary limit may be an hour away: nobody's job should sleep so long."""
+"""Maximum wait for a rate limit. A primary limit may last an hour, which is too long for a job."""
 _SECONDARY_WAIT_S: Final = 60.0
 """GitHub's advice for a secondary limit that names no time."""
 _EXPLAINED_STATUSES: Final = frozenset({400, 403})
@@ -53,7 +53,7 @@ class FailureKind(StrEnum):
     REFUSED = "refused"
     """GitHub read the request and does not accept its content."""
     SERVER = "server"
-    """Broken on their side, or an answer nobody can read."""
+    """GitHub failed, or its response is unreadable."""
     UNREACHABLE = "unreachable"
     """No answer: whether the request was carried out is not known."""
     UNTRUSTED = "untrusted"
@@ -225,7 +225,7 @@ def _classify_refusal(response: ErrorResponse) -> FailureKind:
     if response.status in by_status:
         return by_status[response.status]
     if response.status == 400 and "something went wrong while executing your query" in response.message.lower():
-        return FailureKind.SERVER  # a timeout of theirs, which GraphQL says inside a success
+        return FailureKind.SERVER  # a timeout of GitHub's, which GraphQL reports inside a success
     return FailureKind.SERVER if response.status >= 500 or response.status < 400 else FailureKind.REFUSED
 
 
@@ -247,12 +247,12 @@ def _compute_wait(response: ErrorResponse) -> float:
         return wait_s
     reset = _parse_number(headers.get("x-ratelimit-reset"))
     if headers.get("x-ratelimit-remaining") == "0" and reset is not None:
-        return max(reset - _read_server_time(headers), 0.0) + 1  # it is not said when within that second
+        return max(reset - _read_server_time(headers), 0.0) + 1  # the limit may end at any time within that second
     return _SECONDARY_WAIT_S if response.status == 403 else 0.0
 
 
 def _read_server_time(headers: Mapping[str, str]) -> float:
-    """Read GitHub's clock, which rate limits follow, in seconds since the epoch; ours may be wrong by hours."""
+    """Read GitHub's clock, which rate limits follow, in seconds since the epoch; the local one may be off by hours."""
     try:
         return parsedate_to_datetime(headers["date"]).timestamp()
     except (KeyError, ValueError, OverflowError):  # a year of twenty digits

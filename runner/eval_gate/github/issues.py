@@ -18,7 +18,7 @@ from eval_gate.struct import FrozenStruct
 
 PERMISSION: Final = "issues: write"
 MAX_PAGES: Final = limits.ISSUE_PAGES
-"""Pages of a hundred issues that are looked through, the last updated first: ours is, as long as it is in use."""
+"""Pages of a hundred issues that are searched, the last updated first: each run updates an open drift issue."""
 MAX_BODY: Final = 60_000
 _QUERY: Final = """
 query($owner: String!, $name: String!, $after: String) {
@@ -80,7 +80,7 @@ def format_issue_marker(key: str) -> str:
 
 
 def find_issue(client: GitHubClient, key: str) -> Issue | None:
-    """Find our issue: the open one, else the last closed one; never what somebody else wrote. Raises GitHubError."""
+    """Find the drift issue of this token's account: the open one, else the last closed one. Raises GitHubError."""
     doing = "looking for the drift issue"
     cursor: str | None = None
     closed: Issue | None = None

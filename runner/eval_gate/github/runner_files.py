@@ -20,7 +20,7 @@ from eval_gate.process.identity import Identity, is_root, is_writable_by_others
 MAX_SUMMARY_BYTES: Final = 1_048_576
 """Beyond this GitHub drops the whole summary."""
 MAX_DEPTH: Final = 100
-"""Folders in each other that are handed back; ours are a handful."""
+"""Maximum depth of the folders that are handed back; the usual depth is below 10."""
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 
@@ -59,7 +59,7 @@ def _open_for_append(file: Path) -> BinaryIO:
     finally:
         os.close(folder)
     file_stat = os.fstat(stream.fileno())
-    # whose it is tells of a hard link that is gone again, and of which no count tells
+    # the owner reveals a hard link that was removed since, which the link count does not
     if stat.S_ISREG(file_stat.st_mode) and file_stat.st_nlink == 1 and file_stat.st_uid == folder_stat.st_uid:
         return stream
     stream.close()
@@ -80,9 +80,8 @@ def _open_or_create(name: str, folder: int, folder_stat: os.stat_result) -> int:
 def give_to_workspace_owner(paths: Iterable[Path], workspace: Path) -> None:
     """Give files we made as root to the owner of the workspace, who has to be able to delete them.
 
-    Only what is inside the workspace: a link on the way there is followed within it, as it is for writing, and none
-    below, nor one that takes a folder's place meanwhile. A link that a pull request put there must not hand somebody
-    else's file over.
+    Only files inside the workspace: a link on the way there is followed within it, as for writing, and none below, nor
+    one that takes a folder's place meanwhile. A link of a pull request must not hand over a file outside.
     """
     with suppress(OSError):
         owner = workspace.stat()
@@ -124,7 +123,7 @@ def _give_entry(name: str, parent: int, owner: Identity, depth: int) -> None:
         return
     try:
         status = os.fstat(folder)
-        # a file with a second name may be one of root's, to which somebody has put this name
+        # a file with a second name may be a hard link to a file of root
         if stat.S_ISDIR(status.st_mode) or status.st_nlink == 1:
             with suppress(OSError):
                 os.chown(folder, owner.uid, owner.gid)

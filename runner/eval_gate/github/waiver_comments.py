@@ -5,8 +5,8 @@ GitHub:
 
 - the pull request has the label: one switch that everybody sees, and that ends all of it at once;
 - the comment begins with a command;
-- on a pull request from a fork it names the commit, because its author could change the code afterwards. Whoever can do
-  that on a branch of the repository may accept as well.
+- on a pull request from a fork it names the commit, because its author could change the code afterwards. Authors who
+  can do that on a branch of the repository may waive cases as well.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def read_comment_waivers(client: GitHubClient, discussion: Discussion) -> KnownW
         return _CommentReview(client, discussion, thread).review_all()
     if any(isinstance(one, WaiveCommand) for candidate in thread.candidates for one in candidate.commands):
         return _build_empty(discussion, f"no case is waived by comment without the label `{discussion.label}`")
-    return KnownWaivers(discussion.today)  # nobody waits for a sentence
+    return KnownWaivers(discussion.today)  # without a command, no refusal is reported
 
 
 def _build_empty(discussion: Discussion, why: str) -> KnownWaivers:
@@ -88,7 +88,7 @@ class _CommentReview:
         self._troubles: list[str] = []
 
     def review_all(self) -> KnownWaivers:
-        """Those near to the repository come first: nobody else can use up the questions."""
+        """Review comments of members first, so that other authors cannot use up the requests."""
         ordered = sorted(self._thread.candidates, key=lambda one: one.comment.association not in _INSIDER_ASSOCIATIONS)
         candidates = ordered[:MAX_COMMENTS]
         if self._thread.is_truncated:
@@ -139,7 +139,7 @@ class _CommentReview:
     def _find_command_refusal(
         self, comment: PullRequestComment, command: WaiveCommand | MalformedCommand
     ) -> str | None:
-        """Why this command does not count here, whoever gave it."""
+        """Return why this command does not count here, regardless of its author."""
         if isinstance(command, MalformedCommand):
             return command.message
         if command.commit is None and self._thread.from_fork:

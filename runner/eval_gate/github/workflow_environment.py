@@ -11,7 +11,7 @@ from eval_gate.struct import FrozenStruct
 from eval_gate.text.secret import Secret
 
 MAX_DIGITS = 18
-"""Digits of a number that GitHub gives; more is no number of theirs."""
+"""Maximum digits of a number of GitHub's."""
 _NEEDED = ("GITHUB_REPOSITORY", "GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_API_URL", "GITHUB_RUN_ID")
 
 

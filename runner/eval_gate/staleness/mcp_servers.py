@@ -110,7 +110,7 @@ async def load_server_file(
 async def _list_program_tools(entry: McpServerEntry, root: Path, program_env: ProgramEnvironment) -> list[Tool]:
     """Start an MCP server program, list its tools, and end it."""
     with require_extra("mcp", "listing the tools of an MCP server"):
-        import mcp  # noqa: F401 (here, so that its absence is said before anything is started)
+        import mcp  # noqa: F401 (here, so that its absence is reported before a program starts)
 
         lines = McpStdioTransport(program_env.mask)
     command = Command(
@@ -229,7 +229,7 @@ def _describe_failure(failure: BaseException, mask: Mask | None) -> str:
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
     text = str(failure)
-    if _VALIDATION_ERROR.search(text):  # which repeats parts of what the server said, cut where no mask finds them
+    if _VALIDATION_ERROR.search(text):  # it repeats parts of the server's output, cut where no mask matches them
         return "its response is not an MCP message"
     return " ".join(_mask_text(text, mask).split())[:_MAX_ERROR_CHARACTERS] or type(failure).__name__
 
@@ -320,7 +320,7 @@ class McpStdioTransport:
         self.close()
 
     def close(self) -> None:
-        """Nothing more is said or read."""
+        """Close both directions of the transport."""
         self._send.close()
         self._receive.close()
 

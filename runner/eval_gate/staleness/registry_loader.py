@@ -31,7 +31,7 @@ class FileKind(NamedTuple):
 
     suffixes: tuple[str, ...]
     description: str
-    """What people are told it is."""
+    """Its name in messages."""
     loader: str
     """What reads it, as `module:function` below this room: it takes the path, the path as written, and the root."""
 

@@ -74,11 +74,11 @@ class CheckPlace(FrozenStruct):
     comment_id: int | None = None
     """The comment that an earlier result of this gate on this commit wrote."""
     conflict: NameTakenError | None = None
-    """Why none is written: another gate of this run has the name that somebody chose."""
+    """Why none is written: another gate of this run uses the chosen name."""
     newer_result: NewerResult | None = None
-    """The result that counts on this commit, where it is not ours."""
+    """Another result that counts on this commit."""
     doubt: GitHubError | None = None
-    """Why it is not known what is there: only a result that does not pass may be written then."""
+    """Why the existing check runs are unknown. Then only a result that does not pass is written."""
 
 
 class WrittenCheck(FrozenStruct):
@@ -96,25 +96,25 @@ class WrittenCheck(FrozenStruct):
 
 def publish_check(step: Step, draft: CheckDraft, log: StepLog) -> WrittenCheck:
     """Write the check run by itself. Raises NameTakenError as `find_check_place`."""
-    place = find_check_place(step, log)
+    place = find_check_place(step)
     if place.conflict is not None:
         raise place.conflict
     return write_check_at(place, step, draft, log)
 
 
-def find_check_place(step: Step, log: StepLog) -> CheckPlace:
-    """Find its name; none where none is wanted, or the log says what is lost. Raises NameTakenError for other legs'."""
+def find_check_place(step: Step) -> CheckPlace:
+    """Find a free name for the check run, if one is to be written. Raises NameTakenError if another leg uses it."""
     if step.settings.check_run is None or not step.plan.head_sha:
         return CheckPlace()
     try:
         return _find_free_place(step, step.publication)
     except GitHubError as error:
-        # whatever is there, a green one does not stay beside a result that does not pass
+        # a passed check run must not stay on the commit of a result that does not pass
         return CheckPlace() if step.provisional else CheckPlace(step.check_names[0], doubt=error)
 
 
 def find_previous_result(step: Step, log: StepLog) -> PreviousResult | None:
-    """Find what this gate said about the head before the last push; None where it is not known."""
+    """Find this gate's result for the head before the last push; None if it is unknown."""
     sha, ours = step.plan.previous_head_sha, step.publication.maker
     if not sha:
         return None
@@ -122,7 +122,7 @@ def find_previous_result(step: Step, log: StepLog) -> PreviousResult | None:
         for name in step.check_names:
             if latest := _find_latest(ours, list_checks_named(step.client, name, sha)):
                 result, check = latest
-                # what another leg said was broken is not fixed here
+                # this leg cannot tell whether regressions of another leg are fixed
                 same = is_same_leg(ours, result.maker.leg)
                 return PreviousResult(sha, check.state if same else None, result.comment_id)
     except GitHubError as error:
@@ -133,10 +133,10 @@ def find_previous_result(step: Step, log: StepLog) -> PreviousResult | None:
 def write_check_at(
     place: CheckPlace, step: Step, draft: CheckDraft, log: StepLog, comment_id: int | None = None
 ) -> WrittenCheck:
-    """Write the check run there, unless a newer result counts. The log says what is lost.
+    """Write the check run at its place, unless a newer result counts. Losses are logged.
 
-    Remarks go where they are seen once: on the check run, else as annotations of this step. `comment_id` is the comment
-    that goes with it, if there is one. Raises NameTakenError where another leg of this run wrote one at the same time.
+    Remarks become annotations of the check run, else of this step. `comment_id` is the comment that belongs to it, if
+    any. Raises NameTakenError if another leg of this run wrote one at the same time.
     """
     remarks = draft.remarks if step.settings.annotations else NO_REMARKS
     if place.doubt is not None and draft.conclusion is CheckConclusion.SUCCESS:

@@ -48,7 +48,7 @@ class CommentDraft(FrozenStruct):
     """Whether anything changed that the mode `changes` speaks about."""
     render: Callable[[ReportContext, int], str]
     regressions: frozenset[str] | None = None
-    """Digests of the regressions that count, by which a later comment says which are mended; None without a verdict."""
+    """Digests of the regressions that count: a later comment lists which are fixed. None without a verdict."""
 
 
 def draft_comment(result: RunResult) -> CommentDraft:
@@ -169,7 +169,7 @@ def add_previous_regressions(context: ReportContext, previous: PreviousResult | 
 
 
 def build_check_state(draft: CommentDraft, previous: PreviousResult | None) -> CheckState:
-    """Build what the next result has to know: the regressions, or those before if this result could not be judged."""
+    """Build what the next result has to know: the regressions, or the earlier ones if this result is inconclusive."""
     if draft.regressions is not None:
         return CheckState(regressed=_pack_digests(draft.regressions))
     state = previous.state if previous else None
@@ -179,14 +179,14 @@ def build_check_state(draft: CommentDraft, previous: PreviousResult | None) -> C
 
 
 def _pack_digests(digests: frozenset[str]) -> str | None:
-    """None where there are too many: of some of them nobody can say how many were mended."""
+    """Return None for too many: with some of them, the count of fixed ones would be wrong."""
     if len(digests) > MAX_STORED_REGRESSIONS:
         return None
     return base64.b64encode(bytes.fromhex("".join(sorted(digests)))).decode()
 
 
 def _unpack_digests(packed: str) -> frozenset[str] | None:
-    """None for what we have not written so."""
+    """Return None for text that is not packed like this."""
     try:
         data = base64.b64decode(packed, validate=True)
     except ValueError:
@@ -208,7 +208,7 @@ def _refuse_old_base(step: Step, thread: PullRequestThread) -> None:
 
 
 def _find_skip_reason(step: Step, draft: CommentDraft) -> str | None:
-    """Why none is made where there is none. One that is there must not go on saying what is not true any more."""
+    """Return why no new comment is written, if so. An existing one is always updated, so that it stays true."""
     if step.provisional:
         return "a later step publishes"
     match step.settings.comment:
@@ -239,10 +239,10 @@ def keep_one_comment(
     context: ReportContext,
     log: StepLog,
 ) -> StickyComment:
-    """Leave one comment of this gate, whatever others write at the same time: the known one, else the oldest.
+    """Leave one comment of this gate, also if other runs write at the same time: the known one, else the oldest.
 
-    GitHub has no lock: who has written looks again. Of a comment it is known who wrote it last only by its time.
-    `superseded` is what to say where a newer result counts by now. GitHub failures are logged, not raised.
+    GitHub has no lock, so each run reads the comments again after it has written. Only the time of a comment tells
+    whether another run wrote it. `superseded` replaces the text if a newer result counts. GitHub failures are logged.
     """
     try:
         return _remove_others(step, own_comment, comment_id, superseded.render(context, 0) if superseded else None)
@@ -261,7 +261,7 @@ def _remove_others(
     if superseded is not None:
         if sole_comment.id != ours.id:
             delete_comment(client, number, ours)
-        elif sole_comment.updated_at == ours.updated_at:  # nobody has written over it
+        elif sole_comment.updated_at == ours.updated_at:  # no other run has overwritten it
             write_comment(client, number, _get_marker(step), superseded, sole_comment)
         return sole_comment
     if sole_comment.id != ours.id:

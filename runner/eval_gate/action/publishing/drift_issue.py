@@ -57,7 +57,7 @@ def compute_branch_drift(step: Step, record: Path, pass_score: float) -> BranchD
 
 
 def publish_drift(step: Step, finding: BranchDrift | None, context: ReportContext, log: StepLog) -> DriftReport:
-    """Say it in the log, and where it is wanted keep the issue. What GitHub refuses is said, and changes nothing."""
+    """Log the drift, and keep its issue if the settings ask for one. GitHub failures are logged, not raised."""
     if finding is None:
         return DriftReport()
     drift, branch = finding.drift, step.plan.baseline.branch
@@ -84,7 +84,7 @@ def _publish_issue(step: Step, finding: BranchDrift, branch: str, context: Repor
         return _update_open_issue(step, finding, context, issue, log)
     if not drift.has_degraded:
         return None
-    # whoever closed the issue has accepted what had degraded then
+    # closing the issue by hand accepts what had degraded by then
     if issue is not None and issue.closed_at and _list_names(drift) <= finding.list_names_at(issue.closed_at):
         log.record(f"no issue: #{issue.number} is about the same, and was closed by hand")
         return None

@@ -1,8 +1,7 @@
 """Publication of a run result everywhere, before the step may fail.
 
-Each place is tried on its own. What GitHub refuses is said where it can still be said: in the next place, in the
-summary, in the log. The verdict does not change by it. Of comment and check run one decision says whether this result
-counts, and both are written at the same time.
+Each place is tried separately. A refusal of GitHub is reported in the next places, the summary and the log, and does
+not change the verdict. One decision for comment and check run determines whether this result counts.
 """
 
 from __future__ import annotations
@@ -139,7 +138,7 @@ def _withdraw_earlier(step: Step, suspects: int, context: ReportContext, log: St
     text = render_waiting_comment(suspects, step.plan.head_sha, context.comment_key)
     draft = CommentDraft(Outcome.INCONCLUSIVE, noteworthy=True, render=lambda _context, _start: text)
     waiting = CheckDraft(CheckConclusion.FAILURE, WAITING_TITLE, text, "")
-    with suppress(NameTakenError):  # it is not ours to change
+    with suppress(NameTakenError):  # another leg's check run stays
         publish_comment_and_check(replace(step, provisional=True), draft, waiting, context, log)
 
 
@@ -202,7 +201,7 @@ def _render_page(finished: FinishedRun, context: ReportContext) -> bytes:
 
 
 def _format_artifact_url(step: Step, artifact: StoredArtifact | None) -> str | None:
-    """Where GitHub gives an artifact to whoever may read the run: an archive to keep, a page to look at."""
+    """Build the URL at which GitHub downloads an archive, or shows a page."""
     environment = step.environment
     if artifact is None:
         return None
@@ -215,7 +214,7 @@ def _publish_interrupted(step: Step, finished: FinishedRun, context: ReportConte
     end = StepEnd(finished.exit_code, _build_run_outputs(finished))
     _write_run_summary(step, finished, context, log)
     write_step_outputs(step.environment, end.outputs, log.commands)
-    with suppress(NameTakenError):  # it is not ours to change
+    with suppress(NameTakenError):  # another leg's check run stays
         publish_check(step, _draft_check(finished, context), log)
     return end
 
@@ -284,7 +283,7 @@ def build_outputs(result: RunResult | None, outcome: Outcome, exit_code: ExitCod
     }
     comparison = result.comparison
     if comparison is not None:
-        regressions = comparison.select_changes(CaseClass.REGRESSION)  # those that nobody accepted or set aside
+        regressions = comparison.select_changes(CaseClass.REGRESSION)  # without waived and quarantined cases
         outputs["regressions"] = str(sum(change.key not in result.waived_keys for change in regressions))
         outputs["new-passes"] = str(len(comparison.select_changes(CaseClass.NEW_PASS)))
         outputs["baseline-sha"] = comparison.baseline.sha or ""
@@ -292,7 +291,7 @@ def build_outputs(result: RunResult | None, outcome: Outcome, exit_code: ExitCod
 
 
 def _format_relative_path(file: Path) -> str:
-    """As later steps can use it: their workspace has another path than ours."""
+    """Format the path for later steps, whose workspace may have another root."""
     return os.path.relpath(file) if file.is_absolute() and file.is_relative_to(Path.cwd()) else str(file)
 
 
@@ -321,11 +320,11 @@ def publish_comment_and_check(
 
     Anybody may edit a comment who may write: which result counts, check runs decide alone. The check run is written
     first, so that of two runs at once the one that does not count finds the other one's when it has commented.
-    Raises NameTakenError where the check run is another leg's of this run, or somebody chose its name for two gates:
-    then the comment is written all the same.
+    Raises NameTakenError if another leg of this run uses the check run's name, or two gates have the same chosen name:
+    the comment is then written all the same.
     Raises GateError `base-branch-changed` as `find_comment_place`.
     """
-    naming = log.start_work(lambda own: find_check_place(step, own), "the name of the check run")
+    naming = log.start_work(lambda _: find_check_place(step), "the name of the check run")
     looking = log.start_work(lambda own: find_previous_result(step, own), "the result before")
     place, previous = naming.get_result(), looking.get_result()
     comment_id = place.comment_id or (previous.comment_id if previous else None)

@@ -45,7 +45,7 @@ class EvaluatedCheckout(FrozenStruct):
 
     folder: str = ""
     commit: str | None = None
-    """None where it cannot be told, as in a workspace without any `.git`."""
+    """None if it is unknown, as in a workspace without any `.git`."""
 
     def locate_error(self, error: GateError) -> GateError:
         """Add the checkout's place and a remedy to an error about the wrong commit, unless it is the workspace root."""
@@ -94,7 +94,7 @@ def _list_eval_folders(config: RunConfig, workspace: Path) -> frozenset[Path]:
     from eval_gate.targets.target_list import find_targets_file
 
     files: tuple[Path, ...] = ()
-    with suppress(GateError):  # a pattern that leads nowhere: nothing is read then, and the run says so
+    with suppress(GateError):  # a pattern without a match reads no file, and the run reports it
         files = tuple(one.path for one in find_eval_files(config.evals, workspace))
     folders = {file.parent for file in files}
     lists = (find_targets_file(folder, find_repository(folder) or workspace, workspace) for folder in folders)

@@ -1,9 +1,9 @@
 """Verification that a step reads only files of the commit its event is about.
 
 Most events start a run only for code that its keys are meant for, or without keys. At the others a workflow has the
-default branch's secrets and token, and its steps may have brought in anybody's files: a checkout of another commit, a
-folder of its own, an archive, single files over the own ones. Where they came from cannot be told from where they lie.
-So each file is held against the commit as it is read, its very bytes.
+default branch's secrets and token, and its steps may have added untrusted files: a checkout of another commit, a
+folder of its own, an archive, single files over the own ones. The place of a file does not show its origin.
+So the bytes of each file are compared with the commit as they are read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from eval_gate.model.limits import GIT_OBJECT_BYTES
 from eval_gate.text.quoting import describe_name
 
 _DELIBERATE_EVENTS: Final = frozenset({"workflow_dispatch", "workflow_run"})
-"""Events at which whoever may write, or the default branch's workflow alone, says what is in the workspace."""
+"""Events for which people who may write, or the default branch's workflow, choose the files in the workspace."""
 _UNKNOWN_COMMIT: Final = "an unknown commit"
 
 
@@ -63,7 +63,7 @@ class EventFiles:
         self.proof = choose_proof(self._event)
         self._commit = _find_event_commit(environment)
         self._files = CommitFiles(self._workspace, self._commit) if self._commit else None
-        # whoever starts a run by hand may have the workflow say that files which a step has made are fine
+        # for a manual start the workflow may declare that files which a step created are trusted
         self._by_word = self.proof is FileProof.NO_DOUBT and settings.secrets_for is TrustedSide.HEAD
         self._read_before: list[tuple[Path, bytes, bool]] | None = []
         self._believed: tuple[tuple[Path, bytes], ...] = ()
@@ -146,7 +146,7 @@ def _read_content(file: Path) -> bytes:
 
 
 def is_unverified_start(step: Step) -> bool:
-    """Whether a manual start goes by files of which nothing in the workspace says whose they are."""
+    """Whether a manual start uses files whose commit the workspace cannot prove."""
     environment = step.environment
     if environment.event_name != "workflow_dispatch":
         return False

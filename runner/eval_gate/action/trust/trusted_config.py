@@ -94,9 +94,9 @@ def _compare_rules(base: RunConfig, own: RunConfig) -> tuple[SetupChange, ...]:
 
 
 def build_comparison_lookup(step: Step) -> JudgeLookup:
-    """Who looks it up, of GitHub only where a judge graded. Raises GateError for a file in the workspace that is wrong.
+    """Build the lookup, which calls GitHub only if an LLM judge scored. Raises GateError for an invalid own file.
 
-    Where the base branch's cannot be had, nothing is known, and that is said: it turns no verdict.
+    If the base branch's file is unavailable, the comparisons are unknown and report why; the verdict stays the same.
     """
     plan = step.plan
     own = () if plan.mode is StepMode.RELAY else read_comparisons(step.environment.workspace)
@@ -117,10 +117,9 @@ def build_comparison_lookup(step: Step) -> JudgeLookup:
 
 
 def choose_base_agent(step: Step, config: RunConfig, variables: Mapping[str, str], log: StepLog) -> BaseAgentChoice:
-    """Whom this step may ask as the base branch's agent; nobody where the pull request alone says who that is.
+    """Choose the base agent that this step may run; none if only the pull request defines it.
 
-    GitHub is asked only where a configuration file names one. Where it does not answer nobody is asked: that clears
-    nothing.
+    GitHub is called only if a configuration file names one. If that fails, no base agent runs, and no case is cleared.
     """
     branch, choice = step.plan.base_branch, config.base_agent
     if branch is None or step.plan.mode is StepMode.RELAY or choice == _NO_BASE_AGENT:

@@ -34,7 +34,7 @@ MAX_RUNS_LISTED: Final = 300
 MAX_OTHER_RUNS: Final = 10
 """Runs whose artifacts of any name are listed, where none of this gate's names has a result."""
 MAX_RUNS_OF_WORKFLOW: Final = 2
-"""Of these so many of one workflow: the newest may not have stored its result."""
+"""Maximum of these for one workflow: the newest may not have stored its result."""
 TRUSTED_EVENTS: Final = frozenset({"push", "schedule", "workflow_dispatch"})
 """Events that run what is on the branch, never what a pull request proposes."""
 MERGE_GROUP: Final = "merge_group"
@@ -179,7 +179,7 @@ def iter_candidates(
     runs = _BaselineRuns(client, search, trail)
     own = [one for one in usable if _get_sha(one) == search.near_commit]
     yield from own
-    if search.near_commit:  # whoever comes here has found none of them usable
+    if search.near_commit:  # the caller found none of the others usable
         yield from runs.iter_artifacts(runs.iter_commit_runs(search.near_commit))
     if search.exact_commit_branch:
         return

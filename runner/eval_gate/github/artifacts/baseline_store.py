@@ -58,19 +58,19 @@ from eval_gate.struct import FrozenStruct, replace
 MAX_READ_RESULTS: Final = 10
 """Results that are read as a whole: of the commit, the gate and the cases that are sought."""
 MAX_FETCHED_ARTIFACTS: Final = 25
-"""Artifacts that are fetched, of which the head alone tells that most cannot serve."""
+"""Artifacts that are fetched. Most are rejected by their head."""
 MAX_MERGED_HISTORIES: Final = 8
-"""Results beside the baseline whose ledgers are fetched: so many runs of the branch may be under way at once."""
+"""Other results whose histories are fetched, because runs of the branch may overlap."""
 MAX_USELESS_HISTORIES: Final = 2
-"""Of these so many at most that add nothing, such as results of some cases only."""
+"""Maximum of these that add nothing, such as results of some cases only."""
 MAX_INELIGIBLE_RESULTS: Final = 5
 """Gates whose results do not count and are read all the same, to tell whether they are of the cases here."""
 MAX_OTHER_ARTIFACTS: Final = 10
 """Artifacts that are fetched to find these results."""
 MAX_OF_NAME: Final = 2
-"""Of these so many of one workflow and name: two gates of a run may take turns in storing under it."""
+"""Maximum of these for one workflow and name: two gates of a run may take turns in storing under it."""
 MAX_NAMES: Final = 3
-"""Names of which it is asked whether the branch had them."""
+"""Names that are checked as earlier names of the branch."""
 MAX_CHECKED_ARTIFACTS: Final = 50
 """Artifacts whose runs are asked about, usable or not."""
 
@@ -87,7 +87,7 @@ class FoundBaseline(FrozenStruct):
     trail: str
     """What was seen and not taken; empty when nothing was."""
     history_error: str = ""
-    """Why its ledger, which came with it, cannot be read; empty where there is none."""
+    """Why the history that came with it cannot be read; empty if it can."""
     companion_digest: str | None = None
     """The sha256 of the file that travelled with it, in hexadecimal, where that was put where it was wanted."""
 
@@ -125,7 +125,7 @@ class _UsableRun(NamedTuple):
     run: RunResult
     history: History
     history_error: str
-    """Why there is no ledger, where it cannot be read."""
+    """Why the history cannot be read; empty if it can."""
 
 
 @contextmanager
@@ -180,11 +180,11 @@ class ArtifactStore:
         self._elsewhere: list[tuple[Artifact, WorkflowRun]] = []
         """What the branch has and does not count, nearest first."""
         self._may_be_the_branch_s = False
-        """One is of a commit of the base of which nobody can tell whether the branch pointed at it."""
+        """Whether a result is of a commit that the branch may or may not have pointed at."""
         self._only_parts = False
-        """A usable result of other cases than those here is there: whether these passed before is known to nobody."""
+        """Whether a usable result has other cases only: it is unknown whether the cases here passed before."""
         self._only_red = False
-        """The evaluated commit has a result that did not pass: what it was compared with was there."""
+        """Whether the evaluated commit has a result that did not pass: then it had a baseline."""
 
     def find_nearest(self, moment: datetime) -> FoundBaseline | NoBaseline:
         """Find the nearest trusted and complete run, or why there is none. Raises UnknownBaseError and GitHubError."""
@@ -214,7 +214,7 @@ class ArtifactStore:
         if search.exact_commit_branch:
             reason += f" for commit {(search.near_commit or 'unknown')[:7]}, the base of {search.exact_commit_branch}"
         rejections = f"; {trail}" if trail.rejection_reasons else ""
-        # what passed in the base is known to nobody: it was run, or is what everything is held against
+        # then it is unknown which cases passed in the base, and the gate must not pass
         unknown = self._is_hidden_by_outage or self._unread or trail.has_more or self._has_later_results
         unknown = unknown or self._only_red or self._only_parts or self._may_be_the_branch_s
         # one that has expired may have passed
@@ -375,7 +375,7 @@ class ArtifactStore:
     def _merge_histories(
         self, found_baseline: FoundBaseline, listed: list[Artifact], trail: SearchTrail
     ) -> FoundBaseline:
-        """With what the results before it know of runs that the baseline's own ledger has not: they overlapped."""
+        """Add runs that overlapped with the baseline's run, from the histories of other results."""
         history = own = found_baseline.baseline.own_history
         in_vain = 0
         try:
@@ -445,7 +445,7 @@ class ArtifactStore:
         return None if why else run
 
     def find_in_run(self, run_id: int, moment: datetime) -> FoundBaseline:
-        """Find the baseline in a run that somebody named. Raises GateError if the run has no usable artifact."""
+        """Find the baseline in a run that the settings name. Raises GateError if the run has no usable artifact."""
         run = find_or_none(lambda: get_workflow_run(self._client, run_id))
         if run is None:
             raise GateError("baseline-not-found", f"run {run_id} not found", "name another run")
@@ -605,7 +605,7 @@ class ArtifactStore:
         return start_in_background(fetch_distance, f"run {run.id} and its branch")
 
     def _count_commits_behind(self, distance: Future[CommitDistance | None]) -> int | None:
-        """How many commits the branch has that the baseline has not; None when that cannot be told."""
+        """Count the commits that the branch has and the baseline has not; None if that is unknown."""
         try:
             between = distance.result()
         except GitHubError as error:  # only for show: the baseline itself is there
@@ -622,7 +622,7 @@ def build_unknown_base(why: str) -> NoBaseline:
 
 
 def _is_in_history(artifact: Artifact, history: History) -> bool:
-    """Whether a ledger has a run of the artifact's commit."""
+    """Whether the history has a run of the artifact's commit."""
     run = artifact.workflow_run
     return run is not None and any(one.sha == run.head_sha for one in history.runs)
 
