@@ -64,7 +64,11 @@ class TextDifference(FrozenStruct):
 
     def to_lines(self) -> tuple[str, ...]:
         """Return the lines of a unified difference, wrapped to the width of a screen, each after a sign and a space."""
-        return tuple(_format_lines(self))
+        lines = [f"{piece.sign} {line}".rstrip() for piece in self.pieces for line in _wrap_piece(piece)]
+        if self.has_text_before and lines:
+            lines[:1] = [f"  … {lines[0][2:]}"] if lines[0].startswith("  ") else ["  …", lines[0]]
+        more = self.has_text_after and not (lines and lines[-1].endswith("…"))
+        return (*lines, *(["  …"] if more else []))
 
 
 def compare_texts(baseline: str, current: str, limit: int = CONTEXT_CHARACTERS) -> TextDifference:
@@ -168,15 +172,6 @@ def _shorten_equal(text: str, *, last: bool) -> str:
     half = MAX_EQUAL // 2
     begin, end = _PARTIAL_WORD_END.sub("", text[:half]), _PARTIAL_WORD_START.sub("", text[-half:])
     return f"{begin.rstrip()} …" + ("" if last else f" {end.lstrip()}")
-
-
-def _format_lines(difference: TextDifference) -> Iterator[str]:
-    lines = [f"{piece.sign} {line}".rstrip() for piece in difference.pieces for line in _wrap_piece(piece)]
-    if difference.has_text_before and lines:
-        yield from ([f"  … {lines.pop(0)[2:]}"] if lines[0].startswith("  ") else ["  …"])
-    yield from lines
-    if difference.has_text_after and not (lines and lines[-1].endswith("…")):
-        yield "  …"
 
 
 def _wrap_piece(piece: TextPiece) -> Iterator[str]:

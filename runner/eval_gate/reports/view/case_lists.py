@@ -31,8 +31,6 @@ _NO_NEW_ERRORS: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING
 """Classes of cases without a score that do not count as new errors."""
 RowPredicate: TypeAlias = Callable[[CaseRow], bool]
 _NOT_CLEAN: Final = frozenset({CaseClass.INCONCLUSIVE, CaseClass.FLAKY, CaseClass.REGRESSION})
-_SECONDARY_REASONS: Final = frozenset({"all-agent-errors"})
-"""Reasons that only explain another one."""
 
 
 def _select_rows(holds: Callable[[CaseRow], bool], *, by_drop: bool = False) -> cached_property[tuple[CaseRow, ...]]:
@@ -245,7 +243,7 @@ def find_blockers(lists: CaseLists) -> GateBlockers:
         holds = about.get(reason.code)
         reason_keys = {row.key for row in lists.notable if not row.waiver and holds(row)} if holds else set()
         keys |= reason_keys
-        if not reason_keys and reason.code not in _SECONDARY_REASONS:
+        if not reason_keys and reason.code != ReasonCode.ALL_AGENT_ERRORS:  # it only explains another reason
             other_reasons.append(reason)
     if not keys and not other_reasons:
         message = lists.run.stop_reason or "the run ended before it had a verdict"

@@ -10,7 +10,7 @@ from eval_gate.gate.case_comparison import count_passes
 from eval_gate.gate.failure_causes import find_cause, find_first_line
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseChange, CaseClass, PassCount
-from eval_gate.model.evidence import GroundKind, Stability
+from eval_gate.model.evidence import CaseHistorySummary, GroundKind, Stability
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.execution_usage import ExecutionUsage, measure_execution
 from eval_gate.model.result import CaseResult, RunResult
@@ -262,16 +262,18 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         return text or describe_new_case(self.case, self.case_change)
 
     @property
+    def _history(self) -> CaseHistorySummary | None:
+        return self.case_change.case_history if self.case_change else None
+
+    @property
     def history_text(self) -> str | None:
         """Description of the history of the case, if it was used."""
-        history = self.case_change.case_history if self.case_change else None
-        return grounds_words.describe_history(history, self.place) if history else None
+        return grounds_words.describe_history(self._history, self.place) if self._history else None
 
     @property
     def flakiness(self) -> str | None:
         """`passed 2 of 6 on main; fails 67 % of the time`: the history without its runs."""
-        history = self.case_change.case_history if self.case_change else None
-        return grounds_words.describe_history(history, self.place, with_runs=False) if history else None
+        return grounds_words.describe_history(self._history, self.place, with_runs=False) if self._history else None
 
     @property
     def flaky(self) -> bool:
@@ -281,8 +283,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     @property
     def is_flaky_in_history(self) -> bool:
         """Whether recent runs of the default branch call it flaky."""
-        history = self.case_change.case_history if self.case_change else None
-        return history is not None and history.stability is Stability.FLAKY
+        return self._history is not None and self._history.stability is Stability.FLAKY
 
     @cached_property
     def is_new_and_flaky(self) -> bool:
@@ -298,8 +299,8 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     @property
     def broken_since(self) -> str | None:
         """The commit of the default branch since which it fails there, as its first characters; None if unknown."""
-        history = self.case_change.case_history if self.case_change else None
-        return grounds_words.format_run_name(history.broken_since) if history and history.broken_since else None
+        commit = self._history.broken_since if self._history else None
+        return grounds_words.format_run_name(commit) if commit else None
 
     @property
     def fails_as_flaky(self) -> bool:

@@ -29,10 +29,8 @@ EXPLANATIONS: Final = {
 }
 _TOOL_BROKE: Final = "the tool could not evaluate these cases, so that nothing is known of the agent"
 """Explanation of evaluation errors in external results, which do not say what broke."""
-_COUNT_PHRASES: Final = {
-    ErrorKind.AGENT_ERROR: ("agent error", "agent errors"),
+_COUNT_PHRASES: Final = ERROR_KIND_WORDS | {
     ErrorKind.AGENT_UNREACHABLE: ("case with the agent unreachable", "cases with the agent unreachable"),
-    ErrorKind.EVALUATION_ERROR: ("evaluation error", "evaluation errors"),
     None: ("case without a score", "cases without a score"),
 }
 TITLES: Final = {kind: tuple(map(capitalize_first, words)) for kind, words in _COUNT_PHRASES.items()} | {

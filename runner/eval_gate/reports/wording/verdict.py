@@ -124,7 +124,7 @@ def _describe_pass(run: RunResult, verdict: Verdict) -> str:
         words.append(f"{number} still failing.")
     words += _describe_base_agent_failures(run)
     words += _describe_waived(run, verdict)
-    stated_codes = {"passed", "no-baseline"}
+    stated_codes = {ReasonCode.PASSED, ReasonCode.NO_BASELINE}
     words += [to_sentence(reason.message) for reason in verdict.reasons if reason.code not in stated_codes]
     return " ".join([*words, *_describe_pass_score(run, verdict)])
 
