@@ -1,7 +1,7 @@
 """Limits what is stored of one execution: response, tool calls, messages and judge prompts.
 
-What was too much is counted (`CaseDetails.left_out`) or named (`KeptCall.cut`), so that nobody takes a part for the
-whole. The execution that decides its case keeps more than the others.
+What was too much is counted (`CaseDetails.dropped_counts`) or named (`StoredCall.truncated_parts`), so that nobody
+takes a part for the whole. The execution that decides its case keeps more than the others.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 | after its last day | | `expired` |
 | new, in a pull request that may not waive | | `proposed` |
 | in force | one of them fails | `in_use`: exactly these failures are waived |
-| in force | all of them pass | `superfluous` |
+| in force | all of them pass | `unneeded` |
 | in force | none could be judged | `idle` |
 | in force | there are none | `unmatched`, or `idle` where only some cases were selected |
 
