@@ -24,8 +24,8 @@ def find_git_dir(checkout: Path) -> Path | None:
 def find_git_folder(checkout: Path) -> Path | None:
     """Find it as `find_git_dir` does, but not of a submodule: the commit of the checkout around it says what it is."""
     git = find_git_dir(checkout)
-    around = (os.path.realpath(one / ".git" / "modules") for one in checkout.parents)
-    return None if git is None or any(map(git.is_relative_to, around)) else git
+    module_folders = (os.path.realpath(one / ".git" / "modules") for one in checkout.parents)
+    return None if git is None or any(map(git.is_relative_to, module_folders)) else git
 
 
 def read_git_text(file: Path) -> str | None:

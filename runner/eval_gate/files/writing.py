@@ -1,12 +1,12 @@
 """Write files atomically below the working directory, without following links.
 
 A path is never given to the system as a whole. Its links are read once, and from the working directory on every folder
-is opened in the one before, so that nobody can put a link in its place in between: a program of a pull request runs
-beside us, and we may be root. What is done in an open folder (`OpenFolder`) is done there, whatever its path comes to
-mean meanwhile.
+is opened in the one before, so that no link can take its place in between: a program of a pull request may run at the
+same time, and Eval Gate may be root. What is done in an open folder (`OpenFolder`) is done there, also if its path
+leads elsewhere meanwhile.
 
 Where a system opens no folders (Windows), the path stands for it, and links are looked for before each step: then a
-program that runs beside us can win the race for one. Programs are not run there by us.
+program that runs at the same time can win the race for one. Eval Gate runs no programs there.
 """
 
 from __future__ import annotations
@@ -130,19 +130,19 @@ def _use_folder(folder: Path) -> Iterator[OpenFolder]:
 def _open_nested_folder(folder: Path) -> OpenFolder:
     """Open a folder, each part within the part before it, from the working directory on; create missing ones."""
     place = _resolve_output(folder)
-    here = Path(os.path.realpath(Path.cwd()))
-    if not place.is_relative_to(here):
-        # only a person at the command line leads here, and the folders there are theirs
+    start = Path(os.path.realpath(Path.cwd()))
+    if not place.is_relative_to(start):
+        # only a person at the command line leads here, to folders of their own
         place.mkdir(parents=True, exist_ok=True)
         return open_folder(place)
-    found = open_folder(here)
-    for name in place.relative_to(here).parts:
+    parent = open_folder(start)
+    for name in place.relative_to(start).parts:
         try:
-            below = found.open_subfolder(name)
+            child = parent.open_subfolder(name)
         finally:
-            found.close()
-        found = below
-    return found
+            parent.close()
+        parent = child
+    return parent
 
 
 def _resolve_output(path: Path) -> Path:
@@ -164,8 +164,8 @@ def _refuse_special_file(folder: OpenFolder, name: str, file: Path) -> None:
 
 
 def _refuse_hard_link(descriptor: int, file: Path) -> None:
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:  # a file with a second name may belong to another user
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:  # a file with a second name may belong to another user
         raise _build_not_writable(file, NO_FILE)
 
 
@@ -183,8 +183,8 @@ def _build_write_error(path: Path, error: OSError | ValueError) -> GateError:
     )
     if isinstance(error, PermissionError) and (place := _find_root_owned(path)):
         command = f'sudo chown -R "$(id -u)" -- {shlex.quote(str(place))}'
-        said = f"{place} belongs to root, probably because a container wrote it: run `{command}`"
-        refused.hint = f"{said}, or {refused.hint}"
+        cause = f"{place} belongs to root, probably because a container wrote it: run `{command}`"
+        refused.hint = f"{cause}, or {refused.hint}"
     return refused
 
 
@@ -193,10 +193,10 @@ def _find_root_owned(path: Path) -> Path | None:
     if not hasattr(os, "geteuid") or os.geteuid() == 0:
         return None
     with contextlib.suppress(OSError):
-        found = next((one for one in (path, *path.parents) if one.exists()), None)
+        existing = next((one for one in (path, *path.parents) if one.exists()), None)
         # elsewhere root owns files for a reason, and no message should suggest to change `/`'s owner
-        if found is not None and found.stat().st_uid == 0 and Path.cwd() in found.resolve().parents:
-            return found
+        if existing is not None and existing.stat().st_uid == 0 and Path.cwd() in existing.resolve().parents:
+            return existing
     return None
 
 
@@ -240,8 +240,8 @@ class OpenFolder(Protocol):
 class _DescriptorFolder:
     """Folder that is opened once; no path is resolved a second time."""
 
-    def __init__(self, path: str | Path, within: int | None = None) -> None:
-        self._folder = os.open(path, _FOLDER, dir_fd=within)
+    def __init__(self, path: str | Path, parent: int | None = None) -> None:
+        self._folder = os.open(path, _FOLDER, dir_fd=parent)
 
     def open_subfolder(self, name: str) -> Self:
         with suppress(FileExistsError):
@@ -299,9 +299,9 @@ class _PathFolder:
     @staticmethod
     def _refuse_link(path: Path) -> None:
         with suppress(FileNotFoundError):
-            found = path.lstat()
+            status = path.lstat()
             # a junction of Windows is no symbolic link, and leads elsewhere all the same
-            if stat.S_ISLNK(found.st_mode) or getattr(found, "st_file_attributes", 0) & _REPARSE_POINT:
+            if stat.S_ISLNK(status.st_mode) or getattr(status, "st_file_attributes", 0) & _REPARSE_POINT:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
 
 
