@@ -72,7 +72,7 @@ class Setting(NamedTuple):
     in_action: JsonValue = None
     """The default in the action, where that is another one."""
     limits: Mapping[str, Any] = MappingProxyType({})
-    """Constraints as pydantic's `Field` takes them. Numbers are finite, and within LARGEST where nothing is said."""
+    """Constraints as pydantic's `Field` takes them. Numbers are finite, and by default within LARGEST."""
     each: Callable[[str], object] | None = None
     """Reads one text of a list, or the only one. Raises ValueError with what is wrong, for a person."""
     whole: Callable[[tuple[Any, ...]], object] = tuple
@@ -139,11 +139,11 @@ class Setting(NamedTuple):
     @property
     def help_text(self) -> str:
         """What `--help` says."""
-        said = self.help or self.description
+        text = self.help or self.description
         if self.type == list[str] and self.flag.startswith("--"):
-            said += " Repeatable."
+            text += " Repeatable."
         default = self.default_text or _format_default(self.default)
-        return f"{said}  [default: {default}]" if default else said
+        return f"{text}  [default: {default}]" if default else text
 
 
 def define_setting(default: T, description: str, **row: Any) -> T:
@@ -177,8 +177,8 @@ def find_part_type(one: Field[Any]) -> type | None:
 def build_setting(one: Field[Any]) -> Setting:
     """Build the complete `Setting` of one field, with its key, flag, name, type and default."""
     row: Setting = one.metadata["row"]
-    first, *others = one.name.split("_")
-    key = row.key or first + "".join(map(str.capitalize, others))
+    first, *rest = one.name.split("_")
+    key = row.key or first + "".join(map(str.capitalize, rest))
     flag = row.flag or "--" + _to_snake_case(key).replace("_", "-")
     return row._replace(key=key, flag=flag, name=one.name, kind=str(one.type), default=one.default)
 

@@ -169,7 +169,7 @@ class TargetChoice:
         limits={"gt": 0, "le": 1_000_000},
         no_effect="it is how fast requests are sent",
     )
-    given: SettingSources = field(default=UNKNOWN_SOURCES, compare=False, repr=False)
+    sources: SettingSources = field(default=UNKNOWN_SOURCES, compare=False, repr=False)
     """Where all settings were given, for what turns out to be wrong with them later."""
 
     @property
