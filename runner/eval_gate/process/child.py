@@ -57,7 +57,7 @@ class ChildProcess:
 
     def _wait_for_exit(self) -> None:
         self._process.wait()
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no task waits any more
             self._loop.call_soon_threadsafe(self._handle_exit)
 
     def _handle_exit(self) -> None:

@@ -30,7 +30,7 @@ ALLOWED_NAMES: Final = frozenset(
         *("JAVA_HOME", "DOTNET_ROOT", "GEM_HOME", "GEM_PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),
         # where desktop conventions put caches and settings
         *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"),
-        # that nobody is watching
+        # no terminal, no person
         "CI",
         # by which GitHub's runner finds what a job left running, and ends it
         "RUNNER_TRACKING_ID",
@@ -47,8 +47,8 @@ def filter_environment(
     environment: Mapping[str, str], extra: Mapping[str, str] = MappingProxyType({}), names: Collection[str] = ()
 ) -> dict[str, str]:
     """Return the allowed part of `environment` and the variables in `names`, both overridden by `extra`."""
-    kept = {name: value for name, value in environment.items() if _is_allowed(name.upper()) or name in names}
-    return {**kept, **extra}
+    allowed = {name: value for name, value in environment.items() if _is_allowed(name.upper()) or name in names}
+    return {**allowed, **extra}
 
 
 class WithheldVariables(FrozenStruct):
@@ -57,13 +57,13 @@ class WithheldVariables(FrozenStruct):
     names: frozenset[str] = frozenset()
 
     @classmethod
-    def from_environment(cls, environment: Collection[str], given: Collection[str]) -> Self:
+    def from_environment(cls, environment: Collection[str], names: Collection[str]) -> Self:
         """All that are in the environment and were not given."""
-        return cls(frozenset(environment) - frozenset(given))
+        return cls(frozenset(environment) - frozenset(names))
 
-    def find_hint(self, command: str, said: str) -> str | None:
+    def find_hint(self, command: str, output: str) -> str | None:
         """Suggest a fix if the command or output of a failed program names a withheld variable; else None."""
-        words = [match[1] or match[2] for match in _IN_SHELL.finditer(command)] + _NAME.findall(said)
+        words = [match[1] or match[2] for match in _IN_SHELL.finditer(command)] + _NAME.findall(output)
         name = next((word for word in words if word in self.names), None)
         if name is None:
             return None

@@ -17,7 +17,7 @@ from typing import Final
 
 from eval_gate.process.captured_output import CapturedOutput, Mask
 from eval_gate.process.child import ChildProcess
-from eval_gate.process.identity import NOBODY, Identity, find_identity
+from eval_gate.process.identity import UNPRIVILEGED, Identity, find_identity
 from eval_gate.process.pipes import ProgramInput, ProgramOutput
 from eval_gate.process.signals import defer_signals
 from eval_gate.struct import FrozenStruct
@@ -107,20 +107,20 @@ def _describe_ending(code: int) -> str:
 async def run(command: Command) -> FinishedProgram:
     """Run the command to its end, whatever its exit code. Raises ProcessError when it cannot be started.
 
-    The program and what it started are one process group, all of which is ended: when the program ends, takes too long
-    (asked first, by force after two seconds), or we are cancelled. As root it runs as whom its folder belongs to.
+    The whole process group ends when the program ends, takes too long (by a signal first, by force after two seconds)
+    or the task is cancelled. As root, the program runs as the owner of its folder.
     """
     output, errors = ProgramOutput(command.max_output, command.watch), ProgramOutput(command.max_errors)
-    with contextlib.ExitStack() as ours:
-        child = _start_program(command, (ProgramInput(command.stdin), output, errors), ours)
+    with contextlib.ExitStack() as stack:
+        child = _start_program(command, (ProgramInput(command.stdin), output, errors), stack)
         try:
             timed_out = await _wait_for_end(child, command, output)
         finally:
             await _end_program(child)
         await _drain_outputs(output, errors)
     printed = [stream.get_output() for stream in (output, errors)]
-    said, complained = [one.apply_mask(command.mask) for one in printed] if command.mask else printed
-    return FinishedProgram(child.code, said, complained, child.seconds, timed_out)
+    stdout, stderr = [one.apply_mask(command.mask) for one in printed] if command.mask else printed
+    return FinishedProgram(child.code, stdout, stderr, child.seconds, timed_out)
 
 
 class InteractiveProgram:
@@ -140,15 +140,15 @@ class InteractiveProgram:
 
     def format_last_line(self, limit: int) -> str:
         """Return the end of the program's stderr as one line of at most `limit` characters, secrets masked."""
-        said = self._errors.get_output()
-        return (said.apply_mask(self._command.mask) if self._command.mask else said).format_last_line(limit)
+        output = self._errors.get_output()
+        return (output.apply_mask(self._command.mask) if self._command.mask else output).format_last_line(limit)
 
 
 @contextlib.asynccontextmanager
 async def start_interactive(command: Command) -> AsyncIterator[InteractiveProgram]:
     """Start the program, whose output goes to the command's `watch`. Raises ProcessError when it cannot be started.
 
-    At the end it is told by the end of its input, then asked, then ended by force, with all that it started.
+    To end it, its input is closed, then it gets a signal, then it is ended by force, with all that it started.
     """
     inlet = ProgramInput(b"", stays_open=True)
     output, errors = ProgramOutput(command.max_output, command.watch), ProgramOutput(command.max_errors)
@@ -189,7 +189,7 @@ def _spawn_process(
 ) -> subprocess.Popen[bytes]:
     stdin, stdout, stderr = streams
     line = command.line
-    return subprocess.Popen(  # noqa: S603 (foreign programs are what this room is for)
+    return subprocess.Popen(  # noqa: S603 (this module runs untrusted programs)
         ("/bin/sh", "-c", line) if isinstance(line, str) else line,
         cwd=command.cwd,
         env=_build_environment(command.environment, identity),
@@ -204,8 +204,8 @@ def _spawn_process(
 
 
 def _build_environment(environment: Mapping[str, str], identity: Identity | None) -> dict[str, str]:
-    """Copy `environment`, with an accessible home folder for nobody: git and other programs fail without one."""
-    return {**environment, "HOME": tempfile.gettempdir()} if identity == NOBODY else {**environment}
+    """Copy `environment`, with a home folder for the user `nobody`: git and other programs fail without one."""
+    return {**environment, "HOME": tempfile.gettempdir()} if identity == UNPRIVILEGED else {**environment}
 
 
 async def _wait_for_end(child: ChildProcess, command: Command, output: ProgramOutput) -> bool:

@@ -70,12 +70,12 @@ def _exit_at_once(number: int) -> NoReturn:
 def run_async(work: Coroutine[Any, Any, Done]) -> Done:
     """Run it to its end, as `asyncio.run` does. Raises KeyboardInterrupt, or TerminatedError, where a signal ended it.
 
-    The first signal cancels it, as asyncio has SIGINT do where nobody else listens; another one ends us at once.
-    Signals for which nobody listens are left as they are.
+    The first signal cancels it, as asyncio's own handler of SIGINT does; another one ends the process at once.
+    Signals without a Python handler are left as they are.
     """
     import asyncio  # which `--help` needs nothing of
 
-    heard: list[KeyboardInterrupt] = []
+    received: list[KeyboardInterrupt] = []
     # made before they are needed
     errors: dict[int, KeyboardInterrupt] = {signal.SIGINT: KeyboardInterrupt(), signal.SIGTERM: TerminatedError()}
 
@@ -83,28 +83,28 @@ def run_async(work: Coroutine[Any, Any, Done]) -> Done:
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
 
         def cancel(number: int, _frame: FrameType | None) -> None:
-            if heard or task is None:
+            if received or task is None:
                 _SignalState.enough = True
                 handle_signal(number)
                 return
-            heard.append(errors[number])
+            received.append(errors[number])
             task.cancel()
             loop.call_soon_threadsafe(lambda: None)  # which wakes it, where it waits for what does not come
 
-        before = {number: signal.signal(number, cancel) for number in listening}
+        handlers = {number: signal.signal(number, cancel) for number in listening}
         try:
             return await work
         finally:
-            for number, handler in before.items():
+            for number, handler in handlers.items():
                 signal.signal(number, handler)
 
-    ours = threading.current_thread() is threading.main_thread()
-    listening = [number for number in _SIGNALS if ours and callable(signal.getsignal(number))]
+    is_main = threading.current_thread() is threading.main_thread()
+    listening = [number for number in _SIGNALS if is_main and callable(signal.getsignal(number))]
     try:
         return asyncio.run(cancelled_by_signals())
     finally:  # however it ended: it may not have waited for anything any more, or found out what is wrong just then
-        if heard:
-            raise heard[0] from None
+        if received:
+            raise received[0] from None
 
 
 @contextmanager
