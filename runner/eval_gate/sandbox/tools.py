@@ -24,7 +24,7 @@ class _ToolDescription(FrozenStruct):
     run: Callable[..., str]
     """Takes the sandbox, then the arguments in their order."""
     optional: frozenset[str] = frozenset()
-    """Arguments that a model may leave out: then they are empty. It is not told so."""
+    """Arguments that a model may leave out, which makes them empty. Their description does not say so."""
 
 
 def _read_file(sandbox: Sandbox, path: str) -> str:
@@ -97,12 +97,12 @@ def run_tool(name: FileTool, params: Mapping[str, JsonValue], sandbox: Sandbox) 
     unknown = sorted(set(params) - set(tool.arguments))
     if unknown:
         raise SandboxError(f"{name} takes {' and '.join(tool.arguments)}, and no {unknown[0][:80]}.")
-    given = []
+    values = []
     for argument in tool.arguments:
         value = params.get(argument)
         if value is None and argument in tool.optional:
             value = ""
         if not isinstance(value, str):
             raise SandboxError(f"{name} needs {argument}, a text.")
-        given.append(value)
-    return tool.run(sandbox, *given)
+        values.append(value)
+    return tool.run(sandbox, *values)
