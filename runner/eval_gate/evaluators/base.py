@@ -60,7 +60,7 @@ class EvaluationContext(FrozenStruct):
     tokens: TokenData
     patterns: PatternMatcher
     judge: Judge | None = None
-    """Who grades where an evaluator names nobody; None when nobody was configured."""
+    """The default judge, for evaluators that name none; None if none is configured."""
     judges: Mapping[str, Judge] = field(default_factory=dict)
     """Who grades where an evaluator names a target (`judge_target`)."""
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -77,8 +77,8 @@ class EvaluationContext(FrozenStruct):
         if self.workspace is None:
             return None
         if self.workspace.problem is not None:
-            said = f"the changes in the workspace are not known: {self.workspace.problem}"
-            raise EvaluatorError(said).add_prefix(truncate(name))
+            message = f"the changes in the workspace are not known: {self.workspace.problem}"
+            raise EvaluatorError(message).add_prefix(truncate(name))
         return self.workspace.changes
 
 
@@ -110,7 +110,7 @@ class EvaluatorScore(FrozenStruct):
     zeroes_case: bool = False
     """The case needs more than this score: without it the whole case scores 0."""
     members: tuple[EvaluatorResult, ...] = ()
-    """What the evaluators within this one said."""
+    """Results of the evaluators within this one."""
 
     @property
     def passed(self) -> bool:

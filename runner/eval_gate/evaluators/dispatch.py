@@ -37,7 +37,7 @@ _JUDGE_SPECS: tuple[type[EvaluatorSpec], ...] = (LlmJudge, RubricJudge, Rubric)
 
 
 async def run_evaluator(spec: EvaluatorSpec, context: EvaluationContext) -> EvaluatorScore:
-    """Judge by one evaluator. Raises EvaluatorError when it could not be judged: never a failed assertion.
+    """Score by one evaluator. Raises EvaluatorError if there is no score: that is never a failed assertion.
 
     A pattern that cannot be compiled or searched fails its assertion, also one that is negated.
     """
@@ -48,8 +48,8 @@ async def run_evaluator(spec: EvaluatorSpec, context: EvaluationContext) -> Eval
         else:
             score = await grader(spec, context)
     except PatternError as error:
-        said = to_well_formed(f"{truncate(spec.name)}: {error}")
-        return _apply_floor(spec, EvaluatorScore(score=0.0, misses=(said,), error=said, checks_run=1))
+        message = to_well_formed(f"{truncate(spec.name)}: {error}")
+        return _apply_floor(spec, EvaluatorScore(score=0.0, misses=(message,), error=message, checks_run=1))
     except PatternWorkerError as error:
         raise EvaluatorError(f"{spec.type}: {error}") from error
     return _apply_floor(spec, _negate(spec, score) if isinstance(spec, NamedEvaluatorSpec) and spec.negate else score)
@@ -91,8 +91,8 @@ def _apply_floor(spec: EvaluatorSpec, evaluation: EvaluatorScore) -> EvaluatorSc
     """Turn a score below the minimum into a veto and a case score of 0 (AgentV 4.42.4, `required` and `min_score`)."""
     if isinstance(spec, NamedEvaluatorSpec) and spec.floor is not None and evaluation.score < spec.floor:
         score, floor = format_value_and_limit(evaluation.score, spec.floor, 2)
-        said = evaluation.error or f"{truncate(spec.name)}: score {score}"
-        needed = f"{said} (required: at least {floor})"
+        reason = evaluation.error or f"{truncate(spec.name)}: score {score}"
+        needed = f"{reason} (required: at least {floor})"
         return replace(evaluation, error=needed, vetoed=True, zeroes_case=True)
     return evaluation
 
@@ -102,8 +102,8 @@ def _negate(spec: NamedEvaluatorSpec, evaluation: EvaluatorScore) -> EvaluatorSc
     score = 1 - evaluation.score
     error = None
     if score < 1:
-        found = evaluation.hits[0] if evaluation.hits else f"score {format_score(evaluation.score)}"
-        error = f"{truncate(spec.name)}: must not be true: {truncate(found, 200)}"
+        evidence = evaluation.hits[0] if evaluation.hits else f"score {format_score(evaluation.score)}"
+        error = f"{truncate(spec.name)}: must not be true: {truncate(evidence, 200)}"
     return replace(
         evaluation,
         score=score,
@@ -135,8 +135,8 @@ def build_evaluator_result(spec: EvaluatorSpec, evaluation: EvaluatorScore, weig
 
 def _has_details(evaluation: EvaluatorScore) -> bool:
     """Whether there is more to keep than that it passed, as with most assertions of most cases there is not."""
-    said = evaluation.hits or evaluation.misses or evaluation.members
-    return bool(said or evaluation.reasoning or evaluation.provider_request)
+    lines = evaluation.hits or evaluation.misses or evaluation.members
+    return bool(lines or evaluation.reasoning or evaluation.provider_request)
 
 
 @lru_cache(maxsize=1_000)

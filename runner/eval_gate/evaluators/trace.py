@@ -102,8 +102,8 @@ def _to_message(response: Response) -> OutputMessage:
 def _build_summary(calls: Iterable[str], events: int, errors: int) -> TraceSummary:
     counts = Counter(truncate(to_well_formed(name), MAX_NAME) for name in calls)
     # the most called, of equals the first by name: the same calls give the same summary, whatever their order
-    kept = sorted(counts, key=lambda name: (-counts[name], name))[:MAX_NAMES]
-    by_name = {name: counts[name] for name in sorted(kept)}
+    most_called = sorted(counts, key=lambda name: (-counts[name], name))[:MAX_NAMES]
+    by_name = {name: counts[name] for name in sorted(most_called)}
     return TraceSummary(event_count=events, tool_names=tuple(by_name), tool_calls_by_name=by_name, error_count=errors)
 
 

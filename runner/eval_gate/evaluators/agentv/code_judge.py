@@ -99,8 +99,8 @@ def _parse_grader_verdict(finished: FinishedProgram) -> tuple[float, tuple[str, 
     if not words.startswith(("{", "[")):
         return 1.0, (words or "exit code 0",), ()
     verdict = _parse_object(finished)
-    given = verdict.get("assertions")
-    lines = [_parse_assertion(one) for one in given] if isinstance(given, list) else []
+    assertions = verdict.get("assertions")
+    lines = [_parse_assertion(one) for one in assertions] if isinstance(assertions, list) else []
     hits = tuple(text for text, passed in filter(None, lines) if passed)
     misses = tuple(text for text, passed in filter(None, lines) if not passed)
     score = parse_number(verdict.get("score"))
@@ -147,10 +147,10 @@ def _build_grader_input(spec: CodeGrader, context: EvaluationContext) -> JsonVal
 
 def _build_messages(response: Response) -> list[JsonValue]:
     """Return the messages of the target as JSON; a bare text becomes one assistant message."""
-    found = find_messages(response)
-    if found is None:
+    messages = find_messages(response)
+    if messages is None:
         return [{"role": "assistant", "content": response.text}]
-    return [message_to_json(message, snake_case=True) for message in found]
+    return [message_to_json(message, snake_case=True) for message in messages]
 
 
 def _build_trace_summary(response: Response) -> JsonValue:
@@ -232,8 +232,8 @@ def _raise_failure(
         trouble = f"{finished.ending}{ending}"
     else:
         return
-    missing = context.withheld_variables.find_hint(_join_command(spec), trouble)
-    message = f"{truncate(name)}: Code evaluator failed: {trouble}{f'; {missing}' if missing else ''}"
+    variable_hint = context.withheld_variables.find_hint(_join_command(spec), trouble)
+    message = f"{truncate(name)}: Code evaluator failed: {trouble}{f'; {variable_hint}' if variable_hint else ''}"
     raise EvaluatorError(message, hint=find_path_hint(spec.command, Path(spec.cwd)))
 
 

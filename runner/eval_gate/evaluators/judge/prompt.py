@@ -120,7 +120,7 @@ def _rewrite_header(match: re.Match[str]) -> str:
 
 
 def format_section(name: str, text: str) -> str:
-    """One section of a prompt. `name` is ours; the text is anybody's."""
+    """Format one section of a prompt. `name` is trusted, the text is not."""
     return f"[[ ## {name} ## ]]\n{neutralize_headers(text.strip())}"
 
 

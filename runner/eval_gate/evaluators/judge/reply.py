@@ -58,16 +58,16 @@ def read_verdict(reply: str, candidate: str = "") -> JudgeVerdict | None:
     return find_first_valid(reply, candidate, _parse_verdict)
 
 
-def _parse_verdict(found: dict[str, JsonValue]) -> JudgeVerdict | None:
+def _parse_verdict(document: dict[str, JsonValue]) -> JudgeVerdict | None:
     """Parse a verdict from an object with a finite number `score`; every other field may be missing or wrong."""
-    score = parse_number(found.get("score"))
+    score = parse_number(document.get("score"))
     if score is None:
         return None
     return JudgeVerdict(
         clamp_score(score, 1),
-        tuple(islice(iter_texts(found.get("hits")), MAX_ITEMS)),
-        tuple(islice(iter_texts(found.get("misses")), MAX_ITEMS)),
-        parse_text(found.get("reasoning")),
+        tuple(islice(iter_texts(document.get("hits")), MAX_ITEMS)),
+        tuple(islice(iter_texts(document.get("misses")), MAX_ITEMS)),
+        parse_text(document.get("reasoning")),
         None if fit_to_scale(score, 1) is not None else format_raw_score(score),
     )
 
@@ -120,8 +120,8 @@ _DECODER: Final = json.JSONDecoder(parse_constant=refuse_constant, object_pairs_
 
 
 def _is_whole(reply: str, start: int, end: int) -> bool:
-    before, after = _FENCE_OPEN.match(reply), _FENCE_CLOSE.fullmatch(reply, end)
-    return before is not None and before.end() == start and after is not None
+    opening, closing = _FENCE_OPEN.match(reply), _FENCE_CLOSE.fullmatch(reply, end)
+    return opening is not None and opening.end() == start and closing is not None
 
 
 def _remove_whitespace(text: str) -> str:

@@ -111,24 +111,24 @@ async def evaluate_rubric(spec: Rubric, context: EvaluationContext) -> Evaluator
     score of another scale.
     """
     judge = get_judge(spec.name, context)
-    answer = context.response.text
-    asked = await ask_judge(
+    text = context.response.text
+    outcome = await ask_judge(
         spec.name,
         judge,
         render_prompts(spec, context.response),
-        lambda reply: read_grades(reply, spec.dimensions, answer),
+        lambda reply: read_grades(reply, spec.dimensions, text),
         SCHEMA,
     )
-    if asked.verdict is None:
-        raise asked.to_error(spec.name)
-    grades = asked.verdict
+    if outcome.verdict is None:
+        raise outcome.to_error(spec.name)
+    grades = outcome.verdict
     if outside := next((grade for grade in grades if grade.raw_score), None):
         raise EvaluatorError(
             f"{truncate(spec.name)}: the judge's score {outside.raw_score} for "
             f"{truncate(outside.dimension.name, MAX_NAME)} is "
             f"outside of its scale, which is 0 to {format_js_number(outside.dimension.max_score)}",
-            usage=asked.usage,
-            cost_usd=asked.cost_usd,
+            usage=outcome.usage,
+            cost_usd=outcome.cost_usd,
         )
     failed = [grade for grade in grades if not grade.has_passed(spec.pass_at)]
     return RubricScore(
@@ -137,9 +137,9 @@ async def evaluate_rubric(spec: Rubric, context: EvaluationContext) -> Evaluator
         misses=tuple(str(grade) for grade in failed),
         error=f"{spec.type}: {truncate(', '.join(grade.summary for grade in failed), 300)}" if failed else None,
         checks_run=len(grades),
-        provider_request=asked.request | {"dimensions": [_grade_to_json(grade) for grade in grades]},
-        usage=asked.usage,
-        cost_usd=asked.cost_usd,
+        provider_request=outcome.request | {"dimensions": [_grade_to_json(grade) for grade in grades]},
+        usage=outcome.usage,
+        cost_usd=outcome.cost_usd,
         every_dimension_passed=not failed,
     )
 
@@ -170,8 +170,8 @@ def render_prompts(spec: Rubric, response: Response) -> Prompts:
 def _format_calls(response: Response) -> str:
     names: list[JsonValue] = [truncate(call.name, MAX_NAME) for call in response.tool_calls]
     rest = len(names) - MAX_CALLS
-    shown = format_json(names[:MAX_CALLS])
-    return f"{shown}\nand {rest} more" if rest > 0 else shown
+    listed = format_json(names[:MAX_CALLS])
+    return f"{listed}\nand {rest} more" if rest > 0 else listed
 
 
 def _simplify_number(value: float) -> JsonValue:
@@ -184,8 +184,8 @@ def read_grades(
 ) -> tuple[DimensionGrade, ...] | None:
     """Parse a grade for every dimension, whatever the case of its name; the first of two counts. None without any."""
 
-    def read(found: dict[str, JsonValue]) -> tuple[DimensionGrade, ...] | None:
-        entries = _index_entries(found.get("dimensions"))
+    def read(document: dict[str, JsonValue]) -> tuple[DimensionGrade, ...] | None:
+        entries = _index_entries(document.get("dimensions"))
         grades = tuple(_build_grade(dimension, entries) for dimension in dimensions)
         return grades if any(grade.has_verdict for grade in grades) else None
 

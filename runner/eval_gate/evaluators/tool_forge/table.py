@@ -31,7 +31,7 @@ BYTES_PER_TOKEN = 4
 
 @lru_cache(maxsize=1_000)
 def _get_passed_score(checks_run: int) -> EvaluatorScore:
-    """One object for all assertions of which no more is to be said."""
+    """Return one score that all passed assertions without details share."""
     return EvaluatorScore(1.0, checks_run=checks_run)
 
 
@@ -139,42 +139,42 @@ def _list_called_names(spec: specs.EvaluatorSpec, tally: _Tally) -> list[str]:
 
 def _check_tools_called(spec: specs.ToolsCalled, tally: _Tally) -> str | None:
     """Check that the called tools are the expected ones, in order and with repeats (A-02)."""
-    called = _list_called_names(spec, tally)
-    if called == list(spec.names):
+    calls = _list_called_names(spec, tally)
+    if calls == list(spec.names):
         return None
-    same = sorted(called) == sorted(spec.names)
+    same = sorted(calls) == sorted(spec.names)
     only_order = ": only the order differs; toolsCalledAnyOrder takes any order" if same else ""
-    return f"expected {format_names(spec.names)}, called {format_names(called)}{only_order}"
+    return f"expected {format_names(spec.names)}, called {format_names(calls)}{only_order}"
 
 
 def _check_tools_called_any_order(spec: specs.ToolsCalledAnyOrder, tally: _Tally) -> str | None:
     """Check that the called tools are the expected ones, repeats included, in any order."""
-    called = _list_called_names(spec, tally)
-    wanted, seen = Counter(spec.names), Counter(called)
-    if wanted == seen:
+    calls = _list_called_names(spec, tally)
+    expected_counts, actual_counts = Counter(spec.names), Counter(calls)
+    if expected_counts == actual_counts:
         return None
-    differing = {"missing": wanted - seen, "extra": seen - wanted}
+    differing = {"missing": expected_counts - actual_counts, "extra": actual_counts - expected_counts}
     what = ", ".join(f"{word} {format_names(one.elements())}" for word, one in differing.items() if one)
     expected = f"{format_names(spec.names)} in any order" if spec.names else "no tool"
-    return f"expected {expected}, called {format_names(called) if called else 'no tool'}: {what}"
+    return f"expected {expected}, called {format_names(calls) if calls else 'no tool'}: {what}"
 
 
 def _check_tools_acceptable(spec: specs.ToolsAcceptable, tally: _Tally) -> str | None:
     """Check that the set of called tools is one of the acceptable sets. Repeated calls do not matter (A-03)."""
-    called = _list_called_names(spec, tally)
+    calls = _list_called_names(spec, tally)
     sets = [frozenset() if spec.NONE in one else frozenset(one) for one in spec.sets]
-    if frozenset(called) in sets:
+    if frozenset(calls) in sets:
         return None
     acceptable = " or ".join(format_names(sorted(one)) if one else "no tool" for one in sets)
-    return f"expected {truncate(acceptable, 300)}, called {format_names(called) if called else 'no tool'}"
+    return f"expected {truncate(acceptable, 300)}, called {format_names(calls) if calls else 'no tool'}"
 
 
 def _check_tools_not_called(spec: specs.ToolsNotCalled, tally: _Tally) -> str | None:
     """None of the names was called."""
-    called = _list_called_names(spec, tally) if spec.names else []
+    calls = _list_called_names(spec, tally) if spec.names else []
     for name in spec.names:
-        if name in called:
-            return f"{single_quote(name)} was called, in {format_names(called)}"
+        if name in calls:
+            return f"{single_quote(name)} was called, in {format_names(calls)}"
         tally.add_pass()
     return None
 
@@ -249,29 +249,29 @@ def _resolve_expected(check: specs.ParamCheck, tally: _Tally) -> tuple[str, ...]
 async def _compare_param(
     check: specs.ParamCheck, expected: tuple[str, ...], actual: JsonValue, tally: _Tally
 ) -> str | None:
-    seen = format_js_string(actual)
+    text = format_js_string(actual)
     # A-05: an array or object may also be written as its JSON
-    forms = {seen, dump_compact_json(actual)} if isinstance(actual, dict | list) else {seen}
+    forms = {text, dump_compact_json(actual)} if isinstance(actual, dict | list) else {text}
     match check.assertion:
         case "equals":
-            holds, wanted = expected[0] in forms, f"expected {_format_value(expected[0])}"
+            holds, expectation = expected[0] in forms, f"expected {_format_value(expected[0])}"
         case "contains":
-            holds, wanted = (
+            holds, expectation = (
                 any(expected[0] in form for form in forms),
                 f"expected to contain {single_quote(expected[0])}",
             )
         case "oneOf":
-            holds, wanted = not forms.isdisjoint(expected), f"expected one of {format_names(expected)}"
+            holds, expectation = not forms.isdisjoint(expected), f"expected one of {format_names(expected)}"
         case _:
             try:
-                holds = await tally.context.patterns.search(expected[0], seen)
+                holds = await tally.context.patterns.search(expected[0], text)
             except PatternError as error:
                 return str(error)
-            wanted = f"expected to match /{truncate(expected[0])}/"
+            expectation = f"expected to match /{truncate(expected[0])}/"
     if holds:
         tally.add_pass()
         return None
-    return f"{wanted}, got {_format_value(as_text(actual))}"
+    return f"{expectation}, got {_format_value(as_text(actual))}"
 
 
 def _format_value(text: str) -> str:
@@ -329,10 +329,10 @@ async def _check_response_matches(spec: specs.ResponseMatches, tally: _Tally) ->
     """Every pattern finds something. One that cannot be compiled, or takes too long, fails with the engine's words."""
     for pattern in spec.patterns:
         try:
-            found = await tally.context.patterns.search(pattern, tally.response.text)
+            matches = await tally.context.patterns.search(pattern, tally.response.text)
         except PatternError as error:
             return str(error)
-        if not found:
+        if not matches:
             return f"expected a match of /{truncate(pattern)}/ in response but found none"
         if not matches_every_text(pattern):
             tally.add_pass()
@@ -341,10 +341,10 @@ async def _check_response_matches(spec: specs.ResponseMatches, tally: _Tally) ->
 
 def _check_max_latency(spec: specs.MaxLatency, tally: _Tally) -> str | None:
     """Our wall clock, never the agent's own figure."""
-    taken = tally.response.duration_ms
-    if taken <= spec.limit_ms:
+    duration_ms = tally.response.duration_ms
+    if duration_ms <= spec.limit_ms:
         return None
-    took = next(shown for n in range(17) if float(shown := f"{taken:.{n}f}") > spec.limit_ms)
+    took = next(digits for n in range(17) if float(digits := f"{duration_ms:.{n}f}") > spec.limit_ms)
     return f"expected at most {format_js_number(spec.limit_ms)} ms, took {took} ms"
 
 
