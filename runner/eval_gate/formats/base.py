@@ -186,4 +186,4 @@ class Dialect(FrozenStruct):
     is_own_name: Callable[[Path], bool] = _return_false
     """Whether the name of a file says that it is of this dialect."""
     is_companion: Callable[[Path], bool] = _return_false
-    """Whether this file belongs to a file of evals beside it, and need not hold any itself."""
+    """Whether this file belongs to an eval file in its folder, and need not hold cases itself."""

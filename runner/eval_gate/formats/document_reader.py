@@ -63,7 +63,7 @@ class FileModel(BaseModel):
 
 
 def find_skip_reason(mistakes: Iterable[EvalMistake]) -> str | None:
-    """Find the mistake because of which a case is skipped, and return its message."""
+    """Return the message of the mistake that makes a case skipped."""
     return next((one.message for one in mistakes if one.kind is MistakeKind.UNKNOWN_EXPECTATIONS), None)
 
 
@@ -102,9 +102,9 @@ class Findings(Struct):
         """Whether what is found from here on is only counted."""
         return len(self.all) >= FINDINGS
 
-    def suggest_word(self, word: str, known: Iterable[str]) -> str:
+    def suggest_word(self, word: str, known_words: Iterable[str]) -> str:
         """Suggest the most similar known word, or nothing when the findings are full: the search is slow."""
-        return "" if self.is_full else format_suggestion(word, known)
+        return "" if self.is_full else format_suggestion(word, known_words)
 
     def add(self, message: str, path: Path, *, silent: bool = False) -> None:
         """Keep one more, or count it."""
@@ -120,7 +120,7 @@ class Findings(Struct):
     def lint_unknown_keys(
         self, part: BaseModel, path: Path, ignored: Container[str] = (), *, silent: bool = True
     ) -> None:
-        """Report keys that nobody reads, with the nearest one that is read: where there is one, `silent` or not."""
+        """Report unknown keys with the nearest known one; a key that is near to one is a `silent` finding or none."""
         for key in part.model_extra or {}:
             if key not in ignored:
                 hint = self.suggest_word(key, get_known_keys(type(part)))
@@ -186,22 +186,22 @@ class DocumentReader:
         model: type[Shape],
         document: JsonValue,
         *,
-        written: Callable[[Path], Path],
-        said: Callable[[ErrorDetails], str] = describe_error,
+        convert_path: Callable[[Path], Path],
+        describe: Callable[[ErrorDetails], str] = describe_error,
     ) -> Shape:
         """Validate the document with this model. Raises EvalFileError with every mistake.
 
-        `written` converts a path of pydantic to the path in the file, and `said` describes one mistake.
+        `convert_path` converts a path of pydantic to the path in the file, and `describe` describes one mistake.
         """
         try:
             return model.model_validate(document)
         except ValidationError as error:
             for detail in list_errors(error):
-                path = written(detail["loc"])
+                path = convert_path(detail["loc"])
                 is_missing = detail["type"] == "missing"
                 where = _format_case_suffix(document, path) if is_missing or len(path) == _CASE_DEPTH else ""
                 meant = _suggest_written_key(model, detail) if is_missing else ""
-                self.problems.append(self.build_problem(f"{said(detail)}{where}{meant}", path))
+                self.problems.append(self.build_problem(f"{describe(detail)}{where}{meant}", path))
             raise self._build_error() from error
 
     def build_mistakes(self, findings: Findings, index: int) -> tuple[EvalMistake, ...]:
@@ -233,8 +233,8 @@ class DocumentReader:
             self.problems += [self.build_problem(finding.message, finding.path) for finding in findings.strict_problems]
         if self.problems:
             raise self._build_error()
-        said = (*(one for one in findings.all if one.mistake is None), *findings.overflow)
-        return [f"{_describe_place(one.path, cases)}: {one.message}" for one in said]
+        warnings = (*(one for one in findings.all if one.mistake is None), *findings.overflow)
+        return [f"{_describe_place(one.path, cases)}: {one.message}" for one in warnings]
 
     def _strip_cases_step(self, steps: Iterable[str | int]) -> Path:
         """Return the path in the file as written: a bare list of cases has no `cases` step."""
@@ -246,12 +246,12 @@ class DocumentReader:
 
 
 def _suggest_written_key(model: type[BaseModel], detail: ErrorDetails) -> str:
-    """Suggest the key that was probably meant for a missing one: the nearest beside it that no part of a file has."""
+    """Suggest the key that was probably meant for a missing one: the nearest sibling that no part of a file has."""
     schema = model.model_json_schema()
     parts = (schema, *schema.get("$defs", {}).values())
-    known = {key for part in parts for key in part.get("properties", ())}
-    beside = detail["input"] if isinstance(detail["input"], dict) else {}
-    return format_suggestion(str(detail["loc"][-1]), [key for key in beside if key not in known])
+    known_keys = {key for part in parts for key in part.get("properties", ())}
+    siblings = detail["input"] if isinstance(detail["input"], dict) else {}
+    return format_suggestion(str(detail["loc"][-1]), [key for key in siblings if key not in known_keys])
 
 
 def _format_case_suffix(document: JsonValue, path: Path) -> str:

@@ -118,17 +118,17 @@ class _OutlineBuilder:
         if not self._open:
             self.documents.append(value)
             return value
-        within = self._open[-1]
-        if isinstance(within, list):
-            within += [value] if len(self._open) < _MAX_DEPTH else []
-        elif isinstance(within, dict):
+        parent = self._open[-1]
+        if isinstance(parent, list):
+            parent += [value] if len(self._open) < _MAX_DEPTH else []
+        elif isinstance(parent, dict):
             key, self._keys[-1] = self._keys[-1], None
             if key is None:
                 self._keys[-1] = value if isinstance(value, str) else ""
             elif key == "<<" and isinstance(value, dict):
-                within |= {name: one for name, one in value.items() if name not in within}
-            elif isinstance(value, dict | list) and type(within.get(key)) is type(value):
-                return within[key]
-            elif len(self._open) < _MAX_DEPTH and not within.get(key):
-                within[key] = value
+                parent |= {name: one for name, one in value.items() if name not in parent}
+            elif isinstance(value, dict | list) and type(parent.get(key)) is type(value):
+                return parent[key]
+            elif len(self._open) < _MAX_DEPTH and not parent.get(key):
+                parent[key] = value
         return value

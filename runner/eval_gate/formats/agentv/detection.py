@@ -27,7 +27,7 @@ _V4_FIELDS: Final = ("criteria", "assertions", "assert", "turns")
 _CASE_FILE_ENDINGS: Final = (".yaml", ".yml", ".jsonl", "/")
 """How the name of a file of cases, or of a folder of them, ends."""
 _CERTAIN_FIELDS: Final = (*_UNIQUE_FIELDS, "criteria", "assertions", "assert")
-"""Fields of which a case with an `id` has one where its list may be a file of its own."""
+"""Fields that mark a list of cases with an `id`, one of them in each, as a file of evals."""
 
 
 def is_agentv_suite(document: JsonValue) -> bool:

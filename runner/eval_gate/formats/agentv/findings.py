@@ -123,7 +123,7 @@ class AgentVFindings:
         """Something that keeps the file from being used."""
         file, steps = self._locate(path)
         self.problems.append(Problem(message, file=file, line=self.find_line(path), field=steps))
-        if len(self.problems) >= FINDINGS:  # nobody reads more, and finding each of a hundred thousand takes seconds
+        if len(self.problems) >= FINDINGS:  # finding each of a hundred thousand takes seconds
             self.problems.append(Problem("reading stopped here: there may be more problems", file=file))
             raise EvalFileError(self._file, self.problems)
 
@@ -133,17 +133,17 @@ class AgentVFindings:
             self.add_problem(message, path)
             return
         steps = path[2:] if self.case else path
-        said = f"{format_field_path(steps)}: {message}" if steps else message
+        line = f"{format_field_path(steps)}: {message}" if steps else message
         self._warned += 1
         if self._warned > FINDINGS:
             return
         if self.case:
-            self._of_case.append(said)
-            said = f"{self.case}: {said}"
-        self._warnings.append(said)
+            self._of_case.append(line)
+            line = f"{self.case}: {line}"
+        self._warnings.append(line)
 
     def add_unsupported(self, message: str, path: Path) -> None:
-        """Something that AgentV has and nobody here reads."""
+        """Report a feature of AgentV that is not supported."""
         if self.today:
             self.add_problem(message, path)
         else:
@@ -158,22 +158,22 @@ class AgentVFindings:
     def read_part(self, model: type[Model], raw: JsonValue, path: Path, *, ignored: Sequence[str] = ()) -> Model | None:
         """Read a part in its declared shape, or say what is wrong with it. Warns about unread keys not `ignored`."""
         try:
-            found = model.model_validate(raw)
+            part = model.model_validate(raw)
         except ValidationError as error:
             for detail in list_errors(error):
                 self._add_validation_problem(detail, path, model, raw if isinstance(raw, dict) else {})
-            found = None
+            part = None
         if isinstance(raw, dict):
             self._check_keys(model, raw, path, ignored)
-        return found
+        return part
 
     def is_unquoted(self, path: Path) -> bool:
         """Whether the value is a YAML scalar without quotes."""
         return self._positions.find_unquoted(path) is not None
 
-    def add_not_text_problem(self, written: str, path: Path) -> None:
+    def add_not_text_problem(self, word: str, path: Path) -> None:
         """Report a value that is meant as text but that YAML reads as another type."""
-        self.add_problem(f'YAML does not read this as text: put it in quotes, "{written[:60]}"', path)
+        self.add_problem(f'YAML does not read this as text: put it in quotes, "{word[:60]}"', path)
 
     def _add_validation_problem(
         self, detail: ErrorDetails, path: Path, model: type[AgentVFileModel], raw: Mapping[str, JsonValue]
@@ -183,50 +183,50 @@ class AgentVFindings:
             same = next((names for names in _list_field_names(model) if steps[0] in names), ())
             steps[0] = find_used_name(raw, same) or steps[0]
         place = (*path, *steps)
-        written = self._positions.find_unquoted(place) if detail["type"] == "string_type" else None
-        if written:
-            self.add_not_text_problem(written, place)
+        word = self._positions.find_unquoted(place) if detail["type"] == "string_type" else None
+        if word:
+            self.add_not_text_problem(word, place)
             return
-        said = describe_error(detail)
+        message = describe_error(detail)
         if detail["type"] == "missing" and len(steps) == 1:
             meant = find_nearest(str(steps[0]), _find_unknown_keys(model, raw))
             name = raw.get("id") if "id" in model.model_fields and len(path) == _CASE_DEPTH else None
-            said += f' in the case "{name[:MAX_SHOWN_KEY]}"' if isinstance(name, str) and name else ""
-            said += f' (did you mean "{meant}"?)' if meant else ""
-        self.add_problem(said, place)
+            message += f' in the case "{name[:MAX_SHOWN_KEY]}"' if isinstance(name, str) and name else ""
+            message += f' (did you mean "{meant}"?)' if meant else ""
+        self.add_problem(message, place)
 
     def _check_keys(
         self, model: type[AgentVFileModel], raw: Mapping[str, JsonValue], path: Path, ignored: Sequence[str]
     ) -> None:
-        """Keys that nobody reads, and keys that say the same twice."""
+        """Report keys without a field, and two names of the same field."""
         fields = _list_field_names(model)
         for same in fields:
-            first, *others = [name for name in same if name in raw] or [""]
-            for other in others:
+            first, *duplicates = [name for name in same if name in raw] or [""]
+            for other in duplicates:
                 self.add_problem(f"says the same as `{first}`: keep one of them", (*path, other))
-        known = {name for same in fields for name in same}
+        known_keys = {name for same in fields for name in same}
         silent = {*ignored, *(IGNORED_KEYS if self.today else _IGNORED_KEYS.get(model, ()))}
         for key in (key for key in _find_unknown_keys(model, raw) if key not in silent):
             if self.today:
-                self.add_problem(_describe_unknown_v4_key(model, key, known), (*path, key[:MAX_SHOWN_KEY]))
+                self.add_problem(_describe_unknown_v4_key(model, key, known_keys), (*path, key[:MAX_SHOWN_KEY]))
                 continue
-            near = format_suggestion(key, known) if self._warned < FINDINGS else ""
+            near = format_suggestion(key, known_keys) if self._warned < FINDINGS else ""
             hint = _MISPLACED_KEYS.get(model, {}).get(key) or near
             self.add_warning(f"unknown key{hint}: it is ignored", (*path, key[:MAX_SHOWN_KEY]), silent=True)
 
 
-def _describe_unknown_v4_key(model: type[AgentVFileModel], key: str, known: Iterable[str]) -> str:
+def _describe_unknown_v4_key(model: type[AgentVFileModel], key: str, known_keys: Iterable[str]) -> str:
     """Describe an unknown key of AgentV 4 as a problem, never ignored: it may change the result."""
     problem = describe_unsupported_key(key)
     if problem is None and (why := _UNSUPPORTED_KEYS.get(model, {}).get(key)):
         problem = f"`{key}` is not supported: {why}"
-    return problem or f"unknown key{format_suggestion(key, known)}: it would be ignored"
+    return problem or f"unknown key{format_suggestion(key, known_keys)}: it would be ignored"
 
 
 def _find_unknown_keys(model: type[AgentVFileModel], raw: Mapping[str, JsonValue]) -> list[str]:
     """List the keys of `raw` that no field of the model has."""
-    known = {name for same in _list_field_names(model) for name in same}
-    return [key for key in raw if key not in known]
+    known_keys = {name for same in _list_field_names(model) for name in same}
+    return [key for key in raw if key not in known_keys]
 
 
 @cache

@@ -38,11 +38,11 @@ class Guidelines:
         self._patterns = list(patterns)
         self._known: dict[str, bool] = {}
 
-    def is_guideline(self, found: RepositoryFile) -> bool:
+    def is_guideline(self, file: RepositoryFile) -> bool:
         """Whether one of the patterns makes this file a guideline."""
-        if found.relative_path not in self._known:
-            self._known[found.relative_path] = matches_glob(found.relative_path, self._patterns)
-        return self._known[found.relative_path]
+        if file.relative_path not in self._known:
+            self._known[file.relative_path] = matches_glob(file.relative_path, self._patterns)
+        return self._known[file.relative_path]
 
 
 def matches_glob(path: str, patterns: Sequence[str]) -> bool:
@@ -67,31 +67,31 @@ def load_guidelines(repository: EvalRepository) -> Guidelines:
 
 def _load_patterns(path: Path, repository: EvalRepository) -> list[str] | None:
     """Load the patterns from one file, or return None if it does not exist or has no patterns."""
-    shown = repository.format_path(path)
+    shown_as = repository.format_path(path)
     try:
-        found = repository.find_file_at(path)
-        text = None if found is None else repository.read_text(found)
+        file = repository.find_file_at(path)
+        text = None if file is None else repository.read_text(file)
     except FileError as error:
-        raise EvalFileError(shown, [Problem(str(error), file=shown)]) from error
+        raise EvalFileError(shown_as, [Problem(str(error), file=shown_as)]) from error
     if text is None:
         return None
     from eval_gate.text.sources.yaml import parse_yaml
 
-    document, positions = parse_yaml(text.encode(), shown)
+    document, positions = parse_yaml(text.encode(), shown_as)
     if not isinstance(document, dict) or PATTERNS_KEY not in document:
         return None
     value = document[PATTERNS_KEY]
     problems = [
         Problem(
             message,
-            file=shown,
+            file=shown_as,
             line=positions.find_line([PATTERNS_KEY, *step]),
             field=format_field_path([PATTERNS_KEY, *step]),
         )
         for step, message in _iter_problems(value)
     ]
     if problems or not isinstance(value, list):
-        raise EvalFileError(shown, problems)
+        raise EvalFileError(shown_as, problems)
     return [str(pattern) for pattern in value]
 
 

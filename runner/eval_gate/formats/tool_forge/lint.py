@@ -77,20 +77,20 @@ def lint_case(case: ToolForgeCase, path: Path, tier: Tier, findings: Findings, *
 def _find_unknown_expectations(
     case: ToolForgeCase, path: Path, findings: Findings, *, is_unchecked: bool
 ) -> dict[Path, str]:
-    """Find the expectations that nobody checks, with words: in `expect`, or outside by a name that belongs there."""
-    known = get_known_keys(Expect)
-    found = {}
+    """Find unchecked expectations, with messages: in `expect`, or outside by a name that belongs there."""
+    keys = get_known_keys(Expect)
+    messages = {}
     for key in (case.expect.model_extra if case.expect else None) or {}:
-        words = f'unknown assertion "{key[:80]}"{findings.suggest_word(key, known)}'
+        words = f'unknown assertion "{key[:80]}"{findings.suggest_word(key, keys)}'
         if key in UNSUPPORTED_ASSERTIONS:
             words = f'the assertion "{key}" is recognised, but not supported'
-        found[(*path, "expect", key)] = words
+        messages[(*path, "expect", key)] = words
     for key in islice(case.model_extra or {}, _MAX_KEYS):
         # where nothing else is checked, a key that resembles these is an expectation too
         near = format_suggestion(key, ("expect", "rubric")) if is_unchecked else ""
-        if key in known or near:
-            found[(*path, key)] = f'unknown key "{key[:80]}"{" (it belongs in `expect`)" if key in known else near}'
-    return found
+        if key in keys or near:
+            messages[(*path, key)] = f'unknown key "{key[:80]}"{" (it belongs in `expect`)" if key in keys else near}'
+    return messages
 
 
 def _lint_expect(expect: Expect, path: Path, findings: Findings) -> None:
@@ -133,8 +133,8 @@ def _lint_tokens(expect: Expect, path: Path, findings: Findings) -> None:
     for name, key in _TOKENS_ALLOWED.items():
         for text in _iter_token_texts(getattr(expect, name)):
             for token in find_unknown_tokens(text):
-                said = f"{token} has an unknown source and is used literally (sources: {', '.join(SOURCES)})"
-                findings.add(said, (*path, key))
+                message = f"{token} has an unknown source and is used literally (sources: {', '.join(SOURCES)})"
+                findings.add(message, (*path, key))
     for name, key in _TOKENS_LITERAL.items():
         for text in _iter_token_texts(getattr(expect, name)):
             for token in find_tokens(text):

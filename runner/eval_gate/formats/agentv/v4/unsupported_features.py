@@ -95,6 +95,6 @@ def describe_environment_reference(variable: str) -> str:
 def iter_environment_references(value: JsonValue) -> Iterator[tuple[str, ValuePath]]:
     """Yield what texts would take out of the environment, and where: an eval file comes with a pull request."""
     for path, text in iter_leaves(value):
-        found = _VARIABLE.search(text) if isinstance(text, str) and _DESCRIPTIVE_KEYS.isdisjoint(path) else None
-        if found is not None:
-            yield found[1], path
+        match = _VARIABLE.search(text) if isinstance(text, str) and _DESCRIPTIVE_KEYS.isdisjoint(path) else None
+        if match is not None:
+            yield match[1], path
