@@ -1,8 +1,8 @@
 """Run git without letting a checkout choose programs that git starts.
 
-Git takes a folder with `HEAD`, `config` and `objects` in it for a repository of its own, and what such a `config` names
-is run: anybody can commit such a folder. So git is asked where the real `.git` lies, from which it never goes further,
-or in a repository of our own, which has no configuration of anybody else.
+A folder with `HEAD`, `config` and `objects` is a repository for git, which runs programs that its `config` names, and a
+pull request can commit such a folder. So git runs with the path of the real `.git`, or in an empty repository with a
+configuration of this module.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def read_tracked_names(git_dir: Path) -> frozenset[bytes] | None:
 
 
 def _read_git_dir(git_dir: Path, *arguments: str) -> bytes | None:
-    """Run a command of git that starts no program, for the repository's own configuration is read."""
+    """Run a git command that starts no program, because the repository's own configuration applies."""
     return _run(git_dir, _build_environment({"GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(git_dir)}), arguments)
 
 
@@ -92,7 +92,7 @@ def compare_commits(stream: bytes) -> bytes | None:
 
 @contextmanager
 def _open_repository(digits: int = 40) -> Iterator[dict[str, str]]:
-    """Make an empty repository for object names of this length, and give the environment in which git works in it."""
+    """Create an empty repository for object names of this length, and yield the environment of git for it."""
     with tempfile.TemporaryDirectory(prefix="eval-gate-git-") as folder:
         repository = Path(folder)
         (repository / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")

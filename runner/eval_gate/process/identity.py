@@ -26,12 +26,12 @@ UNPRIVILEGED: Final = Identity(65_534, 65_534)
 
 
 def is_root() -> bool:
-    """Whether we may do everything; Windows knows no such user."""
+    """Whether this process is root; Windows has no such user."""
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def find_identity(folder: Path) -> Identity | None:
-    """Whom a program in this folder should run as; None is who we are. Raises OSError when the folder is not there.
+    """Find the user that a program in this folder runs as; None for the current one. Raises OSError without a folder.
 
     Only root gives way: to the owner of the working directory, else to the owner of the folder, else to the user
     `nobody`. A folder of root's group does not give membership of it. `is_root_required` is the one case in which a
@@ -47,17 +47,17 @@ def find_identity(folder: Path) -> Identity | None:
 
 
 def is_writable_by_others(place: os.stat_result) -> bool:
-    """Whether others than its owner may write there; a sticky folder protects only what is already in it."""
+    """Whether other users than the owner may write there; a sticky folder protects only its existing entries."""
     return bool(place.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 def is_root_required() -> bool:
-    """Whether we are root and the working directory is root's and closed to everybody else."""
+    """Whether this process is root, and the working directory is root's and closed to all other users."""
     folder = Path.cwd()
     return is_root() and folder.stat().st_uid == 0 and not _is_open_to_all(folder)
 
 
 def _is_open_to_all(folder: Path) -> bool:
-    """Whether everybody may enter the folder and list it."""
+    """Whether all users may enter the folder and list it."""
     way = all(place.stat().st_mode & stat.S_IXOTH for place in (folder, *folder.parents))
     return way and bool(folder.stat().st_mode & stat.S_IROTH)

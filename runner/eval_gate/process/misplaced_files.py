@@ -1,4 +1,4 @@
-"""Advice for a command that fails because it runs in another folder than its author thought."""
+"""Hint for a command that fails because it runs in another folder than its author expected."""
 
 from __future__ import annotations
 

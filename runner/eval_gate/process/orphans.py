@@ -15,7 +15,7 @@ _PENDING_GROUPS: Final = set[int]()
 
 
 class _ProcessOwner:
-    """Whether the process is our own program, and not one with children that we do not know."""
+    """Whether all children of the process are started by Eval Gate."""
 
     process = False
 
@@ -31,7 +31,7 @@ def is_own_process() -> bool:
 
 
 def reap_orphans(group: int) -> None:
-    """Ask how the others of this group ended, whose leader was asked. Those that are just ending are asked later on."""
+    """Reap the other processes of this group, whose leader is reaped; those that still run are reaped later."""
     _PENDING_GROUPS.add(group)
     for one in tuple(_PENDING_GROUPS):  # as long as there is one, no other group has its number
         try:

@@ -30,7 +30,7 @@ class PrivateFolder:
         self._identity = identity
 
     def write(self, name: str, data: bytes) -> Path:
-        """Put a file there for the program; its path."""
+        """Write a file for the program, and return its path."""
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=self._descriptor)
         with os.fdopen(descriptor, "wb") as file:
             if self._identity:
