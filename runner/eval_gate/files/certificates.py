@@ -37,7 +37,7 @@ def get_certificate_variable() -> str:
 
 @cache
 def load_ssl_context() -> ssl.SSLContext:
-    """Those of the environment, else of certifi. To read them takes 20 to 40 ms, which each client would spend anew."""
+    """Load the certificates of the environment, else of certifi, once: that takes 20 to 40 ms."""
     import httpx
 
     return httpx.create_ssl_context()

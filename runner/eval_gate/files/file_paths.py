@@ -1,8 +1,8 @@
 """Rules for file paths: where reading and writing is allowed, and how a path is shown.
 
-A path of a configuration file may be a stranger's (a pull request brings its own), and we may be root. Whatever it
-holds, `/etc/x`, `../x`, or the name of a link that was committed, it leads to a place below the working directory or
-is refused. In the action that is the workspace.
+A path of a configuration file is untrusted, because a pull request can change it, and Eval Gate may be root. `/etc/x`,
+`../x` or a committed link is refused unless it leads to a place below the working directory, in the action the
+workspace.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def resolve_path(path: str | Path, *, anywhere: bool = False, root: Path | None 
 
 
 def find_path_problem(text: str) -> str | None:
-    """Why no system takes this text for a path or an address, as the rest of a sentence; None where one may.
+    """Explain in the rest of a sentence why no system accepts this path or address; None if one may.
 
     Systems refuse it in every call that looks there, also in those that only ask whether something is there.
     """
@@ -63,7 +63,7 @@ def find_path_problem(text: str) -> str | None:
 
 
 def find_write_problem(path: str | Path, *, anywhere: bool) -> str | None:
-    """Why no file can be written there, as the rest of a sentence; None where nothing speaks against it.
+    """Explain in the rest of a sentence why no file can be written there; None if one can.
 
     This check comes before the run. The path may change until then, so writing checks it again.
     """
@@ -80,7 +80,7 @@ def find_folder_problem(path: str | Path, *, anywhere: bool, root: Path | None =
 
 
 def find_read_problem(path: str | Path, *, root: Path | None = None) -> str | None:
-    """Why a file that a description names, relative to `root` or the working directory, is not read and sent anywhere.
+    """Explain why a configured file, relative to `root` or the working directory, must not be read and sent; or None.
 
     It has to be in the repository, links followed: `/proc/self/environ` is a file as well.
     """

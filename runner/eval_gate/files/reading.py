@@ -87,7 +87,7 @@ def read_limited_result(path: Path, limit: int) -> bytes:
 
 
 def read_limited_raw(path: Path, limit: int) -> bytes:
-    """Read up to `limit` + 1 bytes without the checks on reads: for what is compared in another way. Raises OSError."""
+    """Read up to `limit` + 1 bytes without the checks on reads: for files with a check of their own. Raises OSError."""
     with path.open("rb") as stream:
         return stream.read(limit + 1)
 
@@ -102,7 +102,7 @@ def _refuse_lfs_pointer(path: Path, data: bytes) -> None:
 
 @contextmanager
 def check_reads(check: ReadCheck) -> Iterator[None]:
-    """Whatever `read_limited` reads meanwhile, in any thread, passes this check: the very bytes that count."""
+    """Apply this check to all bytes that `read_limited` reads within the block, in any thread."""
     _checks.append(check)
     try:
         yield

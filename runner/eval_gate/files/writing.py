@@ -1,12 +1,11 @@
 """Write files atomically below the working directory, without following links.
 
-A path is never given to the system as a whole. Its links are read once, and from the working directory on every folder
-is opened in the one before, so that no link can take its place in between: a program of a pull request may run at the
-same time, and Eval Gate may be root. What is done in an open folder (`OpenFolder`) is done there, also if its path
-leads elsewhere meanwhile.
+A program of a pull request may run at the same time and swap a folder for a link, and Eval Gate may be root. So links
+are resolved once, and from the working directory on each folder is opened within the one before (`OpenFolder`): writing
+stays in the open folder, also if its path leads elsewhere meanwhile.
 
-Where a system opens no folders (Windows), the path stands for it, and links are looked for before each step: then a
-program that runs at the same time can win the race for one. Eval Gate runs no programs there.
+Windows cannot open folders. There, paths are used and links are checked before each step, which leaves a race; Eval
+Gate runs no programs on Windows.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _REPARSE_POINT: Final = stat.FILE_ATTRIBUTE_REPARSE_POINT
 
 
 def write_atomically(file: Path, content: str | bytes) -> None:
-    """Replace `file` as a whole, in folders made where they are missing. Raises GateError, and then it is as it was.
+    """Replace `file` atomically, and create missing folders. Raises GateError and leaves the file unchanged.
 
     Where `file` is a link to a file below the working directory, it is that file which is replaced.
     """
@@ -68,7 +67,7 @@ def open_replacement(file: Path) -> Iterator[Callable[[bytes], object]]:
 
 
 def remove_file(file: Path) -> None:
-    """Remove a file that we wrote. Raises GateError."""
+    """Remove a file of Eval Gate. Raises GateError."""
     with _convert_errors(file), _open_parent(file) as (folder, name):
         folder.remove_file(name)
 
@@ -87,7 +86,7 @@ def open_to_append(file: Path) -> int:
 
 
 def append_data(descriptor: int, data: bytes, file: Path) -> None:
-    """Write all of it at the end; once this returns the system has it. Raises GateError, naming `file`."""
+    """Append all of `data` and flush it. Raises GateError, naming `file`."""
     try:
         while data:
             data = data[os.write(descriptor, data) :]
@@ -105,7 +104,7 @@ def open_new_file(file: Path) -> int | None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder, and those above it that are missing. Raises GateError."""
+    """Create the folder, and missing ones above it. Raises GateError."""
     with _convert_errors(folder):
         _open_nested_folder(folder).close()
 
@@ -225,7 +224,7 @@ class OpenFolder(Protocol):
         ...
 
     def replace(self, own: str, name: str) -> None:
-        """Give one file the name of another, which is gone then."""
+        """Rename a file, and replace one of the new name."""
         ...
 
     def remove_file(self, name: str) -> None:
@@ -233,7 +232,7 @@ class OpenFolder(Protocol):
         ...
 
     def close(self) -> None:
-        """Give the folder back."""
+        """Close the folder."""
         ...
 
 
@@ -294,7 +293,7 @@ class _PathFolder:
         (self._path / name).unlink()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no descriptor is open."""
 
     @staticmethod
     def _refuse_link(path: Path) -> None:

@@ -56,7 +56,7 @@ def open_folder(folder: int, name: str, *, create: bool = False) -> int:
     if stat.S_ISLNK(status.st_mode):
         raise SandboxError(LINK)
     with _translate_errors():
-        # the look was for the message; that no link is followed is what the flags see to
+        # the check above is for the message; the flags refuse a link
         return _check_same_device(os.open(name, _FOLDER, dir_fd=folder), folder)
 
 
@@ -75,7 +75,7 @@ def stat_entry(folder: int, name: str) -> os.stat_result:
 
 
 def find_file_problem(status: os.stat_result) -> str | None:
-    """Why this is not simply a file; None when it is one."""
+    """Explain why an entry is not a plain file; None if it is one."""
     if stat.S_ISLNK(status.st_mode):
         return LINK
     if not stat.S_ISREG(status.st_mode):
@@ -90,7 +90,7 @@ def read_bytes(folder: int, name: str, limit: int) -> bytes:
 
 
 def write_bytes(folder: int, name: str, data: bytes, *, executable: bool = False) -> None:
-    """Make the file or replace what it holds. Raises SandboxError and OSError."""
+    """Create the file or replace its content. Raises SandboxError and OSError."""
     mode = 0o700 if executable else 0o600
     with os.fdopen(_open_file(folder, name, os.O_WRONLY | os.O_CREAT, mode), "wb") as stream:
         stream.truncate(0)

@@ -59,7 +59,7 @@ class WalkedEntry(FrozenStruct):
 
     @property
     def size(self) -> int:
-        """Bytes of a file, or of what else is no folder."""
+        """Bytes of a file or another entry that is no folder."""
         return 0 if stat.S_ISDIR(self.facts.st_mode) else self.facts.st_size
 
 
@@ -73,7 +73,7 @@ class Sandbox:
     def __init__(
         self, parent: Path | None = None, limits: FolderLimits | None = None, initial_files: Iterable[InitialFile] = ()
     ) -> None:
-        """Make a fresh folder below `parent`, or where the system keeps temporary files; it begins with these files.
+        """Create a folder with these files below `parent`, by default the system's folder for temporary files.
 
         Raises OSError.
         """
@@ -117,7 +117,7 @@ class Sandbox:
             return self._read_text(folder, name)
 
     def write(self, path: str, text: str) -> int:
-        """Make the file, and the folders above it, or replace what it holds; the bytes that were written."""
+        """Create the file, with missing folders, or replace its content; return the number of bytes."""
         names = split_file_path(path)
         data = self._encode_text(text)
         self._check_room(names, len(data))
@@ -139,7 +139,7 @@ class Sandbox:
             return tuple(ListedEntry(name, _classify_entry(handles.stat_entry(folder, name))) for name in names)
 
     def collect_entries(self, paths: Iterable[str]) -> tuple[FileEntry, ...]:
-        """All that lies in the folder, with the text of every file, by path; `paths` are of no interest here.
+        """Collect all entries, with the text of every file, sorted by path; `paths` are not used here.
 
         What no path may name is left out. Raises SandboxError when there is more than the limits allow, which tools
         alone cannot bring about.
@@ -189,18 +189,18 @@ class Sandbox:
         return data
 
     def _measure_sizes(self) -> dict[str, int]:
-        """Bytes by path of all that counts for the limits: on disk each time, as other programs may write there."""
+        """Measure the bytes of all entries by path, on disk each time: other programs may write there."""
         return {walked.path: walked.size for walked in self._walk_entries()}
 
     def _note_written(self, names: tuple[str, ...], size: int) -> None:
-        """Nothing to remember: what lies in an own folder is counted on disk."""
+        """Do nothing: an own folder is measured on disk."""
 
     @property
     def _max_listed(self) -> int:
         return self._limits.entries
 
     def _check_room(self, names: tuple[str, ...], size: int) -> None:
-        """Refuse what would be too much."""
+        """Refuse a write beyond the limits."""
         sizes = self._measure_sizes()
         needed = {"/".join(names[: count + 1]) for count in range(len(names))}
         if len(sizes.keys() | needed) > self._limits.entries:
@@ -231,7 +231,7 @@ class Sandbox:
         return root
 
     def _walk_entries(self, passed_over: EntryFilter | None = None) -> Iterator[WalkedEntry]:
-        """Everything below the folder, each folder before what is in it. Links are met and not followed."""
+        """Yield all entries below the folder, each folder before its entries. Links are yielded, not followed."""
         remaining = self._limits.entries
         root = self._open_root()
         try:
@@ -290,7 +290,7 @@ def _classify_entry(facts: os.stat_result) -> Literal["file", "folder", "other"]
 
 
 def is_nameable(path: str) -> bool:
-    """Whether a path could ever name this: what others put there may be called anything."""
+    """Whether a path can have this name: other programs may use any name."""
     try:
         return "/".join(split_path(path)) == path
     except SandboxError:

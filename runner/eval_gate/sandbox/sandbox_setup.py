@@ -39,7 +39,7 @@ class ExistingFolder(Sandbox):
     """
 
     def __init__(self, path: Path, limits: FolderLimits | None = None, reserved: ReservedNames | None = None) -> None:
-        """`reserved_names` are names that tools must not write to. Raises OSError where there is no such folder."""
+        """`reserved_names` are names that tools must not write to. Raises OSError without such a folder."""
         require_handles()
         self._limits = limits or FolderLimits()
         self.path = path
@@ -52,12 +52,12 @@ class ExistingFolder(Sandbox):
         """Leave the folder as it is."""
 
     def write(self, path: str, text: str) -> int:
-        """As in an own folder, but for names that are reserved."""
+        """Do as in an own folder, but refuse reserved names."""
         self._refuse_reserved(path)
         return super().write(path, text)
 
     def delete(self, path: str) -> None:
-        """As in an own folder, but for names that are reserved."""
+        """Do as in an own folder, but refuse reserved names."""
         self._refuse_reserved(path)
         super().delete(path)
         self._written.pop("/".join(split_path(path)), None)
@@ -72,7 +72,7 @@ class ExistingFolder(Sandbox):
         return tuple(sorted(by_path.values(), key=lambda entry: entry.path))
 
     def collect_initial_files(self, passed_over: EntryFilter) -> tuple[list[InitialFile], list[tuple[str, str]]]:
-        """Collect all that lies here, and what is left out with the reason. Raises SandboxError for too much."""
+        """Collect all entries, and those left out with the reason. Raises SandboxError for too much."""
         files: list[InitialFile] = []
         left_out: list[tuple[str, str]] = []
         total = 0
@@ -145,7 +145,7 @@ class ReservedNames(FrozenStruct):
     matches: Callable[[str], bool]
 
     def contains(self, names: tuple[str, ...]) -> bool:
-        """Whether a path leads to or through one of them, on disks too that make no difference of case."""
+        """Whether a path leads to or through one of them, also on a disk that ignores case."""
         above = tuple(map(_fold_case, self.folder))
         count = len(above)
         return (
@@ -163,13 +163,13 @@ class SandboxSetup(FrozenStruct):
     """Settings from which an agent's sandbox is opened."""
 
     initial_files: tuple[InitialFile, ...] = ()
-    """What a fresh folder begins with."""
+    """Initial files of a new folder."""
     existing_folder: Path | None = None
-    """The folder that agents work in as it is; None where each has a fresh one, which is removed."""
+    """An existing folder that agents work in; None if each gets a new one, which is removed."""
     reserved_names: ReservedNames | None = None
-    """Names in it that belong to us."""
+    """Names in it that belong to Eval Gate."""
     parent: Path | None = None
-    """Where fresh folders are made; None leaves it to the system."""
+    """Parent of new folders; None for the system's default."""
     limits: FolderLimits = field(default_factory=FolderLimits)
 
     def open_sandbox(self) -> Sandbox:

@@ -1,6 +1,6 @@
 """File tools for agents: their descriptions for the model, and their execution in a sandbox.
 
-Source: Agent Evals, Suite Field Notes (the names); their arguments and answers are worded by us.
+Source: Agent Evals, Suite Field Notes (the names); the wording of arguments and results is this module's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _ToolDescription(FrozenStruct):
     description: str
     arguments: Mapping[str, str]
     run: Callable[..., str]
-    """Takes the sandbox, then the arguments in their order."""
+    """Function of the sandbox and the arguments in their order."""
     optional: frozenset[str] = frozenset()
     """Arguments that a model may leave out, which makes them empty. Their description does not say so."""
 
@@ -50,7 +50,7 @@ def _delete_file(sandbox: Sandbox, path: str) -> str:
 
 
 def _format_path(path: str) -> str:
-    """How a path that was accepted is called in an answer."""
+    """Format an accepted path for a tool result."""
     names = [name for name in path.strip().split("/") if name not in {"", "."}]
     return "/".join(["tmp", *names])
 
