@@ -194,7 +194,7 @@ def _typed_rules(sources: Mapping[str, SettingSource]) -> tuple[str, ...]:
 
 
 def _suggest_name(other: SettingSource, row: Setting, hand: FlagSource) -> str:
-    """Return the key, variable or flag of this setting, whichever names it where the other one was given."""
+    """Return the key, variable or flag of this setting, by the origin of the other one."""
     if not other.is_from_user:
         return row.key
     return row.variable if other.name.startswith(ENVIRONMENT_PREFIX) else hand.format_name(row)

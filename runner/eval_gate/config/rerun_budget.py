@@ -25,10 +25,10 @@ class RerunBudget(FrozenStruct):
 
     @classmethod
     def compute_default(cls, first: int, *, base_agent: bool = False) -> RerunBudget:
-        """As many re-runs as there are first executions, so that doubt costs at most what the run does; 100 at least.
+        """Compute as many re-runs as there are first executions, at least 100, so that re-runs cost at most a run.
 
-        A run in which nothing changed takes a third of that where it is at its worst, and ten suspects need sixty.
-        With a base agent, which a drop of all cases has to hold against twice, so many more.
+        An unchanged run needs a third of that at worst, and ten suspected regressions need sixty. A base agent adds
+        two executions for each, because a suite drop is compared with it twice.
         """
         return cls(executions=max(first, MIN_DEFAULT_EXECUTIONS) + (2 * first if base_agent else 0))
 

@@ -170,7 +170,7 @@ class TargetChoice:
         no_effect="it is how fast requests are sent",
     )
     sources: SettingSources = field(default=UNKNOWN_SOURCES, compare=False, repr=False)
-    """Where all settings were given, for what turns out to be wrong with them later."""
+    """Origins of all settings, for problems that are found later."""
 
     @property
     def is_chosen(self) -> bool:
