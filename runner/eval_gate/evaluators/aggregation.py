@@ -19,7 +19,7 @@ MAX_ERROR = 500
 
 
 async def score_case(context: EvaluationContext) -> CaseScore:
-    """Judge the response by the case's evaluators and rule. Raises EvaluatorError when an evaluator could not judge."""
+    """Score the response by the case's evaluators and rule. Raises EvaluatorError if an evaluator has no score."""
     match context.case.aggregation:
         case Aggregation.FIRST_FAILURE:
             return await _score_until_failure(context)
@@ -30,7 +30,7 @@ async def score_case(context: EvaluationContext) -> CaseScore:
 
 
 async def _score_until_failure(context: EvaluationContext) -> CaseScore:
-    """In order, stopping at the first failure (tool-forge runner contract, "Assertion Execution")."""
+    """Run in order, up to the first failure (tool-forge runner contract, "Assertion Execution")."""
     evaluations: list[EvaluatorScore] = []
     failed, score, run = None, 1.0, 0
     for spec in context.case.evaluators:
@@ -59,7 +59,7 @@ def _warn_nothing_checked(joined: CaseScore) -> CaseScore:
 
 
 async def _score_all(context: EvaluationContext) -> CaseScore:
-    """Every one of them, and all have to pass (Agent Evals); the score is the share that does."""
+    """Run all, which must all pass (Agent Evals); the score is the share that passes."""
     specs = context.case.evaluators
     evaluations = [await run_evaluator(spec, context) for spec in specs]
     failed = [result for result in evaluations if not result.passed]
@@ -95,7 +95,7 @@ def _build_case_score(
     assertions_run: int | None = None,
 ) -> CaseScore:
     """Build the score of a case from the results of all its evaluators, or of the first ones."""
-    # lists, not generators: this is done for every case, and most have a handful of evaluators that say nothing else
+    # lists are faster than generators for the few evaluators of most cases
     specs = context.case.evaluators
     return CaseScore(
         passed=passed,

@@ -1,10 +1,10 @@
 """Run the evaluators of a case, apply their requirements and build their results.
 
-Each dialect has a table of functions by class of spec, loaded when it is needed: most runs need one dialect, and what
-asks judges or starts commands takes its time to load.
+Each dialect has a table of functions by class of spec, loaded on first use: most runs need one dialect, and the modules
+for judges and commands load slowly.
 
-Of several evaluators all run, whatever the others say. Those that ask a judge wait for it side by side. The others take
-turns: each of them may start a program, and a case must not start as many programs at once as it has evaluators.
+All evaluators of a case run, whatever their scores. LLM judges run concurrently. The others run one after another,
+because each may start a program, and a case must not start as many programs at once as it has evaluators.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from eval_gate.text.javascript.regex import PatternError, PatternWorkerError
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 DIALECTS: Final = ("tool_forge", "agent_evals", "agentv")
-"""Folders of this room whose `table` has a `TABLE`. Asked in this order: the quickest to load is first."""
+"""Folders of this package whose `table` has a `TABLE`, searched in this order: the quickest to load is first."""
 _JUDGE_SPECS: tuple[type[EvaluatorSpec], ...] = (LlmJudge, RubricJudge, Rubric)
 
 
@@ -43,7 +43,7 @@ async def run_evaluator(spec: EvaluatorSpec, context: EvaluationContext) -> Eval
     """
     grader = _get_evaluator(type(spec))
     try:
-        if isinstance(spec, Composite):  # asks its members in turn
+        if isinstance(spec, Composite):  # runs its members
             score = await grader(spec, context, run_evaluator)
         else:
             score = await grader(spec, context)
@@ -58,7 +58,7 @@ async def run_evaluator(spec: EvaluatorSpec, context: EvaluationContext) -> Eval
 async def run_evaluators(
     specs: Sequence[EvaluatorSpec], context: EvaluationContext, evaluate: RunEvaluator
 ) -> list[EvaluatorScore]:
-    """Score by each, in order. Raises EvaluatorError as soon as one could not judge; by then the others have ended."""
+    """Score by each, in order. Raises the first EvaluatorError, after the others have ended."""
     turns = asyncio.Lock()
 
     async def one(spec: EvaluatorSpec) -> EvaluatorScore:
@@ -134,12 +134,12 @@ def build_evaluator_result(spec: EvaluatorSpec, evaluation: EvaluatorScore, weig
 
 
 def _has_details(evaluation: EvaluatorScore) -> bool:
-    """Whether there is more to keep than that it passed, as with most assertions of most cases there is not."""
+    """Whether the result has details; most assertions of most cases only pass."""
     lines = evaluation.hits or evaluation.misses or evaluation.members
     return bool(lines or evaluation.reasoning or evaluation.provider_request)
 
 
 @lru_cache(maxsize=1_000)
 def _build_passed_result(name: str, kind: str, weight: float) -> EvaluatorResult:
-    """One object for all that only passed."""
+    """Return one object for all results without details."""
     return EvaluatorResult(name=name, type=kind, score=1.0, weight=weight)

@@ -1,6 +1,6 @@
 """Description of what a case expects, one short line per check.
 
-Values are shown as they are compared: tokens stand for what they lead to, as far as they lead anywhere.
+Values are shown as they are compared: with tokens replaced if they can be resolved.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from eval_gate.text.javascript.strings import dump_compact_json, format_js_numbe
 from eval_gate.text.tokens import TokenData, format_token_value, resolve_tokens
 
 SpecDescriber: TypeAlias = Callable[[Any, TokenData], Iterable[str]]
-"""Takes its own class of spec and what tokens stand for; gives the lines."""
+"""Function of its own class of spec and the token data that yields the lines."""
 INDENT: Final = "  "
 
 
@@ -175,7 +175,7 @@ def _describe_composite(spec: specs.Composite, tokens: TokenData) -> Iterator[st
         case specs.JudgeAggregator():
             yield "an LLM judge gives these the full score:"
     for member in spec.members:
-        # what a member weighs stands with the whole, not with itself
+        # the composite's line shows the weight of a member
         weighed = replace(member, weight=weights.get(member.name, 1.0))
         yield from (f"{INDENT}{line}" for line in describe_evaluator(weighed, tokens))
 

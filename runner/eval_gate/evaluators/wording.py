@@ -16,11 +16,11 @@ MAX_NAME = 80
 MAX_MEMBERS = 20
 """Values of one line. More do not fit on it."""
 MAX_ITEMS = 50
-"""Hits, or misses, of one evaluator that are kept."""
+"""Maximum hits, or misses, of one evaluator."""
 
 
 def truncate(text: str, limit: int = MAX_VALUE) -> str:
-    """At most `limit` characters, an ellipsis for the rest."""
+    """Truncate to `limit` characters, with an ellipsis for the rest."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -54,7 +54,7 @@ def describe_missing_number(number: str, response: str) -> str:
 
 
 def format_times(count: int) -> str:
-    """How often something happened, as `1 time` or `3 times`."""
+    """Format a count, such as `1 time` or `3 times`."""
     return format_count(count, "time")
 
 

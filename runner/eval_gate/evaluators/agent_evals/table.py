@@ -1,9 +1,9 @@
 """The assertions of Agent Evals suites, on the response and on files, with one function each.
 
-Source: Agent Evals, "Assertion Types" and "File Assertions"; agent-evals behaviour 3.3 and 3.4. An answer is a text.
-Where a suite expects something else of it, it is read as JSON, which the assertion cannot hold without. Files are those
-that the folder of the agent held when it was done: nothing on disk is looked at, and an answer that came without them
-could not be judged. Message, expected and seen value stay apart for reports, and are one bounded sentence for people.
+Source: Agent Evals, "Assertion Types" and "File Assertions"; agent-evals behaviour 3.3 and 3.4. If a suite expects
+anything but a text, the response is parsed as JSON, and the assertion fails if that is impossible. Files are those of
+the response, which the agent's folder held at the end: the disk is not read, and a response without files is an
+evaluation error. Reports get message, expected and actual value separately, people get one truncated sentence.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untr
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MAX_SEEN_CHARACTERS: Final = 500
-"""Characters of what was seen that are kept in a result."""
+"""Maximum characters of the actual value in a result."""
 MAX_MESSAGE: Final = 400
 _FENCE: Final = "```"
 
@@ -94,7 +94,7 @@ def evaluate_value_at(
 
 
 async def evaluate_file_exists(spec: specs.FileExists, context: EvaluationContext) -> EvaluatorScore:
-    """There is such a file or folder. A path that is refused leads to none."""
+    """Check that the file or folder exists; a refused path fails."""
     expected, path = "file to exist", truncate(spec.path)
     try:
         _get_entry(spec, spec.path, context)
@@ -104,7 +104,7 @@ async def evaluate_file_exists(spec: specs.FileExists, context: EvaluationContex
 
 
 async def evaluate_file_not_exists(spec: specs.FileNotExists, context: EvaluationContext) -> EvaluatorScore:
-    """There is neither such a file nor such a folder. A path that is refused fails: it can never say so."""
+    """Check that neither a file nor a folder exists there; a refused path fails too."""
     expected, path = "file to not exist", truncate(spec.path)
     try:
         entry = _find_entry(spec, spec.path, context)
@@ -185,7 +185,7 @@ def pass_assertion(spec: specs.SuiteAssertion, message: str, expected: JsonValue
 def fail_assertion(
     spec: specs.SuiteAssertion, message: str, expected: JsonValue, actual: JsonValue, *, why: str | None = None
 ) -> EvaluatorScore:
-    """Build a failed score. `why` replaces the expected and the seen value where those would explain it badly."""
+    """Build a failed score. `why` replaces the expected and the actual value if these do not explain it."""
     message = to_well_formed(truncate(message, MAX_MESSAGE))
     expectation, got = format_distinct_values(expected, actual, format_value, MAX_VALUE)
     reason = f"expected {expectation}, got {got}" if why is None else why

@@ -1,8 +1,8 @@
 """Evaluators for the deterministic AgentV 4 assertions: texts, JSON fields and metric limits.
 
 Source: AgentV 4.42.4, "Deterministic graders", `field-accuracy`, `execution-metrics`, `latency`, `cost`, `token-usage`.
-Blanks around answer and value do not count for `equals`, `starts-with` and `ends-with`. What the target does not report
-is not within a limit: a number that nobody knows passes nothing.
+Blanks around response and value do not count for `equals`, `starts-with` and `ends-with`. A number that the target does
+not report is not within a limit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _JS_WHITESPACE: Final = (
     "\t\n\v\f\r \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
-"""What `trim` takes away in JavaScript."""
+"""Characters that `trim` removes in JavaScript."""
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NUMBER: Final = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 _NAMED_MONTH_DATE: Final = re.compile(r"(\d{1,2})-([A-Za-z]{3,9})-(\d{4})")
@@ -51,7 +51,7 @@ Number = float | int | None
 
 
 async def evaluate_text_assertion(spec: TextAssertion, context: EvaluationContext) -> EvaluatorScore:
-    """1 where the answer is as it is asked for, else 0. Raises PatternError."""
+    """Score 1 if the assertion holds for the response, else 0. Raises PatternError."""
     text = context.response.text
     if spec.type == "regex":
         return _build_score(
@@ -78,7 +78,7 @@ _COMPARISONS: Final[Mapping[str, tuple[Callable[[str, str], bool], str]]] = {
 
 
 def _evaluate_contains(spec: TextAssertion, text: str) -> EvaluatorScore:
-    """One value, any of them, or all; in lower case on both sides for those that begin with `i`."""
+    """Check for one value, any or all; types that begin with `i` ignore case."""
     loose = spec.type.startswith("i")
     text = text.lower() if loose else text
     matches = [value for value in spec.values if (value.lower() if loose else value) in text]
@@ -148,7 +148,7 @@ def _extract_json(text: str) -> JsonValue:
 
 
 def _find_mismatch(check: FieldCheck, actual: JsonValue, expected: JsonValue) -> str | None:
-    """In which way the two are not the same; None where they are."""
+    """Describe how the two values differ; None if they match."""
     match check.match:
         case "exact":
             if are_json_equal(actual, expected):
@@ -213,7 +213,7 @@ def _count_calls(response: Response) -> Number:
 
 
 def _count_model_calls(response: Response) -> Number:
-    """Messages of the assistant: each is the answer to one request of a model. A bare text tells nothing of that."""
+    """Count the assistant's messages, each of one model request; unknown for a bare text."""
     if response.messages:
         return sum(message.role == "assistant" for message in response.messages)
     if response.conversation:

@@ -1,10 +1,8 @@
 """Evaluators that run a command: JSON on stdin, a score on stdout.
 
-Source: agentv behaviour 6.2 (`evaluate_code_judge`), and AgentV 4.42.4, "Code Graders" (`evaluate_code_grader`: a
-score, assertions or an
-exit code as the answer). A command that breaks has not judged: its exit code, its silence and its chatter are errors of
-the evaluation, never a score of 0. Nor has what looks like JSON and is none, of which AgentV 4 makes 1 where it exits
-with 0.
+Source: agentv behaviour 6.2 (`evaluate_code_judge`), and AgentV 4.42.4, "Code Graders" (`evaluate_code_grader`: the
+score, the assertions or the exit code). A command that breaks is an evaluation error, never a score of 0; so is output
+that begins like JSON and is invalid, which AgentV 4 scores as 1 if the exit code is 0.
 """
 
 from __future__ import annotations
@@ -47,14 +45,14 @@ from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untr
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 TIME_LIMIT_S: Final = limits.GRADER_S
-"""For a command whose evaluator sets no limit."""
+"""Default time limit of a command, in seconds."""
 MAX_OUTPUT: Final = limits.GRADER_BYTES
-"""Bytes of the verdict."""
+"""Maximum bytes of the output."""
 MAX_ERRORS: Final = 64_000
 WORKSPACE_VARIABLE: Final = "AGENTV_WORKSPACE_PATH"
 """Variable with the path of the case's workspace."""
 MAX_QUOTED: Final = 200
-"""Characters of what is no verdict that are shown, and of stderr."""
+"""Characters of invalid output, or of stderr, in a message."""
 
 
 async def evaluate_code_judge(spec: CodeJudge, context: EvaluationContext) -> EvaluatorScore:
@@ -82,7 +80,7 @@ async def evaluate_code_grader(spec: CodeGrader, context: EvaluationContext) -> 
 
 
 def _is_plain_failure(finished: FinishedProgram) -> bool:
-    """Whether it failed as a check fails: with an exit code, and nothing but words for people on stdout."""
+    """Whether it failed as a check does: with an exit code, and only text for people on stdout."""
     silent = not finished.timed_out and not finished.stdout.is_truncated and not finished.stderr.format_last_line(1)
     return finished.code > 0 and silent and not _read_plain_output(finished).startswith(("{", "["))
 
@@ -177,7 +175,7 @@ def format_command(spec: CodeJudge | CodeAggregator) -> str:
 
 
 def _join_command(spec: CodeJudge | CodeAggregator) -> str:
-    """All words of the command, in which a shell may find names of variables."""
+    """Join the words of the command, to find names of variables in it."""
     return spec.command if isinstance(spec.command, str) else " ".join(spec.command)
 
 

@@ -41,9 +41,9 @@ from eval_gate.text.judge_template import RESULTS_VARIABLE, VARIABLE_PATTERN, fi
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MEMBER_PASS_SCORE: Final = 0.8
-"""From which score on AgentV calls a member passed."""
+"""Score from which AgentV calls a member passed."""
 MAX_DEPTH: Final = limits.EVALUATORS_DEPTH
-"""Composites within composites."""
+"""Maximum levels of nested composites."""
 
 SYSTEM: Final = f"""\
 You make one verdict of what several evaluators said of the same answer of an AI assistant.
@@ -72,12 +72,12 @@ class _Member(FrozenStruct):
         return self.spec.name
 
     def prefix_lines(self, lines: Iterable[str]) -> Iterator[str]:
-        """Its lines, which say whose they are."""
+        """Prefix the lines with the member's name."""
         return (f"[{truncate(self.name, MAX_NAME)}] {line}" for line in lines)
 
 
 async def evaluate_composite(spec: Composite, context: EvaluationContext, evaluate: RunEvaluator) -> EvaluatorScore:
-    """One score of the members' answers. Raises EvaluatorError when a member or the aggregator could not judge."""
+    """Score from the members' scores. Raises EvaluatorError if a member or the aggregator has no score."""
     if _measure_depth(spec) > MAX_DEPTH:
         raise EvaluatorError(f"{truncate(spec.name)}: composites are nested deeper than {MAX_DEPTH} levels")
     weights = spec.aggregator.weights if isinstance(spec.aggregator, WeightedAverage) else {}
@@ -102,7 +102,7 @@ async def evaluate_composite(spec: Composite, context: EvaluationContext, evalua
 
 
 def _measure_depth(spec: EvaluatorSpec) -> int:
-    """How many composites stand in one another; more than the limit is not counted to its end."""
+    """Count the levels of nested composites, up to one more than the limit."""
     level: list[EvaluatorSpec] = [spec]
     for depth in range(MAX_DEPTH + 1):
         level = [member for one in level if isinstance(one, Composite) for member in one.members]

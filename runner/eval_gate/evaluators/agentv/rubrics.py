@@ -47,7 +47,7 @@ _FINDING_SCHEMA: Final = build_object_schema(
 SCHEMA: Final = build_object_schema(
     {"checks": {"type": "array", "items": _FINDING_SCHEMA}, "overall_reasoning": dict(TEXT_SCHEMA)}
 )
-"""The form of the reply, for providers that hold a model to it."""
+"""JSON Schema of the reply, for providers that enforce it."""
 
 _TASK: Final = """\
 Examine candidate_answer, which answers question, by every check of checks. expected_outcome says what a good answer \
@@ -149,7 +149,7 @@ def read_findings(reply: str, checks: Sequence[RubricCheck], candidate: str = ""
 
 
 def _index_entries(value: JsonValue) -> dict[str, Mapping[str, JsonValue]]:
-    """Entries by id: only those that say yes or no. A judge may write the id `1` as a number."""
+    """Index the entries with a yes or no by id. A judge may write the id `1` as a number."""
     entries: dict[str, Mapping[str, JsonValue]] = {}
     for entry in value if isinstance(value, list) else []:
         if not isinstance(entry, dict) or not isinstance(entry.get("satisfied"), bool):

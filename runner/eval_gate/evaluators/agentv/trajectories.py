@@ -1,8 +1,8 @@
 """Evaluators for AgentV's tool calls: their number and order, their arguments, and the use of a skill.
 
 Source: agentv evaluation spec, "Tool Trajectory Evaluator"; agentv behaviour 6.3 and 13; AgentV 4.42.4, "Tool
-Trajectory Graders" and `skill-trigger`. A trajectory of 1.6 is all or nothing but for its minimums. The score of a
-sequence of 4 is the share of what is as expected.
+Trajectory Graders" and `skill-trigger`. A trajectory of version 1.6 scores 1 or 0, or the share of met minimums. A
+sequence of version 4 scores the share of steps, limits and calls that are as expected.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ async def evaluate_tool_trajectory(spec: ToolTrajectory, context: EvaluationCont
 
 
 def _check_minimums(minimums: dict[str, int], calls: Sequence[str]) -> _CallTally:
-    """One constraint per tool: it was called so often at least. A minimum of 0 is always met."""
+    """Check the minimum number of calls of each tool. A minimum of 0 is always met."""
     tally = _CallTally()
     counts = Counter(calls)
     for name, minimum in minimums.items():
@@ -130,7 +130,7 @@ def _check_exact(expected: Sequence[str], calls: Sequence[str]) -> _CallTally:
     tally.misses.append(f"{parting}: expected {_format_calls(expected)}, called {_format_calls(calls)}")
     expected_counts, call_counts = Counter(expected), Counter(calls)
     differing = (name for name in dict.fromkeys((*expected, *calls)) if call_counts[name] != expected_counts[name])
-    # one more than are kept, so that it shows that there are more: calls may be very many
+    # one more than the limit, so that the result says that there are more: calls may be very many
     for name in islice(differing, MAX_ITEMS):
         what = "extra" if call_counts[name] > expected_counts[name] else "missing"
         tally.misses.append(
@@ -141,7 +141,7 @@ def _check_exact(expected: Sequence[str], calls: Sequence[str]) -> _CallTally:
 
 
 def _describe_first_difference(expected: Sequence[str], calls: Sequence[str], same: int) -> str:
-    """Where two sequences part that are the same before index `same`."""
+    """Describe where two sequences begin to differ, which are equal before index `same`."""
     if same == len(calls):
         return f"call {same + 1} should be {_format_name(expected[same])}, but it is missing"
     if same == len(expected):
@@ -180,7 +180,7 @@ async def evaluate_call_sequence(spec: CallSequence, context: EvaluationContext)
 
 
 def _compare_in_order(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _CallTally) -> None:
-    """Each step is looked for behind the one before it. A call of the tool with other arguments takes its place."""
+    """Find each step after the one before it. A call of the same tool counts as the step, with any arguments."""
     at = 0
     for step in expected:
         match = next((index for index in range(at, len(calls)) if calls[index].name == step.tool), None)
@@ -210,7 +210,7 @@ def _compare_exact(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCal
 
 
 def _compare_superset(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _CallTally) -> None:
-    """Every step has a call of its own, in whatever order."""
+    """Check that every step has a call of its own, in any order."""
     unmatched = list(calls)
     for step in expected:
         match = next((call for call in unmatched if _matches_step(step, call)), None)
@@ -222,7 +222,7 @@ def _compare_superset(expected: Sequence[ExpectedCall], calls: Sequence[Reported
 
 
 def _compare_subset(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _CallTally) -> None:
-    """Every call is one of those allowed."""
+    """Check that every call is an expected one."""
     for number, call in enumerate(calls, 1):
         allowed = any(_matches_step(step, call) for step in expected)
         tally.add(
@@ -287,7 +287,7 @@ def _format_name(name: str) -> str:
 
 
 async def evaluate_skill_trigger(spec: SkillTrigger, context: EvaluationContext) -> EvaluatorScore:
-    """1 where the skill was used as it should, else 0.
+    """Score 1 if the skill was used, or not used, as expected, else 0.
 
     Raises EvaluatorError where calls are not known and it should not have been used: that would be a pass.
     """

@@ -30,9 +30,9 @@ from eval_gate.text.judge_template import FILE_CHANGES, find_template_problem
 from eval_gate.text.turns import flatten_messages
 
 MAX_REPLIES: Final = 3
-"""A reply that cannot be read is asked for again at most twice."""
+"""Maximum requests until a reply can be read."""
 MAX_EXCERPT: Final = 300
-"""Characters of an unreadable reply that are shown."""
+"""Characters of an unreadable reply in a message."""
 
 VerdictT = TypeVar("VerdictT")
 
@@ -46,7 +46,7 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
 
     @property
     def usage(self) -> Usage | None:
-        """Tokens over all replies; what no reply says stays unknown."""
+        """Tokens of all replies; unknown if no reply has them."""
         return Usage.add_up(reply.usage for reply in self.replies)
 
     @property
@@ -56,7 +56,7 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
 
     @property
     def request(self) -> dict[str, JsonValue]:
-        """What goes into `evaluatorProviderRequest`: the prompts, the number of replies, the model where known."""
+        """Build `evaluatorProviderRequest`: the prompts, the number of replies, and the model if known."""
         request: dict[str, JsonValue] = {
             "systemPrompt": self.prompts.system,
             "userPrompt": self.prompts.user,
@@ -69,7 +69,7 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
         return request
 
     def to_error(self, name: str) -> EvaluatorError:
-        """Build the error for replies that say nothing about the response; it keeps their usage and cost."""
+        """Build the error for unreadable replies, with their usage and cost."""
         return EvaluatorError(
             f"{self._describe_failure(name)}; the last reply: {self._last_excerpt}",
             usage=self.usage,
@@ -121,7 +121,7 @@ async def ask_judge(
     read: Callable[[str], VerdictT | None],
     schema: Mapping[str, JsonValue] = VERDICT_SCHEMA,
 ) -> JudgeExchange[VerdictT]:
-    """Ask until `read` makes something of a reply, three times at most.
+    """Ask until `read` accepts a reply, three times at most.
 
     `schema` is the form that the prompts ask for. The last attempt is without it, as the form itself may be why
     a reply cannot be read.
@@ -198,7 +198,7 @@ def get_brief(context: EvaluationContext) -> CaseBrief:
 
 
 def render_prompts(spec: LlmJudge, brief: CaseBrief, response: Response, changes: str | None = None) -> Prompts:
-    """Both prompts for this response and the `changes` in its workspace. Raises EvaluatorError for a bad template."""
+    """Build the prompts for this response and the workspace `changes`. Raises EvaluatorError for a bad template."""
     trace = summarize_trace(response) if spec.include_trace else None
     trace_text = None if trace is None else format_json(summary_to_json(trace))
     values = {

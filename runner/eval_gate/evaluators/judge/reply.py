@@ -21,19 +21,19 @@ from eval_gate.text.untrusted.bounded_json import refuse_constant, require_singl
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MAX_REPLY: Final = limits.VERDICT_CHARACTERS
-"""Characters of a reply that are looked at."""
+"""Maximum characters of a reply that are read."""
 MAX_WORK: Final = 500_000
-"""What may be spent on one reply: characters that were read in vain, and `ATTEMPT_COST` for each beginning."""
+"""Budget of one reply: characters read without a result, and `ATTEMPT_COST` for each attempt."""
 ATTEMPT_COST: Final = 500
 MAX_QUOTES: Final = 20
-"""Verdicts quoted from the answer that are passed over before the reply counts as unreadable."""
+"""Maximum verdicts quoted from the response that are skipped before the reply counts as unreadable."""
 MAX_ITEM: Final = 500
-"""Characters of a hit, a miss or a dimension's reasoning that are kept."""
+"""Maximum characters of a hit, a miss or a dimension's reasoning."""
 MAX_REASONING: Final = 2_000
 MAX_SHOWN: Final = 30
-"""Characters of a score that is of another scale."""
+"""Maximum characters of a score of another scale."""
 ROUNDING: Final = 1e-6
-"""The share of a scale by which a score may be beyond its ends: what is computed is rounded."""
+"""Share of a scale by which a rounded score may exceed its ends."""
 
 _START: Final = re.compile(r'\{[ \t\r\n]*+"')
 _FENCE_OPEN: Final = re.compile(r"\s*+(?:```\w*+\s*+)?+")
@@ -50,7 +50,7 @@ class JudgeVerdict(FrozenStruct):
     misses: tuple[str, ...] = ()
     reasoning: str | None = None
     raw_score: str | None = None
-    """The score as it was given, where it was outside of 0..1 by more than rounding."""
+    """Score as the judge wrote it, if it is outside of 0..1 by more than rounding."""
 
 
 def read_verdict(reply: str, candidate: str = "") -> JudgeVerdict | None:
@@ -99,7 +99,7 @@ def find_first_valid(
 
 
 def _iter_objects(text: str) -> Iterator[tuple[dict[str, JsonValue], int, int]]:
-    """Yield JSON objects with their place, outer before inner; a hostile reply ends the search early, never late."""
+    """Yield JSON objects with their place, outer before inner, within the budget of a reply."""
     work = MAX_WORK
     for match in _START.finditer(text):
         start = match.start()

@@ -39,7 +39,7 @@ MAX_CALLS: Final = 100
 """Names of tool calls that are shown to the judge."""
 MAX_NAME: Final = 80
 TOLERANCE: Final = 1e-9
-"""What a share may miss `pass_at` by: 2.4 of 3 is 0.7999999999999999."""
+"""Rounding error of a share that `pass_at` allows: 2.4 of 3 is 0.7999999999999999."""
 
 SYSTEM: Final = f"""\
 You grade one answer of an AI assistant by a rubric, strictly and only by what you are given.
@@ -59,7 +59,7 @@ _GRADE_SCHEMA: Final = build_object_schema(
     {"dimension": dict(TEXT_SCHEMA), "score": {"type": "number"}, "reasoning": dict(TEXT_SCHEMA)}
 )
 SCHEMA: Final = build_object_schema({"dimensions": {"type": "array", "items": _GRADE_SCHEMA}})
-"""The form of the reply, for providers that hold a model to it."""
+"""JSON Schema of the reply, for providers that enforce it."""
 
 _TASK: Final = "Grade candidate_answer, which answers question, in every dimension of rubric."
 
@@ -83,11 +83,11 @@ class DimensionGrade(FrozenStruct):
     reasoning: str | None
     has_verdict: bool = True
     raw_score: str | None = None
-    """The score as it was given, where it is of another scale."""
+    """Score as the judge wrote it, if it is of another scale."""
 
     @property
     def share(self) -> float:
-        """The score as a share of what the dimension can have, 0..1."""
+        """Score as a share of the dimension's maximum, 0..1."""
         return self.score / self.dimension.max_score
 
     def has_passed(self, pass_at: float) -> bool:
@@ -105,10 +105,10 @@ class DimensionGrade(FrozenStruct):
 
 
 async def evaluate_rubric(spec: Rubric, context: EvaluationContext) -> EvaluatorScore:
-    """Score is the mean of the dimensions' shares; it passes when every dimension does.
+    """Score the mean of the dimensions' shares; it passes if every dimension does.
 
-    A dimension the judge leaves out scores 0 and says so. Raises EvaluatorError when no reply grades any, and for a
-    score of another scale.
+    A dimension that the judge leaves out scores 0. Raises EvaluatorError if no reply grades any, and for a score of
+    another scale.
     """
     judge = get_judge(spec.name, context)
     text = context.response.text
@@ -154,7 +154,7 @@ def _grade_to_json(grade: DimensionGrade) -> JsonValue:
 
 
 def render_prompts(spec: Rubric, response: Response) -> Prompts:
-    """Both prompts of this rubric for this response."""
+    """Build the prompts of this rubric for this response."""
     dimensions: list[JsonValue] = [
         {"dimension": dimension.name, "maxScore": _simplify_number(dimension.max_score), "criteria": dimension.criteria}
         for dimension in spec.dimensions
@@ -175,7 +175,7 @@ def _format_calls(response: Response) -> str:
 
 
 def _simplify_number(value: float) -> JsonValue:
-    """`3` and not `3.0`: a judge copies what it sees."""
+    """Write `3` and not `3.0`, because a judge copies it."""
     return int(value) if float(value).is_integer() else value
 
 
