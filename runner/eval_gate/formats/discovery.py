@@ -56,7 +56,7 @@ UNREAD_NOTATIONS: Final[Mapping[str, Callable[[bytes], Outline]]] = {
     ".ndjson": outline_lines,
     ".toml": lambda _: Outline(()),
 }
-"""Notations that people write data in and no dialect has: evals in them are an error."""
+"""Notations of data that no dialect has: evals in them are an error."""
 _LISTED_SUFFIXES: Final = ", ".join(sorted(SUFFIXES))
 _EXPLAINED_FILES: Final = 5
 _HEAD_BYTES: Final = 1 << 16
@@ -81,12 +81,12 @@ class EvalDocument(FrozenStruct):
 
 
 class LeftOut(FrozenStruct):
-    """A file of a folder that is no eval file, with a sentence for people where they may think that it is one."""
+    """A file of a folder that is no eval file, with a note for people if it looks like one."""
 
     file: str
     note: str = ""
     problem: Problem | None = None
-    """What is wrong unless a suite names the file as a part of it."""
+    """Problem of the file, unless a suite names it as a part."""
 
 
 def find_eval_files(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]:
@@ -133,7 +133,7 @@ def has_evals(file: EvalFile, root: Path) -> bool:
 
 
 def may_be_eval_file(file: str, patterns: Sequence[str]) -> bool:
-    """Whether a run of these paths may have read this file, relative to its root; nothing is looked at."""
+    """Whether a run of these paths may have read this file, relative to its root, without looking at the disk."""
     path = PurePosixPath(file)
     if path.is_absolute() or path.suffix.lower() not in SUFFIXES or path.name in NON_EVAL_FILES:
         return False
@@ -191,13 +191,13 @@ def _walk_folder(folder: Path) -> Iterator[Path]:
 
 
 def may_hold_evals(file: Path) -> bool:
-    """Whether a file of a folder is looked into, by its name."""
+    """Whether a file of a folder may hold evals, by its name."""
     suffix = file.suffix.lower()
     return (suffix in SUFFIXES or suffix in UNREAD_NOTATIONS) and file.name not in NON_EVAL_FILES
 
 
 def is_run_folder(folder: Path) -> bool:
-    """Whether a run wrote the folder, whose name is then its result's id; a file called so hides no evals."""
+    """Whether a run wrote the folder: its name is the id in its result, so that no other folder is skipped."""
     result = folder / RESULT_FILES[0]
     try:
         match = _RUN_ID.search(read_limited_raw(result, _HEAD_BYTES)) if result.is_file() else None
@@ -221,7 +221,7 @@ def _explain_no_match(pattern: str, root: Path) -> str:
 def load_suites(
     files: Sequence[EvalFile], root: Path, reading: ReadOptions, left_out: list[LeftOut] | None = None
 ) -> tuple[EvalSuite, ...]:
-    """Read every file. Raises one GateError with the problems of all of them, and reads none half.
+    """Load all suites, or raise one GateError with the problems of all files.
 
     To `left_out` come the files of folders that are no eval files.
     """
@@ -262,7 +262,7 @@ def load_suites(
 
 
 def _find_unnamed_parts(left_out: Sequence[LeftOut], suites: Sequence[EvalSuite]) -> list[Problem]:
-    """Find the files that would be parts of a suite, and that none of these names."""
+    """Find files that look like parts of a suite, but that none of these suites names."""
     if not left_out or any(one.note for one in left_out):  # another tool's suite may name any file
         return []
     parts = {case.location.file for suite in suites for case in suite.cases}
@@ -347,7 +347,7 @@ def read_eval_document(file: EvalFile, root: Path) -> EvalDocument | LeftOut:
         raise _build_unknown_format_error(
             shown_as, other.describe_alternative(shown_as) if other else f"not an eval file: expected {EXPECTED_SHAPE}"
         )
-    # who put it among evals may think that it is run
+    # its author may expect that it is run
     note = f"{shown_as} {other.describe_alternative(shown_as)}" if other and (other is ADK or other is AGENTV_5) else ""
     return LeftOut(shown_as, note)
 
@@ -361,7 +361,7 @@ def _is_latest_pointer(file: Path) -> bool:
 
 
 def find_notation(path: Path) -> Notation:
-    """Find how a file is written, by its suffix. A file of another one is tried as JSON."""
+    """Find the notation of a file by its suffix; JSON for an unknown one."""
     suffix = path.suffix.lower()
     return next((one.notations[suffix] for one in DIALECTS.values() if suffix in one.notations), JSON[".json"])
 
@@ -393,7 +393,7 @@ def recognize_document(
 
 
 def _is_something_else(file: EvalFile, notation: Notation, data: bytes) -> bool:
-    """Whether a file that cannot be read was not meant as evals, by all that can be read of it."""
+    """Whether a file that cannot be parsed is not meant as evals, by its outline."""
     if file.explicit or _is_own_name(file.path):
         return False
     outline = notation.outline(data)
@@ -401,12 +401,12 @@ def _is_something_else(file: EvalFile, notation: Notation, data: bytes) -> bool:
 
 
 def _has_evals_in(file: EvalFile, outline: Outline) -> bool:
-    """Whether a dialect finds its own in what can be read of a file."""
+    """Whether a dialect recognizes the outline of a file."""
     return any(isinstance(recognize_document(one, file.path), Dialect | Broken) for one in outline.documents)
 
 
 def _leave_out_unread(file: EvalFile, data: bytes, shown_as: str) -> LeftOut:
-    """Leave out a file in a notation that no dialect has. Raises GateError where it holds evals."""
+    """Leave out a file in a notation that no dialect has. Raises GateError if it holds evals."""
     outline = UNREAD_NOTATIONS[file.path.suffix.lower()](data)
     if not _is_own_name(file.path) and not _has_evals_in(file, outline):
         return LeftOut(shown_as)

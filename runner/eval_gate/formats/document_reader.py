@@ -1,6 +1,6 @@
 """Validate a document against its pydantic model, and collect problems and warnings.
 
-The shape is declared in the `wire` module of a dialect, from what is strict about names and texts here (`FileModel`).
+The `file_model` of a dialect declares the shape, derived from `FileModel`, which is strict about names and texts.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def _require_number(text: str) -> str:
 
 
 NumberText = Annotated[Text, AfterValidator(_require_number)]
-"""A number, date or code that a response contains in whichever way it is written."""
+"""A number, date or code that a response contains in any way of writing it."""
 CaseId = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Path = tuple[str | int, ...]
 _CASE_DEPTH: Final = 2
-"""Steps that lead to a case as a whole: `cases` and its number."""
+"""Steps of the path to a case: `cases` and its index."""
 _MAX_SHOWN: Final = 80
 _MAX_FIELD: Final = 200
 _MAX_KEYS: Final = 5
-"""Unknown keys that are named as the reason why a case is skipped."""
+"""Maximum unknown keys in the reason why a case is skipped."""
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
@@ -99,7 +99,7 @@ class Findings(Struct):
 
     @property
     def is_full(self) -> bool:
-        """Whether what is found from here on is only counted."""
+        """Whether further findings are only counted."""
         return len(self.all) >= FINDINGS
 
     def suggest_word(self, word: str, known_words: Iterable[str]) -> str:
@@ -107,7 +107,7 @@ class Findings(Struct):
         return "" if self.is_full else format_suggestion(word, known_words)
 
     def add(self, message: str, path: Path, *, silent: bool = False) -> None:
-        """Keep one more, or count it."""
+        """Add a finding, or count it if the findings are full."""
         self._keep(Finding(message, path, silent))
 
     def lint_pattern(self, pattern: str, flags: str, path: Path) -> None:
@@ -132,7 +132,7 @@ class Findings(Struct):
         self._keep(Finding(message, path, silent=True, mistake=MistakeKind.UNKNOWN_EXPECTATIONS))
 
     def _keep(self, finding: Finding) -> None:
-        """Keep one more, or count it. A case that is skipped is always kept: it must not run."""
+        """Add a mistake, or count it; one that skips a case is always added, because that case must not run."""
         if self.is_full and finding.mistake is not MistakeKind.UNKNOWN_EXPECTATIONS:
             self._omitted_count += 1
             return
@@ -142,12 +142,12 @@ class Findings(Struct):
 
     @property
     def strict_problems(self) -> list[Finding]:
-        """Those that are problems under --strict. What was only counted may be one."""
+        """Findings that are problems under --strict; omitted ones may be too."""
         return [finding for finding in (*self.all, *self.overflow) if finding.silent]
 
     @property
     def overflow(self) -> tuple[Finding, ...]:
-        """How many more there are, where there are."""
+        """Line with the number of further findings, if there are any."""
         return (
             Finding(f"{self._omitted_count:,} more warnings about this file are not listed", (), silent=True),
         ) * bool(self._omitted_count)
@@ -175,7 +175,7 @@ class DocumentReader:
         return self._positions.find_line(self._strip_cases_step(steps))
 
     def build_problem(self, message: str, steps: Iterable[str | int]) -> Problem:
-        """Something that keeps the file from being used; it is not kept yet."""
+        """Build a problem, without adding it."""
         path = self._strip_cases_step(steps)
         return Problem(
             message, file=self.file, line=self._positions.find_line(path), field=format_field_path(path) or None
@@ -255,7 +255,7 @@ def _suggest_written_key(model: type[BaseModel], detail: ErrorDetails) -> str:
 
 
 def _format_case_suffix(document: JsonValue, path: Path) -> str:
-    """Which case it is in, by the name that its author gave it; empty where it is in none, or that has no name."""
+    """Format the name of the case at this path; empty outside of a case, or without a name."""
     part = document
     for step in path[:_CASE_DEPTH]:
         if isinstance(part, dict) and isinstance(step, str):

@@ -25,11 +25,11 @@ from eval_gate.text.sources.validation_errors import describe_error, describe_va
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 DEFAULT_TARGET: Final = f"openai:{SUITE_MODEL}"
-"""Who answers unless the person running chooses."""
+"""Default target of all suites."""
 DEFAULT_TIMEOUT_MS: Final = 30_000
-"""Limit of a case where neither it nor the suite says one."""
+"""Default time limit of a case."""
 MAX_LABEL: Final = 200
-"""Characters of an assertion's description that results have as its name."""
+"""Maximum characters of an assertion's description as its name in results."""
 _ASSERTION_DEPTH: Final = 4
 """Steps of a path such as `cases[0].assertions[1]`."""
 _IGNORED_KEYS: Final = frozenset({"$schema", "$comment"})
@@ -89,7 +89,7 @@ def _strip_type_step(loc: Path) -> Path:
 
 
 def _describe_validation_error(detail: ErrorDetails) -> str:
-    """One problem in our words, also those of assertions whose type says nothing to us."""
+    """Describe one problem, also of an assertion with an unknown type."""
     if detail["type"] not in {"union_tag_invalid", "union_tag_not_found"}:
         return describe_error(detail)
     value = detail["input"]
@@ -156,7 +156,7 @@ def _dump_assertions(case: file_model.AgentEvalsCase) -> list[JsonValue]:
 
 
 def _lint_suite(suite: file_model.AgentEvalsSuite, findings: Findings, reading: ReadOptions) -> None:
-    """Find what is odd in a suite: unknown keys, and assertions that can only hold, or only fail."""
+    """Find unknown keys in a suite, and assertions that always hold or always fail."""
     findings.lint_unknown_keys(suite, (), _IGNORED_KEYS)
     findings.lint_unknown_keys(suite.agent, ("agent",), _IGNORED_KEYS)
     findings.lint_unknown_keys(suite.defaults, ("defaults",), _IGNORED_KEYS)

@@ -23,11 +23,11 @@ from eval_gate.text.sources.validation_errors import describe_value
 from eval_gate.text.turns import format_turn
 
 MAX_CASE_CHARACTERS: Final = limits.CASE_BYTES
-"""Characters that one case says, with its files."""
+"""Maximum characters of one case, with its files."""
 MAX_SUITE_CHARACTERS: Final = limits.SUITE_BYTES
-"""Characters that all cases of a file say together."""
+"""Maximum characters of all cases of a file together."""
 GUIDELINES_HEADER: Final = "[[ ## Guidelines ## ]]"
-"""Stands above the guidelines where they follow the case's own system message."""
+"""Heading of the guidelines if they follow the case's own system message."""
 
 
 class TextPart(FrozenStruct):
@@ -73,7 +73,7 @@ class MessageTurn(FrozenStruct):
 
     @property
     def is_visible(self) -> bool:
-        """Whether it says anything itself: a guideline does not, and neither does a file without text."""
+        """Whether it has content: a guideline does not count, nor does a file without text."""
         return any(part.text.strip() for part in self.parts if isinstance(part, TextPart) or not part.is_guideline)
 
     @property
@@ -249,12 +249,12 @@ def format_question(turns: Sequence[MessageTurn], *, linked: bool) -> str:
 
 
 def _is_conversation(turns: Sequence[MessageTurn]) -> bool:
-    """Whether there is more than one question: several messages, or one of an assistant or a tool."""
+    """Whether there are several messages, or one of an assistant or a tool."""
     return sum(turn.is_visible for turn in turns) > 1 or any(turn.role in {"assistant", "tool"} for turn in turns)
 
 
 def _format_turn(turn: MessageTurn, *, linked: bool = False) -> str:
-    """One turn of several. Where a guideline was, its path stays as a mark."""
+    """Format one turn of several. The path of a guideline stands for its text."""
     return _join_paragraphs(
         f"<Attached: {part.written_path}>"
         if isinstance(part, AttachedFile) and part.is_guideline

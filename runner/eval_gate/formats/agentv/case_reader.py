@@ -33,12 +33,12 @@ from eval_gate.text.digest import compute_digest, compute_fingerprint
 from eval_gate.text.sources.validation_errors import format_field_path
 
 MAX_DESCRIPTION: Final = 120
-"""Characters of the outcome that stand for a description."""
+"""Maximum characters of the outcome as a description."""
 _DATE: Final = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 
 
 class EvaluatorSet(FrozenStruct):
-    """Evaluators with fingerprints of what they check, with and without how they grade."""
+    """Evaluators with fingerprints of their checks, with and without the graders."""
 
     specs: tuple[EvaluatorSpec, ...]
     fingerprint: str
@@ -50,7 +50,7 @@ class FileDefaults(FrozenStruct):
 
     evaluators: EvaluatorSet
     own_evaluators: tuple[EvaluatorSpec, ...]
-    """The evaluators that the file names: none where only the default judges."""
+    """The evaluators of the file; none if only the default LLM judge applies."""
     target: str | None
 
 
@@ -137,7 +137,7 @@ class CaseReader:
         )
 
     def check_id(self, raw: dict[str, JsonValue], path: Path) -> None:
-        """Report an id that another YAML reader would not take for text, or that an earlier case has."""
+        """Report an id that other YAML parsers do not read as text, or that an earlier case has."""
         name = raw.get("id")
         if not isinstance(name, str):
             return
@@ -231,9 +231,9 @@ def _relativize_folders(value: JsonValue, repository: EvalRepository) -> JsonVal
 
 
 _DEFAULT_FIELDS: Final = (("negate", False), ("floor", None))
-"""What an evaluator is held to where the file says nothing of it: as it was before there was such a thing."""
+"""Default fields of evaluators, left out so that fingerprints from before these fields stay equal."""
 _FREE_FORM_KEYS: Final = frozenset({"minimums", "weights", "expected", "config"})
-"""Parts whose keys are names of tools and members, or a file's own data: any word may stand there."""
+"""Parts with arbitrary keys: names of tools and members, or data of the file."""
 _GRADER_KEYS: Final = frozenset({"prompt", "command", "cwd", "judge_target"})
 """Keys of the grader of an evaluator, which is a part of the setup fingerprint."""
 

@@ -1,6 +1,6 @@
 """The AgentV dialect: how its eval files are recognized and loaded, also as lines of JSON with a YAML companion file.
 
-Source: agentv evaluation spec; agentv behaviour 1, 3, 6 and 13. Most of it is loaded when there is such a file.
+Source: agentv evaluation spec; agentv behaviour 1, 3, 6 and 13. The reader is loaded with the first such file.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from eval_gate.text.sources.json import parse_json
 from eval_gate.text.sources.validation_errors import describe_value
 
 _CASES_KEY: Final = "cases"
-"""Where the lines stand in the document that is made of them."""
+"""Key of the lines in the document that they form."""
 MAX_PROBLEMS: Final = 20
-"""Lines that are no JSON and named; what comes after them is not read."""
+"""Maximum invalid lines that are reported; later lines are not read."""
 _SUFFIX: Final = ".jsonl"
 
 

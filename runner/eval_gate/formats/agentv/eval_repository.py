@@ -1,7 +1,7 @@
 """The repository of an eval file: which files it may name, and where they are searched.
 
-Source: agentv behaviour 1.3. An eval file may come with a stranger's pull request: nothing outside the repository is
-read, wherever a path or a link leads, and nothing of Git's own folder, which may hold a token.
+Source: agentv behaviour 1.3. An eval file may come with an untrusted pull request: no file outside the repository is
+read, also through a link, and none of Git's own folder, which may hold a token.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_FILE_BYTES: Final = limits.ATTACHED_BYTES
 """Bytes of one attached file."""
 MAX_PATH: Final = 1_000
 MAX_COMPARED_NAMES: Final = 500
-"""Names of a folder among which the nearest to a misspelt one is looked for."""
+"""Maximum names of a folder that are compared with a misspelt one."""
 MAX_HINTS: Final = 20
 _GIT: Final = ".git"
 CachedValue = TypeVar("CachedValue")
@@ -77,7 +77,7 @@ class EvalRepository:
         return (path.relative_to(self._working) if path.is_relative_to(self._working) else path).as_posix()
 
     def find_file(self, reference: str) -> RepositoryFile:
-        """Find a file from the eval file's folder upward, then from the run's. Raises FileError for none to be read."""
+        """Find a file from the eval file's folder upward, then in the run's. Raises FileError if none can be read."""
         if reference not in self._found:
             try:
                 self._found[reference] = self._search_file(reference)
@@ -109,7 +109,7 @@ class EvalRepository:
         return RepositoryFile(path, self.to_relative_path(path))
 
     def _require_inside(self, path: Path) -> None:
-        """Raise FileError for what a link leads out of the repository, or into Git's own folder."""
+        """Raise FileError for a link that leads out of the repository, or into Git's own folder."""
         try:
             real = path.resolve(strict=True)
         except (OSError, RuntimeError) as error:
@@ -183,7 +183,7 @@ def normalize_path(path: Path) -> Path:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder of this name, however long that is."""
+    """Whether there is such a folder; False for a name that is too long for the system."""
     try:
         return path.is_dir()
     except OSError:

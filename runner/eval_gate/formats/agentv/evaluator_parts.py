@@ -19,7 +19,7 @@ from eval_gate.text.judge_template import convert_agentv_prompt, find_aggregator
 from eval_gate.text.sources.validation_errors import describe_value
 
 MAX_PROMPT_PATH: Final = 500
-"""Characters of a prompt that may be the path of a file."""
+"""Maximum characters of a prompt that may be the path of a file."""
 _FILE_SCHEME: Final = "file://"
 _LOOKS_LIKE_A_PATH: Final = re.compile(r"\S+\.(?:md|markdown|txt|prompt|tmpl|j2|jinja2?|ya?ml)|\.{0,2}/\S+")
 
@@ -57,7 +57,7 @@ class EvaluatorPartReader:
         return None
 
     def _read_v4_prompt(self, prompt: str, path: Path) -> str | None:
-        """`file://` and what looks like a path name a file that has to be there; all else is the prompt itself."""
+        """Read the file that `file://` or a path names; any other text is the prompt itself."""
         file_name = prompt.removeprefix(_FILE_SCHEME)
         is_file = file_name != prompt or _LOOKS_LIKE_A_PATH.fullmatch(prompt) is not None
         try:
@@ -104,7 +104,7 @@ class EvaluatorPartReader:
         return None
 
     def resolve_folder(self, reference: str | None, path: Path) -> str:
-        """Where a command runs: an absolute path inside the repository, the eval file's folder by default."""
+        """Return the absolute folder of a command, inside the repository, by default the eval file's."""
         if reference is None:
             return str(self._repository.folder)
         try:

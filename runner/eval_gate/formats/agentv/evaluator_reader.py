@@ -1,8 +1,8 @@
 """Reader for the evaluators of an AgentV eval file.
 
 Source: agentv evaluation spec, "Custom Evaluators", "Tool Trajectory Evaluator", "Per-evaluator weights in top-level
-aggregation"; agentv behaviour 1.5, 6 and 13. What cannot judge is a problem when the file is read: an evaluator that
-is dropped would make the gate smaller.
+aggregation"; agentv behaviour 1.5, 6 and 13. An evaluator that cannot run is a problem of the file: without it, the
+case would pass more easily.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from eval_gate.model.specs.evaluator import (
 from eval_gate.text.sources.validation_errors import describe_value
 
 MAX_DEPTH: Final = limits.EVALUATORS_DEPTH
-"""Composites within composites."""
+"""Maximum levels of nested composites."""
 MAX_UNKNOWN_MEMBERS: Final = 20
 """Weights without a member that are reported."""
 Aggregator = WeightedAverage | ThresholdAggregator | CodeAggregator | JudgeAggregator
@@ -64,7 +64,7 @@ V4_EVALUATOR_MODELS: Final[ModelsByType] = {
     **ASSERTION_MODELS,
     **dict.fromkeys(file_model.TOOL_TRAJECTORY, ASSERTION_MODELS[file_model.TOOL_TRAJECTORY[1]]),
 }
-"""In a file of today the two names of the trajectory mean its newer form."""
+"""In a file of AgentV 4, both names of the trajectory mean its newer form."""
 AGGREGATOR_MODELS: Final[ModelsByType] = {
     "weighted_average": file_model.AgentVWeightedAverage,
     "threshold": today.AgentV4ThresholdAggregator,
@@ -81,9 +81,9 @@ class EvaluatorReader:
         self._assertions = AssertionReader(findings)
         self.parts = EvaluatorPartReader(findings, repository)
         self.required_score: float | None = None
-        """What a required assertion of the case has to reach if neither says so: the case's own threshold."""
+        """Default minimum score of a required assertion of the case: the case's own threshold."""
         self.expected: JsonValue = None
-        """The answer that the case which is read expects, where it is JSON."""
+        """Expected output of the case that is being read, if it is JSON."""
 
     def read_default(self, kind: str | None, path: Path) -> tuple[EvaluatorSpec, ...]:
         """Return the default LLM judge; report a `kind` that the file names and that is another evaluator."""
@@ -343,7 +343,7 @@ def normalize_kind(raw: JsonValue) -> str:
 
 
 def describe_unknown_kind(kind: str, kinds: ModelsByType) -> str:
-    """With the name that is meant where one letter is wrong. A name that is only near is another evaluator's."""
+    """Correct a name with one wrong letter. A name that is less near is another evaluator's."""
     meant = next((name for name in kinds if _is_one_letter_typo(kind[:60], name)), None)
     hint = f' (did you mean "{meant}"?)' if meant else ""
     return f'"{kind[:60]}" is not known{hint}; known: {format_kinds(kinds)}'

@@ -28,9 +28,9 @@ from eval_gate.text.javascript.regex import find_pattern_problem
 from eval_gate.text.sources.validation_errors import describe_error, format_field_path, list_errors
 
 MAX_SHOWN_KEY: Final = 80
-"""Characters of an unknown key that are shown."""
+"""Maximum characters of an unknown key in a message."""
 _CASE_DEPTH: Final = 2
-"""The steps from a file to one of its cases."""
+"""Steps of the path from a file to a case."""
 Path = tuple[str | int, ...]
 Model = TypeVar("Model", bound=AgentVFileModel)
 
@@ -39,7 +39,7 @@ _IGNORED_KEYS: Final[Mapping[type[AgentVFileModel], frozenset[str]]] = {
     AgentVCase: frozenset({"$comment", "notes", "name", "metadata"}),
     AgentVMessage: frozenset({"id", "timestamp", "metadata"}),
 }
-"""Keys that say something to people, and on which nothing depends."""
+"""Keys of texts for people, without an effect."""
 _MISPLACED_KEYS: Final[Mapping[type[AgentVFileModel], Mapping[str, str]]] = {
     AgentVSuite: dict.fromkeys(("evaluators", "assertions", "assert"), " (it belongs in `execution`)"),
 }
@@ -67,7 +67,7 @@ class AgentVFindings:
         self._positions = positions
         self._strict = strict
         self.case = ""
-        """What people call the case that was begun last."""
+        """Name for people of the case that is being read."""
 
     def begin_case(self, name: str) -> None:
         """Assign the findings from here on to this case."""
@@ -77,12 +77,12 @@ class AgentVFindings:
 
     @property
     def case_warnings(self) -> tuple[str, ...]:
-        """The warnings about the case that was begun last."""
+        """Warnings about the case that is being read."""
         return tuple(self._of_case)
 
     @property
     def case_mistakes(self) -> tuple[EvalMistake, ...]:
-        """The mistakes that decide how the case ends that was begun last."""
+        """Mistakes of the case that is being read, which decide its result."""
         return tuple(self._mistakes)
 
     def find_line(self, path: Path) -> int:
@@ -94,7 +94,7 @@ class AgentVFindings:
         return self._locate(path)[0]
 
     def add_problems(self, problems: Iterable[Problem]) -> None:
-        """Problems of another file that belongs to this one."""
+        """Add problems of another file that belongs to this one."""
         self.problems += problems
 
     def lint_pattern(self, pattern: str, flags: str, path: Path) -> None:
@@ -120,7 +120,7 @@ class AgentVFindings:
         return file, format_field_path(steps) or None
 
     def add_problem(self, message: str, path: Path) -> None:
-        """Something that keeps the file from being used."""
+        """Add a problem, which makes the file invalid."""
         file, steps = self._locate(path)
         self.problems.append(Problem(message, file=file, line=self.find_line(path), field=steps))
         if len(self.problems) >= FINDINGS:  # finding each of a hundred thousand takes seconds
@@ -128,7 +128,7 @@ class AgentVFindings:
             raise EvalFileError(self._file, self.problems)
 
     def add_warning(self, message: str, path: Path, *, silent: bool = False) -> None:
-        """Something odd. `silent`: something would pass, or not be done, unseen: a problem under --strict."""
+        """Add a warning. A `silent` one hides that a check passes or is ignored, so it is a problem under --strict."""
         if silent and self._strict:
             self.add_problem(message, path)
             return
@@ -151,12 +151,12 @@ class AgentVFindings:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """All warnings in their order, up to `FINDINGS`; a last one says how many more there are."""
+        """Warnings in their order, up to `FINDINGS`, and a last one with the number of further ones."""
         more = self._warned - len(self._warnings)
         return (*self._warnings, *([f"{more:,} more warnings about this file are not listed"] if more else []))
 
     def read_part(self, model: type[Model], raw: JsonValue, path: Path, *, ignored: Sequence[str] = ()) -> Model | None:
-        """Read a part in its declared shape, or say what is wrong with it. Warns about unread keys not `ignored`."""
+        """Validate a part with its model, and report problems. Warns about unread keys that are not `ignored`."""
         try:
             part = model.model_validate(raw)
         except ValidationError as error:

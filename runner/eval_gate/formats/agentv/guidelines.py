@@ -1,7 +1,7 @@
 """Guideline files: patterns from the nearest configuration, or AgentV's defaults.
 
-Source: agentv evaluation spec, "Guideline Pattern Configuration"; agentv behaviour 3. A guideline is matched once, by
-its way from the repository's root, so that it is the same file everywhere.
+Source: agentv evaluation spec, "Guideline Pattern Configuration"; agentv behaviour 3. Patterns match
+paths from the repository's root, which are the same in every checkout.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from eval_gate.text.sources.validation_errors import describe_value, format_fiel
 DEFAULT_PATTERNS: Final = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
 PATTERNS_KEY: Final = "guideline_patterns"
 CONFIG_FILES: Final = (".agentv.yaml", ".agentv/config.yaml")
-"""Where patterns may stand, at every level; the first name wins at any level."""
+"""Names of configuration files with patterns, in any folder; the first name counts."""
 MAX_PATTERNS: Final = 100
 MAX_PATTERN_LENGTH: Final = 200
-"""Characters of a pattern."""
+"""Maximum characters of a pattern."""
 MAX_GLOBSTARS: Final = 3
-"""`**` in one pattern. Each of them multiplies the work of matching a deep path."""
+"""Maximum `**` in one pattern. Each multiplies the work of matching a deep path."""
 MAX_COMMAS: Final = 7
-"""Commas in a pattern with braces: each of them at most doubles the patterns that it stands for."""
+"""Maximum commas in a pattern with braces: each at most doubles the number of expanded patterns."""
 MAX_FOLDER_DEPTH: Final = 60
-"""Folders above a file that is matched; one that lies deeper is no guideline."""
+"""Maximum folders above a guideline; deeper files are no guidelines."""
 
 
 class Guidelines:
@@ -46,7 +46,7 @@ class Guidelines:
 
 
 def matches_glob(path: str, patterns: Sequence[str]) -> bool:
-    """Whether a pattern takes this path, as in micromatch: `**` any folders, `*` no slash, and neither a first dot."""
+    """Whether a pattern matches, as in micromatch: `**` any folders, `*` no slash, and neither a first dot."""
     if not patterns or path.count("/") > MAX_FOLDER_DEPTH:
         return False
     from wcmatch import glob

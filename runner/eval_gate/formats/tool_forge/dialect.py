@@ -1,6 +1,6 @@
 """The tool-forge dialect: golden, labeled, regression and rubric cases.
 
-tool-forge writes JSON. YAML is read, too, where it cannot be one of AgentV's files of cases.
+tool-forge writes JSON. YAML is read too, unless it can be a file of AgentV cases.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from eval_gate.text.sources.validation_errors import describe_value
 _AGENTV_FIELDS: Final = frozenset({"criteria", "outcome", "assertions", "assert", "expected_output", "turns"})
 """Fields that AgentV's cases have with `input`: a list of such cases may be a file of AgentV."""
 _CASE_KEYS: Final = frozenset({"id", "input", "inputs", "expect", "expected", "rubric", "message", "metadata"})
-"""Keys of suites and cases, and what people write for them."""
+"""Keys of suites and cases, and usual misspellings."""
 _CASE_LEVELS: Final = 3
-"""Levels of a document that are looked through for cases: it, its members, and their members."""
+"""Levels of a document that are searched for cases: it, its members, and their members."""
 _TIER_PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSION}
 
 
@@ -54,7 +54,7 @@ def _is_case(case: Mapping[str, JsonValue]) -> bool:
 
 
 def recognize_document(document: JsonValue, *, is_named: bool) -> Recognition:
-    """Say what a document is to tool-forge: where its cases do not stand as a list `cases`, it is broken.
+    """Recognize a document of tool-forge; it is broken if its cases are not a list `cases`.
 
     A tier in the name says that a file holds evals, unless nothing in it has a key of a case: snapshots of other tests
     are called so too.
@@ -100,7 +100,7 @@ def _is_snapshot(document: JsonValue) -> bool:
 
 
 def _explain_unknown_shape(document: JsonValue) -> str:
-    """Say what keeps a document that was meant as a suite from being one."""
+    """Explain why a document that is meant as a suite is not one."""
     cases = document.get("cases") if isinstance(document, dict) else document
     if isinstance(cases, list):
         return "none of its cases has `input`, `expect` or `rubric`: a misspelt key?"
@@ -164,7 +164,7 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
 
 
 def _find_tier(envelope: Envelope, reader: DocumentReader, file: str) -> Tier | None:
-    """Metadata, else the file's name, else the ids; None when nothing says it. A tier that is none is a problem."""
+    """Find the tier in metadata, else in the file's name, else in the ids; an unknown one is a problem."""
     name = envelope.metadata.tier if envelope.metadata else None
     tiers = {tier.value: tier for tier in Tier}
     if name is not None:
@@ -178,7 +178,7 @@ def _find_tier(envelope: Envelope, reader: DocumentReader, file: str) -> Tier | 
 
 
 def _strip_union_steps(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """Without the names pydantic gives to members of unions."""
+    """Remove the names that pydantic gives to members of unions."""
     return tuple(step for step in loc if isinstance(step, int) or not step.startswith(("list[", "dict[", "function-")))
 
 
@@ -252,7 +252,7 @@ _NO_EXPECTATION: Final = dump_sorted_json([])
 
 
 class _CaseExpectation(NamedTuple):
-    """Expectation of a case, as data, and as JSON that is the same for all notations."""
+    """Expectation of a case, as data, and as JSON that is equal for all notations."""
 
     evaluators: tuple[specs.EvaluatorSpec, ...]
     canonical_json: str
@@ -283,7 +283,7 @@ def _iter_rubrics(case: ToolForgeCase) -> Iterable[specs.EvaluatorSpec]:
 
 @lru_cache(maxsize=4_096)
 def _intern_spec(spec: specs.EvaluatorSpec) -> specs.EvaluatorSpec:
-    """Return one object for all cases that expect the same: assertions are most of what a case takes in memory."""
+    """Return one object for all cases that expect the same: assertions take most of a case's memory."""
     return spec
 
 

@@ -68,7 +68,7 @@ class Expect(FileModel):
 
     @property
     def patterns(self) -> tuple[str, ...] | None:
-        """All patterns that have to match, whichever key has them; None without one."""
+        """Patterns of all keys that must match; None without one."""
         return (*(self.response_matches or ()), *([self.regex_pattern] if self.regex_pattern else [])) or None
 
     @model_validator(mode="after")

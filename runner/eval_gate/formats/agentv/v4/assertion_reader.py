@@ -48,7 +48,7 @@ ASSERTION_MODELS: Final[Mapping[str, type[old.AgentVEvaluator]]] = {
 }
 _REGEX_FLAGS: Final = frozenset("dgimsuy")
 _DEFAULT_FLOOR: Final = 0.8
-"""What a required assertion has to reach where it does not say."""
+"""Default minimum score of a required assertion."""
 
 
 def compute_floor(entry: old.AgentVEvaluator) -> float | None:
@@ -186,7 +186,7 @@ class AssertionReader:
 def _build_expected_call(
     step: file_model.AgentV4ExpectedCall, entry: file_model.ToolTrajectoryAssertion
 ) -> ExpectedCall:
-    """One step; how its arguments are compared it says itself, else the whole, else they are the same."""
+    """Build one step; its arguments are compared as it says, else as the trajectory says, else exactly."""
     match = step.args_match or entry.args_match or "exact"
     return ExpectedCall(
         tool=step.tool,

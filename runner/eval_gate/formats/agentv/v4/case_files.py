@@ -25,7 +25,7 @@ _YAML_SUFFIXES: Final = (".yaml", ".yml")
 _CASE_FILE_NAMES: Final = ("case.yaml", "case.yml")
 _GLOB_CHARACTERS: Final = frozenset("*?{[")
 MAX_SEARCHED_FILES: Final = 10_000
-"""Files of a folder among which those that fit a pattern are looked for."""
+"""Maximum files of a folder that are searched for a pattern."""
 
 
 def load_external_cases(
@@ -101,7 +101,7 @@ def _find_matching_files(reference: str, repository: EvalRepository) -> list[Pat
 
 
 def _iter_folder_cases(folder: Path, repository: EvalRepository) -> Iterator[tuple[JsonValue, CaseOrigin, int]]:
-    """`case.yaml` of every folder below, in the order of their names; its folder's name is the id where it has none."""
+    """Yield the `case.yaml` of every subfolder, by name; the folder's name is the default id."""
     for case_folder in sorted(one for one in folder.iterdir() if one.is_dir()):
         path = next((case_folder / name for name in _CASE_FILE_NAMES if (case_folder / name).is_file()), None)
         if path is None:

@@ -1,7 +1,7 @@
 """Reader for the cases of an AgentV 4 file: shared input, shared assertions, template variables.
 
-Source: AgentV 4.42.4, its documentation of eval files, with "Per-test template variables". What it has and this program
-has not is refused (`refusals`). A name of a variable that is not known stays as it is written.
+Source: AgentV 4.42.4, its documentation of eval files, with "Per-test template variables". Features that Eval Gate does
+not have are problems (`unsupported_features`). The name of an unknown variable stays in the text.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untr
 _NOTHING_EXPECTED: Final = "nothing is expected of the response: add criteria, expected_output or assertions"
 _VARIABLE: Final = re.compile(r"\{\{\s*+([A-Za-z_][A-Za-z0-9_.]*+)\s*+\}\}")
 MAX_TEMPLATE_CHARACTERS: Final = limits.CASE_BYTES
-"""Characters that variables may put into one case: a long one may stand in many places."""
+"""Maximum characters that variables add to one case: a long one may occur in many places."""
 
 
 class _FileSettings(FrozenStruct):
@@ -65,7 +65,7 @@ class AgentV4CaseReader(CaseReader):
         self._suite = _FileSettings()
         self._workspaces = WorkspaceReader(findings, repository, self._evaluators.parts)
         self.targets: tuple[str, ...] = ()
-        """Names of the targets of the file; more than one asks for a run against each."""
+        """Names of the targets of the file; with more than one, each is evaluated."""
 
     def read_header(self, document: dict[str, JsonValue], name: str) -> tuple[FileDefaults, str | None]:
         """Read the defaults of the file for its cases, and the name of the suite in results."""
@@ -183,7 +183,7 @@ class AgentV4CaseReader(CaseReader):
         return (*shared, *own_turns)
 
     def _read_messages(self, raw: JsonValue, path: Path, role: str, files: JsonValue = None) -> tuple[MessageTurn, ...]:
-        """Messages as they may be written: a list, one of them, a text, or an object that is sent as JSON."""
+        """Read messages: a list, one message, a text, or an object that is sent as JSON."""
         if isinstance(files, list) and isinstance(raw, str):
             parts: list[JsonValue] = [{"type": "file", "value": one} for one in files]
             raw = [{"role": role, "content": [*parts, {"type": "text", "value": raw}]}]
@@ -260,7 +260,7 @@ def _add_pass_rules(case: EvalCase, pass_score: float | None, rule: AttemptRule 
 
 
 def _add_workspace(case: EvalCase, workspace: CaseWorkspace | None) -> EvalCase:
-    """Add the workspace to the case. It is a part of what is asked: with other files, results are not comparable."""
+    """Add the workspace to the case. It is a part of the prompt: with other files, results are not comparable."""
     if workspace is None:
         return case
     hooks: list[JsonValue] = [

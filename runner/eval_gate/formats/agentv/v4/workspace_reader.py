@@ -1,7 +1,7 @@
 """Reader for the `workspace` of an AgentV 4 file and of its cases.
 
-Source: AgentV 4.42.4, "Workspace". The workspace of the first case decides whether all cases share one; then
-AgentV ignores the workspaces of later cases, and this module reports them as problems.
+Source: AgentV 4.42.4, "Workspace". The workspace of the first case decides whether all cases share one; AgentV
+then ignores different workspaces of later cases, which are problems here.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Workspace(FrozenStruct):
 
     @property
     def is_needed(self) -> bool:
-        """Whether AgentV makes a folder for this."""
+        """Whether AgentV creates a folder for this."""
         return self.template is not None or bool(self.hooks) or self.hooks_enabled is not None
 
     def merge(self, own: _Workspace) -> _Workspace:
@@ -119,7 +119,7 @@ class WorkspaceReader:
         return CaseWorkspace(folder=folder, template=merged.template, digest=digest, shared=shared, hooks=hooks)
 
     def _check_sharing(self, own: _Workspace, path: Path) -> None:
-        """Check that a case of a shared workspace says nothing else of it than the first case."""
+        """Check that a case of a shared workspace describes it as the first case does."""
         assert self._first is not None
         if (own.template, own.isolation) != (self._first.template, self._first.isolation) or not own.is_needed:
             self._findings.add_problem(unsupported_features.OTHER_WORKSPACE, path)
@@ -200,7 +200,7 @@ class WorkspaceReader:
 
 
 def _digest_template(folder: FilePath) -> str:
-    """Compute the digest of a template whose files are read as all files that a decision depends on."""
+    """Compute the digest of a template, with the checks of all files that a decision depends on."""
     files = read_template(folder)
     for one in files:
         if one.data is not None and read_limited(folder / one.path, SANDBOX_FILE_BYTES) != one.data:
