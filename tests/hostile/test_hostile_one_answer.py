@@ -15,7 +15,7 @@ from eval_gate.errors import GateError
 from eval_gate.model.execution import Status
 from eval_gate.text.javascript.regex import PatternMatcher
 from tests.support.agents import Exchange, agent
-from tests.support.cases import make_case, make_plan
+from tests.support.cases import make_case, make_plan, make_suite
 from tests.support.measured import measured
 
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -114,10 +114,11 @@ def run_one(error: Exception):
         async def respond(self, request):
             raise error
 
-    plan = make_plan(target=Breaking())
+    case = make_case()
+    plan = make_plan(make_suite(case))
     fingerprints = ExecutionFingerprints.from_plan(plan)
-    services = trials.TrialServices(plan, plan.run_id, PatternMatcher(), CaseWorkspaces(), fingerprints)
-    return asyncio.run(trials.TrialRunner(Breaking(), services).run(trials.TrialJob(make_case(), 0)))
+    shared = trials.TrialServices(plan, plan.run_id, PatternMatcher(), CaseWorkspaces(), fingerprints)
+    return asyncio.run(trials.TrialRunner(Breaking(), shared).run(trials.TrialJob(case, 0)))
 
 
 def test_finding_6__whatever_breaks_within_a_trial__is_caught_there() -> None:

@@ -98,7 +98,7 @@ GROUND_TEXTS: Final = {
         "suspected",
         "executions of one run belong together here: if it fails in another run too, this change broke it",
         "they failed every time, but executions of one run belong together here: run the job again; if they fail "
-        "again, waive them or run a base agent: attempts are not added up",
+        "again, fix them: attempts are not added up, and neither waivers nor a base agent apply",
     ),
     GroundKind.GATE_FAILED: GroundText(
         "suspected",
