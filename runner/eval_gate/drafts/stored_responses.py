@@ -78,7 +78,7 @@ class ResponseStore:
 
     def _read(self) -> dict[_Key, StoredResponses]:
         try:
-            data = read_limited(self.file, MAX_BYTES, made=True)
+            data = read_limited(self.file, MAX_BYTES, is_generated=True)
             if len(data) > MAX_BYTES:
                 raise self._build_error(f"larger than {MAX_BYTES:,} bytes")
             entries = [decode_json(line, StoredResponses) for line in data.splitlines()]

@@ -59,7 +59,7 @@ def _build_invalid_error(shown_as: str, problems: Sequence[Problem]) -> GateErro
 
 def _read_file(file: Path, shown_as: str) -> bytes:
     try:
-        data = read_limited(file, REGISTRY_BYTES, made=True)
+        data = read_limited(file, REGISTRY_BYTES, is_generated=True)
     except OSError as error:
         raise GateError("registry-unreadable", f"{shown_as} cannot be read: {error.strerror}") from error
     if len(data) > REGISTRY_BYTES:

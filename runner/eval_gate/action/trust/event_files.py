@@ -81,23 +81,23 @@ class EventFiles:
             commits -= {None}  # a checkout by archive says of no file whose it is
         if commits:
             raise self._build_refusal(next((one[:12] for one in sorted(filter(None, commits))), _UNKNOWN_COMMIT))
-        for path, data, made in read_before:
-            self.check_read(path, data, made=made)
+        for path, data, is_generated in read_before:
+            self.check_read(path, data, is_generated=is_generated)
         if self._event == "workflow_dispatch" and not self._by_word:
             self._believed = tuple((path, data) for path, data, _ in read_before)
         if self.proof is FileProof.CONTENT:
             for file in iter_result_files(config, settings, self._workspace):
-                self.check_read(file, _read_content(file), made=False)
+                self.check_read(file, _read_content(file), is_generated=False)
 
-    def check_read(self, path: Path, data: bytes, *, made: bool) -> None:
+    def check_read(self, path: Path, data: bytes, *, is_generated: bool) -> None:
         """Raise RefusedReadError if a file is not part of the event's commit and the event requires that.
 
         Until `check_paths` has run, files are only noted: the configuration must be read to know where everything lies.
         """
         if self._read_before is not None:
-            self._read_before.append((path, data, made))
+            self._read_before.append((path, data, is_generated))
             return
-        if self.proof is FileProof.NONE or (self.proof is FileProof.NO_DOUBT and (made or self._by_word)):
+        if self.proof is FileProof.NONE or (self.proof is FileProof.NO_DOUBT and (is_generated or self._by_word)):
             return
         if self._files is not None:
             if self._files.has_content(path, data):

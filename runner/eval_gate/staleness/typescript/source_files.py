@@ -274,7 +274,7 @@ class SourceFiles:
         try:
             if not file.is_file():
                 raise SourceError(f"{name} is not a file")
-            source = read_limited(file, MAX_FILE_BYTES, made=True)
+            source = read_limited(file, MAX_FILE_BYTES, is_generated=True)
             source.decode("utf-8")
         except OSError as error:
             raise SourceError(f"{name}: {error.strerror}") from error
