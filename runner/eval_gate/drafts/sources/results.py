@@ -40,11 +40,11 @@ def read_results(
     given = [str(path) for path in paths]
     for file in find_result_files(given):
         if file.skip_reason:
-            collector.add_note(f"{file.shown} {file.skip_reason}")
+            collector.add_note(f"{file.shown_as} {file.skip_reason}")
             continue
         rows += _read_file(file, wanted, encoding, collector)
         if rows > MAX_ROWS:
-            raise RowPlace(file.shown).build_error(f"has more than {MAX_ROWS:,} executions")
+            raise RowPlace(file.shown_as).build_error(f"has more than {MAX_ROWS:,} executions")
     if collector.is_empty:
         shown = ", ".join(given)
         problems = [Problem(reason, place or shown) for reason, place in collector.reasons]
@@ -56,8 +56,8 @@ def read_results(
 def _read_file(file: ResultsFile, wanted: ResultsFormat, encoding: str | None, collector: ObservationCollector) -> int:
     """Read one file and return the number of executions in it."""
     rows, facts = 0, FileFacts(needs_sent_prompts=True)
-    with open_results(file.path, file.shown, wanted, encoding) as (known, readable):
-        for row in known.load_reader()(readable, file.shown, facts):
+    with open_results(file.path, file.shown_as, wanted, encoding) as (known, readable):
+        for row in known.load_reader()(readable, file.shown_as, facts):
             rows += 1
             _read_row(row, collector)
     for note in facts.notes:
