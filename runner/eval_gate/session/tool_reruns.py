@@ -318,7 +318,7 @@ class ToolCommand:
             return self._note_failure(
                 f"it {done.ending} and did not write {self._brought.files[0]} again: use {{output}} in it"
             )
-        prefixes = {one.path: one.prefix for one in self._brought.given}
+        prefixes = {one.path: one.prefix for one in self._brought.paths}
         shared = prefixes[self._brought.files[0]] if len(set(prefixes.values())) == 1 else ""
         places = [ResultsPath(one, prefixes[one]) for one in anew]
         if not elsewhere:

@@ -40,11 +40,11 @@ def read_results(
     names = [str(path) for path in paths]
     for file in find_result_files(names):
         if file.skip_reason:
-            collector.add_note(f"{file.shown} {file.skip_reason}")
+            collector.add_note(f"{file.shown_as} {file.skip_reason}")
             continue
         rows += _read_file(file, form, encoding, collector)
         if rows > MAX_ROWS:
-            raise RowPlace(file.shown).build_error(f"has more than {MAX_ROWS:,} executions")
+            raise RowPlace(file.shown_as).build_error(f"has more than {MAX_ROWS:,} executions")
     if collector.is_empty:
         all_names = ", ".join(names)
         problems = [Problem(reason, place or all_names) for reason, place in collector.reasons]
@@ -56,8 +56,8 @@ def read_results(
 def _read_file(file: ResultsFile, form: ResultsFormat, encoding: str | None, collector: ObservationCollector) -> int:
     """Read one file and return the number of executions in it."""
     rows, facts = 0, FileFacts(needs_sent_prompts=True)
-    with open_results(file.path, file.shown, form, encoding) as (file_format, readable):
-        for row in file_format.load_reader()(readable, file.shown, facts):
+    with open_results(file.path, file.shown_as, form, encoding) as (file_format, readable):
+        for row in file_format.load_reader()(readable, file.shown_as, facts):
             rows += 1
             _read_row(row, collector)
     for note in facts.notes:
