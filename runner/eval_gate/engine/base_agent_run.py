@@ -1,8 +1,8 @@
 """Runs suspects with the base branch's agent, during a run or for a merged run of shards.
 
-What it did is kept in a journal of its own, beside the run's. Nothing that goes wrong with it ends the run or changes
-what is known of it: the trouble is kept in a sentence. A drop of all cases shows only in the whole, so that no shard
-could have asked; nothing of such a run is asked again.
+Its executions have a journal of their own, next to the run's. A problem of the base agent neither ends the run nor
+changes its result, which quotes it. Only the merged run shows a drop of all cases, so no shard could run the base agent
+for it; nothing of such a run is re-run.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from eval_gate.text.escape import truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
 
 BASE_AGENT_JOURNAL_NAME: Final = "base-agent.jsonl"
-"""Its journal, with the lines that `cases.jsonl` has of the run's own target. Nobody reads it again: a run that is gone
-on with asks anew, because what counts is what it does now, and not what somebody left there meanwhile."""
+"""Its journal, with lines as in `cases.jsonl`. A resumed run does not read it, but runs the base agent again: only its
+present behavior counts."""
 MAX_FAILURES_IN_A_ROW: Final = 3
-"""Executions in a row without connection or answer in time."""
+"""Executions in a row without a connection, or without a response in time."""
 _MAX_ERROR: Final = 500
 
 
@@ -54,7 +54,7 @@ class BaseAgentRun:
     """Base agent of one run and its executions so far."""
 
     def __init__(self, plan: RunPlan, base_agent: Target, folder: Path, services: RunServices) -> None:
-        self._plan, self._control, self._services = plan, base_agent, services
+        self._plan, self._base_agent, self._services = plan, base_agent, services
         self._file = folder / BASE_AGENT_JOURNAL_NAME
         self._records: dict[CaseKey, list[TrialRecord]] = defaultdict(list)
         self._cases = {case.key: case for case in plan.list_runnable_cases()}
@@ -70,7 +70,7 @@ class BaseAgentRun:
         every = [record for records in self._records.values() for record in records]
         costs = [usd for one in every for usd in (one.cost_usd, one.judge_cost_usd) if usd is not None]
         return BaseAgentSummary(
-            target=self._control.identity, problem=self._trouble, cost_usd=sum(costs) if costs else None
+            target=self._base_agent.identity, problem=self._trouble, cost_usd=sum(costs) if costs else None
         )
 
     @property
@@ -83,15 +83,15 @@ class BaseAgentRun:
         }
 
     async def run_round(self, request: BaseAgentRequest, allowance: RerunAllowance) -> bool:
-        """Ask each of these cases once; whether it is worth asking what comes next."""
+        """Run each of these cases once, and return whether another round may follow."""
         self._trouble = self._trouble or request.trouble
         if not request.keys or self._trouble is not None or not self._can_begin(request, allowance):
             return False
         if not await self._is_reachable():
             return False
-        asked = [self._cases[key] for key in request.keys]
+        cases = [self._cases[key] for key in request.keys]
         shared = self._services.make_trial_services()
-        trials = TrialRunner(self._control, shared)
+        trials = TrialRunner(self._base_agent, shared)
         with Journal(self._file) as journal:
 
             async def work(case: EvalCase) -> None:
@@ -103,7 +103,7 @@ class BaseAgentRun:
                 self._services.add_cost(record)
 
             try:
-                await run_jobs(iter(asked), self._plan.get_concurrency(self._control), work, self._services.stop)
+                await run_jobs(iter(cases), self._plan.get_concurrency(self._base_agent), work, self._services.stop)
             finally:
                 await shared.patterns.aclose()
         return not self._services.stop.is_set()
@@ -132,7 +132,7 @@ class BaseAgentRun:
         """Whether the base agent is reachable; checked once."""
         if not self._healthy:
             try:
-                await self._services.wait_unless_stopped(self._control.check_health())
+                await self._services.wait_unless_stopped(self._base_agent.check_health())
             except TargetError as error:
                 self._trouble = f"it could not be reached: {truncate_middle(error.message, _MAX_ERROR)}"
                 return False
@@ -166,38 +166,38 @@ class BaseAgentFollowUp:
         Rounds continue as long as `confirming` requests more, that is while the gate is red and the base agent's
         responses may change that. Only cases whose fingerprint is still that of the stored run are executed.
         """
-        then = self._run.index_cases()
+        stored_cases = self._run.index_cases()
         askable = frozenset(
             key
             for case in self._plan.list_runnable_cases()
             if (key := case.key) in self._plan.list_base_agent_cases()
-            and key in then
-            and then[key].fingerprint == case.fingerprint
+            and key in stored_cases
+            and stored_cases[key].fingerprint == case.fingerprint
         )
         allowance = RerunAllowance(self._plan.compute_rerun_budget())
         try:
             while True:
-                wanted = await asyncio.to_thread(confirming.build_base_agent_request, self._build_result(), askable)
-                if not await self._asking.run_round(wanted, allowance):
+                request = await asyncio.to_thread(confirming.build_base_agent_request, self._build_result(), askable)
+                if not await self._asking.run_round(request, allowance):
                     return self._build_result()
         finally:
             await self._masking.aclose()
 
     def _build_result(self) -> RunResult:
-        records, facts, before = self._asking.records, self._asking.facts, self._run.base_agent
-        told = {
+        records, facts, stored = self._asking.records, self._asking.facts, self._run.base_agent
+        cases = {
             key: replace(case, base_agent_trials=(*case.base_agent_trials, *build_base_agent_trials(more, case)))
             for key, case in self._run.iter_cases()
             if (more := records.get(key))
         }
-        known = (
+        summary = (
             facts
-            or before
+            or stored
             or BaseAgentSummary(target=self._plan.base_agent.identity if self._plan.base_agent else self._run.target)
         )
-        costs = [one.cost_usd for one in (facts, before) if one is not None and one.cost_usd is not None]
-        control = replace(known, cost_usd=sum(costs) if costs else None)
-        return replace(self._run.replace_cases(told), base_agent=control)
+        costs = [one.cost_usd for one in (facts, stored) if one is not None and one.cost_usd is not None]
+        summary_with_cost = replace(summary, cost_usd=sum(costs) if costs else None)
+        return replace(self._run.replace_cases(cases), base_agent=summary_with_cost)
 
     def _make_trial_services(self) -> TrialServices:
         hooks = HookRunner.from_plan(self._plan, self._run.run_id)

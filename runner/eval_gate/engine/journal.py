@@ -40,7 +40,7 @@ def _hash_line(line: bytes) -> int:
 class JournalLine(NamedTuple):
     """Position, length and keyed hash of one line of a journal.
 
-    No other process knows the key, so nobody can write another line with the same hash.
+    No other process knows the key, so none can write another line with the same hash.
     """
 
     start: int
@@ -134,26 +134,26 @@ class Journal:
     def read(self, line: JournalLine) -> TrialRecord:
         """Read the trial at this place. Raises GateError `invalid-journal` if it is no longer what was written."""
         os.lseek(self._descriptor, line.start, os.SEEK_SET)  # what is written goes to the end all the same
-        found = os.read(self._descriptor, line.size)
-        if _hash_line(found) != line.digest:
+        encoded = os.read(self._descriptor, line.size)
+        if _hash_line(encoded) != line.digest:
             raise GateError(
                 "invalid-journal",
                 f"{self._file} changed while the run wrote it: a finished trial is missing",
                 "start a new run, and do not change its folder",
                 exit_code=ExitCode.INCOMPLETE,
             )
-        return decode_json(found, TrialRecord)
+        return decode_json(encoded, TrialRecord)
 
 
 def _encode_line(trial_record: TrialRecord) -> bytes:
     return json.encode(trial_record) + b"\n"
 
 
-async def rewrite_lines(file: Path, kept: Callable[[TrialRecord], Awaitable[TrialRecord]]) -> None:
-    """Replace every finished trial of a journal by what `kept` makes of it, or raise GateError and change nothing."""
+async def rewrite_lines(file: Path, convert: Callable[[TrialRecord], Awaitable[TrialRecord]]) -> None:
+    """Convert every finished trial of a journal, or raise GateError and change nothing."""
     with open_replacement(file) as write:
         for record, _ in read_lines(file):
-            write(_encode_line(await kept(record)))
+            write(_encode_line(await convert(record)))
 
 
 def _drop_unfinished_line(descriptor: int) -> None:
@@ -221,7 +221,7 @@ class FinishedTrials:
 
     def add(self, trial_record: TrialRecord, line: JournalLine) -> None:
         """One more, in the place of what was known of the same trial before."""
-        missing = trial_record.missing_calls is not None
+        calls_missing = trial_record.missing_calls is not None
         is_at = trial_record if self._most > 0 else line
         self._most -= 1
         note = _TrialNote(
@@ -229,13 +229,13 @@ class FinishedTrials:
             trial_record.status.is_scored,
             trial_record.timed_out,
             trial_record.calls_listed is True,
-            missing,
+            calls_missing,
             trial_record.folder,
             trial_record.preparatory,
             is_at,
         )
-        known = self._notes[trial_record.case]
-        known[:] = [one for one in known if one.trial != note.trial] + [note]
+        notes = self._notes[trial_record.case]
+        notes[:] = [one for one in notes if one.trial != note.trial] + [note]
 
     def load_trials(self, key: CaseKey) -> list[TrialRecord]:
         """Those of one case that count, in the order they finished. Raises GateError `invalid-journal`."""
@@ -273,8 +273,8 @@ class FinishedTrials:
     def drop(self, key: TrialKey) -> None:
         """Remove a trial, if it is known, because it is executed again."""
         case, trial = key
-        if kept := [note for note in self._notes.pop(case, ()) if note.trial != trial]:
-            self._notes[case] = kept
+        if notes := [note for note in self._notes.pop(case, ()) if note.trial != trial]:
+            self._notes[case] = notes
 
     def has_listed_calls(self, key: CaseKey) -> bool:
         """Whether a response to this case has a list of tool calls."""
@@ -289,10 +289,10 @@ class FinishedTrials:
 
         `lists` means that the target has listed tool calls in this run (`engine.case_result`).
         """
-        kept = [note for note in self._notes.pop(key, ()) if note.judged and (lists or not note.calls_missing)]
-        if kept:
-            self._notes[key] = kept
-        return bool(kept)
+        notes = [note for note in self._notes.pop(key, ()) if note.judged and (lists or not note.calls_missing)]
+        if notes:
+            self._notes[key] = notes
+        return bool(notes)
 
     def list_cases(self) -> list[CaseKey]:
         """List the cases that have at least one execution."""

@@ -91,7 +91,7 @@ class RunPlan(FrozenStruct):
     resumed_setup: RunSetup | None = None
     """What the run was set up with before it was resumed; None for a new one."""
     keeps_artifacts: bool = False
-    """What failing cases leave in folders of agents is kept beside the record: the folders themselves are removed."""
+    """Whether workspace artifacts of failing cases are stored next to the run result: the folders are removed."""
     rubrics_wait: bool = False
     """Rubric cases are run after the others, and only when these pass."""
     check_baseline_files: CheckBaselineFiles | None = None
@@ -132,8 +132,8 @@ class RunPlan(FrozenStruct):
 
     def list_base_agent_cases(self) -> frozenset[CaseKey]:
         """List the cases that the base agent, if there is one, can run each by itself."""
-        control = self.base_agent
-        if control is None:
+        base_agent = self.base_agent
+        if base_agent is None:
             return frozenset()
         return frozenset(
             case.key
@@ -141,7 +141,7 @@ class RunPlan(FrozenStruct):
             if self.get_target(case) is self.target
             and not case.dependent
             and case.agent is None
-            and (case.stubs is None or control.takes_stubs)
+            and (case.stubs is None or base_agent.takes_stubs)
         )
 
     def compute_rerun_budget(self) -> RerunBudget:
@@ -164,13 +164,13 @@ MAX_NAMED_SETTINGS: Final = 5
 """Settings that one sentence names."""
 
 
-def describe_discarded_executions(executions: int, before: RunSetup | None, current: RunSetup) -> str:
+def describe_discarded_executions(executions: int, earlier: RunSetup | None, current: RunSetup) -> str:
     """Describe the finished executions that a resumed run discards, and the setup changes that cause it."""
-    named = list(before.iter_differences(current)) if before else []
-    if before and before.commit != current.commit:
-        named.insert(0, f"commit {(before.commit or 'unknown')[:7]} → {(current.commit or 'unknown')[:7]}")
-    rest = len(named) - MAX_NAMED_SETTINGS
-    what = "; ".join([*named[:MAX_NAMED_SETTINGS], *([f"and {rest} more"] if rest > 0 else [])])
+    changes = list(earlier.iter_differences(current)) if earlier else []
+    if earlier and earlier.commit != current.commit:
+        changes.insert(0, f"commit {(earlier.commit or 'unknown')[:7]} → {(current.commit or 'unknown')[:7]}")
+    rest = len(changes) - MAX_NAMED_SETTINGS
+    what = "; ".join([*changes[:MAX_NAMED_SETTINGS], *([f"and {rest} more"] if rest > 0 else [])])
     since = what or "cases, graders, the agent, or their files"
     return f"repeating {format_count(executions, 'finished execution')}, because the setup changed: {since}"
 
@@ -186,7 +186,7 @@ class ExecutionFingerprints:
     def __init__(
         self,
         measuring: EvaluationSetup | None,
-        yardsticks: Mapping[CaseKey, CaseFingerprints],
+        setup_fingerprints: Mapping[CaseKey, CaseFingerprints],
         commit: str | None = None,
         program_of: Callable[[EvalCase], JsonValue] = lambda _: None,
     ) -> None:
@@ -195,7 +195,7 @@ class ExecutionFingerprints:
         settings: list[JsonValue] = [as_fields(one) for one in how.settings]
         self._run = compute_setup_fingerprint([how.snapshot, how.snapshot_program, commit, *settings])
         self._left_out = set() if how.snapshot_is_file else {"snapshot"}
-        self._yardsticks = yardsticks
+        self._fingerprints = setup_fingerprints
         self._program_of = program_of
 
     @classmethod
@@ -210,8 +210,8 @@ class ExecutionFingerprints:
 
     def compute(self, case: EvalCase) -> str:
         """Compute the fingerprint of an execution of this case, as 16 hexadecimal digits."""
-        yardstick = self._yardsticks.get(case.key)
-        known = structs.asdict(yardstick).items() if yardstick else ()
-        parts: JsonValue = {name: value for name, value in known if value is not None and name not in self._left_out}
-        parts = parts if yardstick else None
+        fingerprints = self._fingerprints.get(case.key)
+        items = structs.asdict(fingerprints).items() if fingerprints else ()
+        parts: JsonValue = {name: value for name, value in items if value is not None and name not in self._left_out}
+        parts = parts if fingerprints else None
         return compute_setup_fingerprint([self._run, case.fingerprint, parts, self._program_of(case)])

@@ -1,8 +1,8 @@
 """Selects the cases of a run, and assigns cases to shards.
 
-Shards take equally long, and are cut in the same way on every machine. Longest first, each to the shard with the least
-so far (Graham 1969): the longest shard is at most a third longer than that of the best cut. All is counted in whole
-microseconds and ordered by place, so that nothing depends on a machine.
+Shards take equally long, and every machine cuts them in the same way. The longest suites come first, each goes to the
+shard with the least time so far (Graham 1969): the longest shard is at most a third longer than in the best cut. Times
+are whole microseconds, and equal ones are ordered by place.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def select_cases(suites: Iterable[EvalSuite], selection: Selection) -> tuple[Eva
         chosen = select_shard(chosen, selection.shard, selection.timing_run)
     if not chosen:
         ids = [case.id for suite in suites for case in suite.cases]
-        asked = [*map(describe_name, (*selection.cases, *selection.tags, *selection.tiers))]
-        asked += ["the failed cases"] if selection.keys is not None else []
-        asked += [f"shard {selection.shard.index}/{selection.shard.count}"] if selection.shard else []
+        criteria = [*map(describe_name, (*selection.cases, *selection.tags, *selection.tiers))]
+        criteria += ["the failed cases"] if selection.keys is not None else []
+        criteria += [f"shard {selection.shard.index}/{selection.shard.count}"] if selection.shard else []
         meant = next((text for text in (format_suggestion(pattern, ids) for pattern in selection.cases) if text), "")
         raise GateError(
             "no-selected-cases",
-            f"no case selected: none of {len(ids)} matches {', '.join(asked)}{meant}",
+            f"no case selected: none of {len(ids)} matches {', '.join(criteria)}{meant}",
             "list the cases with `eval-gate validate --verbose`",
         )
     return chosen
@@ -119,13 +119,13 @@ def _filter_suites(suites: Iterable[EvalSuite], selection: Selection) -> tuple[E
 
 def describe_missed_files(suites: Iterable[EvalSuite], chosen: Iterable[EvalSuite]) -> tuple[str, ...]:
     """Return a notice for every suite whose chosen cases may miss files of earlier cases left out."""
-    left = {suite.file: suite.cases for suite in chosen}
+    selected = {suite.file: suite.cases for suite in chosen}
     return tuple(
-        f"{suite.file}: only {len(left[suite.file])} of {len(suite.cases)} cases are selected, so files that the "
+        f"{suite.file}: only {len(selected[suite.file])} of {len(suite.cases)} cases are selected, so files that the "
         "other cases write are missing"
         for suite in suites
-        if has_shared_files(suite) and suite.file in left
-        if left[suite.file] != _add_preceding_cases(suite.cases, left[suite.file])
+        if has_shared_files(suite) and suite.file in selected
+        if selected[suite.file] != _add_preceding_cases(suite.cases, selected[suite.file])
     )
 
 
@@ -137,13 +137,13 @@ def _add_preceding_cases(cases: Sequence[EvalCase], chosen: Collection[EvalCase]
 
 
 def _check_tiers(selection: Selection) -> None:
-    known = [tier.value for tier in Tier]
+    tier_names = [tier.value for tier in Tier]
     for tier in selection.tiers:
-        if tier not in known:
+        if tier not in tier_names:
             raise GateError(
                 "unknown-value",
-                f"--tier: {quote_value(tier)} is not known{format_suggestion(tier, known)}",
-                f"allowed: {', '.join(known)}",
+                f"--tier: {quote_value(tier)} is not known{format_suggestion(tier, tier_names)}",
+                f"allowed: {', '.join(tier_names)}",
             )
 
 
@@ -208,8 +208,8 @@ def compute_shard_cut(suites: Sequence[EvalSuite], count: int, baseline: RunResu
 
 def _build_items(suites: Sequence[EvalSuite], baseline: RunResult | None) -> list[_ShardItem]:
     lasted = _compute_durations(baseline)
-    known = [took for suite in suites for case in suite.cases if (took := lasted.get(case.key))]
-    usual = median_low(known) if known else MIN_DURATION_US
+    durations = [took for suite in suites for case in suite.cases if (took := lasted.get(case.key))]
+    usual = median_low(durations) if durations else MIN_DURATION_US
 
     items = []
     for at, suite in enumerate(suites):

@@ -34,25 +34,25 @@ def build_case_texts(
 
     Raises GateError if the patterns cannot be applied to the texts.
     """
-    known: dict[int, Expectation] = {}  # by the identity of the evaluators: cases that expect the same share them
+    by_evaluators: dict[int, Expectation] = {}  # cases that expect the same share their evaluators
 
     def expected(case: EvalCase) -> Expectation:
-        if case.brief is not None or id(case.evaluators) not in known:
-            known[id(case.evaluators)] = describe_expectation(case, tokens)
-        return known[id(case.evaluators)]
+        if case.brief is not None or id(case.evaluators) not in by_evaluators:
+            by_evaluators[id(case.evaluators)] = describe_expectation(case, tokens)
+        return by_evaluators[id(case.evaluators)]
 
-    found = {case.key: build_case_text(case, tokens, expected(case)) for suite in suites for case in suite.cases}
+    texts = {case.key: build_case_text(case, tokens, expected(case)) for suite in suites for case in suite.cases}
     if not patterns:
-        return found
+        return texts
     masked = TextMasking()
-    for asked in found.values():
-        map_case_texts(asked, masked.collect_text)
+    for text in texts.values():
+        map_case_texts(text, masked.collect_text)
     try:
         masked.set_masked(replace_matches_sync(patterns, masked.texts, MASK))
     except PatternError as error:
         hint = "use a simpler pattern, without a repetition inside a repetition"
         raise GateError("invalid-configuration", f"redact cannot search the prompts: {error}", hint) from error
-    return {key: map_case_texts(asked, masked.mask_text) for key, asked in found.items()}
+    return {key: map_case_texts(text, masked.mask_text) for key, text in texts.items()}
 
 
 def _format_prompt(messages: tuple[Message, ...]) -> str:

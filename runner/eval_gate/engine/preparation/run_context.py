@@ -1,4 +1,4 @@
-"""Run context: environment, root, commit and other inputs beside the configuration."""
+"""Run context: environment, root, commit and other inputs that the configuration does not have."""
 
 from __future__ import annotations
 
