@@ -219,7 +219,7 @@ class Comparison(Record, kw_only=True):
 
 
 class Outcome(StrEnum):
-    """What the gate says. `error`: it could not decide, which never counts as a pass."""
+    """Outcome of the gate. An inconclusive gate never passes."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -245,11 +245,11 @@ class RuleCode(StrEnum):
 
     label: str
 
-    def __new__(cls, code: str, shown: str) -> Self:
-        """Create a member with `code` as its value and `shown` as its name for people."""
-        made = str.__new__(cls, code)
-        made._value_, made.label = code, shown
-        return made
+    def __new__(cls, code: str, label: str) -> Self:
+        """Create a member with `code` as its value and `label` as its name for people."""
+        member = str.__new__(cls, code)
+        member._value_, member.label = code, label
+        return member
 
     REGRESSIONS = "regressions", "Regressions"
     SUITE_DROP = "suite-drop", "Suite test"
