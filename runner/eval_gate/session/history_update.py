@@ -1,6 +1,6 @@
-"""The ledger that ends with a run: what was known before it, the run itself, and how good it was as a whole.
+"""Build the history that ends with a run: the history of its baseline, the run itself, and its levels.
 
-Levels go on from the run before by the cases that both have. Only the drift alarm reads them; no verdict does.
+Levels continue those of the run before, by the cases that both have. Only the drift alarm reads them; no verdict does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DIGITS: Final = 6
 LEAST_SHARED: Final = 0.5
 """The share of this run's cases that the run before must have too, or a level begins anew."""
 LEAST_SAME_ANSWERS: Final = 3
-"""Graded answers that are the same in both runs, for anything to be said about the judge."""
+"""Equal graded responses in both runs that a change of the judge needs."""
 _COMPARED: Final = (LevelKind.FAILING, LevelKind.FAILING_BEFORE_RERUNS, LevelKind.SCORE, LevelKind.TIME, LevelKind.COST)
 
 
@@ -43,7 +43,7 @@ class _Case(NamedTuple):
     """What was graded, where one execution of a graded case answered and answers are stored."""
 
     def same(self, other: _Case) -> bool:
-        """Whether both are measured alike."""
+        """Whether both have the same evaluation setup."""
         return match_fingerprints(
             compute_result_fingerprint(self.case), compute_result_fingerprint(other.case)
         ).same_setup
@@ -53,37 +53,35 @@ def build_next_history(run: RunResult, baseline: Baseline | NoBaseline) -> Histo
     """Build the history that ends with this run, from the history up to its baseline."""
     if isinstance(baseline, NoBaseline):
         return _with_levels(EMPTY_HISTORY.with_run(run), run, None, {})
-    before, earlier = baseline.result, find_earlier_keys(baseline.result, run)
-    return _with_levels(baseline.own_history.with_run(run, earlier, before), run, before, earlier)
+    result, earlier = baseline.result, find_earlier_keys(baseline.result, run)
+    return _with_levels(baseline.own_history.with_run(run, earlier, result), run, result, earlier)
 
 
 def _with_levels(
     history: History, run: RunResult, baseline: RunResult | None, earlier: Mapping[CaseKey, CaseKey]
 ) -> History:
     """Add the levels of the run; `history` ends with `baseline`, where `earlier` has other keys of the same cases."""
-    known = history.levels
+    levels = history.levels
     if (
-        any(one.run_id == run.run_id for one in known)
+        any(one.run_id == run.run_id for one in levels)
         or not run.complete
         or run.eval_paths is None
         or run.shard is not None
     ):
         return history
-    if baseline is not None and (not known or known[0].run_id != baseline.run_id):
-        begun = _levels(
-            baseline, None, None, {}
-        )  # its own levels were never written down, or those of others are newer
-        known = (begun, *known) if begun else known
-    last = known[0] if baseline is not None and known and known[0].run_id == baseline.run_id else None
-    made = _levels(run, baseline, last, earlier)
-    return history.with_levels((made, *known)) if made else history
+    if baseline is not None and (not levels or levels[0].run_id != baseline.run_id):
+        begun = _levels(baseline, None, None, {})  # it has no levels, or those of other runs are newer
+        levels = (begun, *levels) if begun else levels
+    last = levels[0] if baseline is not None and levels and levels[0].run_id == baseline.run_id else None
+    own_levels = _levels(run, baseline, last, earlier)
+    return history.with_levels((own_levels, *levels)) if own_levels else history
 
 
 def _levels(
     run: RunResult, baseline: RunResult | None, last: RunLevels | None, earlier: Mapping[CaseKey, CaseKey]
 ) -> RunLevels | None:
     target = build_target_key(run)
-    then = dict(_cases(baseline)) if baseline is not None and last is not None and last.target == target else {}
+    old_cases = dict(_cases(baseline)) if baseline is not None and last is not None and last.target == target else {}
     levels: dict[LevelKind, float] = {}
     anew: list[LevelKind] = []
     columns: list[list[float]] = [[] for _ in _COMPARED]
@@ -94,8 +92,8 @@ def _levels(
         for column, value in zip(columns, one.values, strict=True):
             if value is not None:
                 column.append(value)
-        if (there := then.get(earlier.get(key, key))) is not None and there.same(one):
-            pairs.append((there, one))
+        if (old_case := old_cases.get(earlier.get(key, key))) is not None and old_case.same(one):
+            pairs.append((old_case, one))
     if not number:
         return None
     for at, kind in enumerate(_COMPARED):
@@ -103,9 +101,9 @@ def _levels(
         if not values:
             continue
         moves = [
-            now - old
-            for there, one in pairs
-            if (now := one.values[at]) is not None and (old := there.values[at]) is not None
+            new - old
+            for old_case, one in pairs
+            if (new := one.values[at]) is not None and (old := old_case.values[at]) is not None
         ]
         level = last.levels.get(kind) if last else None
         if level is not None and moves and len(moves) >= LEAST_SHARED * len(values):
@@ -132,12 +130,12 @@ def _grading(
     """Set the level of the grading: it begins at the mean score, and only a change in grading moves it."""
     at = _COMPARED.index(LevelKind.SCORE)
     moves = [
-        now - old
-        for there, one in pairs
+        new - old
+        for old_case, one in pairs
         if one.response is not None
-        and one.response == there.response
-        and (now := one.values[at]) is not None
-        and (old := there.values[at]) is not None
+        and one.response == old_case.response
+        and (new := one.values[at]) is not None
+        and (old := old_case.values[at]) is not None
     ]
     level = last.levels.get(LevelKind.JUDGE) if last else None
     if level is not None and len(moves) >= LEAST_SAME_ANSWERS:
@@ -177,8 +175,8 @@ def _case(case: CaseResult, pass_score: float) -> _Case | None:
 
 def _failing(trials: tuple[Trial, ...], pass_score: float, *, graded: bool) -> float | None:
     """Compute the share of these executions that fail or end in an agent error, from 0 to 1."""
-    known = [not is_passing_trial(one, pass_score, graded=graded) for one in trials if _tells(one)]
-    return sum(known) / len(known) if known else None
+    failures = [not is_passing_trial(one, pass_score, graded=graded) for one in trials if _tells(one)]
+    return sum(failures) / len(failures) if failures else None
 
 
 def _tells(trial: Trial) -> bool:
