@@ -112,7 +112,7 @@ class EvaluationSetup(Record, kw_only=True):
     snapshot_program: str | None = None
     """Key of the snapshot command in `programs`."""
     programs: ComparedPrograms | None = None
-    """What programs of the run can load; None in a result of an older version or of another tool."""
+    """What programs of the run can load; None in a result of another tool."""
     recording: str | None = None
     """File of recorded responses that replaced models or judges; None for none, or for the baseline's own recording."""
     settings: tuple[SettingValue, ...] = ()

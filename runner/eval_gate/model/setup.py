@@ -44,8 +44,7 @@ class TargetIdentity(Record, kw_only=True):
     setup: tuple[SettingValue, ...] = ()
     """Settings that differ from their defaults and can change a result."""
     fingerprint: str | None = None
-    """Setup fingerprint without the name, 16 hex digits. None if no settings describe the target, or if an older
-    version wrote the result."""
+    """Setup fingerprint without the name, 16 hex digits. None if no settings describe the target."""
     file: str | None = None
     """Targets file that describes it; None if it was given in another way."""
 

@@ -103,7 +103,7 @@ class CaseHistory(Record, kw_only=True, omit_defaults=True):
     fingerprints: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
     runs: Annotated[str, Meta(max_length=200_000)] = ""
     behaviour: Annotated[str, Meta(max_length=200_000)] = ""
-    """Digest of the case's behaviour in each of the newest runs, newest first. Empty if an older version wrote it."""
+    """Digest of the case's behaviour in each of the newest runs, newest first. Empty if no run has one."""
 
     def decode_behaviours(self) -> "tuple[tuple[BehaviourDigest, ...], ...]":
         """Decode the behaviour of the case in each of the newest runs, newest first; empty where nothing is known."""

@@ -247,12 +247,12 @@ def check_coverage(run: RunResult, session: Session) -> None:
     baseline, least = find_same_tool(run, session), _get_least_share(session)
     if baseline is None:
         return
-    most, count = baseline.summary.total_cases, run.summary.total_cases
-    if count < most * least:
+    total, count = baseline.summary.total_cases, run.summary.total_cases
+    if count < total * least:
         raise GateError(
             "results-incomplete",
-            f"these results have {format_count(count, 'case')}, less than {format_percent(least)} of the {most} in the "
-            "baseline",
+            f"these results have {format_count(count, 'case')}, less than {format_percent(least)} of the {total} in "
+            "the baseline",
             "check whether the tool finished; if you intend so few cases, set `minCoverage: 0`",
             exit_code=ExitCode.INCOMPLETE,
         )
