@@ -1,4 +1,4 @@
-"""Joins several attempts into one execution of a case, as the `execution.trials` of an AgentV 4 file ask.
+"""Joins several attempts into one execution of a case, as `execution.trials` of an AgentV 4 file defines.
 
 The gate counts executions, and its tests assume that the executions of a case are equal and independent. Attempts are
 neither, because `pass_at_k` ends at the first that passes. Therefore all attempts together are one execution: it passes

@@ -44,9 +44,9 @@ class RunServices(FrozenStruct):
     masking: PatternMatcher
     add_cost: Callable[[TrialRecord], None]
     has_budget: Callable[[], bool]
-    """Whether the money of the run is not used up."""
+    """Whether the cost limit of the run is not reached."""
     wait_unless_stopped: Callable[[Coroutine[None, None, None]], Awaitable[None]]
-    """Waits for something no longer than the run goes on. Raises TargetError."""
+    """Waits for a coroutine, at most until the run ends. Raises TargetError."""
     stop: asyncio.Event
 
 
@@ -64,7 +64,7 @@ class BaseAgentRun:
 
     @property
     def facts(self) -> BaseAgentSummary | None:
-        """Who it is and what went wrong, once there is anything to say of it."""
+        """Identity, problem and cost; None before the first execution or problem."""
         if not self._records and self._trouble is None:
             return None
         every = [record for records in self._records.values() for record in records]
@@ -75,7 +75,7 @@ class BaseAgentRun:
 
     @property
     def records(self) -> Mapping[CaseKey, Sequence[TrialRecord]]:
-        """What it did, by case, in the order of its executions."""
+        """Executions by case, in their order."""
         lists = any(record.calls_listed for records in self._records.values() for record in records)
         return {
             key: mark_unlisted_calls(sorted(records, key=lambda one: one.trial), lists=lists)
@@ -144,7 +144,7 @@ class BaseAgentFollowUp:
     """Base agent executions for one stored run."""
 
     def __init__(self, plan: RunPlan, base_agent: Target, run: RunResult, output_dir: Path) -> None:
-        """`plan` is that of all cases of the run; those that ask something else by now are not asked about."""
+        """`plan` is that of all cases of the run; cases whose fingerprint changed are not executed."""
         self._plan, self._run = plan, run
         folder = make_run_folder(output_dir, run.run_id)
         folder.mkdir(parents=True, exist_ok=True)

@@ -110,7 +110,7 @@ def build_base_agent_trials(records: Sequence[TrialRecord], current: CaseResult)
 
 
 def _is_repeat(trial_record: TrialRecord, failed: TrialRecord) -> bool:
-    """Whether it failed with the very answer and calls of that one. What is not kept is not known to be the same."""
+    """Whether it failed with the same response and calls as `failed`; false if these are not stored."""
     return (
         trial_record is not failed
         and trial_record.status is Status.FAILED
@@ -279,7 +279,7 @@ _ERROR_TEMPLATE: Final = (
 
 
 def find_listing_targets(plan: RunPlan, trials: FinishedTrials) -> ListingTargets:
-    """Which targets have listed calls in at least one answer to a case of the plan."""
+    """Find the targets that listed calls in at least one response to a case of the plan."""
     return frozenset(
         id(plan.get_target(case)) for case in plan.list_runnable_cases() if trials.has_listed_calls(case.key)
     )

@@ -124,7 +124,7 @@ class OpenWorkspace:
         self._settings = settings
         self._hooks = hooks
         self._start: Sequence[InitialFile] | str | None = None
-        """What was there when the case began, or why that is not known; None before."""
+        """Files when the case began, or why they are unknown; None before."""
         with _report_errors():
             self._sandbox = Sandbox(initial_files=_read_unchanged_template(settings))
         try:
@@ -184,7 +184,7 @@ class OpenWorkspace:
             raise WorkspaceError(str(error)) from error
 
     def _mark_start(self) -> None:
-        """Remember what is there now. A hook may put more there than can be compared, which only some graders need."""
+        """Remember the present files, or why they cannot be compared: only some graders need them."""
         try:
             self._start = read_workspace(self.path)
         except (SandboxError, OSError) as error:

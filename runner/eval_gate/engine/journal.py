@@ -125,7 +125,7 @@ class Journal:
     def append(self, trial_record: TrialRecord) -> JournalLine:
         """Write one trial. Returns once the operating system has it: this process may die, the line stays.
 
-        Raises GateError where it cannot be written: a trial that is not kept would be lost.
+        Raises GateError if it cannot be written: the trial would be lost.
         """
         line = _encode_line(trial_record)
         append_data(self._descriptor, line, self._file)
@@ -133,7 +133,7 @@ class Journal:
 
     def read(self, line: JournalLine) -> TrialRecord:
         """Read the trial at this place. Raises GateError `invalid-journal` if it is no longer what was written."""
-        os.lseek(self._descriptor, line.start, os.SEEK_SET)  # what is written goes to the end all the same
+        os.lseek(self._descriptor, line.start, os.SEEK_SET)  # lines are always appended
         encoded = os.read(self._descriptor, line.size)
         if _hash_line(encoded) != line.digest:
             raise GateError(
@@ -160,7 +160,7 @@ def _drop_unfinished_line(descriptor: int) -> None:
     end = os.fstat(descriptor).st_size
     while end > 0:
         start = max(0, end - 65_536)
-        os.lseek(descriptor, start, os.SEEK_SET)  # what is written goes to the end all the same
+        os.lseek(descriptor, start, os.SEEK_SET)  # lines are always appended
         newline = os.read(descriptor, end - start).rfind(b"\n")
         if newline >= 0:
             os.ftruncate(descriptor, start + newline + 1)
@@ -214,13 +214,13 @@ class FinishedTrials:
     """
 
     def __init__(self, most: int = MAX_IN_MEMORY) -> None:
-        """`most` are kept as they are."""
+        """`most` records stay in memory; others are read from the journal."""
         self._most = most
         self._notes: dict[CaseKey, list[_TrialNote]] = defaultdict(list)
         self.journal: Journal | None = None
 
     def add(self, trial_record: TrialRecord, line: JournalLine) -> None:
-        """One more, in the place of what was known of the same trial before."""
+        """Add a trial, or replace it."""
         calls_missing = trial_record.missing_calls is not None
         is_at = trial_record if self._most > 0 else line
         self._most -= 1
@@ -238,11 +238,11 @@ class FinishedTrials:
         notes[:] = [one for one in notes if one.trial != note.trial] + [note]
 
     def load_trials(self, key: CaseKey) -> list[TrialRecord]:
-        """Those of one case that count, in the order they finished. Raises GateError `invalid-journal`."""
+        """Load the trials of a case that count, in the order they finished. Raises GateError `invalid-journal`."""
         return [self._load_record(note) for note in self._notes.get(key, ()) if not note.preparatory]
 
     def load_preparatory_trials(self, key: CaseKey) -> list[TrialRecord]:
-        """Those of one case that were made only so that a later one could be run again. Raises as `load_trials`."""
+        """Load the trials of a case that only prepared re-runs of later cases. Raises as `load_trials`."""
         return [self._load_record(note) for note in self._notes.get(key, ()) if note.preparatory]
 
     def forget_case(self, key: CaseKey) -> None:
@@ -250,7 +250,7 @@ class FinishedTrials:
         self._notes.pop(key, None)
 
     def list_keys(self) -> set[TrialKey]:
-        """Which there are that count."""
+        """List the trials that count."""
         return {(key, note.trial) for key, notes in self._notes.items() for note in notes if not note.preparatory}
 
     def list_numbers(self, key: CaseKey) -> list[int]:
@@ -258,7 +258,7 @@ class FinishedTrials:
         return [note.trial for note in self._notes.get(key, ())]
 
     def count_preparatory(self) -> int:
-        """How many there are that do not count."""
+        """Count the trials that only prepared re-runs."""
         return sum(note.preparatory for notes in self._notes.values() for note in notes)
 
     def find_folder(self, key: TrialKey) -> str | None:
@@ -271,7 +271,7 @@ class FinishedTrials:
         return next((note.folder for note in notes if note.trial == trial and not note.preparatory), None)
 
     def drop(self, key: TrialKey) -> None:
-        """Remove a trial, if it is known, because it is executed again."""
+        """Remove a trial because it is repeated."""
         case, trial = key
         if notes := [note for note in self._notes.pop(case, ()) if note.trial != trial]:
             self._notes[case] = notes

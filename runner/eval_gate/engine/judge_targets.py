@@ -39,13 +39,13 @@ class ModelJudge:
 
     @property
     def identity(self) -> str:
-        """Who grades, in plain text and without credentials."""
+        """Name and address of the judge, without credentials."""
         chat = self._asker.chat
         return _format_identity(self._name, f"{chat.provider}:{chat.model}", chat.address)
 
     @property
     def target_identity(self) -> TargetIdentity:
-        """Who grades, and set up how."""
+        """Identity and setup of the judge as a target."""
         chat = self._asker.chat
         identity = TargetIdentity(name=self._name, provider=chat.provider, identity=self.identity, model=chat.model)
         return self._asker.setup.apply_to(identity)
@@ -57,7 +57,7 @@ class ModelJudge:
         return tuple(f"judge {self._name}: {notice}" for notice in notices if notice)
 
     async def ask(self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None) -> JudgeReply:
-        """One question. Raises EvaluatorError: a judge that cannot be reached is no bad grade."""
+        """Send one prompt. Raises EvaluatorError: an unreachable judge is no bad score."""
         messages = (Message(role="system", content=system), Message(role="user", content=user))
         try:
             exchange = await self._asker.ask(messages, schema=schema)
@@ -82,13 +82,13 @@ class TargetJudge:
 
     @property
     def identity(self) -> str:
-        """Who grades, in plain text and without credentials."""
+        """Name and address of the judge, without credentials."""
         target = self._target.identity
         return _format_identity(self._name, target.provider, target.identity)
 
     @property
     def target_identity(self) -> TargetIdentity:
-        """Who grades, and set up how."""
+        """Identity and setup of the judge as a target."""
         return replace(self._target.identity, name=self._name, identity=self.identity)
 
     @property
@@ -146,7 +146,7 @@ class Judges(FrozenStruct):
         return self.defaults.get((case.suite, case.target))
 
     def get_named(self, suite: str) -> Mapping[str, AnyJudge]:
-        """Those whom evaluators of this file name."""
+        """Return the judges that evaluators of this file name."""
         return self.by_file.get(suite, _NO_JUDGES)
 
     def __iter__(self) -> Iterator[AnyJudge]:

@@ -64,15 +64,15 @@ class RerunPolicy(Protocol):
         ...
 
     def select_next(self, waiting: Sequence[CaseKey]) -> Sequence[CaseKey]:
-        """Select the waiting cases that are run again next; the others are asked about when these are done."""
+        """Select the waiting cases that are run again next; the others follow when these are finished."""
         ...
 
     def should_rerun(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
-        """Whether to run this case once more after these re-runs. Asked after every one, so it must answer at once."""
+        """Whether to run this case once more after these re-runs. Must be fast: it is called after every re-run."""
         ...
 
     def get_rerun_end(self, key: CaseKey, reruns: Sequence[Trial]) -> RerunStopReason:
-        """Why a case in doubt is not run again any more, after all of its re-runs."""
+        """Return the reason why a suspect has no further re-run."""
         ...
 
     def build_base_agent_request(self, result: RunResult, askable: Set[CaseKey]) -> BaseAgentRequest:
@@ -115,7 +115,7 @@ class RerunAllowance:
 
     @property
     def remaining(self) -> int | None:
-        """How many more re-runs may begin; None where their number is not what is bounded."""
+        """Number of re-runs that may still begin; None if the budget does not limit their number."""
         most = self.budget.executions
         return None if most is None else max(most - self._begun, 0)
 

@@ -131,7 +131,7 @@ def build_run_result(plan: RunPlan, progress: RunProgress, wall_ms: float) -> Ru
 
 
 def _drain_items(things: Iterable[_Item]) -> Iterator[_Item]:
-    """One after the other, held here no longer than until it is given."""
+    """Yield the items one by one, and release each."""
     remaining = list(things)[::-1]
     return (remaining.pop() for _ in range(len(remaining)))
 

@@ -111,14 +111,14 @@ class Run:
         self._spacing = RerunSpacing()
         self._in_doubt: set[CaseKey] = set()
         self._due: set[CaseKey] = set()
-        """Those of them whose turn it is."""
+        """Suspects that are being re-run."""
         self._masking = PatternMatcher()
-        """Looks for `redact`'s patterns, whatever patterns of eval files are at work meanwhile."""
+        """Matches the `redact` patterns, independently of patterns in eval files."""
         self._base_agent = self._create_base_agent_run()
         self._allowance: RerunAllowance | None = None
-        """What is left for re-runs, while there are any."""
+        """Remaining budget while re-runs are in progress."""
         self._paused: RerunAllowance | None = None
-        """The same between two times at which there are."""
+        """Remaining budget between two phases of re-runs."""
         keeps = plan.keeps_artifacts and plan.limits.keep_responses is not ResponseRetention.NONE
         self._artifacts = WorkspaceArtifacts(self._folder, plan.patterns) if keeps else None
 
@@ -471,7 +471,7 @@ class Run:
             self._listing.add(id(target))
 
     async def _prepare_record(self, trial_record: TrialRecord) -> TrialRecord:
-        """Return the trial with only as much of its response as may be kept."""
+        """Return the trial with only as much of its response as may be stored."""
         return await prepare_for_journal(trial_record, self._plan, self._masking)
 
     async def _write_record(self, journal: Journal, trial_record: TrialRecord) -> tuple[TrialRecord, JournalLine]:
@@ -529,7 +529,7 @@ class Run:
         self._drop_interrupted()
 
     def _drop_interrupted(self) -> None:
-        """Let go of what is made anew, and of re-runs that were made because of it."""
+        """Drop executions that are repeated, and their re-runs."""
         first, trials = self._plan.limits.trials, self._trials
         for key, number in tuple(self._folders.iter_interrupted(first, trials.find_folder)):
             trials.drop((key, number))
@@ -538,7 +538,7 @@ class Run:
                     trials.drop((key, rerun))
 
     def _have_others_passed(self) -> bool:
-        """Whether all cases that no rubric waits for were judged and passed."""
+        """Whether all cases that are not deferred have passed."""
         first = [case for case in self._plan.list_runnable_cases() if not self._plan.is_deferred(case)]
         return all(
             (records := self._list_counted_trials(case)) and all(record.status is Status.PASSED for record in records)

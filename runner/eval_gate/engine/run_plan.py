@@ -31,8 +31,8 @@ from eval_gate.text.redaction import Redactor
 from eval_gate.text.tokens import TokenData
 
 SUITE_RERUNS: Final = 3
-"""How often the usual budget for re-runs reaches for the whole of the longest suite whose cases work on each other's
-files: four failures in a row decide most cases."""
+"""Times that the default budget can re-run the longest suite whose cases share files: four failures in a row decide
+most cases."""
 
 CheckBaselineFiles = Callable[[Mapping[str, int]], None]
 
@@ -59,35 +59,35 @@ class RunPlan(FrozenStruct):
     """Runnable cases of the whole plan, in all shards and including those that were not selected."""
     warnings: tuple[str, ...] = ()
     targets: Mapping[tuple[str, str | None], Target] = field(default_factory=dict)
-    """By eval file and the target its case wants, where that is not `target`."""
+    """Targets other than `target`, by eval file and the name that a case gives."""
     judges: Judges = field(default_factory=Judges)
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What commands of eval files get of the environment."""
+    """Environment variables for commands of eval files."""
     withheld: WithheldVariables = field(default_factory=WithheldVariables)
-    """What of it they do not get."""
+    """Environment variables that these commands do not get."""
     redactor: Redactor = field(default_factory=Redactor)
-    """Knows every secret of the run."""
+    """Redacts every secret of the run."""
     tools: tuple[ToolSpec, ...] = ()
     """The tools of the registry; empty if none is configured."""
     patterns: tuple[str, ...] = ()
-    """What they find is masked in everything that is stored."""
+    """Patterns whose matches are masked in everything that is stored."""
     case_texts: Mapping[CaseKey, CaseText] = field(default_factory=dict)
-    """Question and expectation of every case, as the result has them."""
+    """Prompt and expectation of every case, as the result has them."""
     recording: Recording | None = None
     base_agent: Target | None = None
     """Base agent, which runs cases if the gate would fail; None without one."""
     rerun_policy: RerunPolicy | None = None
     """Decides which cases are re-run; None for no re-runs."""
     max_reruns: int = 0
-    """How often `rerun_policy` may have one case run again."""
+    """Maximum re-runs of one case."""
     setup_fingerprints: Mapping[CaseKey, CaseFingerprints] = field(default_factory=dict)
-    """What every case is measured with: question, expectation, graders, seeds, snapshot, judge."""
+    """Setup of every case: prompt, expectation, graders, seeds, snapshot, judge."""
     program_files: ProgramFiles | None = None
     """Files of the programs that grade or prepare, as they were when the run was planned; None for no such files."""
     agent_programs: Mapping[int, JsonValue] = field(default_factory=dict)
-    """What stands for the files of a target's program, by the target's `id`."""
+    """Digest of the files of a target's program, by the target's `id`."""
     measurement: EvaluationSetup | None = None
-    """How all cases are measured: trials, re-runs, recordings, source of the snapshot."""
+    """Evaluation setup of all cases: trials, re-runs, recordings, source of the snapshot."""
     resumed_setup: RunSetup | None = None
     """What the run was set up with before it was resumed; None for a new one."""
     keeps_artifacts: bool = False
@@ -122,11 +122,11 @@ class RunPlan(FrozenStruct):
         return replace(self, rerun_policy=confirming, max_reruns=max_reruns)
 
     def without_cases(self) -> RunPlan:
-        """All but the cases, for those who hand these over."""
+        """Return the plan without cases, so that these can be released."""
         return replace(self, suites=())
 
     async def aclose(self) -> None:
-        """Give back what targets and judges hold."""
+        """Close targets and judges."""
         for holder in (*self.list_targets(), *self.judges, *((self.base_agent,) if self.base_agent else ())):
             await holder.aclose()
 
@@ -190,7 +190,7 @@ class ExecutionFingerprints:
         commit: str | None = None,
         program_of: Callable[[EvalCase], JsonValue] = lambda _: None,
     ) -> None:
-        """`program_of` says what stands for the files of the program that a case asks; None where it is none."""
+        """`program_of` returns the digest of the files of a case's target; None if the target is no program."""
         how = measuring or EvaluationSetup()
         settings: list[JsonValue] = [as_fields(one) for one in how.settings]
         self._run = compute_setup_fingerprint([how.snapshot, how.snapshot_program, commit, *settings])

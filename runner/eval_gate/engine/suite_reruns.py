@@ -43,7 +43,7 @@ class SuiteRerun:
 
     @property
     def broken_by(self) -> TrialRecord | None:
-        """The execution for which the agent could not be reached, so that no more is made; None while there is none."""
+        """Execution for which the agent was unreachable, which ends the suite re-run; None if there is none."""
         return next((one for one in self._failed if one.error_kind is ErrorKind.AGENT_UNREACHABLE), None)
 
     def add_execution(self, trial_record: TrialRecord) -> TrialRecord:

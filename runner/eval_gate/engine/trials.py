@@ -40,10 +40,10 @@ from eval_gate.text.untrusted.surrogates import to_well_formed
 MAX_ERROR = 2_000
 """Characters of an error that are kept."""
 MAX_EXCEPTION_TEXT = 300
-"""Characters of an exception's own words: it may hold the whole answer."""
+"""Characters of an exception's text: it may contain the whole response."""
 DEFECT_LOGGER: Final = logging.getLogger("eval-gate.defects")
 _CHANGES_NAME: Final = "changes.diff"
-"""Name of what changed in the workspace of a failing case, among the artifacts that are kept of it."""
+"""Name of the workspace changes among the artifacts of a failing case."""
 _MAX_CASE_ID: Final = 200
 """Characters of the id of another case."""
 _TIMEOUT_HINT = "increase timeoutMs if it needs longer"
@@ -66,10 +66,10 @@ class TrialJob(NamedTuple):
     case: EvalCase
     trial: int
     preceding_jobs: tuple[TrialJob, ...] = ()
-    """What is executed before it, in this order and in the same folder: a re-run of a case that works on files of
-    earlier ones has its suite up to it run again."""
+    """Executions before it, in this order and in the same folder: a re-run of a case that needs files of earlier cases
+    repeats these too."""
     preparatory: bool = False
-    """It is made only because of a later one."""
+    """Whether it only prepares a later execution."""
 
     @property
     def key(self) -> TrialKey:
@@ -134,7 +134,7 @@ class TrialRunner:
     """Runner of trials against one target. Errors of targets and judges become trial results."""
 
     def __init__(self, target: Target, shared: TrialServices, spacing: RerunSpacing | None = None) -> None:
-        """`spacing` keeps re-runs apart; None for the base agent, which is asked as soon as it is needed."""
+        """`spacing` keeps re-runs apart; None for the base agent, which runs as soon as it is needed."""
         self._target = target
         self._limits = shared.plan.limits
         self._shared = shared
@@ -272,7 +272,7 @@ class TrialRunner:
         return None if self._target.timeout_ms is not None else self._limits.timeout_ms
 
     def _build_record(self, job: TrialJob, duration_ms: float) -> TrialRecord:
-        """Build the record of an execution that has come to nothing yet."""
+        """Build the record of an execution that has no response yet."""
         return TrialRecord(
             eval_file=job.case.suite,
             case_id=job.case.id,
@@ -285,7 +285,7 @@ class TrialRunner:
         )
 
     def build_unmade_record(self, job: TrialJob, failure: TrialRecord) -> TrialRecord:
-        """Build the record of a re-run that is not made: the agent could not be reached for a case before it."""
+        """Build the record of a re-run that is not made because the agent was unreachable for an earlier case."""
         message = f"not re-run: the agent was unreachable in {failure.case_id[:_MAX_CASE_ID]}, which runs before it"
         return replace(
             self._build_record(job, 0.0),
@@ -310,7 +310,7 @@ class TrialRunner:
     def _build_response_record(
         self, job: TrialJob, duration_ms: float, response: Response, skipped_tokens: tuple[str, ...] = ()
     ) -> TrialRecord:
-        """Build the record of an execution with what the target gave back, before it is scored."""
+        """Build the record of an execution with its response, before it is scored."""
         silent = (
             response.tool_calls_known is None and not response.tool_calls and has_tool_assertions(job.case.evaluators)
         )
@@ -327,7 +327,7 @@ class TrialRunner:
 
 
 def _add_scores(answered: TrialRecord, case_score: CaseScore) -> TrialRecord:
-    """Add what the evaluators made of the response."""
+    """Add the scores of the response."""
     results = truncate_judge_prompts(case_score.results)
     return replace(
         answered,

@@ -12,9 +12,9 @@ from typing import Any, Final, Generic, TypeVar
 Job = TypeVar("Job")
 
 RESUME_FIRST_FROM: Final = 10
-"""Jobs under way from which on those that gave way come before new ones: what is begun is to come to an end."""
+"""Jobs in progress from which on waiting jobs come before new ones, so that begun jobs end."""
 GAP_FACTOR: Final = 1.3
-"""How much further apart than the least: what is just far enough meets again at the next hiccup."""
+"""Factor on the least gap between starts: at the least gap, they coincide again at the next delay."""
 MAX_GAP_S: Final = 0.005
 CPU_CHECK_SPACING: Final = 16
 """Starts after which the used CPU time is read less and less often: a reading costs as much as a tenth of a case, and

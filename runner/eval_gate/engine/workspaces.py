@@ -32,7 +32,7 @@ from eval_gate.text.mask import MASK
 _EMPTY_DIGEST: Final = compute_digest([])
 _ARTIFACT_PREFIX: Final = "workspace"
 _MAX_NAME: Final = 40
-"""Characters of a case's id, and of its file's name, in the name of what is kept."""
+"""Characters of a case's id, and of its file's name, in the name of an artifact file."""
 
 
 def digest_preceding_cases(suite: EvalSuite) -> Mapping[CaseKey, str]:
@@ -119,7 +119,7 @@ class WorkspaceArtifacts:
         return f"workspace artifacts are kept next to the run result: {name} ({count})"
 
     async def _render_files(self, entries: Sequence[FileEntry], matcher: PatternMatcher) -> list[tuple[str, str]]:
-        """Path and text of each file, as far as there is room; why there is none where that is so."""
+        """Render path and text of each file within the limit, or the reason why the text is missing."""
         texts, room = [], WORKSPACE_CASE
         for entry in entries:
             text = entry.text or ""

@@ -124,7 +124,7 @@ def truncate_judge_prompts(results: Iterable[EvaluatorResult]) -> tuple[Evaluato
 def _map_judge_facts(
     results: Iterable[EvaluatorResult], change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> tuple[EvaluatorResult, ...]:
-    """Change what is known of each LLM judge; most evaluators are none."""
+    """Change the facts of each LLM judge."""
     return tuple(
         result
         if result.evaluator_provider_request is None and not result.evaluator_results
@@ -205,7 +205,7 @@ def _drop_details(run: RunResult, is_chosen: Callable[[CaseKey, CaseResult], boo
 
 
 def _drop_case_details(case: CaseResult) -> CaseResult:
-    """Keep what a later run compares the case by: scores, times, tokens, fingerprints, names of tools, who judged."""
+    """Keep what a later comparison needs: scores, times, tokens, fingerprints, names of tools and judges."""
     results = drop_quotes(case.evaluator_results)
     if case.passed and not case.graded and case.fingerprints and case.fingerprints.expectation:
         results = tuple(
@@ -222,13 +222,13 @@ def _drop_case_details(case: CaseResult) -> CaseResult:
 
 
 def _is_passed_check(result: EvaluatorResult) -> bool:
-    """Whether it is a check that holds, and no judge's."""
+    """Whether it is a passed assertion without a judge."""
     plain = result.evaluator_provider_request is None and not result.evaluator_results
     return plain and result.score == 1 and not result.vetoed
 
 
 def drop_quotes(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
-    """Scores and weights, and of all words only those that cannot hold anything of an answer."""
+    """Keep scores and weights, and only texts that cannot quote the response."""
     return tuple(_drop_result_quotes(result) for result in results)
 
 

@@ -195,13 +195,13 @@ def _find_duplicate_cases(runs: Sequence[RunResult]) -> list[Problem]:
 
 def _find_target_conflicts(runs: Sequence[RunResult]) -> list[Problem]:
     if any(run.targets for run in runs):
-        return []  # the eval files choose among several: which one a part begins with is its own affair
+        return []  # eval files choose among several targets, and parts may begin with different ones
     names = dict.fromkeys(f"{run.target.name} ({run.target.provider})" for run in runs)
     return [Problem(f"they evaluated different targets: {', '.join(names)}")] if len(names) > 1 else []
 
 
 def _find_duplicate_shards(runs: Sequence[RunResult]) -> list[Problem]:
-    """Shards that are there more than once, each with the runs that say they are it."""
+    """Find shards that several runs claim to be."""
     by_shard: dict[Shard, list[RunResult]] = {}
     for run in runs:
         if run.shard is not None:

@@ -144,7 +144,7 @@ class _ReadabilityCheck:
 
 
 def _ignore_piece(_piece: bytes) -> None:
-    """Stand for a check, or a file, that there is not."""
+    """Stand for a missing check or file."""
 
 
 def _add_warning(run: RunResult, warning: str) -> RunResult:

@@ -181,7 +181,7 @@ async def redact_rows(
 
 
 def _drop_texts(row: ResultRow) -> ResultRow:
-    """Without a word of the answer. Of a failure only which scorers it is about: reasons may quote anything."""
+    """Drop all texts of the response. A failure keeps only the names of its scores: reasons may quote anything."""
     names = "; ".join(one.name for one in row.scores if one.passed is False)
     return row._replace(
         response=None,

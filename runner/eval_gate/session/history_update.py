@@ -28,7 +28,7 @@ from eval_gate.results.levels import LevelKind, RunLevels, list_models
 
 DIGITS: Final = 6
 LEAST_SHARED: Final = 0.5
-"""The share of this run's cases that the run before must have too, or a level begins anew."""
+"""Share of this run's cases that the run before must have too; otherwise a level restarts."""
 LEAST_SAME_ANSWERS: Final = 3
 """Equal graded responses in both runs that a change of the judge needs."""
 _COMPARED: Final = (LevelKind.FAILING, LevelKind.FAILING_BEFORE_RERUNS, LevelKind.SCORE, LevelKind.TIME, LevelKind.COST)
@@ -40,7 +40,7 @@ class _Case(NamedTuple):
     values: tuple[float | None, ...]
     case: CaseResult
     response: str | None
-    """What was graded, where one execution of a graded case answered and answers are stored."""
+    """Graded response, if a graded case has one execution and responses are stored."""
 
     def same(self, other: _Case) -> bool:
         """Whether both have the same evaluation setup."""

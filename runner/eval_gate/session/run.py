@@ -56,14 +56,14 @@ class ExecutedRun(Struct):
 
 
 async def make_run(session: Session, progress: RunObserver) -> ExecutedRun:
-    """Prepare and carry out. Raises GateError for what is wrong before anybody was asked anything."""
+    """Prepare and execute a run. Raises GateError before the first request."""
     return await execute_plan(session, await plan_run(session), progress)
 
 
 async def plan_run(session: Session) -> RunPlan:
     """Read and check everything that the run needs. The plan holds a target: execute it, or close it."""
     from eval_gate.engine.preparation.plan_builder import (
-        build_run_plan,  # 100 ms that results of other tools need nothing of
+        build_run_plan,  # takes 100 ms, and external results do not need it
     )
 
     config, context = session.config, session.context
@@ -97,7 +97,7 @@ def _wait_for_inputs(pending: PendingGateInputs, check: CheckBaselineFiles | Non
 
 
 def _count_baseline_cases(baseline: Baseline | NoBaseline) -> Mapping[str, int]:
-    """Count the baseline's cases by eval file; none where another tool ran them, or the baseline is not there yet."""
+    """Count the baseline's cases by eval file; none for another tool, or until the baseline is available."""
     if not isinstance(baseline, Baseline) or baseline.result.is_external:
         return {}
     return {suite.eval_file: len(suite.cases) for suite in baseline.result.suites}
@@ -137,7 +137,7 @@ def _build_rerun_interval(limits: RunLimits) -> RerunInterval:
 def build_reruns(
     session: Session, interval: RerunInterval = NO_INTERVAL, wait_for_inputs: Callable[[], GateInputs] | None = None
 ) -> Reruns:
-    """Who says which cases are run again, and when; `wait_for_inputs` waits for a baseline that is not there yet."""
+    """Build the policy of re-runs; `wait_for_inputs` waits for a baseline that is not available yet."""
     config = session.config
     budgeted = config.limits.rerun_budget is not None
     return Reruns(session.gate_inputs, session.most_reruns, budgeted=budgeted, later=wait_for_inputs, interval=interval)

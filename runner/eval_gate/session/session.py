@@ -48,11 +48,11 @@ class Session(FrozenStruct):
     is_run_of_branch: bool = False
     """Whether it is a run of all cases of the branch itself, whose result is the next baseline."""
     pending_gate_inputs: PendingGateInputs | None = None
-    """Where the question's baseline is not there yet; nothing is judged by `gate_inputs` before it is."""
+    """Inputs whose baseline is not available yet; `gate_inputs` are not used until it is."""
 
     @property
     def folder(self) -> Path:
-        """Where results go."""
+        """Folder of results."""
         return Path(self.config.output_dir)
 
     @property

@@ -116,11 +116,11 @@ class ToolReruns:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What went wrong, in words."""
+        """Problems, in sentences."""
         return tuple(dict.fromkeys((*self._tool.notes, *self._notes)))
 
     async def rerun_suspects(self) -> None:
-        """Run again what is in doubt, for as long as it is and the budget lasts."""
+        """Re-run suspects until each is decided or the budget is used."""
         while self._waiting and (turn := self._reruns.select_next(self._waiting)):
             if not await self._rerun_until_decided({key: self._cases[key] for key in turn}):
                 break
@@ -274,7 +274,7 @@ class ToolCommand:
         return by_case
 
     def _describe_missing(self, key: CaseKey) -> str:
-        """Name a case that was not brought, with what its leg of a matrix needs where there is one."""
+        """Name a missing case, with the folder that its matrix leg needs."""
         leg = self._results.legs.get(key.suite)
         if leg is None or "{output}" not in self._command:
             return key.case_id
@@ -339,7 +339,7 @@ class ToolCommand:
             return self._note_failure(f"it {process.ending} and wrote no results: {text}{f' ({hint})' if hint else ''}")
 
     def _read_write_times(self) -> dict[str, int]:
-        """When each of the judged files and folders was written last."""
+        """Read when each results file or folder was written last."""
         return {name: Path(name).stat().st_mtime_ns for name in self._results.files if Path(name).exists()}
 
     def _note_failure(self, why: str) -> list[ResultRow]:

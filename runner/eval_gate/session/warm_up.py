@@ -62,7 +62,7 @@ class WarmUpRounds:
 
     @property
     def summary(self) -> WarmUp | None:
-        """What the rounds were, for the run result; None if there was no reason for any."""
+        """Summary of the rounds for the run result; None without rounds and problems."""
         if not self._rounds and self._problem is None:
             return None
         return WarmUp(
@@ -142,7 +142,7 @@ class WarmUpRounds:
         return None if most is None else most - sum(_list_costs(self._run), start=self._spent_usd or 0.0)
 
     async def _plan_round(self, run_id: str, folder: Path) -> RunPlan:
-        """Plan a round: everything is read and opened anew, and nothing is run again or held back."""
+        """Plan a round: everything is read and opened again, without re-runs and deferred cases."""
         session = self._session
         config = replace(
             session.config,

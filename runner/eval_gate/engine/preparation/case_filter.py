@@ -23,7 +23,7 @@ from eval_gate.text.escape import format_count, format_first_few, to_one_line
 from eval_gate.text.quoting import describe_name, quote_value
 
 MIN_DURATION_US: Final = 1_000
-"""What a case costs at least: answers from a recording take no time, and are work all the same."""
+"""Least duration of a case in a shard cut: recorded responses take no time, but some work."""
 
 MAX_NAMED_DRAFTS: Final = 10
 """Drafts of one eval file that a notice names."""
@@ -101,7 +101,7 @@ def _format_drafts(ids: Sequence[str], *, is_planned: bool) -> str:
 
 
 def find_shard_cut(suites: Iterable[EvalSuite], selection: Selection) -> ShardPlan | None:
-    """How the cases of all shards were cut; None where there are no shards."""
+    """Find how cases are divided into shards; None without shards."""
     if selection.shard is None:
         return None
     return compute_shard_cut(_filter_suites(suites, selection), selection.shard.count, selection.timing_run)

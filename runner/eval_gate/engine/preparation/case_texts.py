@@ -18,12 +18,12 @@ from eval_gate.text.tokens import TokenData
 
 
 def build_case_text(case: EvalCase, tokens: TokenData, expected: Expectation | None = None) -> CaseText:
-    """Question and expectation in words, cut to what a record holds. `expected` is that of the case, if it is known."""
-    question, expected = _format_prompt(case.messages), expected or describe_expectation(case, tokens)
+    """Build prompt and expectation as text, truncated to the limits of results; `expected` is built if missing."""
+    prompt, expected = _format_prompt(case.messages), expected or describe_expectation(case, tokens)
     return CaseText(
-        prompt=question[:STORED_PROMPT],
+        prompt=prompt[:STORED_PROMPT],
         expectation=expected.lines,
-        truncated=expected.is_truncated or len(question) > STORED_PROMPT,
+        truncated=expected.is_truncated or len(prompt) > STORED_PROMPT,
     )
 
 

@@ -56,7 +56,7 @@ _State: TypeAlias = tuple[int, ...]
 
 
 class _Unit(NamedTuple):
-    """A file, or files of a folder: those whose names match a glob, or with None all that is below it."""
+    """A file, or files of a folder: those whose names match a glob, or with None all files below it."""
 
     place: str
     names: tuple[str, ...] | None = None
@@ -316,7 +316,7 @@ class _Names:
         return None
 
     def _find(self, base: str, name: str) -> str | None:
-        """Find what lies there; None if nothing does, or if it is out of the repository."""
+        """Find the path of a name; None if it does not exist, or if it is outside the repository."""
         first = name.split("/", 1)[0]
         if first not in {"", ".", ".."} and first not in self._list_names(base):
             return None

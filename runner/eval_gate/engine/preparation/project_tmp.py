@@ -38,9 +38,9 @@ class ProjectTmp(FrozenStruct):
     in_place: bool = False
     """Agents work in the folder itself; else each suite and trial in a fresh copy of it."""
     checked_in: bool = True
-    """What is copied of a checkout is only what git tracks."""
+    """Of a checkout, only files that git tracks are copied."""
     output: tuple[str, ...] = ()
-    """In place: the names that lead from it to our results, over which no tool writes."""
+    """In place: the names on the path to our results, which no tool overwrites."""
 
 
 def build_home(suites: Iterable[EvalSuite], root: Path, tmp: ProjectTmp) -> tuple[SandboxSetup, tuple[str, ...]]:
