@@ -60,7 +60,7 @@ class BaseAgentRun:
         self._cases = {case.key: case for case in plan.list_runnable_cases()}
         self._trouble: str | None = None
         self._healthy = False
-        self._silent = 0
+        self._failures_in_a_row = 0
 
     @property
     def facts(self) -> BaseAgentSummary | None:
@@ -112,12 +112,12 @@ class BaseAgentRun:
         number = max((one.trial for one in self._records[case.key]), default=-1) + 1
         try:
             record = await trials.run(TrialJob(case, number))
-            self._silent = 0
+            self._failures_in_a_row = 0
         except NoResponseError as failure:
             record = failure.record
-            self._silent += 1
+            self._failures_in_a_row += 1
         record = await prepare_for_journal(record, self._plan, self._services.masking)
-        if self._silent >= MAX_FAILURES_IN_A_ROW:
+        if self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
             self._trouble = self._trouble or f"it gave no response: {truncate_middle(record.error or '', _MAX_ERROR)}"
         return record
 
@@ -158,16 +158,16 @@ class BaseAgentFollowUp:
             _await_check,
             asyncio.Event(),
         )
-        self._asking = BaseAgentRun(plan, base_agent, folder, services)
+        self._runner = BaseAgentRun(plan, base_agent, folder, services)
 
-    async def execute(self, confirming: RerunPolicy) -> RunResult:
+    async def execute(self, policy: RerunPolicy) -> RunResult:
         """Run the suspects with the base agent, and return the run result with its executions.
 
-        Rounds continue as long as `confirming` requests more, that is while the gate is red and the base agent's
+        Rounds continue as long as `policy` requests more, that is while the gate is red and the base agent's
         responses may change that. Only cases whose fingerprint is still that of the stored run are executed.
         """
         stored_cases = self._run.index_cases()
-        askable = frozenset(
+        repeatable = frozenset(
             key
             for case in self._plan.list_runnable_cases()
             if (key := case.key) in self._plan.list_base_agent_cases()
@@ -177,14 +177,14 @@ class BaseAgentFollowUp:
         allowance = RerunAllowance(self._plan.compute_rerun_budget())
         try:
             while True:
-                request = await asyncio.to_thread(confirming.build_base_agent_request, self._build_result(), askable)
-                if not await self._asking.run_round(request, allowance):
+                request = await asyncio.to_thread(policy.build_base_agent_request, self._build_result(), repeatable)
+                if not await self._runner.run_round(request, allowance):
                     return self._build_result()
         finally:
             await self._masking.aclose()
 
     def _build_result(self) -> RunResult:
-        records, facts, stored = self._asking.records, self._asking.facts, self._run.base_agent
+        records, facts, stored = self._runner.records, self._runner.facts, self._run.base_agent
         cases = {
             key: replace(case, base_agent_trials=(*case.base_agent_trials, *build_base_agent_trials(more, case)))
             for key, case in self._run.iter_cases()

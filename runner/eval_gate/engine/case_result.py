@@ -98,12 +98,12 @@ def build_base_agent_trials(records: Sequence[TrialRecord], current: CaseResult)
     repetition of the first failure, and as a response that also occurred in `current`.
     """
     failed = next((record for record in records if record.status is Status.FAILED), None)
-    answered = [current.details, *(one.details for one in current.trials if one.details is not None)]
+    current_details = [current.details, *(one.details for one in current.trials if one.details is not None)]
     return tuple(
         replace(
             build_trial(one),
             repeats_first_failure=failed is not None and _is_repeat(one, failed),
-            same_as_current=any(_is_same_response(one.details, other) for other in answered),
+            same_as_current=any(_is_same_response(one.details, other) for other in current_details),
         )
         for one in records
     )
@@ -146,18 +146,18 @@ def join_trials(
     """
     if len(records) == 1:
         (decisive,) = records
-        judged = records if decisive.status.is_scored else []
-        status, whole = decisive.status if judged else _choose_unscored_status(records), TrialTotals.from_one(decisive)
-        score, flaky = decisive.score if judged else 0.0, False
+        scored = records if decisive.status.is_scored else []
+        status, whole = decisive.status if scored else _choose_unscored_status(records), TrialTotals.from_one(decisive)
+        score, flaky = decisive.score if scored else 0.0, False
     else:
         records = sorted(records, key=lambda record: record.trial)
-        judged = [record for record in records if record.status.is_scored]
-        passes = sum([record.status is Status.PASSED for record in judged])
-        decided = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
-        status, whole = decided if judged else _choose_unscored_status(records), TrialTotals.from_records(records)
+        scored = [record for record in records if record.status.is_scored]
+        passes = sum([record.status is Status.PASSED for record in scored])
+        decided = Status.PASSED if passes * 2 > len(scored) else Status.FAILED
+        status, whole = decided if scored else _choose_unscored_status(records), TrialTotals.from_records(records)
         decisive = next(record for record in records if record.status is status)
-        score = sum([record.score for record in judged]) / len(judged) if judged else 0.0
-        flaky = len({record.status for record in judged}) > 1
+        score = sum([record.score for record in scored]) / len(scored) if scored else 0.0
+        flaky = len({record.status for record in scored}) > 1
     return replace(
         case,
         passed=status is Status.PASSED,

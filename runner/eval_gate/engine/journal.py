@@ -197,7 +197,7 @@ class _TrialNote(NamedTuple):
     """Summary of a finished trial in memory, with the trial itself or its line in the journal."""
 
     trial: int
-    judged: bool
+    scored: bool
     timed_out: bool
     calls_listed: bool
     calls_missing: bool
@@ -289,7 +289,7 @@ class FinishedTrials:
 
         `lists` means that the target has listed tool calls in this run (`engine.case_result`).
         """
-        notes = [note for note in self._notes.pop(key, ()) if note.judged and (lists or not note.calls_missing)]
+        notes = [note for note in self._notes.pop(key, ()) if note.scored and (lists or not note.calls_missing)]
         if notes:
             self._notes[key] = notes
         return bool(notes)

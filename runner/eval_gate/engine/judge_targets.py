@@ -170,7 +170,7 @@ def list_judge_names(spec: EvaluatorSpec) -> set[str | None]:
 
 
 def is_rubric_case(case: EvalCase) -> bool:
-    """Whether a case is judged by a rubric alone."""
+    """Whether a case has only a rubric as evaluator."""
     return bool(case.evaluators) and all(isinstance(spec, Rubric) for spec in case.evaluators)
 
 

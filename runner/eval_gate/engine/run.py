@@ -345,10 +345,10 @@ class Run:
 
     async def _run_base_agent(self, base_agent: BaseAgentRun, policy: RerunPolicy, allowance: RerunAllowance) -> bool:
         """Run the base agent while it may turn a failed gate, and return whether further re-runs are due."""
-        askable, has_run = self._plan.list_base_agent_cases(), False
+        repeatable, has_run = self._plan.list_base_agent_cases(), False
         with report_waiting_to(self._observer.on_wait):
             while self._stopped is None:
-                request = await asyncio.to_thread(policy.build_base_agent_request, self._build_result(0.0), askable)
+                request = await asyncio.to_thread(policy.build_base_agent_request, self._build_result(0.0), repeatable)
                 if not await base_agent.run_round(request, allowance):
                     break
                 has_run = True

@@ -117,9 +117,9 @@ class RunPlan(FrozenStruct):
         """Return the number of concurrent cases: the setting, else that of the target, else 1."""
         return self.concurrency or target.workers or 1
 
-    def with_rerun_policy(self, confirming: RerunPolicy, max_reruns: int) -> RunPlan:
-        """Return a copy of the plan with up to `max_reruns` re-runs of each case that `confirming` selects."""
-        return replace(self, rerun_policy=confirming, max_reruns=max_reruns)
+    def with_rerun_policy(self, policy: RerunPolicy, max_reruns: int) -> RunPlan:
+        """Return a copy of the plan with up to `max_reruns` re-runs of each case that `policy` selects."""
+        return replace(self, rerun_policy=policy, max_reruns=max_reruns)
 
     def without_cases(self) -> RunPlan:
         """Return the plan without cases, so that these can be released."""
@@ -185,13 +185,13 @@ class ExecutionFingerprints:
 
     def __init__(
         self,
-        measuring: EvaluationSetup | None,
+        setup: EvaluationSetup | None,
         setup_fingerprints: Mapping[CaseKey, CaseFingerprints],
         commit: str | None = None,
         program_of: Callable[[EvalCase], JsonValue] = lambda _: None,
     ) -> None:
         """`program_of` returns the digest of the files of a case's target; None if the target is no program."""
-        how = measuring or EvaluationSetup()
+        how = setup or EvaluationSetup()
         settings: list[JsonValue] = [as_fields(one) for one in how.settings]
         self._run = compute_setup_fingerprint([how.snapshot, how.snapshot_program, commit, *settings])
         self._left_out = set() if how.snapshot_is_file else {"snapshot"}

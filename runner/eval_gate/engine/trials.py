@@ -229,8 +229,8 @@ class TrialRunner:
             await self._shared.check_programs(job.case)
         except EvaluatorError as error:
             return _add_evaluation_error(self._build_response_record(job, duration_ms, response), error)
-        answered = self._build_response_record(job, duration_ms, response, case_score.skipped_tokens)
-        scored = _add_scores(answered, case_score)
+        unscored = self._build_response_record(job, duration_ms, response, case_score.skipped_tokens)
+        scored = _add_scores(unscored, case_score)
         if job.case.pass_score is not None and scored.status is Status.FAILED:
             scored = replace(scored, vetoed=True)  # the policy's pass score must not pass it
         files = response.files or ()
@@ -311,14 +311,14 @@ class TrialRunner:
         self, job: TrialJob, duration_ms: float, response: Response, skipped_tokens: tuple[str, ...] = ()
     ) -> TrialRecord:
         """Build the record of an execution with its response, before it is scored."""
-        silent = (
+        calls_unknown = (
             response.tool_calls_known is None and not response.tool_calls and has_tool_assertions(job.case.evaluators)
         )
         return replace(
             self._build_record(job, duration_ms),
             attempts=response.attempts,
             calls_listed=bool(response.tool_calls) or response.tool_calls_known,
-            missing_calls=response.tool_calls_location if silent else None,
+            missing_calls=response.tool_calls_location if calls_unknown else None,
             details=build_details(response, MARGIN if self._shared.plan.patterns else 0, skipped_tokens),
             usage=response.usage,
             cost_usd=response.cost_usd,
@@ -326,11 +326,11 @@ class TrialRunner:
         )
 
 
-def _add_scores(answered: TrialRecord, case_score: CaseScore) -> TrialRecord:
+def _add_scores(trial_record: TrialRecord, case_score: CaseScore) -> TrialRecord:
     """Add the scores of the response."""
     results = truncate_judge_prompts(case_score.results)
     return replace(
-        answered,
+        trial_record,
         status=Status.PASSED if case_score.passed else Status.FAILED,
         score=case_score.score,
         assertions_run=case_score.assertions_run,
@@ -341,7 +341,7 @@ def _add_scores(answered: TrialRecord, case_score: CaseScore) -> TrialRecord:
         trace_summary=case_score.trace_summary,
         judge_usage=case_score.judge_usage,
         judge_cost_usd=case_score.judge_cost_usd,
-        warnings=answered.warnings + case_score.warnings,
+        warnings=trial_record.warnings + case_score.warnings,
     )
 
 

@@ -106,11 +106,11 @@ def is_measured(run: RunResult) -> bool:
     After an outage, a run has no scores: a gate that compares with it would find no regressions, and pass. Skipped
     cases do not count.
     """
-    judged, cases = count_scored_cases(run)
-    return judged * 2 >= cases
+    scored, cases = count_scored_cases(run)
+    return scored * 2 >= cases
 
 
 def build_unmeasured(run: RunResult) -> UnscoredRun:
     """Describe a run that was not measured by its id, its commit and its numbers of cases."""
-    judged, cases = count_scored_cases(run)
-    return UnscoredRun(run_id=run.run_id, sha=run.sha, scored=judged, cases=cases)
+    scored, cases = count_scored_cases(run)
+    return UnscoredRun(run_id=run.run_id, sha=run.sha, scored=scored, cases=cases)

@@ -253,7 +253,7 @@ EMPTY_HISTORY: Final = History()
 
 def build_history_run(run: RunResult) -> HistoryRun:
     """Build the entry of a run in the history."""
-    judged, cases = count_scored_cases(run)
+    scored, cases = count_scored_cases(run)
     return HistoryRun(
         run_id=run.run_id,
         timestamp=run.timestamp,
@@ -262,7 +262,7 @@ def build_history_run(run: RunResult) -> HistoryRun:
         partial=run.eval_paths is None or run.shard is not None,
         target=build_target_key(run),
         cases=cases,
-        scored=judged,
+        scored=scored,
         rerun_wait=run.rerun_wait,
         permitted_regressions=run.permitted_regressions,
     )

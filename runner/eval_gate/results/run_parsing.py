@@ -195,9 +195,9 @@ def _find_case_error(case: CaseResult) -> str | None:
         return f"has {max(len(trials), 1)} executions, fewer than its number of re-runs"
     if not trials or not case.status.is_scored:
         return None
-    judged = [trial.status is Status.PASSED for trial in trials if trial.status.is_scored]
-    if (sum(judged) * 2 > len(judged)) is not (case.status is Status.PASSED) or not judged:
-        return f"is {case.status.value}, but {sum(judged)} of its {len(judged)} executions with a score passed"
+    passes = [trial.status is Status.PASSED for trial in trials if trial.status.is_scored]
+    if (sum(passes) * 2 > len(passes)) is not (case.status is Status.PASSED) or not passes:
+        return f"is {case.status.value}, but {sum(passes)} of its {len(passes)} executions with a score passed"
     return None
 
 

@@ -206,7 +206,7 @@ def find_newest_passed(
     notes = _describe_future_runs(_iter_covering(newest, target, besides, chosen, but))
     present = (one for one in chain(newest, older) if not is_in_future(one.head.timestamp))
     usable = _iter_covering(present, target, besides, chosen, but)
-    judged: StoredRun | None = None
+    candidate: StoredRun | None = None
     passed_over: list[UnscoredRun] = []
     for one in usable:
         outcome = one.head.verdict.outcome if one.head.verdict else None
@@ -220,20 +220,20 @@ def find_newest_passed(
         if not is_measured(run := one.read()):
             passed_over.append(build_unmeasured(run))
         if outcome is not Outcome.INCONCLUSIVE:
-            judged = judged or one
+            candidate = candidate or one
     of = f" of {target[:80]}" if target else ""
-    if judged is None and notes:
+    if candidate is None and notes:
         return NoBaseline(
             ReasonCode.NO_PASSING_BASELINE,
             f"no other run{of} in {folder} can be the baseline: {notes[0]}",
             unavailable=True,
         )
-    if judged is None:
+    if candidate is None:
         return NoBaseline(ReasonCode.NO_RUN_YET, f"{folder} contains no complete run{of} with scores yet")
     return NoBaseline(
         ReasonCode.NO_PASSING_BASELINE,
         f"no run{of} in {folder} passed its gate yet: give the id of a run to compare with, such as "
-        f"{_format_reference(judged)[:200]}, or start without a baseline and with --fail-on regressions",
+        f"{_format_reference(candidate)[:200]}, or start without a baseline and with --fail-on regressions",
         unavailable=True,
     )
 

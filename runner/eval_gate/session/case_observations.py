@@ -90,8 +90,8 @@ def require_responses(config: RunConfig) -> None:
 
 def _strip_case(case: EvalCase, *, asks_judge: bool) -> EvalCase:
     """Return the case without its evaluators; with one for a judge, a response passes if it refuses."""
-    judged = (build_refusal_evaluator(_get_prompt_text(case.messages)),) if asks_judge else ()
-    return replace(case, evaluators=judged, aggregation=Aggregation.ALL, draft=False, skip_reason=None)
+    evaluators = (build_refusal_evaluator(_get_prompt_text(case.messages)),) if asks_judge else ()
+    return replace(case, evaluators=evaluators, aggregation=Aggregation.ALL, draft=False, skip_reason=None)
 
 
 def _build_config(config: RunConfig) -> RunConfig:

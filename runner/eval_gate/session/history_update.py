@@ -42,7 +42,7 @@ class _Case(NamedTuple):
     response: str | None
     """Graded response, if a graded case has one execution and responses are stored."""
 
-    def same(self, other: _Case) -> bool:
+    def has_same_setup(self, other: _Case) -> bool:
         """Whether both have the same evaluation setup."""
         return match_fingerprints(
             compute_result_fingerprint(self.case), compute_result_fingerprint(other.case)
@@ -52,12 +52,12 @@ class _Case(NamedTuple):
 def build_next_history(run: RunResult, baseline: Baseline | NoBaseline) -> History:
     """Build the history that ends with this run, from the history up to its baseline."""
     if isinstance(baseline, NoBaseline):
-        return _with_levels(EMPTY_HISTORY.with_run(run), run, None, {})
+        return _add_levels(EMPTY_HISTORY.with_run(run), run, None, {})
     result, earlier = baseline.result, find_earlier_keys(baseline.result, run)
-    return _with_levels(baseline.own_history.with_run(run, earlier, result), run, result, earlier)
+    return _add_levels(baseline.own_history.with_run(run, earlier, result), run, result, earlier)
 
 
-def _with_levels(
+def _add_levels(
     history: History, run: RunResult, baseline: RunResult | None, earlier: Mapping[CaseKey, CaseKey]
 ) -> History:
     """Add the levels of the run; `history` ends with `baseline`, where `earlier` has other keys of the same cases."""
@@ -70,29 +70,31 @@ def _with_levels(
     ):
         return history
     if baseline is not None and (not levels or levels[0].run_id != baseline.run_id):
-        begun = _levels(baseline, None, None, {})  # it has no levels, or those of other runs are newer
+        begun = _build_levels(baseline, None, None, {})  # it has no levels, or those of other runs are newer
         levels = (begun, *levels) if begun else levels
     last = levels[0] if baseline is not None and levels and levels[0].run_id == baseline.run_id else None
-    own_levels = _levels(run, baseline, last, earlier)
+    own_levels = _build_levels(run, baseline, last, earlier)
     return history.with_levels((own_levels, *levels)) if own_levels else history
 
 
-def _levels(
+def _build_levels(
     run: RunResult, baseline: RunResult | None, last: RunLevels | None, earlier: Mapping[CaseKey, CaseKey]
 ) -> RunLevels | None:
     target = build_target_key(run)
-    old_cases = dict(_cases(baseline)) if baseline is not None and last is not None and last.target == target else {}
+    old_cases = (
+        dict(_iter_cases(baseline)) if baseline is not None and last is not None and last.target == target else {}
+    )
     levels: dict[LevelKind, float] = {}
-    anew: list[LevelKind] = []
+    restarted: list[LevelKind] = []
     columns: list[list[float]] = [[] for _ in _COMPARED]
     pairs: list[tuple[_Case, _Case]] = []
     number = 0
-    for key, one in _cases(run):
+    for key, one in _iter_cases(run):
         number += 1
         for column, value in zip(columns, one.values, strict=True):
             if value is not None:
                 column.append(value)
-        if (old_case := old_cases.get(earlier.get(key, key))) is not None and old_case.same(one):
+        if (old_case := old_cases.get(earlier.get(key, key))) is not None and old_case.has_same_setup(one):
             pairs.append((old_case, one))
     if not number:
         return None
@@ -110,8 +112,8 @@ def _levels(
             levels[kind] = round(level + fmean(moves), DIGITS)
         else:
             levels[kind] = round(fmean(values), DIGITS)
-            anew.append(kind)
-    _grading(pairs, last, levels, anew)
+            restarted.append(kind)
+    _add_judge_level(pairs, last, levels, restarted)
     return RunLevels(
         run_id=run.run_id,
         timestamp=run.timestamp,
@@ -119,13 +121,13 @@ def _levels(
         target=target,
         cases=number,
         levels=levels,
-        restarted_levels=tuple(anew),
+        restarted_levels=tuple(restarted),
         models=list_models(run),
     )
 
 
-def _grading(
-    pairs: list[tuple[_Case, _Case]], last: RunLevels | None, levels: dict[LevelKind, float], anew: list[LevelKind]
+def _add_judge_level(
+    pairs: list[tuple[_Case, _Case]], last: RunLevels | None, levels: dict[LevelKind, float], restarted: list[LevelKind]
 ) -> None:
     """Set the level of the grading: it begins at the mean score, and only a change in grading moves it."""
     at = _COMPARED.index(LevelKind.SCORE)
@@ -142,10 +144,10 @@ def _grading(
         levels[LevelKind.JUDGE] = round(level + fmean(moves), DIGITS)
     elif LevelKind.SCORE in levels:
         levels[LevelKind.JUDGE] = levels[LevelKind.SCORE]
-        anew.append(LevelKind.JUDGE)
+        restarted.append(LevelKind.JUDGE)
 
 
-def _cases(run: RunResult) -> Iterator[tuple[CaseKey, _Case]]:
+def _iter_cases(run: RunResult) -> Iterator[tuple[CaseKey, _Case]]:
     """Yield the cases that say something about the agent."""
     pass_score = run.policy.pass_score if run.policy else 1.0
     for key, case in run.iter_cases():
@@ -156,7 +158,7 @@ def _cases(run: RunResult) -> Iterator[tuple[CaseKey, _Case]]:
 def _case(case: CaseResult, pass_score: float) -> _Case | None:
     trials = case.list_executions()
     first = trials[: max(len(trials) - case.reruns, 0)]
-    failing = _failing(trials, pass_score, graded=case.graded)
+    failing = _compute_failing_share(trials, pass_score, graded=case.graded)
     if failing is None:
         return None
     scores = [one.score for one in first if case.graded and one.status.is_scored]
@@ -165,7 +167,7 @@ def _case(case: CaseResult, pass_score: float) -> _Case | None:
     cost = (measure_execution(case).cost_usd or 0.0) if not case.details.replayed else 0.0
     values = (
         float(failing >= 0.5),  # as a case counts: it passes when more than half of its executions do
-        _failing(first, pass_score, graded=case.graded),
+        _compute_failing_share(first, pass_score, graded=case.graded),
         fmean(scores) if scores else None,
         math.log(took) if took > 0 else None,
         math.log(cost) if cost > 0 else None,
@@ -173,13 +175,15 @@ def _case(case: CaseResult, pass_score: float) -> _Case | None:
     return _Case(values, case, case.details.response if alone else None)
 
 
-def _failing(trials: tuple[Trial, ...], pass_score: float, *, graded: bool) -> float | None:
+def _compute_failing_share(trials: tuple[Trial, ...], pass_score: float, *, graded: bool) -> float | None:
     """Compute the share of these executions that fail or end in an agent error, from 0 to 1."""
-    failures = [not is_passing_trial(one, pass_score, graded=graded) for one in trials if _tells(one)]
+    failures = [
+        not is_passing_trial(one, pass_score, graded=graded) for one in trials if _is_scored_or_agent_error(one)
+    ]
     return sum(failures) / len(failures) if failures else None
 
 
-def _tells(trial: Trial) -> bool:
+def _is_scored_or_agent_error(trial: Trial) -> bool:
     return trial.status.is_scored or (
         trial.status is Status.ERROR and (trial.timed_out or trial.error_kind is ErrorKind.AGENT_ERROR)
     )

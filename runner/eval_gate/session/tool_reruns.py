@@ -179,13 +179,13 @@ class ToolBaseAgent:
 
     def attach_results(self, run: RunResult) -> RunResult:
         """Add the results of the base agent to the run."""
-        answered = {
+        cases = {
             key: replace(case, base_agent_trials=build_base_agent_trials(records, case))
             for key, case in run.iter_cases()
             if (records := self._records.get(key))
         }
         base_agent = BaseAgentSummary(target=self._target, problem=self._trouble, cost_usd=self._usd)
-        return replace(run.replace_cases(answered), base_agent=base_agent)
+        return replace(run.replace_cases(cases), base_agent=base_agent)
 
     def attach_final_results(self, run: RunResult) -> RunResult:
         """Add the final results of the base agent to the run; nothing if no result was needed."""
@@ -193,9 +193,9 @@ class ToolBaseAgent:
 
     async def clear_suspects(self, run: RunResult, reruns: Reruns) -> bool:
         """Run the base agent while it may turn a failed gate, and return whether it cleared a failure."""
-        askable = frozenset(key for key, row in self._rows.items() if self._tool.can_name(row))
+        repeatable = frozenset(key for key, row in self._rows.items() if self._tool.can_name(row))
         has_run = False
-        while await self._run_next(reruns.build_base_agent_request(self.attach_results(run), askable)):
+        while await self._run_next(reruns.build_base_agent_request(self.attach_results(run), repeatable)):
             has_run = True
         return has_run and reruns.has_cleared_failures(self.attach_results(run))
 
@@ -286,8 +286,8 @@ class ToolCommand:
         """Group rows with unknown names by suite and content: some tools shorten the name of a case that runs alone."""
         cases = self._results.cases
         asks = Counter((key.suite, rows[0].content) for key, rows in cases.items())
-        strange = {(key.suite, rows[0].content): rows for key, rows in by_name.items() if key not in cases}
-        return {content: rows for content, rows in strange.items() if content[1] is not None and asks[content] == 1}
+        unmatched = {(key.suite, rows[0].content): rows for key, rows in by_name.items() if key not in cases}
+        return {content: rows for content, rows in unmatched.items() if content[1] is not None and asks[content] == 1}
 
     async def _run_call(self, rows: Sequence[ResultRow]) -> list[ResultRow]:
         """Run the command once for these rows, and return the rows of its results."""
@@ -315,14 +315,14 @@ class ToolCommand:
             return self._note_failure("it was stopped when the re-run budget was used up")
         elsewhere = "{output}" not in self._command
         new_times = self._read_write_times()
-        anew = [place for place in self._results.files if old_times.get(place) != new_times.get(place)]
-        if elsewhere and not anew:  # the files are still those of the suspects
+        rewritten = [place for place in self._results.files if old_times.get(place) != new_times.get(place)]
+        if elsewhere and not rewritten:  # the files are still those of the suspects
             return self._note_failure(
                 f"it {process.ending} and did not write {self._results.files[0]} again: use {{output}} in it"
             )
         prefixes = {one.path: one.prefix for one in self._results.given}
         shared = prefixes[self._results.files[0]] if len(set(prefixes.values())) == 1 else ""
-        places = [ResultsPath(one, prefixes[one]) for one in anew]
+        places = [ResultsPath(one, prefixes[one]) for one in rewritten]
         if not elsewhere:
             legs = [leg for leg in dict.fromkeys(self._results.legs.values()) if (output / leg).is_dir()]
             places = [ResultsPath(str(output / leg), leg) for leg in legs]

@@ -207,13 +207,13 @@ def compute_shard_cut(suites: Sequence[EvalSuite], count: int, baseline: RunResu
 
 
 def _build_items(suites: Sequence[EvalSuite], baseline: RunResult | None) -> list[_ShardItem]:
-    lasted = _compute_durations(baseline)
-    durations = [took for suite in suites for case in suite.cases if (took := lasted.get(case.key))]
+    durations_by_case = _compute_durations(baseline)
+    durations = [took for suite in suites for case in suite.cases if (took := durations_by_case.get(case.key))]
     usual = median_low(durations) if durations else MIN_DURATION_US
 
     items = []
     for at, suite in enumerate(suites):
-        weights = [lasted.get(case.key, usual) for case in suite.cases]
+        weights = [durations_by_case.get(case.key, usual) for case in suite.cases]
         if has_shared_files(suite):
             items.append(_ShardItem(at, suite.cases, sum(weights), is_suite=True))
         else:

@@ -36,12 +36,12 @@ def build_case_texts(
     """
     by_evaluators: dict[int, Expectation] = {}  # cases that expect the same share their evaluators
 
-    def expected(case: EvalCase) -> Expectation:
+    def describe(case: EvalCase) -> Expectation:
         if case.brief is not None or id(case.evaluators) not in by_evaluators:
             by_evaluators[id(case.evaluators)] = describe_expectation(case, tokens)
         return by_evaluators[id(case.evaluators)]
 
-    texts = {case.key: build_case_text(case, tokens, expected(case)) for suite in suites for case in suite.cases}
+    texts = {case.key: build_case_text(case, tokens, describe(case)) for suite in suites for case in suite.cases}
     if not patterns:
         return texts
     masked = TextMasking()

@@ -54,7 +54,7 @@ def build_setup_fingerprints(
     """Build the setup fingerprints of every case. `tmp` is the digest of the files with which agents begin."""
     fingerprints: dict[int, str | None] = {}
 
-    def target_fingerprint(target: Target | None) -> str | None:
+    def fingerprint_target(target: Target | None) -> str | None:
         if target is None:
             return None
         if id(target) not in fingerprints:
@@ -65,7 +65,7 @@ def build_setup_fingerprints(
     # cases that expect the same share their evaluators; all of them are here as long as this takes
     graded_by_key: dict[tuple[str, str | None, int], CaseFingerprints] = {}
 
-    def graded(case: EvalCase) -> CaseFingerprints:
+    def fingerprint_graded(case: EvalCase) -> CaseFingerprints:
         key = case.suite, case.target, id(case.evaluators)
         if key not in graded_by_key:
             graded_by_key[key] = replace(
@@ -80,11 +80,11 @@ def build_setup_fingerprints(
     preceding = {key: digest for suite in suites for key, digest in digest_preceding_cases(suite).items()}
     return {
         case.key: replace(
-            programs.add_preparation(graded(case), case, target),
+            programs.add_preparation(fingerprint_graded(case), case, target),
             prompt=_fingerprint_prompt(case, tmp),
             cases_before=preceding.get(case.key),
             expectation=case.expectation_fingerprint,
-            target=target_fingerprint(target),
+            target=fingerprint_target(target),
             agent=agent,
             timeout_ms=case.timeout_ms,
         )
