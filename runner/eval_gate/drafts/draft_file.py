@@ -22,7 +22,7 @@ from eval_gate.formats.discovery import DIALECTS
 from eval_gate.formats.documents import parse_document
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.conversation import ToolSpec
-from eval_gate.model.limits import DRAFT_QUESTION
+from eval_gate.model.limits import DRAFT_PROMPT
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.javascript.regex import PatternMatcher, PatternWorkerError
@@ -137,8 +137,8 @@ def _find_problem(observation: Observation, form: DraftFormat) -> str | None:
         return "it holds a secret or personal data, which was masked"
     if not all(map(is_well_formed, texts)):
         return "it is not valid Unicode"
-    if sum(map(len, texts)) > DRAFT_QUESTION:
-        return f"it is longer than {DRAFT_QUESTION:,} characters"
+    if sum(map(len, texts)) > DRAFT_PROMPT:
+        return f"it is longer than {DRAFT_PROMPT:,} characters"
     if form is AGENTV and any("${{" in text for text in texts):
         return "it holds ${{, which the format agentv takes for a variable"
     return None

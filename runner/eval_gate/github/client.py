@@ -56,9 +56,9 @@ class GitHubTimeouts(FrozenStruct):
 
     silence_s: int = 20
     """How long may pass without a byte."""
-    response_s: float = limits.ANSWER_S
+    response_s: float = limits.GITHUB_RESPONSE_S
     """For the whole of an answer, however slowly it comes."""
-    transfer_silence_s: float = limits.TRANSFER_SILENCE_S
+    transfer_silence_s: float = limits.TRANSFER_IDLE_S
     transfer_s: float = limits.TRANSFER_S
     """For the whole of an archive, or of a block of one that is stored."""
 

@@ -17,7 +17,7 @@ from yarl import URL
 from eval_gate.cli.starter.openapi import AgentRoute, OpenApiDocument, RequestField, is_plain_value
 from eval_gate.config.preset import PresetName
 from eval_gate.model.base import JsonValue
-from eval_gate.model.limits import MAX_ANSWER_BYTES
+from eval_gate.model.limits import MAX_RESPONSE_BYTES
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.agent_address import LOCAL_NAMES
 from eval_gate.targets.base import TargetError
@@ -72,7 +72,7 @@ async def read_documents(url: str) -> ServerDocuments:
     api = api if api != path or path.endswith("/v1") else "/v1"
     server = ServerDocuments(f"{parts.scheme}://{parts.netloc}", api, {})
     paths = (OPENAPI, *CARDS, f"{api}/models")
-    limits = ResponseLimits(MAX_ANSWER_BYTES, frozenset())
+    limits = ResponseLimits(MAX_RESPONSE_BYTES, frozenset())
     connection = Connection(Redactor(), limits, len(paths), secure=parts.scheme == "https")
     try:
         requests = [HttpRequest("GET", URL(server.origin + one), _HEADERS) for one in paths]

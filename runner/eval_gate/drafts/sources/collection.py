@@ -8,7 +8,7 @@ from eval_gate.drafts.observation import Observation, ObservationSet
 from eval_gate.drafts.sources.source_messages import UserPrompt
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import Response, ToolSpec
-from eval_gate.model.limits import DRAFT_EXECUTIONS, DRAFT_QUESTIONS
+from eval_gate.model.limits import DRAFT_EXECUTIONS, DRAFT_PROMPTS
 from eval_gate.struct import Struct, field
 from eval_gate.text.escape import format_count
 
@@ -88,8 +88,8 @@ class ObservationCollector:
         key = prompt.text, tuple((one.role, str(one.content)) for one in prompt.earlier_messages)
         place = f"{location.file}:{location.line}"
         if key not in self._executions:
-            if len(self._executions) >= DRAFT_QUESTIONS:
-                self.leave_out(f"the source has more than {DRAFT_QUESTIONS:,} different questions", place)
+            if len(self._executions) >= DRAFT_PROMPTS:
+                self.leave_out(f"the source has more than {DRAFT_PROMPTS:,} different questions", place)
                 return None
             self._executions[key] = prompt, _Executions(location)
         executions = self._executions[key][1]

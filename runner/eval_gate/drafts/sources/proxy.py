@@ -40,7 +40,7 @@ from eval_gate.drafts.sources.source_messages import PromptError, build_prompt
 from eval_gate.errors import GateError
 from eval_gate.files.certificates import load_ssl_context
 from eval_gate.model.conversation import Message
-from eval_gate.model.limits import DRAFT_SOURCE_BYTES, MAX_ANSWER_BYTES
+from eval_gate.model.limits import DRAFT_SOURCE_BYTES, MAX_RESPONSE_BYTES
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.agent_address import ContainerProbe, is_local_host
 from eval_gate.targets.base import TargetError
@@ -227,7 +227,7 @@ class RecordingProxy:
         refusal = _find_refusal(request)
         if refusal is not None:
             return web.Response(status=HTTPStatus.FORBIDDEN, text=f"{refusal}\n")
-        sent = BodyCopy(MAX_ANSWER_BYTES)
+        sent = BodyCopy(MAX_RESPONSE_BYTES)
         is_exchange = self._requests.is_exchange(RequestContent(request.method, request.raw_path, b""))
         started = time.perf_counter()
         try:

@@ -11,7 +11,7 @@ from eval_gate.files.file_paths import format_path
 from eval_gate.files.reading import read_limited
 from eval_gate.model.case import EvalCase, EvalSuite, Location
 from eval_gate.model.conversation import Message
-from eval_gate.model.limits import DRAFT_LINE_BYTES, DRAFT_QUESTION, DRAFT_QUESTIONS
+from eval_gate.model.limits import DRAFT_LINE_BYTES, DRAFT_PROMPT, DRAFT_PROMPTS
 from eval_gate.text.digest import fingerprint_json
 
 _COMMENT: Final = "#"
@@ -36,14 +36,14 @@ def read_questions(file: Path, root: Path, eval_file: str) -> EvalSuite:
         if question and not question.startswith(_COMMENT):
             lines.setdefault(question, number)
     problems = [
-        Problem(f"is longer than {DRAFT_QUESTION:,} characters", file=shown_as, line=number)
+        Problem(f"is longer than {DRAFT_PROMPT:,} characters", file=shown_as, line=number)
         for question, number in lines.items()
-        if len(question) > DRAFT_QUESTION
+        if len(question) > DRAFT_PROMPT
     ]
     if not lines:
         problems.append(Problem("has no question", file=shown_as))
-    if len(lines) > DRAFT_QUESTIONS:
-        problems.append(Problem(f"has more than {DRAFT_QUESTIONS:,} questions", file=shown_as))
+    if len(lines) > DRAFT_PROMPTS:
+        problems.append(Problem(f"has more than {DRAFT_PROMPTS:,} questions", file=shown_as))
     if problems:
         raise _build_error(shown_as, problems)
     return EvalSuite(

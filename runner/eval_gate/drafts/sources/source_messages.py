@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
-from eval_gate.model.limits import ANSWER_CALLS, ANSWER_MESSAGES, CALL_NAME, DRAFT_EARLIER_MESSAGES, DRAFT_QUESTION
+from eval_gate.model.limits import CALL_NAME, DRAFT_EARLIER_MESSAGES, DRAFT_PROMPT, RESPONSE_CALLS, RESPONSE_MESSAGES
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.javascript.strings import dump_compact_json
 from eval_gate.text.sources.validation_errors import describe_value
@@ -76,13 +76,13 @@ def find_last_prompt(messages: Iterable[SourceMessage]) -> int:
 
 
 def iter_messages(value: JsonValue, role: Role | None = None) -> Iterator[SourceMessage]:
-    """Yield the messages in a value or its JSON text, at most `ANSWER_MESSAGES`.
+    """Yield the messages in a value or its JSON text, at most `RESPONSE_MESSAGES`.
 
     `role` is that of a plain text, and of a message that does not say it; without it, these are left out. The text of a
     user's message that has something else than text is the JSON of that.
     """
     for at, (entry, own) in enumerate(_iter_entries(decode_json(value), role)):
-        if at >= ANSWER_MESSAGES:
+        if at >= RESPONSE_MESSAGES:
             return
         yield _parse_message(entry, own)
 
@@ -165,8 +165,8 @@ def _parse_message(entry: Mapping[str, JsonValue], role: Role) -> SourceMessage:
     return SourceMessage(
         role,
         to_well_formed(text),
-        tuple(_iter_calls(calls[:ANSWER_CALLS])),
-        tuple((key, unwrap_result(decode_json(value))) for key, value in results[:ANSWER_CALLS]),
+        tuple(_iter_calls(calls[:RESPONSE_CALLS])),
+        tuple((key, unwrap_result(decode_json(value))) for key, value in results[:RESPONSE_CALLS]),
     )
 
 
@@ -241,8 +241,8 @@ def build_prompt(text: str, earlier_messages: tuple[Message, ...] = ()) -> UserP
         raise PromptError("the question is JSON, not a text that a person wrote", structure)
     if len(earlier_messages) > DRAFT_EARLIER_MESSAGES:
         raise PromptError(f"more than {DRAFT_EARLIER_MESSAGES:,} messages before the question")
-    if any(len(str(one)) > DRAFT_QUESTION for one in (text, *(one.content for one in earlier_messages))):
-        raise PromptError(f"message of more than {DRAFT_QUESTION:,} characters")
+    if any(len(str(one)) > DRAFT_PROMPT for one in (text, *(one.content for one in earlier_messages))):
+        raise PromptError(f"message of more than {DRAFT_PROMPT:,} characters")
     return UserPrompt(to_well_formed(text), earlier_messages)
 
 

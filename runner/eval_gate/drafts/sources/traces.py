@@ -37,7 +37,7 @@ from eval_gate.errors import Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
-from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME, MCP_TOOLS
+from eval_gate.model.limits import CALL_NAME, MCP_TOOLS, RESPONSE_CALLS
 from eval_gate.struct import Struct, field, replace
 
 _CONVERSATIONS: Final = ("gen_ai.conversation.id", "session.id")
@@ -257,7 +257,7 @@ def _build_response(turn: _Turn, own: SpanMessages) -> Response:
     models = (span.get_text(key) for span, _ in reversed(turn.models) for key in _RESPONSE_MODELS)
     return Response(
         text=text,
-        tool_calls=tuple(_merge_calls(listed, results, [*map(read_tool, turn.tools)]))[:ANSWER_CALLS],
+        tool_calls=tuple(_merge_calls(listed, results, [*map(read_tool, turn.tools)]))[:RESPONSE_CALLS],
         tool_calls_known=True,
         duration_ms=measure_ms(turn.start_ns, max(span.end_ns for span in turn.spans)),
         model=next(filter(None, models), None),

@@ -23,7 +23,7 @@ from eval_gate.model.specs.agentv import (
     MetricLimit,
     SkillTrigger,
     TextAssertion,
-    TextQuestion,
+    TextCheck,
 )
 from eval_gate.model.specs.evaluator import EvaluatorSpec, ToolTrajectory
 from eval_gate.text.dotted_path import NOT_FOUND, find_by_path
@@ -120,7 +120,7 @@ class AssertionReader:
         if kind == "regex":
             self._findings.lint_pattern(values[0], flags, (*path, "value"))
         label = common["label"] or _build_label(kind, values)
-        assert kind in get_args(TextQuestion)
+        assert kind in get_args(TextCheck)
         return convert({"type": kind, "values": values, "flags": flags, **common, "label": label}, TextAssertion)
 
     def _read_metrics(
