@@ -84,10 +84,10 @@ class LocalResolver(ThreadedResolver):
                 return await super().resolve(host, port, family)
             # without AI_ADDRCONFIG, for which a machine's own addresses do not count
             loop = asyncio.get_running_loop()
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
+            addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
         except UnicodeError as error:  # a name that can be none
             raise OSError(None, str(error)) from error
         return [
             ResolveResult(hostname=host, host=str(at[0]), port=int(at[1]), family=kind, proto=proto, flags=_IS_NUMERIC)
-            for kind, _, proto, _, at in found
+            for kind, _, proto, _, at in addresses
         ]

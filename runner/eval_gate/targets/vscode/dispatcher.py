@@ -165,7 +165,7 @@ class _SubagentChat:
             await asyncio.sleep(self._limits.poll_s)
 
     async def _is_open(self) -> bool:
-        """Whether the editor says that it has this workspace open; no answer is no."""
+        """Whether the editor reports that this workspace is open; without a report, it is not."""
         try:
             finished = await self._run_editor(("--status",), self._limits.status_s)
         except ProcessError:
@@ -182,8 +182,8 @@ class _SubagentChat:
         if finished.timed_out or finished.code != 0:
             how = f"took more than {self._limits.call_s:g} s" if finished.timed_out else finished.ending
             words = finished.stderr.format_last_line(500) or finished.stdout.format_last_line(500)
-            missing = self._editor.withheld.find_hint("", words)
-            what = f"VS Code's program {how}{f': {words}' if words else ''}{f'; {missing}' if missing else ''}"
+            hint = self._editor.withheld.find_hint("", words)
+            what = f"VS Code's program {how}{f': {words}' if words else ''}{f'; {hint}' if hint else ''}"
             raise build_program_error(what)
 
     async def _run_editor(self, arguments: tuple[str, ...], limit_s: float) -> FinishedProgram:
@@ -205,9 +205,9 @@ class _SubagentChat:
         replies: dict[str, PromptReply] = {}
         while True:
             seconds = time.perf_counter() - started
-            missing = [name for name in names if name not in replies]
-            found = {name: self._read_reply(f"{name}_res.md", seconds) for name in missing}
-            replies |= {name: reply for name, reply in found.items() if reply is not None}
+            open_names = [name for name in names if name not in replies]
+            new_replies = {name: self._read_reply(f"{name}_res.md", seconds) for name in open_names}
+            replies |= {name: reply for name, reply in new_replies.items() if reply is not None}
             if len(replies) == len(names) or seconds > limit_s:
                 break
             await asyncio.sleep(self._limits.poll_s)
@@ -221,18 +221,18 @@ class _SubagentChat:
     def _read_reply(self, name: str, seconds: float) -> PromptReply | None:
         """Read a response file, as far as it is one; None where it is not there yet."""
         try:
-            found = self._subagent.read_message(name, MAX_RESPONSE)
+            output = self._subagent.read_message(name, MAX_RESPONSE)
         except ProcessError as error:
             return PromptReply(None, seconds, f"the response is not valid: {error.message}")
-        if found is None:
+        if output is None:
             return None
-        if found.is_truncated:
+        if output.is_truncated:
             return PromptReply(None, seconds, f"the response is larger than {MAX_RESPONSE:,} bytes")
-        return PromptReply(found.data.decode("utf-8-sig", "replace"), seconds)
+        return PromptReply(output.data.decode("utf-8-sig", "replace"), seconds)
 
 
 def _format_request(document: str, unfinished: Path, response: Path) -> str:
-    """One request: the prompt document, and the two files by which the answer is handed over."""
+    """Format a request: the prompt document, and the two files that the response goes through."""
     return f"""\
 [[ ## task ## ]]
 
