@@ -61,14 +61,14 @@ def compare_cases(
     stale = {suite.eval_file: suite.stale for suite in cases.run.suites}
     silent = not has_other_parts and has_no_response(cases.run)
     changes = []
-    for key, case in cases.here.items():
-        known, before = evidence.get(key, NO_CASE_EVIDENCE), cases.get_earlier(key)
+    for key, case in cases.current_cases.items():
+        case_evidence, earlier = evidence.get(key, NO_CASE_EVIDENCE), cases.get_earlier(key)
         unreachable = silent and case.status is Status.ERROR
         counted = replace(case, error_kind=ErrorKind.AGENT_UNREACHABLE) if unreachable else case
-        change = _compare_case(key, known, before, counted, score_tolerance)
+        change = _compare_case(key, case_evidence, earlier, counted, score_tolerance)
         changes.append(replace(change, stale=True) if stale[key.suite] else change)
     changes += [
-        _build_removed_case(key, cases.there[key], evidence.get(key, NO_CASE_EVIDENCE).newest_result)
+        _build_removed_case(key, cases.baseline_cases[key], evidence.get(key, NO_CASE_EVIDENCE).newest_result)
         for key in cases.absent.removed
     ]
     return Comparison(
@@ -109,11 +109,11 @@ def add_contract_fields(cases: GateCases) -> tuple[SuiteResult, ...]:
 
 def _add_suite_fields(suite: SuiteResult, cases: GateCases) -> SuiteResult:
     both = [
-        (case, before.passed)
+        (case, earlier.passed)
         for case in suite.cases
         if case.status in _CONTRACT_STATUSES
-        and (before := cases.get_earlier(CaseKey(suite.eval_file, case.id))) is not None
-        and before.status in _CONTRACT_STATUSES
+        and (earlier := cases.get_earlier(CaseKey(suite.eval_file, case.id))) is not None
+        and earlier.status in _CONTRACT_STATUSES
     ]
     return replace(
         suite,
@@ -127,9 +127,9 @@ def _compare_case(
     key: CaseKey, evidence: CaseEvidence, baseline: CaseResult | None, current: CaseResult, tolerance: float
 ) -> CaseChange:
     change, reason = _classify_case(evidence, current)
-    then = evidence.newest_result
-    earlier = then.tally if then else None
-    if baseline is not None and (then is None or then.run is None) and change not in _ERROR_CLASSES:
+    newest = evidence.newest_result
+    earlier = newest.tally if newest else None
+    if baseline is not None and (newest is None or newest.run is None) and change not in _ERROR_CLASSES:
         earlier = count_passes(baseline)
     return CaseChange(
         suite=key.suite,
@@ -137,11 +137,11 @@ def _compare_case(
         change=change,
         baseline=earlier,
         current=count_passes(current),
-        compared_with=then.run if then else None,
+        compared_with=newest.run if newest else None,
         score_history=evidence.score_history,
         reason=reason,
         location=current.location,
-        **build_score_fields(change, earlier.score if then and earlier else None, baseline, current, tolerance),
+        **build_score_fields(change, earlier.score if newest and earlier else None, baseline, current, tolerance),
     )
 
 
@@ -209,13 +209,13 @@ def _build_tally(k: int, n: int, score: float) -> PassCount:
 
 
 def _build_removed_case(key: CaseKey, case: CaseResult, earlier: EarlierResult | None) -> CaseChange:
-    known = count_passes(case)
-    newest = earlier if known is None else None
+    tally = count_passes(case)
+    newest = earlier if tally is None else None
     return CaseChange(
         suite=key.suite,
         case_id=key.case_id,
         change=CaseClass.REMOVED,
-        baseline=newest.tally if newest else known,
+        baseline=newest.tally if newest else tally,
         compared_with=newest.run if newest else None,
         location=case.location,
         graded=case.graded,
@@ -250,12 +250,12 @@ def _iter_notes(cases: GateCases) -> Iterator[str]:
     if not earlier.complete:
         yield "the baseline run is incomplete"
     if _list_targets(earlier) != _list_targets(current):
-        others = ", ".join(f"{name} ({provider})" for name, provider in _list_targets(earlier)[:MAX_NAMED_TARGETS])
-        yield f"the baseline evaluated another target: {others}"
-    if current.partial and (out := len(cases.absent.not_selected)):
-        were = "were" if out != 1 else "was"
-        yield f"{out} of the baseline's {earlier.summary.total_cases} cases {were} not selected for this run"
-    new = sum(cases.get_earlier(key) is None for key in cases.here)
+        names = ", ".join(f"{name} ({provider})" for name, provider in _list_targets(earlier)[:MAX_NAMED_TARGETS])
+        yield f"the baseline evaluated another target: {names}"
+    if current.partial and (number := len(cases.absent.not_selected)):
+        were = "were" if number != 1 else "was"
+        yield f"{number} of the baseline's {earlier.summary.total_cases} cases {were} not selected for this run"
+    new = sum(cases.get_earlier(key) is None for key in cases.current_cases)
     if new and earlier.partial and earlier.selections != current.selections:
         yield f"the baseline has selected cases only: {new} of {current.summary.total_cases} cases are not in it"
     if earlier.shard != current.shard:

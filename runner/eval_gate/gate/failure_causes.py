@@ -41,8 +41,8 @@ def find_check_name(failure: str) -> str | None:
 
     A low score has none, because it comes from many checks; neither has the kind of an error, which many crashes share.
     """
-    found = _CHECK_PREFIX.match(drop_error_prefix(failure))
-    return found[1] if found and found[1] != LOW_SCORE else None
+    match = _CHECK_PREFIX.match(drop_error_prefix(failure))
+    return match[1] if match and match[1] != LOW_SCORE else None
 
 
 def mask_numbers(failure: str) -> str:

@@ -37,8 +37,8 @@ class LostBaseline(FrozenStruct):
 
     def describe_name(self) -> str:
         """Describe what has another name."""
-        before, now = (describe_name(name or "") for name in (self.change.baseline, self.change.current))
-        return f"the {self.change.subject} {before} is now {now}, so nothing is compared"
+        old_name, new_name = (describe_name(name or "") for name in (self.change.baseline, self.change.current))
+        return f"the {self.change.subject} {old_name} is now {new_name}, so nothing is compared"
 
     def describe_loss(self) -> str:
         """Describe which cases are worse here, and why they are not regressions, as half a sentence."""
@@ -59,8 +59,8 @@ def find_lost_baseline(absent: NoBaseline, run: RunResult, policy: Policy) -> Lo
     """
     if not policy.needs_baseline:
         return None
-    found = [lost for one in absent.unlinked if (lost := _compare_with(one, run, policy)) is not None]
-    return max(found, key=lambda lost: (len(lost.worse_cases), lost.altered_cases), default=None)
+    candidates = [lost for one in absent.unlinked if (lost := _compare_with(one, run, policy)) is not None]
+    return max(candidates, key=lambda lost: (len(lost.worse_cases), lost.altered_cases), default=None)
 
 
 def _compare_with(unlinked: UnlinkedResult, run: RunResult, policy: Policy) -> LostBaseline | None:
@@ -71,11 +71,11 @@ def _compare_with(unlinked: UnlinkedResult, run: RunResult, policy: Policy) -> L
     most, waived = policy.max_score_drop, cases.baseline.waived_keys
     worse = [
         key
-        for key, case, before in shared
+        for key, case, earlier in shared
         if case.status.is_scored
         and (
-            (policy.uses_baseline and not case.passed and (before.passed or cases.get_earlier_key(key) in waived))
-            or (most is not None and case.graded and exceeds_limit(before.score - case.score, most))
+            (policy.uses_baseline and not case.passed and (earlier.passed or cases.get_earlier_key(key) in waived))
+            or (most is not None and case.graded and exceeds_limit(earlier.score - case.score, most))
         )
     ]
     changes = find_setup_changes(cases, policy.to_run_policy(run))

@@ -128,14 +128,14 @@ class Suspects(FrozenStruct):
         missing to a dozen.
         """
         mine = [key for key in waiting if key in self.causes]
-        others = [key for key in waiting if key not in self.causes]
+        other_cases = [key for key in waiting if key not in self.causes]
         if not self.is_limited or not mine:
             return list(waiting)
         if len(mine) == len(self.causes):
-            return others + self._select_first(mine)
+            return other_cases + self._select_first(mine)
         if not self.is_gate_failing(confirmed):
-            return others + mine
-        return others + self._alternate_causes(mine)[: max(self.enough_confirmed - len(confirmed), 0)]
+            return other_cases + mine
+        return other_cases + self._alternate_causes(mine)[: max(self.enough_confirmed - len(confirmed), 0)]
 
     def _select_first(self, mine: Sequence[CaseKey]) -> list[CaseKey]:
         """Select a dozen suspects, and as many more as make the gate fail for certain if all are confirmed."""
@@ -146,11 +146,11 @@ class Suspects(FrozenStruct):
 
     def _alternate_causes(self, mine: Sequence[CaseKey]) -> list[CaseKey]:
         """Order the suspects by turns over the causes; those that cannot make the gate fail come last."""
-        seen, places = Counter[str](), dict[CaseKey, tuple[bool, int]]()
+        counts, places = Counter[str](), dict[CaseKey, tuple[bool, int]]()
         for key in mine:
             of = key in self.non_blocking, self.causes[key]
-            places[key] = of[0], seen[repr(of)]
-            seen[repr(of)] += 1
+            places[key] = of[0], counts[repr(of)]
+            counts[repr(of)] += 1
         return sorted(places, key=lambda key: places[key])
 
 
@@ -163,14 +163,14 @@ class Reruns:
         max_reruns: int,
         *,
         budgeted: bool = False,
-        later: Callable[[], GateInputs] | None = None,
+        load_inputs: Callable[[], GateInputs] | None = None,
         interval: RerunInterval = NO_INTERVAL,
     ) -> None:
-        """`max_reruns` is per case; `budgeted`: a user limits all of them. `later` waits for inputs with a baseline."""
+        """`max_reruns` is per case; `budgeted`: a user limits all. `load_inputs` waits for inputs with a baseline."""
         self._interval = interval
         self._wait_s = 0.0
         self._inputs = inputs
-        self._later = later
+        self._load_inputs = load_inputs
         self._max_reruns = max_reruns
         self._budgeted = budgeted
         self._new_cases: dict[CaseKey, int] = {}
@@ -216,8 +216,8 @@ class Reruns:
 
     def find_rerun_candidates(self, result: RunResult) -> Collection[CaseKey]:
         """Every case whose first execution leaves something to decide, and those of which nothing is known."""
-        if self._later is not None:
-            self._inputs, self._later = self._later(), None
+        if self._load_inputs is not None:
+            self._inputs, self._load_inputs = self._load_inputs(), None
         run = replace(result, reruns=self._max_reruns)
         facts, self._criteria, share = build_facts_before_reruns(run, self._inputs)
         if any(one.suspicion in _WORTH_WAITING for one in facts):
@@ -228,8 +228,8 @@ class Reruns:
         # of most cases nothing is to be decided, whatever more was seen
         suspects = {one.key: one for one in facts if one.suspicion is not None or one.has_only_errors}
         self._first = {key: _drop_reruns(case) for key, case in result.iter_cases() if key in suspects}
-        others = count_run_errors((one for one in facts if one.key not in suspects), self._criteria, share)
-        self._errors = replace(others, is_part=run.shard is not None)
+        other_errors = count_run_errors((one for one in facts if one.key not in suspects), self._criteria, share)
+        self._errors = replace(other_errors, is_part=run.shard is not None)
         self._facts = {key: self._count_reruns(one, ()) for key, one in suspects.items()}
         self._latest = suspects
         steps = decide_next_steps(self._facts.values(), self._criteria, self._count_errors())
@@ -313,9 +313,9 @@ class Reruns:
 
     def has_cleared_failures(self, result: RunResult) -> bool:
         """Whether the base agent cleared a case. Cleared cases no longer spare other suspects their re-runs."""
-        found = find_cleared_cases(self._decide(result).comparison)
-        self._suspects = replace(self._suspects, non_blocking=self._suspects.non_blocking | found)
-        return bool(found)
+        cleared = find_cleared_cases(self._decide(result).comparison)
+        self._suspects = replace(self._suspects, non_blocking=self._suspects.non_blocking | cleared)
+        return bool(cleared)
 
     def _is_failing_already(self, result: RunResult) -> bool:
         verdict = self._decide(result).verdict
@@ -329,10 +329,10 @@ class Reruns:
         facts = self._facts.get(key)
         if facts is None:
             return False
-        self._latest[key] = now = self._count_reruns(facts, reruns)
-        errors = self._count_errors() if now.has_only_errors else None
-        step = decide_next_step(now, self._criteria, errors)
-        if step is RerunStep.CONFIRMED and _may_regress(now):
+        self._latest[key] = latest = self._count_reruns(facts, reruns)
+        errors = self._count_errors() if latest.has_only_errors else None
+        step = decide_next_step(latest, self._criteria, errors)
+        if step is RerunStep.CONFIRMED and _may_regress(latest):
             self._confirmed.add(key)
         return step is RerunStep.AGAIN
 

@@ -50,16 +50,17 @@ UsagePairs = tuple[tuple[float, float | None], ...]
 
 def compute_increase(pairs: UsagePairs, most: float) -> UsageIncrease:
     """Whether the typical case costs more than `most` (0.2 is 20 %) above the baseline."""
-    ratios = [_compute_ratio(then, here) for then, here in pairs if here is not None]
-    untold = sum(here is None for _, here in pairs)
-    unknown = untold > 0 and median([*ratios, *[math.inf] * untold]) > 1 + most
+    ratios = [_compute_ratio(baseline, current) for baseline, current in pairs if current is not None]
+    lacking = sum(current is None for _, current in pairs)
+    unknown = lacking > 0 and median([*ratios, *[math.inf] * lacking]) > 1 + most
     if not ratios:
-        return UsageIncrease(0, None, 1.0, exceeds_limit=False, missing_cases=untold, unknown=unknown)
+        return UsageIncrease(0, None, 1.0, exceeds_limit=False, missing_cases=lacking, unknown=unknown)
     above = sum(ratio > 1 + most for ratio in ratios)
     chance = _compute_sign_test_chance(above, len(ratios))
-    over = median(ratios) > 1 + most and chance <= SIGN_TEST_LIMIT
+    typical = median(ratios)
+    is_above = typical > 1 + most and chance <= SIGN_TEST_LIMIT
     return UsageIncrease(
-        len(ratios), median(ratios), chance, exceeds_limit=over, missing_cases=untold, unknown=unknown and not over
+        len(ratios), typical, chance, exceeds_limit=is_above, missing_cases=lacking, unknown=unknown and not is_above
     )
 
 
@@ -82,13 +83,13 @@ def pair_values(
 
     A case that was answered from a recording took nothing, and has no side here.
     """
-    here, then = run.index_cases(), baseline.index_cases()
-    both = (one.key for one in comparison.changes if one.change.is_compared and one.key in here and one.key in then)
-    measured = ((measure(then[key]), measure(here[key]), here[key].details.replayed) for key in both)
+    new, old = run.index_cases(), baseline.index_cases()
+    both = (one.key for one in comparison.changes if one.change.is_compared and one.key in new and one.key in old)
+    measured = ((measure(old[key]), measure(new[key]), new[key].details.replayed) for key in both)
     return tuple(
-        (before, after)
-        for before, after, replayed in measured
-        if before is not None and (after is not None or not replayed)
+        (old_value, value)
+        for old_value, value, replayed in measured
+        if old_value is not None and (value is not None or not replayed)
     )
 
 

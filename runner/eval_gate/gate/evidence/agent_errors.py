@@ -129,7 +129,7 @@ class RunErrors(FrozenStruct):
 
     share: ErrorShare
     criteria: RerunCriteria
-    others: Counts = NO_EXECUTIONS
+    other_executions: Counts = NO_EXECUTIONS
     cases: int = 0
     """Cases with a response or an agent error."""
     spent_cases: int = 0
@@ -151,7 +151,7 @@ class RunErrors(FrozenStruct):
         is_spent = is_silent and errors > self.criteria.max_reruns
         return replace(
             self,
-            others=self.others if is_silent else self.others.add(executions),
+            other_executions=self.other_executions if is_silent else self.other_executions.add(executions),
             cases=self.cases + (executions.attempts > 0),
             spent_cases=self.spent_cases + is_spent,
             spent_errors=self.spent_errors + errors * is_spent,
@@ -165,7 +165,7 @@ class RunErrors(FrozenStruct):
     @property
     def has_response(self) -> bool:
         """Whether any execution of the run has a response."""
-        return self.others.executions > 0
+        return self.other_executions.executions > 0
 
     @property
     def _case_limit(self) -> float:
@@ -181,11 +181,11 @@ class RunErrors(FrozenStruct):
         if self.is_part and remaining:
             return False
         if not self.has_response:
-            every = self.share.compute_row_chance(self.others.agent_errors + self.silent_errors)
+            every = self.share.compute_row_chance(self.other_executions.agent_errors + self.silent_errors)
             return self.share.observed < 0.5 and (not remaining or (is_silent and every <= self._case_limit))
         if is_silent and not (is_late and self._are_too_many_late):
-            together = not remaining and self._are_spent_unlikely()
-            return together or self._is_unlikely(1, executions.agent_errors)
+            is_group_unlikely = not remaining and self._are_spent_unlikely()
+            return is_group_unlikely or self._is_unlikely(1, executions.agent_errors)
         is_usual = self.finding is None or not self.finding.is_unusual
         return not repeatable and is_usual and self.share.observed <= self.criteria.false_alarm_rate
 
@@ -201,19 +201,19 @@ class RunErrors(FrozenStruct):
         ways = math.lgamma(among + 1) - math.lgamma(cases + 1) - math.lgamma(among - cases + 1)
         return cases > 0 and math.log(max(self.compute_row_chance(errors), _LEAST)) + ways <= math.log(self._case_limit)
 
-    def compute_row_chance(self, errors: int, others: Counts | None = None) -> float:
+    def compute_row_chance(self, errors: int, other_executions: Counts | None = None) -> float:
         """Compute the chance of so many errors in a row, given the executions of the other cases.
 
         This run is either like those of the branch, or like none, and then only its own executions say its share.
         """
-        if others is None:
+        if other_executions is None:
             late = self.late_silent_errors if self._are_too_many_late else 0
-            others = self.others.add(Counts(agent_errors=late))
+            other_executions = self.other_executions.add(Counts(agent_errors=late))
         kinds = []
         for weight, a, b in ((1 - self.share.new, self.share.errors, self.share.responses), (self.share.new, 1.0, 1.0)):
-            after = a + others.agent_errors, b + others.executions
-            log = math.log(weight) + _compute_log_beta(*after) - _compute_log_beta(a, b)
-            kinds.append((log, _compute_log_row(*_spread_over_cases(*after), errors)))
+            posterior = a + other_executions.agent_errors, b + other_executions.executions
+            log = math.log(weight) + _compute_log_beta(*posterior) - _compute_log_beta(a, b)
+            kinds.append((log, _compute_log_row(*_spread_over_cases(*posterior), errors)))
         most = max(log for log, _ in kinds)
         whole = math.fsum(math.exp(log - most) for log, _ in kinds)
         return math.fsum(math.exp(log - most + row) for log, row in kinds) / whole
@@ -223,7 +223,7 @@ class RunErrors(FrozenStruct):
 
         An outage in the history makes any row usual; what responds in this run tells whether there is one again.
         """
-        chance = min(self.share.compute_row_chance(errors), self.compute_row_chance(errors, self.others))
+        chance = min(self.share.compute_row_chance(errors), self.compute_row_chance(errors, self.other_executions))
         return chance * self.criteria.cases > self._case_limit
 
     def _is_silent(self, executions: Counts, reruns: int) -> bool:

@@ -117,7 +117,7 @@ class CaseFacts(FrozenStruct):
         """Why the result is unknown, for a case that more re-runs would have decided."""
         return _MISSING_RERUN_GROUNDS.get(self.rerun_end, GroundKind.MISSING_RERUNS)
 
-    def is_spared(self, step: RerunStep | None) -> bool:
+    def is_rerun_skipped(self, step: RerunStep | None) -> bool:
         """Whether it was not re-run because the gate had already failed, although a re-run could decide."""
         return step is RerunStep.AGAIN and self.missing_rerun_ground is GroundKind.GATE_FAILED
 
@@ -208,9 +208,9 @@ def adjust_to_day(criteria: RerunCriteria, cases: Iterable[CaseFacts], days: Day
     """Adjust the criteria to the day that these cases show."""
     if not days.has_effects or not criteria.max_reruns:
         return criteria
-    known = [(one.history.counts, one.first) for one in cases if one.is_in_suite_test and one.history.counts.executions]
-    day = estimate_day(known, days)
-    return criteria.add_thresholds(Counter((one.passes, one.failures) for one, _ in known), day) if day else criteria
+    pairs = [(one.history.counts, one.first) for one in cases if one.is_in_suite_test and one.history.counts.executions]
+    day = estimate_day(pairs, days)
+    return criteria.add_thresholds(Counter((one.passes, one.failures) for one, _ in pairs), day) if day else criteria
 
 
 def decide_next_step(case: CaseFacts, criteria: RerunCriteria, errors: RunErrors | None = None) -> RerunStep | None:
@@ -220,19 +220,19 @@ def decide_next_step(case: CaseFacts, criteria: RerunCriteria, errors: RunErrors
     """
     repeatable = case.rerun_end is not RerunStopReason.NOT_REPEATABLE
     remaining = max(criteria.max_reruns - case.rerun_count, 0) if repeatable else 0
-    ended = case.rerun_end is RerunStopReason.DECIDED
+    reruns_ended = case.rerun_end is RerunStopReason.DECIDED
     if case.has_only_errors:
         if errors is None or is_known_failure(case.history):
             return None
-        left = 0 if ended else remaining
-        if errors.is_broken(case.first, case.rerun_count, left, repeatable=repeatable, is_late=case.is_late):
+        further_reruns = 0 if reruns_ended else remaining
+        if errors.is_broken(case.first, case.rerun_count, further_reruns, repeatable=repeatable, is_late=case.is_late):
             return RerunStep.CONFIRMED
         # where re-runs ended early it was broken by what had been seen until then, so that no row is explained
         return RerunStep.AGAIN if remaining else RerunStep.INCONCLUSIVE
     if case.suspicion is None:
         return None
     step = criteria.decide_next_step(
-        case.suspicion, case.history.counts, case.first, remaining, reruns=case.reruns, ended=ended
+        case.suspicion, case.history.counts, case.first, remaining, reruns=case.reruns, reruns_ended=reruns_ended
     )
     is_alone = case.rerun_count > 0 and case.total.executions == 1
     # all re-runs ended in an agent error, and one response confirms nothing
@@ -287,10 +287,10 @@ def classify_cases(
     strata = {
         kind: case.stratum._replace(share=criteria.trial_share)
         for kind, case in examples.items()
-        if case.is_in_suite_test and not alone[kind] and not case.is_spared(steps[kind])
+        if case.is_in_suite_test and not alone[kind] and not case.is_rerun_skipped(steps[kind])
     }
-    left = allowed - sum(alone[kind] for kind in kinds)
-    tested = _drop_worst_failures([strata[kind] for kind in kinds if kind in strata], left)
+    remaining_allowed = allowed - sum(alone[kind] for kind in kinds)
+    tested = _drop_worst_failures([strata[kind] for kind in kinds if kind in strata], remaining_allowed)
     finding = run_suite_test(tested, days, criteria.false_alarm_rate * share)
     classes = {
         kind: _classify_erring_case(case, steps[kind], errors)
@@ -332,19 +332,19 @@ def _classify_erring_case(
 def _decide_erring_class(
     case: CaseFacts, step: RerunStep | None, errors: RunErrors
 ) -> tuple[CaseClass, GroundKind | None]:
-    missing = case.missing_rerun_ground
+    ground = case.missing_rerun_ground
     if step is None:
         return CaseClass.STILL_FAILING, None if case.history.counts.is_failing else GroundKind.MAIN_BROKE
     if step is RerunStep.CONFIRMED:
         return CaseClass.REGRESSION, GroundKind.EVIDENCE
-    if case.is_spared(step):
-        return CaseClass.SUSPECTED_REGRESSION, missing
+    if case.is_rerun_skipped(step):
+        return CaseClass.SUSPECTED_REGRESSION, ground
     is_run_unusual = errors.finding is not None and errors.finding.is_unusual
     if is_run_unusual or (step is RerunStep.INCONCLUSIVE and errors.explains(case.first.agent_errors)):
         return CaseClass.ERRORED, GroundKind.AGENT_ERRORS
-    if step is RerunStep.AGAIN and missing is GroundKind.BUDGET_USED:
-        return CaseClass.SUSPECTED_REGRESSION, missing
-    return CaseClass.ERRORED, missing
+    if step is RerunStep.AGAIN and ground is GroundKind.BUDGET_USED:
+        return CaseClass.SUSPECTED_REGRESSION, ground
+    return CaseClass.ERRORED, ground
 
 
 def _build_kind_key(case: CaseFacts) -> Hashable:
@@ -397,15 +397,15 @@ def _classify_failing_case(
 ) -> tuple[CaseClass, GroundKind | None]:
     suspicion, history = case.suspicion, case.history.counts
     if step is RerunStep.CONFIRMED and suspicion is Suspicion.MUST_PASS:
-        known = history.is_failing or case.history.newest_failed
-        return CaseClass.STILL_FAILING if known else CaseClass.REGRESSION, GroundKind.MUST_PASS
+        is_known = history.is_failing or case.history.newest_failed
+        return CaseClass.STILL_FAILING if is_known else CaseClass.REGRESSION, GroundKind.MUST_PASS
     expected = CaseClass.STILL_FAILING, GroundKind.USUAL_RESULT if case.plain_class is CaseClass.REGRESSION else None
     if suspicion is None:
         return expected if history.is_failing else (CaseClass.STILL_FAILING, GroundKind.MAIN_BROKE)
     if step is RerunStep.CONFIRMED:
         enough = criteria.has_enough_evidence(suspicion, history, case.first, case.reruns)
         return CaseClass.REGRESSION, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
-    if case.is_part_of_drop(finding) and case.first.is_failing and not case.is_spared(step):
+    if case.is_part_of_drop(finding) and case.first.is_failing and not case.is_rerun_skipped(step):
         return CaseClass.REGRESSION, GroundKind.SUITE_DROP
     if case.is_unexplained:
         return CaseClass.ERRORED, GroundKind.NOT_RERUN

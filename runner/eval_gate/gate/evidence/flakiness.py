@@ -82,8 +82,8 @@ def select_level_runs(runs: Sequence[tuple[int, CaseRun]], among: int = 1) -> Se
 
 def _is_broken(one: CaseRun) -> bool:
     """Whether it failed there, and mostly failed when it was run again: else it only flaked."""
-    again = one.reruns
-    return one.first.is_failing and (not again.executions or again.failures > again.passes)
+    reruns = one.reruns
+    return one.first.is_failing and (not reruns.executions or reruns.failures > reruns.passes)
 
 
 def _count_level_runs(case_runs: Sequence[CaseRun], among: int) -> int:
@@ -113,11 +113,11 @@ def _find_streak(case_runs: Sequence[CaseRun]) -> Sequence[CaseRun]:
 
 def _is_level_change(streak: Sequence[CaseRun], older: Sequence[CaseRun], among: int) -> bool:
     """Whether the streak broke or fixed a case, and not by chance: the suite test with this one case decides."""
-    now, before = _sum_counts(one.all for one in streak), _sum_counts(one.first for one in older)
-    if now.is_failing == before.is_failing:
+    streak_counts, older_counts = _sum_counts(one.all for one in streak), _sum_counts(one.first for one in older)
+    if streak_counts.is_failing == older_counts.is_failing:
         return False
-    stratum = Stratum.from_counts(before, now)
-    if now.is_failing:
+    stratum = Stratum.from_counts(older_counts, streak_counts)
+    if streak_counts.is_failing:
         return compute_suite_finding([stratum]).chance < LEVEL_CHANGE_LIMIT
     return compute_suite_finding([stratum.swapped]).chance < LEVEL_CHANGE_LIMIT / max(among, 1)
 

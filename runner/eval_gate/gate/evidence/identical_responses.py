@@ -27,12 +27,12 @@ def find_repeats(case: CaseResult) -> Repeats | None:
     that ran first may have waited for the agent to start, so its first execution is slow without any cache.
     """
     trials = case.list_executions()
-    first, again = trials[: len(trials) - case.reruns], trials[len(trials) - case.reruns :]
+    first, reruns = trials[: len(trials) - case.reruns], trials[len(trials) - case.reruns :]
     failed = next((one for one in first if one.status is Status.FAILED), None)
-    if not again or failed is None or any(one.status is Status.PASSED for one in first):
+    if not reruns or failed is None or any(one.status is Status.PASSED for one in first):
         return None
-    if not all(one.repeats_first_failure for one in again):
+    if not all(one.repeats_first_failure for one in reruns):
         return None
-    slowest = max(one.duration_ms for one in again)
+    slowest = max(one.duration_ms for one in reruns)
     cached = not case.ran_first and failed.duration_ms >= MIN_FIRST_MS and slowest * CACHE_SPEEDUP < failed.duration_ms
     return Repeats(slowest_ms=slowest, first_ms=failed.duration_ms, cached=cached)

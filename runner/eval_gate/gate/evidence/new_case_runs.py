@@ -38,8 +38,8 @@ def plan_extra_executions(
     `bounded`: they may take half as much as the run has cases, a hundred at least, so that a change which brings
     thousands of cases costs no multiple of their first run; the last ones are run once then.
     """
-    left = max(MIN_EXTRA_EXECUTIONS, len(cases) // 2)
-    found = {}
+    budget = max(MIN_EXTRA_EXECUTIONS, len(cases) // 2)
+    extra_executions = {}
     for one in facts:
         case = cases[one.key]
         more = NEW_CASE_EXECUTIONS - max(len(case.list_executions()) - case.reruns, 1)
@@ -52,11 +52,11 @@ def plan_extra_executions(
             continue
         if not one.first.executions or case.details.replayed:
             continue
-        if bounded and more > left:
+        if bounded and more > budget:
             break
-        found[one.key] = more
-        left -= more
-    return found
+        extra_executions[one.key] = more
+        budget -= more
+    return extra_executions
 
 
 def count_outcomes(case: CaseResult) -> Counts:
@@ -78,5 +78,5 @@ def is_failing(case: CaseResult) -> bool:
 
 def is_flaky(case: CaseResult) -> bool:
     """Whether a new case was seen to do both."""
-    seen = count_outcomes(case)
-    return seen.passes > 0 and seen.failures > 0
+    outcomes = count_outcomes(case)
+    return outcomes.passes > 0 and outcomes.failures > 0

@@ -78,8 +78,8 @@ def run_suite_test(
         tested.append(_run_test(steady, days, wide))
     best = min(tested, key=lambda one: one.chance)
     times = _compute_multiplicity(steady, unsteady, tested, wide) if len(tested) > 1 else 1.0
-    chance, alike = min(best.chance * times, 1.0), min(best.chance_without_days * times, 1.0)
-    widened = days.has_effects and alike < chance
+    chance, plain_chance = min(best.chance * times, 1.0), min(best.chance_without_days * times, 1.0)
+    widened = days.has_effects and plain_chance < chance
     chance += days.mishap_chance * max(compute_chance_at_rate(kinds, MISHAP_RATE) - chance, 0.0)
     return SuiteFinding(
         cases=best.cases,
@@ -89,17 +89,17 @@ def run_suite_test(
         chance=chance,
         limit=limit,
         steady_cases_only=len(tested) > 1 and best is tested[1],
-        chance_if_runs_equal=alike if widened else None,
+        chance_if_runs_equal=plain_chance if widened else None,
     )
 
 
 def _run_test(kinds: Counter[Stratum], days: DayEffects, wide: float) -> _SuiteTest:
     failures = sum(kind.failures * count for kind, count in kinds.items())
     mean, variance = compute_moments(kinds)
-    alike = compute_tail_chance(kinds, failures, wide)
+    plain_chance = compute_tail_chance(kinds, failures, wide)
     executions = sum(kind.runs * count for kind, count in kinds.items())
-    chance = days.widen_chance(alike, failures, mean, variance)
-    return _SuiteTest(kinds.total(), executions, failures, mean, variance, alike, chance)
+    chance = days.widen_chance(plain_chance, failures, mean, variance)
+    return _SuiteTest(kinds.total(), executions, failures, mean, variance, plain_chance, chance)
 
 
 def _compute_multiplicity(
@@ -112,17 +112,15 @@ def _compute_multiplicity(
     if least >= 0.5:
         return 1.0
     lowest, chances = compute_sum_distribution(steady)
-    other_lowest, others = compute_sum_distribution(unsteady)
-    _, together = compute_sum_distribution(steady + unsteady)
+    other_lowest, rest = compute_sum_distribution(unsteady)
+    _, joint = compute_sum_distribution(steady + unsteady)
     of_steady = lowest + _find_tail_start(chances, least)
-    of_all = lowest + other_lowest + _find_tail_start(together, least)
-    other_tails = _compute_tails(others)
+    of_all = lowest + other_lowest + _find_tail_start(joint, least)
+    other_tails = _compute_tails(rest)
     chance = 0.0
     for at, one in enumerate(chances, start=lowest):
         needed = of_all - at - other_lowest
-        chance += (
-            one if at >= of_steady or needed <= 0 else one * (other_tails[needed] if needed < len(others) else 0.0)
-        )
+        chance += one if at >= of_steady or needed <= 0 else one * (other_tails[needed] if needed < len(rest) else 0.0)
     return min(max(chance / least, 1.0), 2.0)
 
 

@@ -140,12 +140,12 @@ def exclude_must_pass(waiving: AppliedWaivers, must_pass: Container[CaseKey]) ->
     what, whom = f"{len(denied)} must-pass cases failed", "them"
     if len(denied) == 1:
         what, whom = "1 must-pass case failed", "it"
-    said = f"{what}, and no waiver or quarantine can apply to {whom}: {format_first_few(denied, 3)}"
+    problem = f"{what}, and no waiver or quarantine can apply to {whom}: {format_first_few(denied, 3)}"
     return replace(
         waiving,
         entries=entries,
         waived=waived,
-        problems=(*waiving.problems, said),
+        problems=(*waiving.problems, problem),
     )
 
 
@@ -167,10 +167,10 @@ def _exclude_from_entry(entry: WaiverEntry, must_pass: Container[CaseKey]) -> Wa
 
 
 def _build_entry(waiver: Waiver, names: CaseNameIndex, today: date, *, everything: bool, trusted: bool) -> WaiverEntry:
-    named = names.find_cases(waiver.case, waiver.suite, _get_rename_rule(waiver, trusted=trusted))
-    failing = tuple(_to_case_name(case) for case in named if case.standing.is_waivable)
-    passing = tuple(_to_case_name(case) for case in named if case.standing is WaiverStanding.PASSES)
-    unjudged = tuple(_to_case_name(case) for case in named if case.standing is WaiverStanding.NO_RESULT)
+    cases = names.find_cases(waiver.case, waiver.suite, _get_rename_rule(waiver, trusted=trusted))
+    failing = tuple(_to_case_name(case) for case in cases if case.standing.is_waivable)
+    passing = tuple(_to_case_name(case) for case in cases if case.standing is WaiverStanding.PASSES)
+    unjudged = tuple(_to_case_name(case) for case in cases if case.standing is WaiverStanding.NO_RESULT)
     days_left = (waiver.until - today).days
     if days_left < 0:
         state = WaiverState.EXPIRED
@@ -178,7 +178,7 @@ def _build_entry(waiver: Waiver, names: CaseNameIndex, today: date, *, everythin
         state = WaiverState.PROPOSED
     elif failing:
         state = WaiverState.IN_USE
-    elif unjudged or not (named or everything):
+    elif unjudged or not (cases or everything):
         state = WaiverState.IDLE
     else:
         state = WaiverState.UNNEEDED if passing else WaiverState.UNMATCHED
@@ -233,13 +233,13 @@ def count_ended_permissions(
     A score that counts is compared with the one that it fell from. `permitted` has the keys of the baseline. `covered`
     are the cases that a waiver names which has not ended.
     """
-    known = {one.key: one for one in permitted}
-    if not known:
+    by_key = {one.key: one for one in permitted}
+    if not by_key:
         return comparison
     is_branch, day = _is_run_of_branch(comparison, cases.run), find_day(cases.run)
 
     def count(change: CaseChange) -> CaseChange:
-        one, case = known.get(cases.get_earlier_key(change.key)), cases.here.get(change.key)
+        one, case = by_key.get(cases.get_earlier_key(change.key)), cases.current_cases.get(change.key)
         if one is None or case is None or change.key in covered:
             return change
         one = replace(one, taken_back=not is_permission_ended(one, day))
@@ -268,7 +268,7 @@ def _is_run_of_branch(comparison: Comparison, run: RunResult) -> bool:
     A run of the branch is compared with its own commit or an earlier one. Without a branch, the runs of a folder
     follow each other in the same way. A stored run that is judged again stays what it was.
     """
-    facts, before = comparison.baseline, run.comparison
-    if before is not None and before.baseline.run_id == facts.run_id:
-        facts = before.baseline
+    facts, earlier = comparison.baseline, run.comparison
+    if earlier is not None and earlier.baseline.run_id == facts.run_id:
+        facts = earlier.baseline
     return facts.base_sha == run.sha if facts.base_sha else facts.source in {LATEST, facts.run_id}

@@ -188,13 +188,13 @@ def _compute_shared_chances(runs: int, failures: int, drawn: int, share: float) 
     if not 0 < failures < runs:
         return min(failures, drawn), (1.0,)
     rate = failures / runs
-    here = _compute_run_chances(drawn, rate, share)
+    current = _compute_run_chances(drawn, rate, share)
     history = [1.0]
     whole, rest = divmod(runs - drawn, drawn)
     for executions in (*[drawn] * whole, *([rest] if rest else [])):
         history = _multiply(history, _compute_run_chances(executions, rate, share), failures)
     joint = [
-        here[x] * (history[failures - x] if failures - x < len(history) else 0.0)
+        current[x] * (history[failures - x] if failures - x < len(history) else 0.0)
         for x in range(min(drawn, failures) + 1)
     ]
     total = math.fsum(joint)
@@ -210,19 +210,19 @@ def _compute_run_chances(executions: int, rate: float, share: float) -> tuple[fl
     )
 
 
-def _multiply(chances: Sequence[float], others: Sequence[float], most: int) -> list[float]:
+def _multiply(chances: Sequence[float], other_chances: Sequence[float], most: int) -> list[float]:
     """Convolve two distributions, up to the sum `most`."""
-    found = [0.0] * min(len(chances) + len(others) - 1, most + 1)
+    product = [0.0] * min(len(chances) + len(other_chances) - 1, most + 1)
     for at, one in enumerate(chances):
-        for to, other in enumerate(others[: len(found) - at]):
-            found[at + to] += one * other
-    return found
+        for to, other in enumerate(other_chances[: len(product) - at]):
+            product[at + to] += one * other
+    return product
 
 
 def _convolve_chances(chances: list[float], shares: tuple[float, ...]) -> list[float]:
     if len(shares) == 2:
         none, one = shares
-        return [none * here + one * before for here, before in zip([*chances, 0.0], [0.0, *chances], strict=True)]
+        return [none * same + one * less for same, less in zip([*chances, 0.0], [0.0, *chances], strict=True)]
     return _multiply(shares, chances, len(chances) + len(shares))
 
 
