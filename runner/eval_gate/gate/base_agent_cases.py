@@ -1,8 +1,7 @@
 """Which cases the base branch's agent runs next: only while its results can turn a red gate.
 
-A few of each cause come first. Once one of them stays red for certain nobody is asked about the others: the gate is
-red whatever they are. Where all of these are cleared the others are asked about too, since nothing is cleared by what
-another case did.
+A few cases of each cause come first. Once one of them stays red for certain, the gate is red whatever the others are,
+and no further case is run. If all of them are cleared, the others are run too: no case is cleared by another one.
 """
 
 from __future__ import annotations
@@ -54,10 +53,10 @@ class BaseAgentCases(FrozenStruct):
 
 
 def select_base_agent_cases(decided: RunResult, inputs: GateInputs, askable: Set[CaseKey]) -> BaseAgentCases:
-    """Select the cases that the base agent runs next, given its results so far.
+    """Select the cases that the base agent runs next, given its results so far: none unless the gate fails.
 
-    Select nothing unless the gate fails. `decided` is the run with the verdict that it would have now, and with the
-    target that would run the cases as its `base_agent`. `askable` are the cases that this agent can run.
+    `decided` is the run with the verdict that it would have now, and with the target that would run the cases as its
+    `base_agent`. `askable` are the cases that this agent can run.
     """
     comparison, verdict = decided.comparison, decided.verdict
     if comparison is None or not decided.reruns or verdict is None or verdict.outcome is not Outcome.FAILED:
@@ -76,8 +75,7 @@ def select_base_agent_cases(decided: RunResult, inputs: GateInputs, askable: Set
 def select_error_cases(decided: RunResult, max_errors: int | None, askable: Set[CaseKey]) -> BaseAgentCases:
     """Select the cases with which the base agent tells an outage from a change that makes the agent err.
 
-    Select nothing unless the run has more agent errors than usual, no limit of errors decides, and enough cases can
-    tell.
+    Select nothing unless the run has more agent errors than usual, without a limit, and enough cases can tell.
     """
     finding = decided.comparison.error_finding if decided.comparison is not None else None
     cases = {key: case for key, case in decided.iter_cases() if key in askable}
@@ -96,8 +94,7 @@ def _has_agent_error(case: CaseResult) -> bool:
 def find_clearable_cases(decided: RunResult, inputs: GateInputs) -> tuple[CaseKey, ...]:
     """Find the regressions of a failed run that the base agent could clear.
 
-    Return an empty tuple if the base agent need not run. If only scores dropped together, no single case is a
-    regression, and all cases that the base agent can run are returned.
+    If only scores dropped together, no single case is a regression, and all cases that it can run are returned.
     """
     askable = frozenset(key for key, case in decided.iter_cases() if not case.dependent)
     if decided.comparison is None or not select_base_agent_cases(decided, inputs, askable).keys:

@@ -43,10 +43,7 @@ NO_RESULT: Final = "-"
 def add_baseline_sides(
     comparison: Comparison, cases: GateCases, branch_history: History, retention: RetentionRules
 ) -> Comparison:
-    """Add the baseline's side of each changed case, and the runs up to the baseline, to a comparison.
-
-    `branch_history` ends with the baseline.
-    """
+    """Add the baseline's side of each changed case, and the runs of a history that ends with it, to a comparison."""
     sides = {
         change.key: earlier
         for change in comparison.changes
@@ -81,10 +78,7 @@ def _keeps_no_response(change: CaseChange, retention: ResponseRetention) -> bool
 
 
 def build_baseline_side(case: CaseResult, current: CaseResult | None = None) -> BaselineResult:
-    """Build the baseline's side of a case, without the prompts of its LLM judges.
-
-    `current` is the case in this run, whose expectation may be another.
-    """
+    """Build the baseline's side of a case, without prompts of LLM judges and expectations that `current` has too."""
     one = measure_execution(case)
     expected = frozenset(current.text.expectation) if current and current.text else None
     return BaselineResult(
@@ -117,10 +111,7 @@ def _redact_sides(sides: Mapping[CaseKey, BaselineResult], patterns: Sequence[st
 
 
 def drop_response_text(side: BaselineResult) -> BaselineResult:
-    """Remove all text of the response from the baseline's side.
-
-    The baseline may have been stored when responses were still kept.
-    """
+    """Remove the text of the response from the baseline's side, which may be from when responses were still kept."""
     error, results = side.error, side.evaluator_results
     return replace(
         side,

@@ -1,12 +1,12 @@
 """Cases that pass in both runs and behave differently: another tool, number of calls, parameter or response. Pure.
 
-No verdict reads them. Said is what all stored executions of this run have in common and none of the baseline's shows;
-what was not stored, or truncated, is not compared. What varies by itself is left out: the executions of one run differ,
-the newest runs of the baseline's branch keep changing, or one of them did what this run does. So is what varies in a
-good part of all cases there, because the history of a single case is short.
+No verdict reads them. A change is what all stored executions of this run have in common and none of the baseline's
+shows; what was not stored, or truncated, is not compared. What varies by itself is left out: the executions of one run
+differ, the newest runs of the baseline's branch keep changing, or one of them did what this run does. So is what varies
+in a good part of all cases of that branch, because the history of a single case is short.
 
-With a single earlier run nobody can know what varies. An id or a time of day in a parameter then differs in most cases,
-each time in another way, and is left out too.
+A single earlier run does not show what varies. An id or a time of day in a parameter then differs in most cases, each
+time in another way, and is left out too.
 """
 
 from __future__ import annotations
@@ -417,8 +417,7 @@ def add_behaviour_changes(
 ) -> Comparison:
     """Add how passing cases behave differently to a comparison, and mark these cases.
 
-    A stored run that is checked again may have its baseline, but no history or details any more. What it knew then
-    stays.
+    A stored run that is checked again keeps its changes: its history or details may be gone.
     """
     recorded = cases.run.comparison
     if (

@@ -1,15 +1,15 @@
 """Compare a run with its baseline case by case; the plain class of each case. Pure.
 
-Each case is held against the newest run, at or before the baseline, that judged it by the same yardstick
-(`EarlierResult`). A case is looked at in this order, and the first line that holds is its class:
+Each case is compared with the newest run, at or before the baseline, that scored it with the same case fingerprint and
+evaluation setup (`EarlierResult`). The first line that holds is the class of a case:
 
-1. not in the baseline, nor judged by any run before it: `added`; not here: `removed`
-2. crashed here and judged then: as one that fails here, unless the baseline could not judge it either
-3. not judged here: `still_errored` or `unscored_in_baseline` for an execution error, as the baseline could not judge it
-or could; else `not_run` (which holds skipped cases too)
-4. never judged by the same question and expectation: `incomparable`
-5. passes here, but with failed executions among them: `flaky`
-6. passed then and fails now: `regression`; the reverse: `new_pass`; else `still_passing`, `still_failing`
+1. not in the baseline, and without a score in any run before it: `added`; not in this run: `removed`
+2. agent error in this run, and an earlier score: as a case that fails, unless the baseline has no score either
+3. no score in this run: `still_errored` or `unscored_in_baseline` for an execution error, as the baseline has no score
+or has one; else `not_run` (which holds skipped cases too)
+4. no earlier score with the same prompt and expectation: `incomparable`
+5. passes in this run, but with failed executions among them: `flaky`
+6. passed earlier and fails now: `regression`; the reverse: `new_pass`; else `still_passing`, `still_failing`
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ def compare_cases(
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE,
     has_other_parts: bool = False,
 ) -> Comparison:
-    """Every case of both runs, exactly once; those of the baseline that are gone come last.
+    """Compare every case of both runs, exactly once; those of the baseline that are gone come last.
 
-    Cases of the baseline that were not chosen here are left out. A graded case whose score fell by more than
-    `score_tolerance` is a score drop, whatever its class; the tolerance changes nothing else.
-    `has_other_parts`: other parts of the run may have been answered, so that silence in this one says nothing.
+    Cases of the baseline that this run did not select are left out. A graded case whose score fell by more than
+    `score_tolerance` is a score drop, whatever its class. With `has_other_parts`, the agent may have responded in other
+    parts of the run, so that a part without a response says nothing.
     """
     stale = {suite.eval_file: suite.stale for suite in cases.run.suites}
     silent = not has_other_parts and has_no_response(cases.run)
@@ -100,9 +100,8 @@ def _add_assumed_spread(changes: Sequence[CaseChange]) -> Iterator[CaseChange]:
 def add_contract_fields(cases: GateCases) -> tuple[SuiteResult, ...]:
     """Add `baselineRunId`, `regressions` and `newPasses` to the suites exactly as the contract says.
 
-    A case that passed in the baseline and has `passed: false` now is a regression, whatever the cause. The reverse
-    is a new pass. Cases that are in only one of the runs are neither, and so are cases that did not run or were
-    skipped, because these say nothing.
+    A case that passed in the baseline and has `passed: false` now is a regression, whatever the cause; the reverse is a
+    new pass. Cases of only one run, and cases that did not run or were skipped, are neither.
     """
     return tuple(_add_suite_fields(suite, cases) for suite in cases.run.suites)
 
@@ -170,10 +169,7 @@ def _classify_case(evidence: CaseEvidence, current: CaseResult) -> tuple[CaseCla
 
 
 def has_no_response(run: RunResult) -> bool:
-    """Whether the agent gave no sign of life at all: no answer, and no error of its own either.
-
-    Then its time-outs say no more about its answers than refused connections do.
-    """
+    """Whether the agent gave neither a response nor an error of its own: its time-outs then say as little."""
     trials = (
         trial for _, case in run.iter_cases() for trial in case.list_executions()
     )  # usually the first case has a response, which ends the search

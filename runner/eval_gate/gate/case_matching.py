@@ -3,16 +3,16 @@
 Ids and files are names, and another name measures nothing else. The surest sign comes first, and a sign that points to
 two cases points to none.
 
-An earlier case that is not here under any name is gone, or was not chosen here. What was chosen is applied to the
-baseline's own record of a case (its eval file, id, tags and tier there), so that no change of the eval files moves a
-case out of a choice without being seen.
+An earlier case without a match in this run is gone, or was not selected. The selection is applied to the baseline's own
+record of a case (its eval file, id, tags and tier then), so that no change of the eval files moves a case out of a
+selection without being seen.
 
-A case here that no earlier run has is new, unless the baseline cannot say so: a part of it is missing, or it has none
-of the cases here and may be another gate's. What such a case did before is known to nobody.
+A case without an earlier run is new, unless the baseline cannot say so: a part of it is missing, or it has none of the
+cases of this run and may be another gate's. The history of such a case is unknown.
 
-Failures of test runners may stand under names that the baseline does not have, beside tests that passed there and are
-gone. A hook that fails, a part of a test and a renamed test all look like this. The baseline cannot say that they are
-new: what is gone, or was not run because of them, may be what failed.
+Failures of test runners may have names that the baseline does not have, while tests that passed in it are gone. A hook
+that fails, a part of a test and a renamed test all look like this. The baseline cannot say that they are new: what is
+gone, or was not run because of them, may be what failed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FAILING_STATUSES = frozenset({Status.FAILED, Status.ERROR})
 def find_earlier_keys(baseline: RunResult, current: RunResult) -> Mapping[CaseKey, CaseKey]:
     """Map each case that had another key in the baseline to that key.
 
-    Cases that kept their file and id are left out. A case that is new here is the earlier one that is gone if it
+    A new case is the earlier one that is gone if it
 
     1. has the same prompt and expectation: under the same id in its moved file, under the same id, in the same
        file, or anywhere
@@ -53,8 +53,8 @@ def find_earlier_keys(baseline: RunResult, current: RunResult) -> Mapping[CaseKe
     3. has the same name in results of other tools, apart from what is new in every run
     4. has the same id in its moved file, whatever its prompt is now
 
-    No earlier case is matched twice, and none that is still here by its own key. A case that a part of a plan does
-    not have may be in another part, so it is not gone. Rule 4 and moved files therefore do not apply to a part.
+    No earlier case is matched twice. A case that a part of a run lacks may be in another part and is not gone, so rule
+    4 and moved files do not apply to a part.
     """
     baseline_cases, current_cases = baseline.index_cases(), current.index_cases()
     if baseline_cases.keys() == current_cases.keys():
@@ -84,10 +84,7 @@ class AbsentCases(FrozenStruct):
 
 
 class GateCases(FrozenStruct, dict=True):
-    """Cases of a run and of its baseline, and which of them are the same case.
-
-    `earlier_keys` has the baseline's keys of the cases that have another key in this run.
-    """
+    """Cases of a run and of its baseline, with the baseline's keys of those that have another key in this run."""
 
     baseline: RunResult
     run: RunResult
@@ -154,10 +151,7 @@ class GateCases(FrozenStruct, dict=True):
 
     @property
     def shares_nothing(self) -> bool:
-        """Whether none of the baseline's cases is here under any name, although some would have been chosen here.
-
-        Such a baseline says nothing about the cases here: it may well be another gate's.
-        """
+        """Whether the baseline has none of these cases, although it should: then it may well be another gate's."""
         absent = self.absent
         number = len(absent.removed) + len(absent.not_selected) + len(absent.unknown)
         return bool(absent.removed) and number == len(self.baseline_cases)
@@ -206,10 +200,7 @@ def has_all_cases(run: RunResult) -> bool:
 
 
 def match_moved_files(baseline: RunResult, current: RunResult) -> Mapping[str, str]:
-    """Map each new eval file of this run to the file that it was in the baseline.
-
-    Two files match if each is the only one of its kind left on its side.
-    """
+    """Map each new eval file to its earlier name, if each is the only one of its kind left on its side."""
     old, new = {suite.eval_file for suite in baseline.suites}, {suite.eval_file for suite in current.suites}
     old_files = _group_by_kind(suite for suite in baseline.suites if suite.eval_file not in new)
     new_files = _group_by_kind(suite for suite in current.suites if suite.eval_file not in old)

@@ -72,7 +72,7 @@ class PriorEvidence(FrozenStruct):
 
     @property
     def all_case_evidence(self) -> Mapping[CaseKey, CaseEvidence]:
-        """The past of the cases of the run, and of those that are only in the baseline and were not judged there."""
+        """The evidence on the cases of the run, and on those that only the baseline has, without a score."""
         unscored = {
             key: CaseEvidence(one, in_baseline=True, unscored_in_baseline=True)
             for key, one in self.unscored_in_baseline.items()
@@ -118,9 +118,9 @@ def build_rerun_criteria(evidence: Evidence) -> RerunCriteria:
 def collect_prior_evidence(
     cases: GateCases, baseline: Baseline, policy: Policy, quarantined_in_baseline: Collection[CaseKey] = ()
 ) -> PriorEvidence:
-    """Collect what the history says about the cases of a run; it does not depend on what happened in the run.
+    """Collect what the history says about the cases of a run, whatever happened in it.
 
-    `quarantined_in_baseline` are the cases of the baseline in quarantine, from which nothing is learned.
+    Nothing is learned from `quarantined_in_baseline`, the cases of the baseline in quarantine.
     """
     run, score = cases.run, policy.pass_score
     history = HistoryEvidence(baseline, score, quarantined_in_baseline, run.rerun_wait)
@@ -153,8 +153,7 @@ def collect_prior_evidence(
 def restore_prior_evidence(cases: GateCases, evidence: Evidence) -> PriorEvidence:
     """Restore from the run result what was known when the run was made.
 
-    Whether the baseline has a case is looked up. After parts were merged, only the whole run shows which cases moved
-    from another file.
+    Whether the baseline has a case is looked up again: only a whole run, merged from parts, shows which cases moved.
     """
     assert cases.run.comparison is not None
     measured = is_measured(cases.baseline)
@@ -193,10 +192,7 @@ def count_planned_cases(run: RunResult) -> int:
 
 
 def count_trials(run: RunResult) -> int:
-    """Count the executions of a case before re-runs: the setting, or the most frequent number in external results.
-
-    The further executions of new cases do not count: they say nothing of the other cases, or of other parts of the run.
-    """
+    """Count the executions of a case before re-runs: the setting, or the most frequent number in external results."""
     if run.setup is not None and run.setup.trials is not None:
         return run.setup.trials
     planned = (len(case.trials) - case.reruns - case.new_case_executions for _, case in run.iter_cases())
@@ -288,10 +284,7 @@ def _run_score_test(
 def refine_comparison(
     comparison: Comparison, cases: GateCases, prior_evidence: PriorEvidence, policy: Policy
 ) -> Comparison:
-    """Refine a plain comparison with histories, re-runs, the base agent and the suite tests.
-
-    Without re-runs (`run.reruns` is 0), every case keeps the class of the plain rule.
-    """
+    """Refine a plain comparison with histories, re-runs, base agent and suite tests; without re-runs, classes stay."""
     run, evidence = cases.run, prior_evidence.evidence
     histories = {key: one.history for key, one in prior_evidence.case_evidence.items() if one.history.counts.executions}
     changes = tuple(

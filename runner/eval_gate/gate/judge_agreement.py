@@ -1,6 +1,6 @@
 """How well the LLM judges of a run agree with people: reads `.eval-gate/judges.json`.
 
-The file is read strictly, and `calibrate` writes it. What it says turns no verdict: it is said beside it.
+The file is read strictly, and `calibrate` writes it. It turns no verdict: reports show it with the verdict.
 """
 
 from collections import defaultdict
@@ -87,9 +87,9 @@ def build_comparison(**values: object) -> JudgeAgreementRecord:
 
 
 def merge_comparisons(old: Sequence[JudgeAgreementRecord], new: Sequence[JudgeAgreementRecord]) -> str:
-    """Merge new judge comparisons into the known ones, and return the text of the file.
+    """Merge new judge comparisons into the old ones by judge and evaluator, and return the text of the file.
 
-    A new comparison replaces an older one of the same judge and evaluator. Raises GateError if there are too many.
+    Raises GateError if there are too many.
     """
     by_key = {(one.judge, one.evaluator): one for one in (*old, *new)}
     comparisons = [by_key[key] for key in sorted(by_key, key=lambda key: (key[0], key[1] or ""))]
@@ -120,10 +120,7 @@ JudgeLookup = Callable[[], JudgeComparisons]
 
 
 def add_judges(run: RunResult, ask: JudgeLookup | None) -> RunResult:
-    """Add to a run what is known of its LLM judges.
-
-    Without a lookup in `ask`, the run keeps what its result already has.
-    """
+    """Add to a run what is known of its LLM judges; without a lookup in `ask`, its result stays as it is."""
     if ask is None:
         return run
     graded = _group_by_judge(run)

@@ -1,8 +1,8 @@
 """A baseline that this run lost because something in its setup has another name. Pure.
 
-Whoever renames a gate, its results folder, its targets or its selection starts without a baseline, and nothing can be
-a regression. So the results under the earlier name are held against the run after all: not as its baseline, because
-nobody says that they belong together, but as far as to never pass what they say was lost.
+A run with a renamed gate, results folder, target or selection starts without a baseline, and nothing can be a
+regression. So it is compared with the results under the earlier name after all: they do not become its baseline,
+because nothing says that they belong together, but what they show as lost does not pass.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LostBaseline(FrozenStruct):
 
 
 def find_lost_baseline(absent: NoBaseline, run: RunResult, policy: Policy) -> LostBaseline | None:
-    """Find the result of the same cases that this run is not compared with: the one beside which most is worse.
+    """Find the result of the same cases that this run is not compared with: the one against which most is worse.
 
     `run` has the pass score of the policy applied. Return None if no stored result has one of its cases.
     """

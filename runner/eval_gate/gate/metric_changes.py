@@ -39,7 +39,7 @@ _DIGITS: Final = 9
 
 
 class _Outcome(NamedTuple):
-    """Score from 0 to 1, and the share of executions that passed; None if nobody knows which score passes."""
+    """Score from 0 to 1, and the share of executions that passed; None if it is unknown which score passes."""
 
     score: float
     passes: float | None
@@ -52,8 +52,7 @@ _Row = tuple[MetricKind, str]
 def add_metric_changes(comparison: Comparison, cases: GateCases) -> Comparison:
     """Add how evaluators and tags compare with the baseline to a comparison.
 
-    A stored run that is checked again may have lost evaluator results to the limits of its size. What it knew when it
-    was made stays.
+    A stored run that is checked again keeps its changes: evaluator results may be lost to the limits of its size.
     """
     metrics, recorded = find_metric_changes(comparison, cases), cases.run.comparison
     if recorded is not None and recorded.metric_changes is not None:
@@ -147,7 +146,7 @@ def _average_evaluators(case: CaseResult, pass_score: float) -> dict[str, _Outco
 def iter_named_results(
     results: Iterable[EvaluatorResult], composite: str = "", depth: int = 0
 ) -> Iterator[tuple[str, EvaluatorResult]]:
-    """Yield evaluator results with the names of their rows: `style`, and `policy / facts` for a member of `policy`.
+    """Yield evaluator results with the names of their rows: `policy / facts` for a member of the composite `policy`.
 
     A composite with a single member stands for it.
     """
@@ -164,7 +163,7 @@ def _average_results(results: Sequence[EvaluatorResult], pass_score: float) -> _
 
 
 def _is_passing(result: EvaluatorResult, pass_score: float) -> bool | None:
-    """Whether an evaluator passed by itself; None if another tool gave a score and said nothing of passing."""
+    """Whether an evaluator passed by itself; None if another tool gave a score without a pass or fail."""
     if result.vetoed:
         return False
     if result.type == _CHECK and (result.hits or result.misses):

@@ -1,10 +1,10 @@
 """Mark cases as evaluation errors where the baseline lists tool calls and this run lists none.
 
-AgentV scores an answer without trace and messages 0, with a miss of fixed words (agentv evaluation spec, Tool
+AgentV scores a response without trace and messages 0, with a miss of fixed words (agentv evaluation spec, Tool
 Trajectory Evaluator), and that stays so in the history of the evaluator. It is no news about the agent where the same
-case had its calls listed in the baseline and no answer of this run to any case of the same target has them: the list is
-looked for in the wrong place, or the agent's log is another one. Such a case could not be judged, and the fault is not
-the agent's. A case that fails by its other evaluators, whatever was called, stays failed.
+case had its calls listed in the baseline and no response of this run to any case of the same target has them: the list
+is looked for in the wrong place, or the agent's log is another one. Such a case has no score, and the fault is not the
+agent's. A case that fails by its other evaluators, whatever was called, stays failed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Notes about models that answered or judged in place of the baseline's, as providers name them. Pure.
+"""Notes about models that responded or judged in place of the baseline's, as providers name them. Pure.
 
-Nothing of ours need have changed for that. It is a fact beside a verdict, and excuses nothing.
+Repository and setup may be the same. The notes change no verdict and excuse nothing.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ _MAX_NAME_LENGTH: Final = 80
 
 
 def iter_model_notes(current: RunResult, baseline: RunResult) -> Iterator[str]:
-    """Yield a note if other models responded than in the baseline, and one if other models scored.
-
-    Only the cases that both runs have are compared.
-    """
+    """Yield a note if other models responded than in the baseline, and one if others scored, in cases of both runs."""
     kinds: tuple[tuple[str, Callable[[CaseResult], str | None]], ...] = (
         ("agent", lambda case: case.details.model),
         ("judge", lambda case: _find_judge_model(case.evaluator_results)),

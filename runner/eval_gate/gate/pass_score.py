@@ -17,8 +17,8 @@ from eval_gate.struct import replace
 def is_passing_trial(trial: Trial, pass_score: float, *, graded: bool) -> bool:
     """Whether one execution passed: it says so, or it was graded and its score reaches `pass_score`.
 
-    The one definition, for the engine's re-runs as for the verdict. What could not be judged never passes, whatever its
-    score says, nor what misses something that is required.
+    The one definition, for the engine's re-runs as for the verdict. An execution without a score never passes, nor one
+    that misses something required.
     """
     if trial.status is Status.PASSED:
         return True

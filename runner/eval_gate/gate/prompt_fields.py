@@ -25,10 +25,7 @@ _FieldPair = tuple[FieldDigests, FieldDigests]
 
 
 def align_fingerprints(cases: GateCases) -> RunResult:
-    """Give the cases that ask the same as in the baseline, but for values that are new in every run, its fingerprints.
-
-    A case with another name may be one of them.
-    """
+    """Give cases the baseline's fingerprints if their prompts differ only in values that are new in every run."""
     run, baseline = cases.run, cases.baseline
     if not (run.is_external and baseline.is_external):
         return run

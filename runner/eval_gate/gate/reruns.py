@@ -59,8 +59,7 @@ _WORTH_WAITING: Final = frozenset({Suspicion.REGRESSION, Suspicion.MUST_PASS})
 MAX_ALWAYS_RERUN: Final = 5
 """Suspects that are always re-run: each of them may have its own cause."""
 ENOUGH_CONFIRMED: Final = 12
-"""Confirmed regressions from which on suspects are spared: two to four re-runs each, a quarter to a half of an
-execution a case in a suite of 100."""
+"""Confirmed regressions from which on no further suspect is re-run, which saves two to four re-runs each."""
 _MIN_SHARD_SHARE: Final = 3
 """The same of one shard of many."""
 
@@ -73,7 +72,7 @@ class RerunInterval(FrozenStruct):
     """Maximum seconds that all waits of a case may take together, without a user's interval; 0 for no wait."""
 
     def compute_s(self, run_share: float, max_reruns: int) -> float:
-        """Compute the seconds between two executions of a case, of which `run_share` belongs to the run."""
+        """Compute the seconds between two executions of a case; `run_share` of its variance belongs to the run."""
         if self.given_s is not None:
             return self.given_s
         return min(compute_rerun_wait(run_share), self.most_s / max(max_reruns, 1))
@@ -102,7 +101,7 @@ class Suspects(FrozenStruct):
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is anything to spare."""
+        """Whether there are too many suspects to re-run all of them."""
         return self.allowed_regressions is not None and len(self.causes) > max(MAX_ALWAYS_RERUN, self.enough_confirmed)
 
     def is_gate_failing(self, confirmed: Collection[CaseKey]) -> bool:
@@ -122,10 +121,9 @@ class Suspects(FrozenStruct):
         )
 
     def select_next(self, waiting: Sequence[CaseKey], confirmed: Collection[CaseKey]) -> list[CaseKey]:
-        """Those of the waiting cases that are re-run next; when they are done, the others are asked about again.
+        """Select the waiting cases that are re-run next: first a dozen, by turns over the causes.
 
-        First a dozen, by turns over the causes. Then all, or where the gate fails for certain by now as many as are
-        missing to a dozen.
+        Then all of them, or, if the gate fails for certain by now, as many as are missing to a dozen.
         """
         mine = [key for key in waiting if key in self.causes]
         other_cases = [key for key in waiting if key not in self.causes]
@@ -208,14 +206,11 @@ class Reruns:
         return round(self._wait_s)
 
     def get_interval_s(self, key: CaseKey) -> float:
-        """Return the seconds that a re-run of this case keeps from the execution before it.
-
-        New cases wait only if a user says so: all of their executions are first ones.
-        """
+        """Return the seconds before a re-run of this case. New cases wait only if a user says so."""
         return self._interval.given_s or (0.0 if key in self._new_cases else self._wait_s)
 
     def find_rerun_candidates(self, result: RunResult) -> Collection[CaseKey]:
-        """Every case whose first execution leaves something to decide, and those of which nothing is known."""
+        """Find the cases whose first execution leaves something to decide, and the new ones."""
         if self._load_inputs is not None:
             self._inputs, self._load_inputs = self._load_inputs(), None
         run = replace(result, reruns=self._max_reruns)
@@ -260,10 +255,7 @@ class Reruns:
         return errors
 
     def select_next(self, waiting: Sequence[CaseKey]) -> Sequence[CaseKey]:
-        """Those of the waiting cases that are run again next: all of a few, else some of each cause first.
-
-        New cases come last: what is left of the budget is theirs.
-        """
+        """Select the cases to re-run next: all of a few, else some of each cause first; new cases come last."""
         suspects = [key for key in waiting if key not in self._new_cases]
         turn = self._suspects.select_next(suspects, self._confirmed) if suspects else []
         return turn or [key for key in waiting if key in self._new_cases]
@@ -306,13 +298,13 @@ class Reruns:
         return self._is_failing_already(result)
 
     def _look_up_waivers(self) -> None:
-        """Add waivers from elsewhere, such as comments, once, so that nobody waits for them twice."""
+        """Add waivers from elsewhere, such as comments, once: no later look-up waits for them again."""
         waivers, look_up = self._inputs.waivers, self._inputs.waiver_lookup
         if waivers is not None and look_up is not None:
             self._inputs = replace(self._inputs, waivers=look_up(waivers), waiver_lookup=None)
 
     def has_cleared_failures(self, result: RunResult) -> bool:
-        """Whether the base agent cleared a case. Cleared cases no longer spare other suspects their re-runs."""
+        """Whether the base agent cleared a case. Cleared cases no longer keep other suspects from a re-run."""
         cleared = find_cleared_cases(self._decide(result).comparison)
         self._suspects = replace(self._suspects, non_blocking=self._suspects.non_blocking | cleared)
         return bool(cleared)

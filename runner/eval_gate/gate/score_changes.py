@@ -19,8 +19,7 @@ def build_score_fields(
 ) -> Mapping[str, Any]:
     """Build the score fields of a CaseChange of this class; there are none for a case that is not graded.
 
-    `baseline` is the score that the case is compared with. `baseline_case` has the evaluators that are
-    shown.
+    `baseline` is the score that the case is compared with. `baseline_case` has the evaluators that are shown.
     """
     if not current.graded:
         return {}

@@ -12,14 +12,11 @@ from eval_gate.model.setup_change import SettingOwner, SetupChange, SetupChangeK
 from eval_gate.struct import replace
 
 UNNAMED_SETTINGS = "settings"
-"""Stands for settings of which a record does not tell which."""
+"""Stands for settings whose names a run result does not have."""
 
 
 class SettingComparison:
-    """Comparison of the settings of a baseline and a run, case by case.
-
-    A setting that one of the results does not have is not a change.
-    """
+    """Comparison of the settings of a baseline and a run, case by case; one that a result lacks is no change."""
 
     def __init__(self, baseline: RunResult, current: RunResult) -> None:
         self._old, self._new = _RunSetup(baseline), _RunSetup(current)
@@ -64,7 +61,7 @@ class SettingComparison:
             return
         changed = list(compare_settings(was.setup, is_now.setup))
         elsewhere = (was.provider, was.model, was.identity) != (is_now.provider, is_now.model, is_now.identity)
-        # that it is somewhere else, or another model, is said of the target as a whole
+        # the target as a whole shows another place or model
         settings = [
             one for one in changed if not (elsewhere and (one.role is SettingRole.LOCATION or one.name == "model"))
         ]
@@ -140,7 +137,7 @@ class ProgramComparison:
     def __init__(self, baseline: RunResult, current: RunResult) -> None:
         old, new = baseline.setup or EvaluationSetup(), current.setup or EvaluationSetup()
         self._old, self._new = old.programs or ComparedPrograms(), new.programs or ComparedPrograms()
-        # cases are compared one by one, so an eval file beside a grader is none of its files; but a file that only
+        # cases are compared one by one, so an eval file next to a grader is none of its files; but a file that only
         # now became one was a file of the grader
         new_evals = {suite.eval_file for suite in current.suites} - {file.path for file in self._old.files}
         self._evals = frozenset({suite.eval_file for suite in baseline.suites} | new_evals)

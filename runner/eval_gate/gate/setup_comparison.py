@@ -28,16 +28,16 @@ MAX_NAMED_CASES: Final = 20
 MAX_NAMED_FILES: Final = 20
 """Files of one difference that are kept by name."""
 MAX_GROUPS: Final = 20
-"""Judges and targets that are told one by one."""
+"""Judges and targets that are listed one by one."""
 DEFAULT_EXTERNAL_COVERAGE: Final = 0.5
 """The share of the baseline's cases that another tool's results have to hold where `min_coverage` says nothing."""
 _KIND_ORDER: Final = {kind: place for place, kind in enumerate(SetupChangeKind)}
 _PROGRAM_KINDS: Final = frozenset(
     {SetupChangeKind.GRADER, SetupChangeKind.PREPARATION, SetupChangeKind.SNAPSHOT_SOURCE}
 )
-"""Differences that may be in the files of programs, each of which is named."""
+"""Differences that may be in the files of programs. Each file is named."""
 _SETTING_KINDS: Final = frozenset({SetupChangeKind.SETUP, SetupChangeKind.TARGET_ASSIGNMENT, SetupChangeKind.AGENT})
-"""Differences in settings, each of which has a group of cases of its own."""
+"""Differences in settings. Each has a group of cases of its own."""
 _FINGERPRINT_KINDS: Final = frozenset(
     {
         *(
@@ -80,8 +80,8 @@ def find_setup_changes(
 ) -> SetupChanges:
     """Find everything that differs, the weightiest first. The baseline has its own policy in the history.
 
-    `lost` are the cases that the baseline could not judge, as an earlier run did. Both runs are held to their pass
-    scores. What one of the records does not say is no difference.
+    `lost` are the cases without a score in the baseline, as an earlier run has them. Both runs have their pass scores
+    applied. What one of the run results does not say is no difference.
     """
     baseline, current, rules = cases.baseline, cases.run, tuple[SetupChange, ...]()
     if baseline.policy:
@@ -114,7 +114,7 @@ def _add_default_coverage(policy: RunPolicy, run: RunResult) -> RunPolicy:
 
 
 def _find_freed_cases(cases: GateCases, baseline: RunPolicy, policy: RunPolicy) -> Iterator[SetupChange]:
-    """Cases that had to pass and that no rule means any more, though it is still there: gone, renamed, a tag less."""
+    """Yield a change if cases that had to pass match no rule any more, because they are gone, renamed or lost a tag."""
     patterns = [pattern for pattern in baseline.must_pass if pattern in policy.must_pass]
     removed_keys = set(cases.absent.removed) if patterns and has_all_cases(cases.run) else ()
 
@@ -327,7 +327,7 @@ def _compare_targets(baseline: RunResult, current: RunResult, *, moved: bool) ->
     same = [name for name in new if name in old]
     if not same and not moved:
         were, are = (_join_sorted(one.identity for one in targets.values()) for targets in (old, new))
-        if were == are:  # told apart by their names alone
+        if were == are:  # they differ only in their names
             were, are = _join_sorted(old), _join_sorted(new)
         yield SetupChange(kind=SetupChangeKind.TARGET, baseline=were, current=are)
     yield from [one for name in same for one in _compare_target(name, old[name], new[name])][:MAX_GROUPS]

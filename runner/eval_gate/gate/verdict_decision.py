@@ -65,8 +65,8 @@ WaiverLookup = Callable[[KnownWaivers], KnownWaivers]
 class GateInputs(FrozenStruct):
     """Inputs of the verdict beyond the run: baseline, policy, waivers and agreement of judges.
 
-    `waiver_lookup` is called only if a failure could be waived: for the verdict, or earlier if so many cases failed
-    that some re-runs may be unnecessary.
+    `waiver_lookup` is called only if a failure could be waived: for the verdict, or earlier if waived failures could
+    make re-runs unnecessary.
     """
 
     baseline: Baseline | NoBaseline
@@ -279,9 +279,9 @@ def find_quarantined_cases(
 ) -> frozenset[CaseKey]:
     """Find the cases of a run in quarantine, which are not re-run and are in no test of the suite.
 
-    Each case is looked at by itself, and cases of the baseline in the baseline alone, so that parts of a run learn the
-    same from the branch. Comments do not count, because they come after the run. A must-pass case is never in
-    quarantine. `earlier` has the baseline's names of cases that have another name in this run.
+    Each case is looked at by itself, so that parts of a run learn the same from the branch. Comments do not count,
+    because they come after the run. A must-pass case is never in quarantine. `earlier` has the baseline's names of
+    renamed cases.
     """
     quarantine = [one for one in waivers.waivers if one.kind is WaiverKind.QUARANTINE] if waivers else []
     if not quarantine or waivers is None:

@@ -1,14 +1,14 @@
 """Which suspected regressions the base branch's agent clears by its own results. Pure.
 
-It is asked only where the gate would be red, and can only clear. So it is believed as little as possible:
+It runs only if the gate would be red, and can only clear. So it is believed as little as possible:
 
-- only answers count that were judged. No connection, a crash, a time-out: whoever brings no answer says nothing.
+- only responses with a score count. A missing connection, an agent error or a time-out says nothing.
 - it has to show that it works: of what passes here and in the history it must pass more than it fails.
-- a case is cleared by two failed answers and less than two that passed. They must be unlikely for its history:
+- a case is cleared by two failed responses and less than two that passed. They must be unlikely for its history:
   else they are the flakes that the history knows of already, and it took them into account.
-- a drop of all cases is cleared where it is none against fresh answers to all of them.
+- a drop of all cases is cleared where it is none against fresh responses to all of them.
 
-What asking it moves (`benchmarks/verdict/without.py`, without → with): its own agent lost a case since the branch's
+What running it moves (`benchmarks/verdict/without.py`, without → with): its own agent lost a case since the branch's
 newest run, red 100.0 → 0.8 ± 0.8 %; a bad day, failures × 3 (5 %), red 45.4 → 14.6 ± 6.7 %. Losses of 10 points are
 found as before.
 """
@@ -48,7 +48,7 @@ DECISIVE_COUNT: Final = 2
 FLAKE_CHANCE_LIMIT: Final = 0.01
 """Chance up to which the base agent's failures are more than the history of a case explains."""
 _MIN_SUITE_SHARE: Final = 0.9
-"""Share of the compared cases that need a response before anything is concluded about the whole suite."""
+"""Share of the compared cases that need a response before the suite as a whole is rechecked."""
 
 
 class CaseClearance(StrEnum):
@@ -109,8 +109,7 @@ def collect_base_agent_results(
 def count_base_agent_results(case: CaseResult, pass_score: float) -> Counts:
     """Count passes and failures of the base agent's scored responses to one case, and its agent errors.
 
-    A failure that was repeated from what looks like a cache counts once. Otherwise that one failure would clear the
-    case alone.
+    A failure that a cache seems to repeat counts once, or it would clear the case alone.
     """
     failed = next((one for one in case.base_agent_trials if one.status is Status.FAILED), None)
     trials = [one for one in case.base_agent_trials if failed is None or not _is_cached(one, failed)]
@@ -209,10 +208,7 @@ def recheck_score_finding(
     cases: Mapping[CaseKey, CaseResult],
     base_agent_results: BaseAgentResults,
 ) -> ScoreFinding | None:
-    """Recheck a drop of all scores against the base agent's fresh scores.
-
-    Return the finding unchanged if scores did not drop, the base agent does not work, or too few cases have scores.
-    """
+    """Recheck a drop of all scores against the base agent's fresh scores, if it works and has enough of them."""
     if finding is None or not finding.is_drop or not base_agent_results.is_working:
         return finding
     by_key = {one.key: cases[one.key] for one in scored}
@@ -239,11 +235,7 @@ def _count_identical_responses(run: RunResult) -> int:
 
 
 def iter_base_agent_notes(run: RunResult, current: Comparison) -> Iterator[str]:
-    """Yield the notes about the base agent that concern no single case.
-
-    They say why it has no results, that its responses equal this change's byte for byte, and which drops it
-    explains.
-    """
+    """Yield the notes about the base agent that concern no single case."""
     if run.base_agent is None:
         return
     passes, scores = current.suite_finding, current.score_finding

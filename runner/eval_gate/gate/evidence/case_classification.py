@@ -1,6 +1,6 @@
 """Decide the class of each case from its plain class, its history, its re-runs and the suite test.
 
-The comparison says what happened in two runs. Here that becomes what one may conclude:
+The comparison says what happened in two runs. Here that becomes the final class:
 
 | the plain class | and | becomes |
 |:--|:--|:--|
@@ -9,7 +9,7 @@ The comparison says what happened in two runs. Here that becomes what one may co
 | fails here | evidence, or every run, or the suite as a whole dropped | `regression` |
 | fails here | none of these, and mostly fails in the history | `still_failing` |
 | fails here | none of these | `inconclusive` |
-| fails here | none of these, nobody can run it again, and too few runs in the history | `errored` |
+| fails here | none of these, it cannot be re-run, and too few runs in the history | `errored` |
 | fails here | re-runs that would have decided gave no result | `errored` |
 | never responds here | more than the agent errors of the other cases explain | `regression` |
 | never responds here | the errors of this run, or of main, explain it, or nothing decides | `errored` |
@@ -20,7 +20,7 @@ The comparison says what happened in two runs. Here that becomes what one may co
 | passes here | never passes in the history, or passes too often for it | `new_pass` |
 | passes here | now and then passes in the history | `flaky` |
 
-Cases are judged by their responses. What an execution that ended in an agent error says is in `agent_errors`.
+Cases are scored by their responses. What an execution that ended in an agent error says is in `agent_errors`.
 """
 
 from __future__ import annotations
@@ -58,10 +58,7 @@ from eval_gate.struct import FrozenStruct, replace
 NO_ERROR_SHARE = learn_error_share(())
 """The error share of a branch without a history."""
 SUITE_TEST_SHARE = 0.2
-"""The part of the error rate that the test of the whole suite may spend: 0.01 of 0.05.
-
-Where scores are tested too, passes and scores have half of it each.
-"""
+"""The part of the error rate for the test of the whole suite: 0.01 of 0.05, halved if scores are tested too."""
 
 MIN_EXPLAINING_RUNS = 5
 """Executions in the history from which a case counts as unsteady; with fewer, one failure may have been fixed."""
@@ -140,10 +137,7 @@ class CaseFacts(FrozenStruct):
         return Stratum.from_counts(self.history.without_newest_run, self.first)
 
     def is_part_of_drop(self, finding: SuiteFinding) -> bool:
-        """Whether the suite dropped, and this case, which usually passes, is one of those that failed more.
-
-        With trials it may pass most of them: in a suite of which every case lost a little no case fails.
-        """
+        """Whether the suite dropped, and this case, which usually passes, failed more, if only in some trials."""
         first, history = self.stratum, self.history.counts
         if not (finding.is_drop and self.is_in_suite_test and first.runs and history.passes > history.failures):
             return False
@@ -163,11 +157,11 @@ class CaseFacts(FrozenStruct):
 
     @property
     def is_unexplained(self) -> bool:
-        """Whether its history does not explain a failure, the newest run passed it, and nobody can run it again.
+        """Whether its history does not explain a failure, the newest run passed it, and it cannot be re-run.
 
-        A short history does not. What passed for the first time in the newest run was probably fixed there, however
-        often it had failed. If the tool itself re-ran the case, it failed more often than it passed all the same: a
-        tool repeats a test until it passes, and the last attempt alone says little.
+        A short history does not explain one. A case that passed for the first time in the newest run was probably fixed
+        in it. If the tool itself re-ran the case, it must have failed more often than it passed: a tool repeats a test
+        until it passes.
         """
         history = self.history
         if (
@@ -185,7 +179,7 @@ class CaseFacts(FrozenStruct):
 _ANSWERABLE = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.ADDED})
 """Plain classes of a case whose agent errors are news: main has a response, or does not know the case."""
 _REPEATED_WITHOUT_RESPONSE = _ANSWERABLE | {CaseClass.ERRORED, CaseClass.STILL_ERRORED}
-"""Those of a case of which no run has a response: it is repeated until this run has one."""
+"""Plain classes of a case without a response in any run: it is repeated until this run has one."""
 
 
 class ClassifiedCase(FrozenStruct):
@@ -271,10 +265,10 @@ def classify_cases(
     `share` is the part of the false alarm rate that the suite test of passes may spend. `days` says how much whole
     runs of the branch differ, and `error_share` how often their executions end in an agent error.
 
-    The suite test leaves out the cases that are regressions by themselves, which must not turn every other case that
-    happened to fail into one, and suspected regressions that were not re-run because of them. Regressions that
-    `allowed` still permits stand for the failures that stick out most, and the test leaves those out too. Otherwise a
-    case that gets worse, and so becomes a regression by itself, could keep the other failures from being a drop.
+    The suite test leaves out the cases that are regressions by themselves, so that they do not turn the other failures
+    into regressions, and suspected regressions that were not re-run because of them. It also leaves out the failures
+    that stick out most, one for each regression that `allowed` still permits: else a case that gets worse, and so
+    becomes a regression by itself, could keep the other failures from being a drop.
     """
     kinds = [_build_kind_key(case) for case in cases]
     examples = dict(zip(kinds, cases, strict=True))

@@ -116,8 +116,7 @@ NO_CASE_EVIDENCE: Final = CaseEvidence()
 class HistoryEvidence:
     """Evidence in the history up to a baseline for all cases, at one pass score. It caches what it computes.
 
-    Nothing is learned from the `quarantined` cases of the baseline. The re-runs of the run that it is about wait for
-    `rerun_wait` seconds.
+    Nothing is learned from the `quarantined` cases of the baseline. Re-runs of the run wait for `rerun_wait` seconds.
     """
 
     def __init__(

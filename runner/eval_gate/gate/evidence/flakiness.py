@@ -1,14 +1,14 @@
 """History of one case over recent runs of the default branch: failure rate, flaky or not.
 
 A history is only worth as much as it is about the same thing. A case that broke on the branch itself would look flaky,
-and each pull request would be blamed for it; one that was mended would look broken. So a history starts where the case
-last broke or was mended, when the newest runs are too much of a row for chance: two failures after five passes.
+and each pull request would be blamed for it; one that was fixed would look broken. So a history starts where the case
+last broke or was fixed, when the newest runs are too much of a row for chance: two failures after five passes.
 
 Where many cases come and go, some of them end in a row of passes by chance, and what is left of their histories would
-then be that they never fail. So a mend is held against how many such cases there are; a break is not, since whatever
-the newest run fails is not of a change's making anyhow.
+then be that they never fail. So a fix is held against how many such cases there are; a break is not, since no change
+caused what the newest run fails.
 
-Only responses say anything. A case with nothing but agent errors in the newest run was judged last in the run before,
+Only responses say anything. A case with nothing but agent errors in the newest run was scored last in the run before,
 and a change that makes it respond wrong is not excused by these errors.
 
 What it moves that a history starts there (`benchmarks/verdict/without.py`, without → with): main fixed a dead case
@@ -69,7 +69,7 @@ def build_case_history(runs: Sequence[CaseRun], among: int = 1) -> CaseHistorySu
 
 
 def can_look_fixed(runs: Iterable[CaseRun]) -> bool:
-    """Whether it passed and failed often enough for a row of passes at the end to be told from chance."""
+    """Whether it passed and failed so often that a row of passes at the end shows a fix."""
     first = _sum_counts(one.first for one in runs)
     return min(first.passes, first.failures) >= MIN_OF_EACH
 

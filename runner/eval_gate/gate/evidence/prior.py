@@ -3,7 +3,7 @@
 A suite has more than one kind of case: most are solid, some flake. So the belief is how many cases there are of each of
 some fixed failure rates, learned from all histories at once: the mixture that makes them likely (nonparametric maximum
 likelihood: Kiefer and Wolfowitz 1956, Annals of Mathematical Statistics 27, 887-906; Efron 2016, Biometrika 103, 1-20),
-held back by a few cases that nobody has seen. The history of a case then says which kind it may be.
+held back by a few imaginary cases without executions. The history of a case then says which kind it may be.
 
 What it moves (`benchmarks/verdict/without.py`, without it → with it): a case fails four times in five, found 50.4 →
 77.4 ± 4.4 %; every other time, 6.2 → 24.8 ± 3.4 %. With one Beta distribution in place of the mixture, 6.3 % of the
@@ -102,7 +102,7 @@ def compute_log_rate_chances(group: ExecutionGroup, shares: RunShares) -> tuple[
 
 
 def _compute_log_chances(passes: float, failures: float) -> list[float]:
-    """Compute the log-chance of so many results in one given order: of steady cases, then at each of `RATES`."""
+    """Compute the log chance of these results in one given order: of steady cases, then at each of `RATES`."""
     return [
         passes * log_pass + failures * log_fail
         for log_pass, log_fail in zip(_LOG_PASS_RATES, _LOG_FAILURE_RATES, strict=True)
@@ -141,8 +141,8 @@ _DEFAULT_WEIGHTS: Final = _discretize_beta(*_DEFAULT_COUNTS, _ALL_RATES)
 def learn_prior(histories: Mapping[tuple[int, int], float], history_worth: float = 1.0) -> Prior:
     """Learn the prior of a suite, by expectation-maximization in a few steps.
 
-    `histories` maps passes and failures to the number of cases that have them. A case that has failed every time, and
-    at least three times, is broken and not flaky, so it is left out.
+    `histories` maps passes and failures to numbers of cases. A case that has failed every time, and at least three
+    times, is broken and not flaky, so it is left out.
     """
     unbroken = {
         (passes, failures): number
@@ -165,7 +165,7 @@ def learn_weights(
 ) -> Sequence[float]:
     """Learn how many cases have which rate, from numbers of cases and their chances at each of the rates.
 
-    `start` are the weights of a case that nobody has seen.
+    `start` are the weights of a case without executions.
     """
     weights, number = start, sum(many for many, _ in chances) + UNSEEN_CASES
     for _ in range(steps):

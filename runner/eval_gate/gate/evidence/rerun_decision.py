@@ -3,8 +3,8 @@
 The evidence is an e-value: how much better "it is broken" explains what was seen than "nothing has changed" does. If
 nothing has changed its mean is 1, whenever one stops, so a case may be run again *because* it failed, and evidence of
 E comes by chance at most one time in E (Ville's inequality; Shafer, Shen, Vereshchagin and Vovk 2011, Statistical
-Science 26, 84-101; Ramdas, Grünwald, Vovk and Shafer, arXiv:2210.01948). How much is enough, of so many cases with such
-histories, is worked out (`thresholds`).
+Science 26, 84-101; Ramdas, Grünwald, Vovk and Shafer, arXiv:2210.01948). `thresholds` computes how much is enough, from
+the number of cases and their histories.
 """
 
 from __future__ import annotations

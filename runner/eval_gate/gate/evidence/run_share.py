@@ -6,9 +6,9 @@ of a case's variance belongs to the run shows in the branch's own runs: in their
 failed. Some shares are weighed against each other by how well they explain those (`execution_groups`), and none at all
 is believed most. Executions are taken for independent until the history speaks for a share.
 
-Three other causes of repeated failures are told apart. A case that the branch broke in one run fails there every time:
-each run of a case is believed to be broken now and then, and a run that broke many cases at once is left out. On a bad
-day all cases fail more: the rates of a case are those of the day. And a flaky case fails in other runs, too.
+Three other causes of repeated failures are separated from it. A case that the branch broke in one run fails there every
+time: each run of a case is believed to be broken now and then, and a run that broke many cases at once is left out. On
+a bad day all cases fail more: the rates of a case are those of the day. And a flaky case fails in other runs, too.
 
 Re-runs that wait share less. What is learned from runs that waited as long as this one says how much; until there are
 such runs, half of the belief is that they share nothing.
@@ -39,21 +39,18 @@ from eval_gate.model.evidence import BranchRun, RunShare
 from eval_gate.struct import FrozenStruct, replace
 
 SHARES: Final = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.7, 0.95)
-"""The shares that are told apart; the last is that of a cache, which repeats itself."""
+"""The shares that are weighed against each other; the last is that of a cache, which repeats itself."""
 _SHARE_WEIGHTS: Final = (0.6, 0.06, 0.1, 0.12, 0.07, 0.03, 0.012, 0.006, 0.002)
 """Prior weights of the shares: large ones are rare, so that a few repeated failures do not keep a dead case open."""
 CALM_WEIGHT: Final = _SHARE_WEIGHTS[0]
 """Weight of independence from which on executions are independent: the history has to speak for a share."""
 SAME_DRAW_CHANCES: Final = (0.0, 0.5, 1.0)
-"""The chances, told apart, that re-runs belong to the same draw as the trials."""
+"""The chances, weighed against each other, that re-runs belong to the same draw as the trials."""
 _SAME_DRAW_WEIGHTS: Final = (0.1, 0.1, 0.8)
 _MIN_WEIGHT: Final = 0.01
 """Smallest weight of a share; what has less is left out."""
 BROKEN_CHANCE: Final = 0.005
-"""Chance that the branch broke a case in one run, so that all its executions fail.
-
-It is higher than what usually happens, so that one broken case does not pass for a share.
-"""
+"""Chance that the branch broke a case in one run; high, so that one broken case does not pass for a share."""
 MIN_REPEATING_RUNS: Final = 3
 """Runs, and cases, with a repeated failure from which on there can be a share: of fewer, the branch may have broken one
 or two."""

@@ -2,8 +2,8 @@
 
 Two questions share one error rate, each asked by the test of `suite/failures`: whether all cases fail more than before,
 and whether those that seldom fail do. The first finds what is a little worse everywhere; the second what is broken
-while something else was mended, since cases that failed often and pass now pay for nothing there. Which case seldom
-fails is told by all its executions, those here included, so that it does not depend on where the failures fell. The
+while something else was fixed, since cases that failed often and pass now pay for nothing there. Which case seldom
+fails is decided by all its executions, those here included, so that it does not depend on where the failures fell. The
 answer is the rarer of both, times how much likelier it is that any of two questions comes out so: exactly, as both are
 sums over cases.
 
@@ -14,8 +14,7 @@ three in 89 (`benchmarks/verdict/trials.py`); where nothing changed, in fewer th
 
 The second question is kept for one line: where 20 of 100 cases fall from 98 to 70 % while 20 others are fixed, the gate
 is red in 50 % of the pull requests with it and in 33 % without, after 3 and 10 runs (`suite.steady` of
-`benchmarks/verdict/without.py`). That cases are paired does not spare it: the sum over cases is what the fixed ones pay
-into.
+`benchmarks/verdict/without.py`). Pairing does not replace it: the fixed cases lower the sum over cases.
 
 Then whole runs differ: by what the history shows of its days (`days`), and by a mishap of a kind that it has not shown
 yet, in which one case in fifty fails.

@@ -8,7 +8,7 @@ of all cases together are what may be spent.
 What they move (`benchmarks/verdict/without.py`, without → with): a case that flaked 45 % and died, found 44.3 →
 62.9 ± 4.6 %. Nearly all of that is `all_failed_threshold`, the lower bar of what failed every time: 43.8 → 64.1 ± 5.0
 %. That short histories may spend less (`compute_history_share`): of 1,000 harmless pull requests on usual days, in
-suites of which a fifth fails 30 % of the time, red after one run 44 → 4, after three 46 → 17, after eight 14 → 13;
+suites with a fifth that fails 30 % of the time, red after one run 44 → 4, after three 46 → 17, after eight 14 → 13;
 dead cases found 99 → 99 %. It costs half-broken cases: after one run found 8.5 → 1.5 %, after three 11.9 → 7.1 %, after
 eight 19.5 → 18.1 % (100 cases, all fail 5 %).
 """
@@ -180,10 +180,7 @@ def compute_thresholds(
 
 
 def _lower_threshold(cases: Iterable[tuple[float, float, float]], sure: float, budget: float) -> float:
-    """Lower the threshold `sure` as far as the chances of cases stay within `budget`.
-
-    Each of `cases` is a number of cases, their chance, and their evidence.
-    """
+    """Lower the threshold `sure` as far as chances stay within `budget`; `cases` are numbers, chances and evidence."""
     lowest = sure
     for many, chance, evidence in sorted(cases, key=lambda one: -one[2]):
         if evidence < sure:
@@ -211,7 +208,7 @@ def compute_run_thresholds(
     false_alarm_rate: float,
     day: DayFactors = (),
 ) -> EvidenceThresholds | None:
-    """Compute the evidence thresholds of a run with `number` cases, of which those in `histories` are a sample.
+    """Compute the evidence thresholds of a run with `number` cases; `histories` are those of a sample of them.
 
     Return None if no case has a history, if nothing is re-run, or if another tool made more than `MAX_TRIALS`.
     """

@@ -39,10 +39,7 @@ class UngatedReason(StrEnum):
 
 
 class UngatedCase(FrozenStruct):
-    """A case that cannot be gated; `needed` failures in a row would be proof.
-
-    `executions` is how many executions of it there can be in one run.
-    """
+    """A case that cannot be gated: `needed` failures in a row would be proof, and one run has `executions` of it."""
 
     key: CaseKey
     reason: UngatedReason

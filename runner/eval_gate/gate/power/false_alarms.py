@@ -1,11 +1,11 @@
 """Chance that a harmless pull request fails the gate, estimated from what was seen so far.
 
-Evidence is asked of a case by what is believed of its suite. After few runs of the default branch nobody knows which
-cases are flaky: one that passed so far is a regression when it fails every time here. Of many such cases some do that
-by chance, and a large suite is red then more often than is promised. How many flaky cases there are shows sooner than
-which they are, by the re-runs of this run and of those in the history: two kinds of cases are fitted to them, one that
-seldom fails and one that often does (maximum likelihood). Cases that have failed in the history count for nothing here:
-they are held to a threshold of their own (`thresholds`).
+The evidence that a case needs follows from what is believed of its suite. A few runs of the default branch do not show
+which cases are flaky: one that passed so far is a regression when it fails every time here. Of many such cases some do
+that by chance, and a large suite is red then more often than is promised. How many flaky cases there are shows sooner
+than which they are, by the re-runs of this run and of those in the history: two kinds of cases are fitted to them, one
+that seldom fails and one that often does (maximum likelihood). Cases that have failed in the history count for nothing
+here: they are held to a threshold of their own (`thresholds`).
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@
 | new, in a pull request that may not waive | | `proposed` |
 | in force | one of them fails | `in_use`: exactly these failures are waived |
 | in force | all of them pass | `superfluous` |
-| in force | none could be judged | `idle` |
+| in force | none has a score | `idle` |
 | in force | there are none | `unmatched`, or `idle` where only some cases were selected |
 
 Nothing but `in_use` changes a verdict. A case that could not be measured is only waived where that is a regression.
-A case that must pass is nobody's to waive: `exclude_must_pass` takes it out of what was waived.
+No waiver covers a must-pass case (`exclude_must_pass`).
 
 A regression that the branch was permitted to have counts again once the permission has ended: on the branch in every
 run until the case passes. A pull request names it, and it counts in it only if it takes a permission away.
@@ -73,9 +73,7 @@ def _classify_standing(case: CaseResult, change: CaseChange | None, max_score_dr
     if became is CaseClass.REGRESSION:
         return WaiverStanding.REGRESSED  # a crash among them: where it is called a regression it can be accepted as one
     if change is not None and change.grounds is not None and change.grounds.kind is GroundKind.GATE_FAILED:
-        return (
-            WaiverStanding.FAILS
-        )  # it failed, and other regressions spared it the re-runs: a waiver of those may cover it too
+        return WaiverStanding.FAILS  # not re-run because of other regressions: their waiver may cover it too
     if not case.status.is_scored or became in _UNJUDGED_CLASSES:
         return WaiverStanding.NO_RESULT
     if became in _INCONCLUSIVE_CLASSES:
@@ -127,9 +125,9 @@ def apply_waivers(
 
 
 def exclude_must_pass(waiving: AppliedWaivers, must_pass: Container[CaseKey]) -> AppliedWaivers:
-    """Remove the must-pass cases from all waivers and quarantines.
+    """Remove the must-pass cases from all waivers and quarantines, and name the failing ones in `problems`.
 
-    Those of them that fail are named in `troubles`. A waiver that matches no other case becomes `idle`.
+    A waiver that matches no other case becomes `idle`.
     """
     entries = tuple(_exclude_from_entry(one, must_pass) for one in waiving.entries)
     waived = tuple(one for one in waiving.waived if one.key not in must_pass)
@@ -231,7 +229,7 @@ def count_ended_permissions(
     """Mark the cases that fail as the branch was permitted to let them, and make those that count regressions.
 
     A score that counts is compared with the one that it fell from. `permitted` has the keys of the baseline. `covered`
-    are the cases that a waiver names which has not ended.
+    are the cases of waivers that have not ended.
     """
     by_key = {one.key: one for one in permitted}
     if not by_key:
@@ -266,7 +264,7 @@ def _is_run_of_branch(comparison: Comparison, run: RunResult) -> bool:
     """Whether the run is one of the branch itself and not of a change that is to be merged into it.
 
     A run of the branch is compared with its own commit or an earlier one. Without a branch, the runs of a folder
-    follow each other in the same way. A stored run that is judged again stays what it was.
+    follow each other in the same way. A stored run that is checked again stays what it was.
     """
     facts, earlier = comparison.baseline, run.comparison
     if earlier is not None and earlier.baseline.run_id == facts.run_id:

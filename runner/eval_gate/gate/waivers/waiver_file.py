@@ -59,9 +59,9 @@ def read_waivers(file: Path, today: date, *, shown_as: str) -> tuple[Waiver, ...
 
 
 def read_waiver_bytes(file: Path, *, shown_as: str) -> bytes:
-    """Read the bytes of a waiver file; return none if there is no such file.
+    """Read at most one byte more of a waiver file than is allowed; none if there is no file.
 
-    At most one byte more than allowed is read. Raises GateError `configuration-unreadable`.
+    Raises GateError `configuration-unreadable`.
     """
     hint = f"see the example in {PAGES}/waivers.md"
     return read_optional(file, MAX_FILE_BYTES, shown_as=shown_as, hint=hint) or b""

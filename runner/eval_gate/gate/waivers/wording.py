@@ -17,9 +17,9 @@ KIND_WORDS: Final = {WaiverKind.WAIVER: "waived", WaiverKind.QUARANTINE: "quaran
 
 
 def format_warnings(waiving: AppliedWaivers, *, excluded_states: Collection[WaiverState] = ()) -> tuple[str, ...]:
-    """Format what needs attention, in the order of the entries; troubles and refused commands come first.
+    """Format what needs attention, in the order of the entries; problems and refused commands come first.
 
-    Entries in the states of `excluded_states` are left out, for callers that report these elsewhere.
+    Callers report entries in `excluded_states` elsewhere.
     """
     refused = (f"{format_login(one.author)}: {one.message} ({one.url})" for one in waiving.refusals)
     entries = (entry for entry in waiving.entries if entry.state not in excluded_states)

@@ -3,7 +3,7 @@
 The question of the Cochran-Mantel-Haenszel test, one-sided, with every case as a stratum of its own: are there more
 failures here than the cases' own histories let expect (Cochran 1954, Biometrics 10, 417-451; Mantel and Haenszel 1959,
 Journal of the National Cancer Institute 22, 719-748)? It is answered exactly and not by the normal distribution, which
-is off where failures are rare (and is used where they are so many that it is not). If nothing has changed, each order
+is off where failures are rare (and is used where failures are too many for that). If nothing has changed, each order
 of a case's executions is as likely as any other, so the failures that fall on this run are hypergeometric, case by
 case, and their sum is the convolution. With one execution on each side that is the exact McNemar test (McNemar 1947,
 Psychometrika 12, 153-157).

@@ -6,7 +6,7 @@ moderated as by Smyth 2004, Statistical Applications in Genetics and Molecular B
 against the mean of its own history: Student's t for one more observation, one-sided.
 
 After one run nothing is known of that. Then it is taken from how all scores differ from that run, by their median,
-which a few cases that fell do not move. It takes for granted that most cases vary alike and are as they were.
+which a few cases that fell do not move. It takes for granted that most cases vary equally and are as they were.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MIN_DIFFERENCES: Final = 10
 _NORMAL: Final = 1.4826
 """The standard deviation of a normal distribution, in medians of the distances from its middle."""
 _EFFICIENCY: Final = 0.37
-"""How much such a median knows, beside the standard deviation of as many values."""
+"""How much such a median knows, compared with the standard deviation of as many values."""
 _NO_VARIANCE: Final = 1e-12
 """A history's scores have four decimals: what varies by less than this does not vary."""
 _MIN_PRIOR_FREE: Final = 4.0
