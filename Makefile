@@ -5,11 +5,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # --no-compile: modules are compiled when they are first imported, and most of a lock never is
 INSTALL := $(BIN)/python requirements/install.py
+# where it is set, each worker compiles all tests anew, half a minute's work, and each program all of its modules
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 # what `eval-gate init` writes
 STARTER := $(wildcard runner/eval_gate/cli/starter/files/*.yml)
 
-.PHONY: git help demo test test-full lint format types check lock schemas action conformance interop tools agents pages audit bench beside fuzz clean
+.PHONY: git help demo test test-full lint format types check lock schemas action conformance interop tools agents pages audit bench beside size fuzz clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,7 +19,7 @@ help:  ## list the commands
 demo: $(VENV)/runtime  ## run the main job on bundled evals against a bundled local agent
 	@$(BIN)/python -m runner demo
 
-test: git $(VENV)/dev  ## run the fast tier of the tests: under 5 minutes on two cores
+test: git $(VENV)/dev  ## run the fast tier of the tests: under 5 minutes on two cores; ends with processor seconds by package
 	@$(PYTEST) $(ARGS)
 
 test-full: git $(VENV)/dev  ## run every test, also those that need npm, Docker or Chromium: 20 to 25 minutes
@@ -83,6 +85,9 @@ audit: $(VENV)/audit  ## ask for known weaknesses of the locked dependencies (ne
 
 beside: $(VENV)/dev  ## measure a run beside bare HTTP clients; ARGS=--check fails where it has become worse by a third
 	@$(BIN)/python -m benchmarks.beside $(ARGS)
+
+size: $(VENV)/dev  ## count lines by package, settings and more; ARGS=--check fails above the budget of lines
+	@$(BIN)/python -m benchmarks.size $(ARGS)
 
 bench: $(VENV)/dev  ## measure start-up, cost per case, scale; prints a table beside the floors
 	@$(BIN)/python benchmarks/run.py $(ARGS)

@@ -8,14 +8,14 @@ import json
 
 import pytest
 
-from eval_gate.config.settings import RunLimits
 from eval_gate.engine import trials
+from eval_gate.engine.case_workspaces import CaseWorkspaces
+from eval_gate.engine.run_plan import ExecutionFingerprints
 from eval_gate.errors import GateError
 from eval_gate.model.execution import Status
 from eval_gate.text.javascript.regex import PatternMatcher
-from eval_gate.text.tokens import TokenData
 from tests.support.agents import Exchange, agent
-from tests.support.cases import make_case
+from tests.support.cases import make_case, make_plan, make_suite
 from tests.support.measured import measured
 
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -114,9 +114,11 @@ def run_one(error: Exception):
         async def respond(self, request):
             raise error
 
-    patterns = PatternMatcher()
-    runner = trials.TrialRunner(Breaking(), RunLimits(), trials.TrialServices(TokenData(), patterns))
-    return asyncio.run(runner.run(trials.TrialJob(make_case(), 0)))
+    case = make_case()
+    plan = make_plan(make_suite(case))
+    fingerprints = ExecutionFingerprints.from_plan(plan)
+    shared = trials.TrialServices(plan, plan.run_id, PatternMatcher(), CaseWorkspaces(), fingerprints)
+    return asyncio.run(trials.TrialRunner(Breaking(), shared).run(trials.TrialJob(case, 0)))
 
 
 def test_finding_6__whatever_breaks_within_a_trial__is_caught_there() -> None:

@@ -168,10 +168,14 @@ def run_to_end() -> None:
             raise
         threading._shutdown()
         atexit._run_exitfuncs()
+        code = ended.code
         for stream in (sys.stdout, sys.stderr):
-            if stream is not None and not stream.closed:
-                stream.flush()
-        os._exit(ended.code)
+            try:
+                if stream is not None and not stream.closed:
+                    stream.flush()
+            except OSError:
+                code = 120  # as Python does
+        os._exit(code)
 
 
 def main() -> None:

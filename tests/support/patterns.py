@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +17,7 @@ import eval_gate
 ROOT = Path(eval_gate.__file__).parent
 MAX_SAMPLES = 8
 METHODS = ("match", "fullmatch", "search", "sub", "subn", "findall", "finditer", "split")
+_CALL = re.compile(rf"\bre\.({'|'.join(METHODS)})\(")
 SEARCHES = frozenset({"search", "sub", "subn", "findall", "finditer", "split"})
 
 
@@ -37,13 +39,15 @@ class Used:
 def patterns() -> list[Used]:
     """All of them: literals given to functions of `re`, and compiled patterns that modules hold."""
     found = []
+    everywhere = _find_methods("\n".join(file.read_text(encoding="utf-8") for file in sorted(ROOT.rglob("*.py"))))
     for file in sorted(ROOT.rglob("*.py")):
         if "files" in file.parts:
             continue  # what `init` writes into other repositories
         source = file.read_text(encoding="utf-8")
         name = str(file.relative_to(ROOT))
         held = _held(file)
-        for node in ast.walk(ast.parse(source)):
+        # the trees of all modules would cost each worker two seconds before its first test
+        for node in ast.walk(ast.parse(source)) if _CALL.search(source) else ():
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
             whose, method = ast.unparse(node.func.value), node.func.attr
@@ -51,9 +55,8 @@ def patterns() -> list[Used]:
                 pattern = re.compile(node.args[0].value, _flags(node))
                 found.append((f"{name}: {pattern.pattern!r}", pattern, method))
         for variable, pattern in held.items():
-            where = source if variable.startswith("_") else _all_sources()
-            methods = sorted(set(re.findall(rf"\b{variable}\.({'|'.join(METHODS)})\b", where)))
-            found += [(f"{name}: {variable}", pattern, method) for method in methods]
+            methods = _find_methods(source) if variable.startswith("_") else everywhere
+            found += [(f"{name}: {variable}", pattern, method) for method in sorted(methods.get(variable, ()))]
     kinds = [(place, pattern, "search" if method in SEARCHES else method) for place, pattern, method in found]
     return [Used(*one) for one in dict.fromkeys(kinds)]
 
@@ -71,13 +74,12 @@ def _held(file: Path) -> dict[str, re.Pattern]:
     }
 
 
-_SOURCES: list[str] = []
-
-
-def _all_sources() -> str:
-    if not _SOURCES:
-        _SOURCES.append("\n".join(file.read_text(encoding="utf-8") for file in sorted(ROOT.rglob("*.py"))))
-    return _SOURCES[0]
+def _find_methods(source: str) -> dict[str, set[str]]:
+    """Find by which methods each name is used as a pattern."""
+    methods = defaultdict[str, set[str]](set)
+    for name, method in re.findall(rf"\b(\w+)\.({'|'.join(METHODS)})\b", source):
+        methods[name].add(method)
+    return methods
 
 
 def _flags(call: ast.Call) -> int:

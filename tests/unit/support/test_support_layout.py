@@ -26,6 +26,9 @@ COPIED = "cli/starter/files/checks"
 NO_ROOMS = {"examples", "support"}
 """Of `unit/`: what is tested there is not in the package."""
 
+MOST_OTHER_SUBJECTS = 1_340
+"""Tests of `unit/` whose subject is nothing of the package. This number only goes down: rename some where you work."""
+
 SAID_TWICE: dict[str, str] = {}
 """Names that two classes have, and why."""
 AS_IN_FILES = "wire.py"
@@ -83,3 +86,21 @@ def test_properties__none__has_a_wall_clock_of_its_own() -> None:
     """One profile for all, in `conftest.py`."""
     found = [file for file in TESTS.rglob("test_*.py") if re.search(r"settings\([^)]*\bdeadline\s*=", file.read_text())]
     assert found == []
+
+
+def test_subjects__that_are_no_function_class_module_or_topic_of_the_file__are_no_more_than_there_were() -> None:
+    known = set[str]()
+    for file in PACKAGE.rglob("*.py"):
+        known.update(file.relative_to(PACKAGE).with_suffix("").parts)
+        defined = re.findall(r"(?m)^ *(?:async def|def|class) _*(\w+)", file.read_text(encoding="utf-8"))
+        known.update(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower() for name in defined)
+    subjects = [
+        (subject, file)
+        for file in (TESTS / "unit").rglob("test_*.py")
+        for subject in re.findall(r"(?m)^(?:async )?def test_(\w+?)__", file.read_text(encoding="utf-8"))
+    ]
+    others = [
+        one for one in subjects if known.isdisjoint({one[0], one[0].removesuffix("s")}) and one[0] not in one[1].stem
+    ]
+    assert len(subjects) > 4_000
+    assert len(others) <= MOST_OTHER_SUBJECTS, "begin a test with the function, class or module that it tests"

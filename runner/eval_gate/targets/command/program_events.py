@@ -8,7 +8,7 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME
+from eval_gate.model.limits import CALL_NAME, RESPONSE_CALLS
 from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import TargetError, TargetFault
@@ -92,8 +92,8 @@ def format_reason(value: JsonValue) -> str:
 
 def refuse_many_calls(number: int) -> None:
     """Raise TargetError (malformed) for more calls than any agent makes."""
-    if number > ANSWER_CALLS:
-        raise build_malformed_error(f"the program reports {number:,} tool calls, more than {ANSWER_CALLS:,}")
+    if number > RESPONSE_CALLS:
+        raise build_malformed_error(f"the program reports {number:,} tool calls, more than {RESPONSE_CALLS:,}")
 
 
 def build_malformed_error(what: str) -> TargetError:

@@ -35,7 +35,7 @@ def make_pool(at_most: int, certificates: SSLContext | None, *, keep_open: bool 
     return ClientSession(
         connector=connector,
         cookie_jar=DummyCookieJar(),
-        headers={"accept-encoding": "gzip, deflate"},  # what `Unpacker` reads
+        headers={"accept-encoding": "gzip, deflate"},  # what `Decompressor` reads
         timeout=ClientTimeout(),  # the case has its own time limit
         auto_decompress=False,
         max_line_size=MAX_LINE,

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationInfo, field_validator
 
 from eval_gate.config.preset import PresetName
-from eval_gate.model.limits import MAX_ANSWER_BYTES
+from eval_gate.model.limits import MAX_RESPONSE_BYTES
 from eval_gate.targets.http.placeholders import (
     MESSAGE_PLACEHOLDERS,
     PROMPT_PLACEHOLDERS,
@@ -170,7 +170,7 @@ class HttpSettings(StreamSettings):
     max_delay_ms: Annotated[float | None, RETRIES] = Field(default=None, ge=0)
     backoff_factor: Annotated[float | None, RETRIES] = Field(default=None, ge=1)
     retryable_status_codes: Annotated[frozenset[int] | None, RETRIES] = None
-    max_response_bytes: Annotated[int, SIZES] = Field(default=MAX_ANSWER_BYTES, gt=0, le=1_000_000_000)
+    max_response_bytes: Annotated[int, SIZES] = Field(default=MAX_RESPONSE_BYTES, gt=0, le=1_000_000_000)
 
     @property
     def place(self) -> SecretAddress[str]:

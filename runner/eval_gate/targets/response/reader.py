@@ -10,9 +10,9 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import ErrorCause
 from eval_gate.model.limits import (
-    ANSWER_CALLS,
     CALL_NAME,
     MAX_DURATION_MS,
+    RESPONSE_CALLS,
     in_range,
 )
 from eval_gate.model.usage import Usage
@@ -164,9 +164,9 @@ class ResponseReader:
         entries = self._find_entries(document)
         if entries is None:
             return None
-        if len(entries) > ANSWER_CALLS:
+        if len(entries) > RESPONSE_CALLS:
             raise ResponseShapeError(
-                f'"{self._paths.tool_calls_path}" lists {len(entries):,} calls, more than {ANSWER_CALLS:,}'
+                f'"{self._paths.tool_calls_path}" lists {len(entries):,} calls, more than {RESPONSE_CALLS:,}'
             )
         results = _read_results(document, self._paths.tool_results) if self._paths.tool_results and entries else {}
         place = self._paths.tool_calls_path.removesuffix("[]")
@@ -338,7 +338,7 @@ def _read_results(document: JsonValue, fields: ToolResults) -> dict[str, CallFra
     entries = fields.path.find_all(document).values
     if not fields.path.is_gathering and entries and isinstance(entries[0], list):
         entries = entries[0]
-    fragments = (_read_result(entry, fields) for entry in entries[: 2 * ANSWER_CALLS])
+    fragments = (_read_result(entry, fields) for entry in entries[: 2 * RESPONSE_CALLS])
     return {one.id: one for one in fragments if one.id}
 
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
-from eval_gate.model.limits import ANSWER_CALLS, ANSWER_EVENTS
+from eval_gate.model.limits import RESPONSE_CALLS, RESPONSE_EVENTS
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
@@ -253,8 +253,8 @@ class StreamCollector:
         if self._is_complete:
             return True
         self._events += 1
-        if self._events > ANSWER_EVENTS:
-            raise self._build_malformed_error(f"the stream has more than {ANSWER_EVENTS:,} events")
+        if self._events > RESPONSE_EVENTS:
+            raise self._build_malformed_error(f"the stream has more than {RESPONSE_EVENTS:,} events")
         if event.data.strip() == DONE_MARKER:
             self._is_complete = True
             return True
@@ -331,8 +331,8 @@ class StreamCollector:
     def _read_call(self, entry: JsonValue) -> None:
         fragment = self._reader.read_fragment(entry, _CALL_PLACE)
         key = fragment.id or len(self._calls_by_key)
-        if key not in self._calls_by_key and len(self._calls_by_key) >= ANSWER_CALLS:
-            raise ResponseShapeError(f"the stream has more than {ANSWER_CALLS:,} calls")
+        if key not in self._calls_by_key and len(self._calls_by_key) >= RESPONSE_CALLS:
+            raise ResponseShapeError(f"the stream has more than {RESPONSE_CALLS:,} calls")
         self._calls_by_key.setdefault(key, []).append(fragment)
 
 
