@@ -197,7 +197,7 @@ def _mask_value(value: object, mask: Mask) -> JsonValue:
     return map_texts(to_jsonable_python(value), lambda text: hide_keys(mask_addresses(mask(text))))
 
 
-def build_measurement(
+def build_evaluation_setup(
     config: RunConfig,
     files: ProgramFiles,
     recorded: str | None = None,
