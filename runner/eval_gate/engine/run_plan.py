@@ -196,16 +196,12 @@ class ExecutionFingerprints:
 
     @classmethod
     def from_plan(cls, plan: RunPlan) -> ExecutionFingerprints:
-        """Those of the cases of this plan."""
+        """Build the execution fingerprints of the cases of this plan."""
         targets = plan.without_cases()
         programs = plan.agent_programs
         commit = plan.git.sha if plan.git else None
-        return cls(
-            plan.evaluation_setup,
-            plan.setup_fingerprints,
-            commit,
-            lambda case: programs.get(id(targets.get_target(case))),
-        )
+        setup, fingerprints = plan.evaluation_setup, plan.setup_fingerprints
+        return cls(setup, fingerprints, commit, lambda case: programs.get(id(targets.get_target(case))))
 
     def compute(self, case: EvalCase) -> str:
         """Compute the fingerprint of an execution of this case, as 16 hexadecimal digits."""

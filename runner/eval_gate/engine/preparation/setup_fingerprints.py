@@ -205,7 +205,7 @@ def build_evaluation_setup(
     judges: Iterable[AnyJudge] = (),
     mask: Mask = lambda value: value,
 ) -> EvaluationSetup:
-    """How all cases are measured.
+    """Build the evaluation setup of all cases.
 
     `recording` is the file of recorded responses that may replace models, `base_agent` names the base branch's agent,
     and `mask` hides secrets.
