@@ -59,9 +59,9 @@ def read_nested_adk(file: Path, shown_as: str, facts: FileFacts) -> Iterator[Res
 
 
 def _iter_rows(document: JsonReader, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    facts.tool, others = "Google ADK", dict[str, JsonValue](eval_set_result_id=None)
-    for place, case in iter_records(document, shown_as, (_CASES,), others):
-        yield _build_row(case, to_text(others["eval_set_result_id"]), place)
+    facts.tool, other_values = "Google ADK", dict[str, JsonValue](eval_set_result_id=None)
+    for place, case in iter_records(document, shown_as, (_CASES,), other_values):
+        yield _build_row(case, to_text(other_values["eval_set_result_id"]), place)
 
 
 def _build_row(case: Fields, identifier: str, place: RowPlace) -> ResultRow:
@@ -73,9 +73,9 @@ def _build_row(case: Fields, identifier: str, place: RowPlace) -> ResultRow:
     prompts = [_join_parts(one.at("user_content")) for one in actual] or [
         _join_parts(event.at("content")) for event in case.members(_EVENTS) if event.get("author") == "user"
     ]
-    answers = [text for one in actual if (text := _join_parts(one.at("final_response")))]
-    wanted = [text for one in expected if (text := _join_parts(one.at("final_response")))]
-    wanted_calls = [f"tool call {call.name} {to_text(call.params)}" for one in expected for call in _iter_calls(one)]
+    responses = [text for one in actual if (text := _join_parts(one.at("final_response")))]
+    expected_texts = [text for one in expected if (text := _join_parts(one.at("final_response")))]
+    expected_calls = [f"tool call {call.name} {to_text(call.params)}" for one in expected for call in _iter_calls(one)]
     scores = tuple(map(_build_score, case.members("overall_eval_metric_results")))
     seconds = [took for one in actual if (took := one.number("duration")) is not None]
     return ResultRow(
@@ -85,13 +85,13 @@ def _build_row(case: Fields, identifier: str, place: RowPlace) -> ResultRow:
         **_build_ending(case, actual, scores)._asdict(),
         scores=scores,
         prompt=to_text("\n".join(prompts)),
-        expectation=(*wanted, *wanted_calls),
-        response=to_text("\n".join(answers)) if answers else None,
+        expectation=(*expected_texts, *expected_calls),
+        response=to_text("\n".join(responses)) if responses else None,
         duration_ms=parse_seconds(sum(seconds)) if seconds else None,
         usage=build_usage(*(_sum_tokens(actual, f"{kind}_token_count") for kind in ("prompt", "candidates"))),
         calls=tuple(call for one in actual for call in _iter_calls(one)),
-        content=compute_fingerprint([[*prompts], [*wanted], [*wanted_calls]]) if turns else None,
-        digests=digest_prompt("user_content", [*prompts], [[*wanted], [*wanted_calls]]) if turns else None,
+        content=compute_fingerprint([[*prompts], [*expected_texts], [*expected_calls]]) if turns else None,
+        digests=digest_prompt("user_content", [*prompts], [[*expected_texts], [*expected_calls]]) if turns else None,
         repeat=app,
         longer_suites=(f"{app[:300]}: {suite}",) if app else (),
         named_by="eval_id",
@@ -110,18 +110,18 @@ def _find_agent_error(case: Fields, actual: Sequence[Fields]) -> str | None:
     responded = [one.get("invocation_id") for one in actual if _join_parts(one.at("final_response"))]
     # where the agent responded all the same, ADK's verdict counts
     for event in case.members(_EVENTS):
-        said = [event.text(name) for name in ("error_code", "error_message")]
-        if any(said) and event.get("invocation_id") not in responded:
-            return ": ".join(filter(None, said))
+        texts = [event.text(name) for name in ("error_code", "error_message")]
+        if any(texts) and event.get("invocation_id") not in responded:
+            return ": ".join(filter(None, texts))
     return None
 
 
 def _build_score(metric: Fields) -> RowScore:
     """Build a metric's score: what its status means depends on whether there is a score."""
     value, threshold = metric.number("score"), metric.number("criterion.threshold", "threshold")
-    said = "no score" if value is None else f"{value:g}"
+    value_text = "no score" if value is None else f"{value:g}"
     rubrics = [why for one in metric.members("details.rubric_scores") if (why := one.text("rationale"))]
-    reason = "; ".join([said if threshold is None else f"{said}, threshold {threshold:g}", *rubrics])
+    reason = "; ".join([value_text if threshold is None else f"{value_text}, threshold {threshold:g}", *rubrics])
     name = metric.text("metric_name")[:200] or "metric"
     score = RowScore(name, value, reason=reason, threshold=threshold, is_minimum=True)
     return STATUSES[1 if value is not None else 2].apply_verdict(score, metric.get("eval_status"))
@@ -136,21 +136,21 @@ def _iter_calls(invocation: Fields) -> Iterator[ToolCall]:
     """Yield the tool calls of an invocation, which older versions keep in a list of their own."""
     data = invocation.at("intermediate_data")
     parts = [part for event in data.members("invocation_events") for part in event.members("content.parts")]
-    made, told = (
+    calls, responses = (
         [one for part in parts if isinstance((one := part.at(f"function_{kind}")).value, dict)]
         for kind in ("call", "response")
     )
     results = {
         key: one.get("response")
-        for one in (*told, *data.members("tool_responses"))
+        for one in (*responses, *data.members("tool_responses"))
         if isinstance(key := one.get("id"), str)
     }
-    for call in (*made, *data.members("tool_uses")):
+    for call in (*calls, *data.members("tool_uses")):
         key = call.get("id")
         yield call.call("name", "args", results.get(key) if isinstance(key, str) else None)
 
 
 def _sum_tokens(actual: Sequence[Fields], kind: str) -> float | None:
     events = (event for one in actual for event in one.members("intermediate_data.invocation_events"))
-    found = [tokens for event in events if (tokens := event.number(f"usage_metadata.{kind}")) is not None]
-    return sum(found) if found else None
+    counts = [tokens for event in events if (tokens := event.number(f"usage_metadata.{kind}")) is not None]
+    return sum(counts) if counts else None

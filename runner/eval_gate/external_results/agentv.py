@@ -45,20 +45,20 @@ AgentV 5.3.1: pass of a score
 _STATUS, _STAGE, _VERDICT, _PASS = STATUSES
 
 
-def read_agentv_summary(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_agentv_summary(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every row of the index that the summary of a run names. Raises GateError if there is no such index."""
     facts.tool = "AgentV"
-    place = RowPlace(shown)
-    named = Fields(read_document(file, shown)).get("index_path")
-    if not isinstance(named, str) or not named:
+    place = RowPlace(shown_as)
+    index_path = Fields(read_document(file, shown_as)).get("index_path")
+    if not isinstance(index_path, str) or not index_path:
         raise place.build_error("names no `index_path`")
     folder = file.parent.resolve()
-    index = (folder / named).resolve()
+    index = (folder / index_path).resolve()
     if not index.is_relative_to(folder):
-        raise place.build_error(f"names a file outside of its folder: {named[:100]}")
+        raise place.build_error(f"names a file outside of its folder: {index_path[:100]}")
     if not index.is_file():
-        raise place.build_incomplete_error(f"names {named[:100]}, which does not exist: AgentV wrote no result")
-    yield from read_agentv(file.parent / named, str(Path(shown).parent / named), facts)
+        raise place.build_incomplete_error(f"names {index_path[:100]}, which does not exist: AgentV wrote no result")
+    yield from read_agentv(file.parent / index_path, str(Path(shown_as).parent / index_path), facts)
 
 
 def find_run_folder(index: Path) -> Path:
@@ -67,22 +67,22 @@ def find_run_folder(index: Path) -> Path:
     return folder if index.parent.name == INTERNAL_FOLDER and (folder / SUMMARY).is_file() else index.parent
 
 
-def read_agentv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_agentv(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every row of the index. Raises GateError, as for a run with fewer rows than AgentV had planned."""
     facts.tool = "AgentV"
     folder = find_run_folder(file)
-    beside = _RowFiles(folder.resolve(), _find_shared_folders(file, shown))
-    count, seen = 0, dict[str, RowPlace]()
-    for place, row in iter_lines(file, shown):
-        first = seen.setdefault(compute_fingerprint(row.value), place)
+    row_files = _RowFiles(folder.resolve(), _find_shared_folders(file, shown_as))
+    count, first_places = 0, dict[str, RowPlace]()
+    for place, row in iter_lines(file, shown_as):
+        first = first_places.setdefault(compute_fingerprint(row.value), place)
         if first is not place:
             facts.notes.append(f"{place} is the same row as {first}, which --rerun-failed repeats: it was read once")
             continue
-        yield _build_row(row, beside, place)
+        yield _build_row(row, row_files, place)
         count += 1
     planned = max((_read_planned_count(folder / name) for name in _SUMMARIES), default=0.0)
     if count < planned:  # rows are written one by one
-        raise RowPlace(shown).build_incomplete_error(f"holds {count} of {planned:.0f} results that AgentV planned")
+        raise RowPlace(shown_as).build_incomplete_error(f"holds {count} of {planned:.0f} results that AgentV planned")
 
 
 def _read_planned_count(summary: Path) -> float:
@@ -93,10 +93,10 @@ def _read_planned_count(summary: Path) -> float:
     return max(document.number(path) or 0.0 for path in ("metadata.planned_test_count", "counts.total_tests"))
 
 
-def _find_shared_folders(file: Path, shown: str) -> frozenset[str]:
+def _find_shared_folders(file: Path, shown_as: str) -> frozenset[str]:
     """Folders that rows of several targets name: AgentV lets the last target overwrite what the others left there."""
     targets: dict[str, set[str]] = {}
-    for _, row in iter_lines(file, shown):
+    for _, row in iter_lines(file, shown_as):
         if folder := _get_row_folder(row):
             targets.setdefault(folder, set()).add(row.text("target"))
     return frozenset(folder for folder, several in targets.items() if len(several) > 1)
@@ -114,14 +114,14 @@ class _RowFiles(NamedTuple):
     folder: Path
     shared: Collection[str]
 
-    def read_text(self, named: JsonValue, place: RowPlace) -> str | None:
+    def read_text(self, path: JsonValue, place: RowPlace) -> str | None:
         """Return the text of the file that a row names, if there is one. Raises GateError for one elsewhere."""
-        if not isinstance(named, str) or not named:
+        if not isinstance(path, str) or not path:
             return None
         try:
-            file = (self.folder / named).resolve()
+            file = (self.folder / path).resolve()
             if not file.is_relative_to(self.folder):
-                raise place.build_error(f"names a file outside of its folder: {named[:100]}")
+                raise place.build_error(f"names a file outside of its folder: {path[:100]}")
             data = read_limited_result(file, EXTERNAL_TEXT)[:EXTERNAL_TEXT] if file.is_file() else None
             return None if data is None else data.decode("utf-8", "replace")
         except (OSError, ValueError):
@@ -133,8 +133,8 @@ def _build_row(row: Fields, companion: _RowFiles, place: RowPlace) -> ResultRow:
     own = _get_row_folder(row) not in companion.shared
     timed = companion.read_text(row.get("timing_path"), place) if own else None
     timing = Fields(parse_value(timed, place) if timed else None)
-    asked = companion.read_text(row.get("input_path"), place) or ""
-    content = asked or companion.read_text(row.get("eval_path"), place)
+    prompt = companion.read_text(row.get("input_path"), place) or ""
+    content = prompt or companion.read_text(row.get("eval_path"), place)
     usage = timing.at("token_usage") or row.at("token_usage")
     suite, target = row.text("suite") or "agentv", row.text("target")[:200]
     variant, run, attempt = (
@@ -148,7 +148,7 @@ def _build_row(row: Fields, companion: _RowFiles, place: RowPlace) -> ResultRow:
         **_build_ending(row, scores)._asdict(),
         scores=scores,
         score=row.number("score"),
-        prompt=asked,
+        prompt=prompt,
         response=companion.read_text(row.get("answer_path", "output_path"), place) if own else None,
         duration_ms=(timing if timing.get("duration_ms") else row).milliseconds("duration_ms"),
         usage=usage.usage("input", "output"),
@@ -162,7 +162,7 @@ def _build_row(row: Fields, companion: _RowFiles, place: RowPlace) -> ResultRow:
 
 
 def _build_ending(row: Fields, scores: tuple[RowScore, ...]) -> ExecutionEnding:
-    """How the row's test ended. What did not get to the agent, or broke behind it, says nothing about the agent."""
+    """Build the ending of a test. What broke before or after the agent's part says nothing about the agent."""
     missed = "; ".join(f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is False)
     error = row.text("error.message", "error", "execution_error.message")
     stage, why = row.get("failure_stage", "execution_error.stage"), error or missed or row.text("execution_status")
@@ -172,9 +172,9 @@ def _build_ending(row: Fields, scores: tuple[RowScore, ...]) -> ExecutionEnding:
 
 
 def _build_score(one: Fields) -> RowScore:
-    said = one.members("assertions")
-    missed = [each.text("text") for each in said if each.get("passed") is not True]
-    why = "; ".join(missed or [each.text("text") for each in said]) or one.text("reason")
+    assertions = one.members("assertions")
+    missed = [each.text("text") for each in assertions if each.get("passed") is not True]
+    why = "; ".join(missed or [each.text("text") for each in assertions]) or one.text("reason")
     score = RowScore(one.text("name")[:200] or "score", one.number("score"), None, why or None)
     own = one.get("pass")
     return _VERDICT.apply_verdict(score, one.get("verdict")) if own is None else _PASS.apply_verdict(score, own)

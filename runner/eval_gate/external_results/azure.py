@@ -71,14 +71,14 @@ def _build_row(row: Fields, place: RowPlace) -> ResultRow:
             evaluators.setdefault(evaluator, {})[kind] = value
         elif evaluator:
             outputs[evaluator] = value
-    asked = {key: value for key, value in inputs.items() if key not in _RESPONSE_KEYS}
-    prompt = to_text(inputs["query"] if inputs.get("query") is not None else asked)
+    prompt_inputs = {key: value for key, value in inputs.items() if key not in _RESPONSE_KEYS}
+    prompt = to_text(inputs["query"] if inputs.get("query") is not None else prompt_inputs)
     response = _find_response(inputs, outputs)
     scores = let_verdicts_decide([score for name, values in evaluators.items() for score in _iter_scores(name, values)])
-    ended = end_execution(scores, _find_agent_error(inputs, outputs, response, scores))
+    ending = end_execution(scores, _find_agent_error(inputs, outputs, response, scores))
     name = inputs.get("id")
     case = PromptedCase(_SUITE, prompt, inputs.get("ground_truth"), "inputs.query" if name is None else "inputs.id")
-    built = build_prompted_row(case, ended, place, name)
+    built = build_prompted_row(case, ending, place, name)
     return built._replace(scores=scores, response=response, calls=tuple(_iter_calls(Fields(inputs), Fields(outputs))))
 
 
@@ -94,15 +94,15 @@ def _find_agent_error(
 
 def _find_response(inputs: Mapping[str, JsonValue], outputs: Mapping[str, JsonValue]) -> str | None:
     """Return the response of the target, else the recorded one, else all that the target returned."""
-    for given in (outputs.get("response"), inputs.get("response")):
-        if isinstance(given, list):
-            return to_text("\n".join(text for one in given if (text := _read_message(Fields(one)))))
-        if given is not None:
-            return to_text(given)
-    said: dict[str, JsonValue] = {key: value for key, value in outputs.items() if value is not None and key != "error"}
-    if not said:
+    for response in (outputs.get("response"), inputs.get("response")):
+        if isinstance(response, list):
+            return to_text("\n".join(text for one in response if (text := _read_message(Fields(one)))))
+        if response is not None:
+            return to_text(response)
+    parts: dict[str, JsonValue] = {key: value for key, value in outputs.items() if value is not None and key != "error"}
+    if not parts:
         return None
-    return to_text(next(iter(said.values()))) if len(said) == 1 else to_text(said)
+    return to_text(next(iter(parts.values()))) if len(parts) == 1 else to_text(parts)
 
 
 def _read_message(message: Fields) -> str:
@@ -151,16 +151,16 @@ def _build_verdict(name: str, stem: str, values: Mapping[str, JsonValue]) -> Row
     """Build the score of a verdict: one that says no says enough, and one without its number could not judge."""
 
     def get(*details: str) -> JsonValue:
-        found = (values.get(_join_key(stem, detail)) for detail in details)
-        return next((one for one in found if one is not None), None)
+        candidates = (values.get(_join_key(stem, detail)) for detail in details)
+        return next((one for one in candidates if one is not None), None)
 
     value, threshold = parse_number(get("score", "")), parse_number(get("threshold"))
     reason, minimum = to_text(get("reason")), stem.removesuffix("_score") in _MINIMUMS
     if not reason and value is not None:
         reason = f"{value:g}" if threshold is None else f"{value:g}, threshold {threshold:g}"
     score = RowScore(_format_name(name, stem), value, None, reason or None, threshold=threshold, is_minimum=minimum)
-    said = [(table, to_text(get(table.field)).lower()) for table in STATUSES]
-    table, word = min(said, key=lambda one: _ORDER.index(one[0].find_meaning(one[1])))
+    verdicts = [(table, to_text(get(table.field)).lower()) for table in STATUSES]
+    table, word = min(verdicts, key=lambda one: _ORDER.index(one[0].find_meaning(one[1])))
     score = table.apply_verdict(score, word)
     if table.find_meaning(word) is Meaning.NO_VERDICT:
         why = reason or "gave no result: see the log of the run"
@@ -173,5 +173,5 @@ def _build_verdict(name: str, stem: str, values: Mapping[str, JsonValue]) -> Row
 
 def _format_name(evaluator: str, key: str) -> str:
     """Return the evaluator's name, and that of the score where it says more."""
-    said = key.removesuffix("_score")
-    return evaluator[:200] if said in {"", evaluator} else f"{evaluator}.{key}"[:200]
+    stem = key.removesuffix("_score")
+    return evaluator[:200] if stem in {"", evaluator} else f"{evaluator}.{key}"[:200]

@@ -40,7 +40,7 @@ Braintrust 0.48.1: scores that are no numbers
   passed: true; failed: false; skipped: -
 """)
 _LISTS: Final = ("results", "events")
-"""What the list is called in what `Eval()` returns, and in an answer of the API."""
+"""What the list is called in what `Eval()` returns, and in a response of the API."""
 _SUITE: Final = "experiment"
 
 
@@ -102,7 +102,7 @@ def _iter_rows(rows: Iterable[tuple[RowPlace, Fields]]) -> Iterator[ResultRow]:
 
 
 def _add_span(trace: _Trace, span: Fields, place: RowPlace) -> None:
-    """Add a span to its execution: what was asked and answered, a score, or a tool call."""
+    """Add a span to its execution: prompt and response, a score, or a tool call."""
     kind, name = span.get("span_attributes.type"), span.text("span_attributes.name")
     if not span.members("span_parents"):
         trace.root, trace.place = span, place
@@ -126,12 +126,12 @@ def _build_broken_score(name: str, error: Fields) -> RowScore:
 
 def _build_row(row: Fields, trace: _Trace) -> ResultRow:
     scores = _collect_scores(row, trace)
-    ended = end_execution(scores, _find_agent_error(row), scorer="scorer")
-    asked = build_prompted_row(
-        PromptedCase(_SUITE, row.text("input"), row.get("expected"), "input"), ended, trace.place
+    ending = end_execution(scores, _find_agent_error(row), scorer="scorer")
+    base_row = build_prompted_row(
+        PromptedCase(_SUITE, row.text("input"), row.get("expected"), "input"), ending, trace.place
     )
-    return asked._replace(
-        repeat=asked.content,
+    return base_row._replace(
+        repeat=base_row.content,
         scores=scores,
         response=row.text_or_none("output"),
         duration_ms=_parse_duration(row),

@@ -1,7 +1,7 @@
 """DeepEval test run: `.deepeval/.latest_run_full.json` or a file of its results folder (since 4.3).
 
-A case is named by its `name`. One that pytest named holds its parameters, and these may hold the answer; one that
-DeepEval named holds its number, which shifts. Then the question is its name.
+A case is named by its `name`, or by its prompt where that name is generated: pytest's holds parameters, which may hold
+the response, and DeepEval's a number, which shifts.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ DeepEval 4.3.1: success of a metric with a score and without an `error`
 _GENERATED_NAME: Final = re.compile(r"test\w*\[.*\](-\d+-\d+)?|(conversational_)?test_case_\d+", re.DOTALL)
 
 
-def read_deepeval(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_deepeval(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every test case, then every conversation."""
-    facts.tool, run = "DeepEval", read_record(file, shown)
+    facts.tool, run = "DeepEval", read_record(file, shown_as)
     facts.failures = run.count("testFailed")
     facts.executions = facts.failures + run.count("testPassed")
     suite, graded = run.text("testFile") or "deepeval", Counter[str]()
-    for _, case, place in iter_listed_records(run, ("testCases", "conversationalTestCases"), shown):
+    for _, case, place in iter_listed_records(run, ("testCases", "conversationalTestCases"), shown_as):
         graded.update(map(_classify_metric, case.members("metricsData")))
         yield _build_row(case, suite, place)
     if not run.get("traceMetricsScores"):  # else the metrics of spans are counted among the others
         counted = run.members("metricsScores")
         for kind in ("fails", "errors", "passes"):
-            said = sum(one.count(kind) for one in counted)
-            RowPlace(shown, field="metricsScores").check_count(said, graded[kind], f"{kind} of metrics")
+            declared_number = sum(one.count(kind) for one in counted)
+            RowPlace(shown_as, field="metricsScores").check_count(declared_number, graded[kind], f"{kind} of metrics")
 
 
 def _classify_metric(metric: Fields) -> str:
@@ -54,20 +54,20 @@ def _classify_metric(metric: Fields) -> str:
 
 def _build_row(case: Fields, suite: str, place: RowPlace) -> ResultRow:
     scores = tuple(map(_build_score, case.members("metricsData")))
-    question = case.text("input") or "\n".join(turn.text("content") for turn in case.members("turns"))
+    prompt = case.text("input") or "\n".join(turn.text("content") for turn in case.members("turns"))
     expected, tools = case.get("expectedOutput"), case.get("expectedTools")
-    ended = end_execution(scores, tools=STATUSES[0].build_ending(case.get("success")), scorer="metric")
+    ending = end_execution(scores, tools=STATUSES[0].build_ending(case.get("success")), scorer="metric")
     name, named_by = case.name("name", place=place), "name"
-    if question and _GENERATED_NAME.fullmatch(name):
-        name, named_by = shorten_name(question), "input"
-    content = compute_fingerprint([question, expected, tools])
+    if prompt and _GENERATED_NAME.fullmatch(name):
+        name, named_by = shorten_name(prompt), "input"
+    content = compute_fingerprint([prompt, expected, tools])
     return ResultRow(
         suite=suite[:300],
         id=name,
         place=place,
-        **ended._asdict(),
+        **ending._asdict(),
         scores=scores,
-        prompt=question,
+        prompt=prompt,
         expectation=() if expected is None else (case.text("expectedOutput"),),
         response=case.text_or_none("actualOutput"),
         duration_ms=case.seconds("runDuration"),
@@ -76,9 +76,9 @@ def _build_row(case: Fields, suite: str, place: RowPlace) -> ResultRow:
         calls=tuple(one.call("name", "inputParameters", one.get("output")) for one in case.members("toolsCalled")),
         tags=case.tags("tags"),
         content=content,
-        digests=digest_prompt("input", question, [expected, tools]),
+        digests=digest_prompt("input", prompt, [expected, tools]),
         repeat=content,
-        longer_name=f"{name}: {asked}" if named_by == "name" and (asked := shorten_name(question)) else None,
+        longer_name=f"{name}: {prompt_name}" if named_by == "name" and (prompt_name := shorten_name(prompt)) else None,
         named_by=named_by,
     )
 

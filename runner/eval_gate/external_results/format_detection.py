@@ -72,7 +72,7 @@ _LINE_KEYS: Final[_Marks] = (
 )
 """Keys of a line that only this format has, the surest first."""
 _VERDICTS: Final = ("status", "score", "checks")
-"""Keys of a line of our own format, of which one is needed; other tools name their rows by an `id`, too."""
+"""A line of Eval Gate's own format has one of these keys: other tools name their rows by an `id`, too."""
 _LONG_LINE_KEYS: Final[_Marks] = (
     *(keyed for keyed in _LINE_KEYS if keyed[1] is not JSONL),
     ({"id", "status"}, JSONL),
@@ -96,7 +96,7 @@ _NESTED_KEYS: Final[_Marks] = (
     ({"events", "root_span_id"}, BRAINTRUST),
     ({"results", "summary", "input", "scores"}, BRAINTRUST),
 )
-"""The same for keys of which some are in the members of a list, in documents of no other format."""
+"""The same for a document of no other format; some of the keys are in the members of a list."""
 _LIST_KEYS: Final[_Marks] = (
     ({"root_span_id"}, BRAINTRUST),
     ({"run", "example", "evaluation_results"}, LANGSMITH),
@@ -113,73 +113,73 @@ _TABLE_COLUMNS: Final[_Marks] = (
 """The same for the columns of a table."""
 _READERS: Final[Mapping[ResultsFormat, KnownFormat]] = MappingProxyType(
     {
-        known.format: known
-        for known in (JUNIT, TRX, *(known for table in (_LINE_KEYS, _LIST_KEYS, _DOCUMENT_KEYS) for _, known in table))
+        one.format: one
+        for one in (JUNIT, TRX, *(row[1] for table in (_LINE_KEYS, _LIST_KEYS, _DOCUMENT_KEYS) for row in table))
     }
 )
-"""Who reads a file that somebody says is of this format, where its beginning does not show it."""
+"""The readers by the format that --results-format names, for a file whose beginning does not show it."""
 SUFFIXES: Final = (".jsonl", ".ndjson", ".csv", ".xml", ".json", ".eval", ".trx")
 """How files of results end; in a folder only such files are looked at."""
 
 
 @contextmanager
 def open_results(
-    file: Path, shown: str, wanted: ResultsFormat, encoding: str | None = None
+    file: Path, shown_as: str, tool_format: ResultsFormat, encoding: str | None = None
 ) -> Iterator[tuple[KnownFormat, Path]]:
     """Detect the format of a file, and yield it with the file in UTF-8. Raises GateError as `detect_format` does."""
-    known = detect_format(file, shown, wanted, encoding)
-    if known is INSPECT_ARCHIVE:
-        yield known, file
+    known_format = detect_format(file, shown_as, tool_format, encoding)
+    if known_format is INSPECT_ARCHIVE:
+        yield known_format, file
         return
-    with open_as_utf8(file, shown, encoding) as text:
-        if known.format is ResultsFormat.AGENTV and text != file:  # its rows name files from where it stands
-            raise RowPlace(shown).build_error("is not UTF-8, as AgentV writes it")
-        yield known, text
+    with open_as_utf8(file, shown_as, encoding) as text:
+        if known_format.format is ResultsFormat.AGENTV and text != file:  # its rows name files from where it stands
+            raise RowPlace(shown_as).build_error("is not UTF-8, as AgentV writes it")
+        yield known_format, text
 
 
 def detect_format(
-    file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.AUTO, encoding: str | None = None
+    file: Path, shown_as: str, tool_format: ResultsFormat = ResultsFormat.AUTO, encoding: str | None = None
 ) -> KnownFormat:
     """Detect the format of a file and return it with its reader.
 
-    Raises GateError if the format is unknown or is not `wanted`, and for a pipe or device, which may never end.
+    Raises GateError if the format is unknown or is not `tool_format`, and for a pipe or device, which may never end.
     """
     if file.exists() and not file.is_file():
-        raise RowPlace(shown).build_error("is not a regular file")
-    with RowPlace(shown).name_errors():
+        raise RowPlace(shown_as).build_error("is not a regular file")
+    with RowPlace(shown_as).name_errors():
         head = read_limited_result(file, _HEAD)
     text = decode_head(head, encoding)
-    found = _detect_from_head(text, file)
-    if found is None and not head.strip():
-        raise RowPlace(shown).build_error("is empty")
-    if found is None and wanted in _READERS:
-        return CSV if wanted is ResultsFormat.JSONL and not text.startswith(("{", "[")) else _READERS[wanted]
-    if found is None:
+    match = _detect_from_head(text, file)
+    if match is None and not head.strip():
+        raise RowPlace(shown_as).build_error("is empty")
+    if match is None and tool_format in _READERS:
+        return CSV if tool_format is ResultsFormat.JSONL and not text.startswith(("{", "[")) else _READERS[tool_format]
+    if match is None:
         if head.startswith(_ZIP) or (len(head) < _HEAD and text.startswith("{") and is_cut_off(text)):
-            raise RowPlace(shown).build_incomplete_error(CUT_OFF)
-        raise _build_unknown_error(text, shown)
-    if wanted is not ResultsFormat.AUTO and found.format is not wanted:
-        raise RowPlace(shown).build_error(f"is {found.format}, not {wanted} as --results-format says")
-    return found
+            raise RowPlace(shown_as).build_incomplete_error(CUT_OFF)
+        raise _build_unknown_error(text, shown_as)
+    if tool_format is not ResultsFormat.AUTO and match.format is not tool_format:
+        raise RowPlace(shown_as).build_error(f"is {match.format}, not {tool_format} as --results-format says")
+    return match
 
 
 def find_tool(file: Path) -> ResultsFormat | None:
-    """Whose results a file holds; None where that is not known, or there is no such file."""
+    """Find the tool whose results a file holds; None if it is unknown or the file does not exist."""
     try:
         return detect_format(file, file.name).format
     except GateError:
         return None
 
 
-def _build_unknown_error(text: str, shown: str) -> GateError:
+def _build_unknown_error(text: str, shown_as: str) -> GateError:
     """Name the tool that wrote a file of an unknown format, or else describe what its content looks like."""
     other = identify_text(text)
     if other is not None and other.is_result:
-        return RowPlace(shown).build_error(f"is {other.description}, but not in a form that is read")
+        return RowPlace(shown_as).build_error(f"is {other.description}, but not in a form that is read")
     if other is not None:
-        return RowPlace(shown).build_error(other.describe_alternative(shown))
+        return RowPlace(shown_as).build_error(other.describe_alternative(shown_as))
     names = ", ".join(one for one in ResultsFormat if one is not ResultsFormat.AUTO)
-    return RowPlace(shown).build_error(
+    return RowPlace(shown_as).build_error(
         f"is not a supported format; it looks like {describe_content(text)}",
         f"name the format with --results-format to see what is missing ({names}); {DOCS} shows what each format needs",
     )
@@ -201,16 +201,16 @@ def _detect_from_head(text: str, file: Path) -> KnownFormat | None:
     keys = _parse_line_keys(line)
     if keys is not None and (keyed := _find_format(_LINE_KEYS, keys)):
         return None if keyed is JSONL and keys.isdisjoint(_VERDICTS) and identify_text(line) is not None else keyed
-    seen = _find_first_keys(text)
-    found = _find_format(_DOCUMENT_KEYS, seen if keys is None else keys) or _find_format(_NESTED_KEYS, seen)
-    if found is None and keys is None and len(line) == len(text.strip()):
-        found = _find_format(_LONG_LINE_KEYS, seen)
-    return found
+    head_keys = _find_first_keys(text)
+    match = _find_format(_DOCUMENT_KEYS, head_keys if keys is None else keys) or _find_format(_NESTED_KEYS, head_keys)
+    if match is None and keys is None and len(line) == len(text.strip()):
+        match = _find_format(_LONG_LINE_KEYS, head_keys)
+    return match
 
 
-def _find_format(table: _Marks, seen: set[str]) -> KnownFormat | None:
+def _find_format(table: _Marks, keys: set[str]) -> KnownFormat | None:
     """Return the first format of a table all of whose marks were seen."""
-    return next((known for marks, known in table if marks <= seen), None)
+    return next((known_format for marks, known_format in table if marks <= keys), None)
 
 
 def _parse_line_keys(line: str) -> set[str] | None:

@@ -1,8 +1,7 @@
 """Inspect logs: `.eval` (a zip compressed with zstd) or `.json` (since 0.3.285).
 
-An Inspect score is a value and no verdict: C passes, I and N do not, true and false, yes and no are what they say. Of
-P and of numbers, also such that are texts, a rule has to say from where on they pass. Of a scorer that gives several
-values each is a score of its own, `scorer.key`. An epoch is a trial.
+A score of Inspect is a value without a verdict: C, yes and true pass; I, N, no and false fail. P and numbers, also as
+text, need a rule. Each value of a scorer with several is a score of its own, `scorer.key`. An epoch is a trial.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _LOG, _LIMIT, _REASON, _VALUE = STATUSES
 _SCORER_FRAME: Final = re.compile(
     r"[\\/]inspect_ai[\\/](?:scorer[\\/]|[^\n]{0,200}\n[ |]*[^\n]{0,100}\bawait scorer\()"
 )
-"""Inspect's own frames in a traceback where a scorer broke: its scorers, and the line that calls everybody else's."""
+"""Inspect's own frames in a traceback where a scorer broke: its own scorers, and the line that calls any other."""
 _SOLVER_FRAME: Final = re.compile(r"[\\/]inspect_ai[\\/](?:solver|agent)[\\/]")
 """The same of a solver or an agent: what is called like a scorer is their own then."""
 _SCORE_FUNCTION: Final = re.compile(r", in (?:\w{1,60}\.<locals>\.)?score$", re.MULTILINE)
@@ -70,19 +69,19 @@ HEADER: Final = "header.json"
 _JOURNAL_PREFIX: Final = "_journal/"
 """What a log has from its beginning."""
 _PLAIN: Final = frozenset({"C", "I"})
-"""Values of which Inspect's accuracy is the share of `C`."""
+"""Inspect's accuracy is the share of `C` among these values."""
 _ROUNDING: Final = 1e-6
 _NUMBERS: Final = {Meaning.PASSED: 1.0, Meaning.FAILED: 0.0, Meaning.NO_VERDICT: 0.5}
 """What Inspect counts a value as that is no number."""
 
 
-def read_inspect(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_inspect(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every sample and epoch of a log as JSON."""
     head, graded = dict[str, JsonValue](), _GradeCounter()
-    with open_document(file, shown) as walked:
+    with open_document(file, shown_as) as walked:
         for key in walked.iter_keys():
             if key == "samples":
-                _check_finished(Fields(head), shown)
+                _check_finished(Fields(head), shown_as)
                 for place, sample in walked.iter_records("samples"):
                     yield graded.add_sample(sample, _build_row(sample, Fields(head), place))
             elif key in {"status", "eval", "error", "results"}:
@@ -90,39 +89,39 @@ def read_inspect(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow
             else:
                 walked.read_value()
         walked.require_end()
-    _check_finished(Fields(head), shown)  # it may stand behind the samples
+    _check_finished(Fields(head), shown_as)  # it may stand behind the samples
     _set_facts(Fields(head), facts)
-    graded.check_counts(Fields(head), shown)
+    graded.check_counts(Fields(head), shown_as)
 
 
-def read_inspect_archive(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_inspect_archive(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every sample and epoch of a log in an `.eval` archive."""
     try:
         if has_more_entries(file, ARCHIVE_ENTRIES):
-            raise RowPlace(shown).build_error(f"has more than {ARCHIVE_ENTRIES:,} entries")
+            raise RowPlace(shown_as).build_error(f"has more than {ARCHIVE_ENTRIES:,} entries")
         with zipfile.ZipFile(file) as archive:
             entries = {one.filename: one for one in archive.infolist()}
             if HEADER not in entries:
                 if any(name.startswith(_JOURNAL_PREFIX) for name in entries):
                     what = f"has no {HEADER}: Inspect was stopped before it wrote one"
-                    raise RowPlace(shown).build_incomplete_error(what)
-                raise RowPlace(shown).build_error(f"has no {HEADER}, so it is not an Inspect log")
-            head = require_record(_read_entry(archive, entries[HEADER], shown), RowPlace(f"{shown}!{HEADER}"))
-            _check_finished(head, shown)
+                    raise RowPlace(shown_as).build_incomplete_error(what)
+                raise RowPlace(shown_as).build_error(f"has no {HEADER}, so it is not an Inspect log")
+            head = require_record(_read_entry(archive, entries[HEADER], shown_as), RowPlace(f"{shown_as}!{HEADER}"))
+            _check_finished(head, shown_as)
             _set_facts(head, facts)
             graded = _GradeCounter()
             for name, one in entries.items():
                 if name.startswith("samples/") and name.endswith(".json"):
-                    place = RowPlace(f"{shown}!{name[:200]}")
-                    sample = require_record(_read_entry(archive, one, shown), place)
+                    place = RowPlace(f"{shown_as}!{name[:200]}")
+                    sample = require_record(_read_entry(archive, one, shown_as), place)
                     yield graded.add_sample(sample, _build_row(sample, head, place))
-            graded.check_counts(head, shown)
+            graded.check_counts(head, shown_as)
     except (struct.error, NotImplementedError, *ARCHIVE_ERRORS) as error:
-        raise RowPlace(shown).build_error(f"is not a readable archive: {error}") from None
+        raise RowPlace(shown_as).build_error(f"is not a readable archive: {error}") from None
 
 
-def _read_entry(archive: zipfile.ZipFile, one: zipfile.ZipInfo, shown: str) -> JsonValue:
-    place = RowPlace(f"{shown}!{one.filename[:200]}")
+def _read_entry(archive: zipfile.ZipFile, one: zipfile.ZipInfo, shown_as: str) -> JsonValue:
+    place = RowPlace(f"{shown_as}!{one.filename[:200]}")
     if one.compress_type == _ZSTD:
         data = _decompress_entry(archive, one)
     else:
@@ -157,12 +156,12 @@ def _read_compressed(stream: IO[bytes] | None, one: zipfile.ZipInfo) -> bytes:
     return stream.read(one.compress_size)
 
 
-def _check_finished(head: Fields, shown: str) -> None:
+def _check_finished(head: Fields, shown_as: str) -> None:
     status = head.get("status")
     if (meaning := _LOG.find_meaning(status)) is not Meaning.NO_VERDICT:
         why = head.text("error.message")[:300]
         what = f"is {to_text(status)[:40]}" if meaning else _LOG.describe(status)
-        raise RowPlace(shown, field="status").build_incomplete_error(f"{what}{f': {why}' if why else ''}")
+        raise RowPlace(shown_as, field="status").build_incomplete_error(f"{what}{f': {why}' if why else ''}")
 
 
 def _set_facts(head: Fields, facts: FileFacts) -> None:
@@ -189,17 +188,17 @@ class _GradeCounter:
             self._values.setdefault(name, Counter())[str(value) if plain else ""] += 1
         return row
 
-    def check_counts(self, head: Fields, shown: str) -> None:
+    def check_counts(self, head: Fields, shown_as: str) -> None:
         """Raise GateError where a scorer graded fewer samples, or let more of them pass, than Inspect counted."""
         for at, one in enumerate(head.members("results.scores")):
-            place, scorer = RowPlace(shown, field=f"results.scores[{at}]"), one.text("scorer")
-            found = len(self._samples.get(scorer, ()))
-            place.check_count(one.count("scored_samples"), found, f"samples that {scorer[:100]} graded")
+            place, scorer = RowPlace(shown_as, field=f"results.scores[{at}]"), one.text("scorer")
+            number = len(self._samples.get(scorer, ()))
+            place.check_count(one.count("scored_samples"), number, f"samples that {scorer[:100]} graded")
             accuracy, values = one.number("metrics.accuracy.value"), self._values.get(scorer, Counter())
-            if accuracy is None or found != values.total() or found != self._count or not set(values) <= _PLAIN:
+            if accuracy is None or number != values.total() or number != self._count or not set(values) <= _PLAIN:
                 continue  # of epochs, and of values that a metric reads in its own way, it is another figure
-            if accuracy < (made := values["C"] / found) - _ROUNDING:
-                what = f"reports an accuracy of {accuracy:g}, but its samples make {made:g}"
+            if accuracy < (share := values["C"] / number) - _ROUNDING:
+                what = f"reports an accuracy of {accuracy:g}, but its samples make {share:g}"
                 raise place.build_incomplete_error(what)
 
 
@@ -207,29 +206,29 @@ def _build_row(sample: Fields, head: Fields, place: RowPlace) -> ResultRow:
     scores = tuple(score for name, one in sample.items("scores") for score in _iter_scores(name[:200], one))
     if not sample.get("error"):
         scores = (*scores, *_iter_missing_scores(sample, head))
-    ended, limit = _build_ending(sample, scores), sample.text("limit.type")
-    given, target, epoch = sample.get("input"), sample.get("target"), sample.get("epoch")
-    content = compute_fingerprint([given, target])
-    question = given if isinstance(given, str) else "\n\n".join(map(_format_message, sample.members("input")))
+    ending, limit = _build_ending(sample, scores), sample.text("limit.type")
+    inputs, target, epoch = sample.get("input"), sample.get("target"), sample.get("epoch")
+    content = compute_fingerprint([inputs, target])
+    prompt = inputs if isinstance(inputs, str) else "\n\n".join(map(_format_message, sample.members("input")))
     task, args = head.text("eval.task") or "inspect", head.get("eval.task_args_passed")
     suite = f"{task[:200]} {to_text(args)[:200]}" if args else task[:200]
     model = head.text("eval.model")[:200]
     return ResultRow(
         suite=suite,
         id=sample.name("id", place=place),
-        status=ended.status,
+        status=ending.status,
         place=place,
         scores=scores,
-        prompt=to_text(question),
+        prompt=to_text(prompt),
         expectation=(to_text(target),) if target not in (None, "", []) else (),
         response=sample.text("output.completion") or None,
-        error=f"stopped by its {limit} limit" if limit and ended.status is not Status.ERROR else ended.error,
-        error_kind=ended.error_kind,
+        error=f"stopped by its {limit} limit" if limit and ending.status is not Status.ERROR else ending.error,
+        error_kind=ending.error_kind,
         duration_ms=sample.seconds("total_time"),
         usage=_sum_usage(sample),
         calls=tuple(_iter_tool_calls(sample)),
         content=content,
-        digests=digest_prompt("input", given, target),
+        digests=digest_prompt("input", inputs, target),
         repeat=f"{content} {model}" if isinstance(epoch, int) else None,
         run=head.text("eval.run_id") or None,
         trial=f"epoch {epoch} of {model}" if isinstance(epoch, int) else None,
@@ -239,16 +238,16 @@ def _build_row(sample: Fields, head: Fields, place: RowPlace) -> ResultRow:
 
 
 def _build_ending(sample: Fields, scores: tuple[RowScore, ...]) -> ExecutionEnding:
-    """How the sample ended. An error is the agent's, but where the way that it came goes through a scorer."""
+    """Build the ending of a sample. An error is the agent's, unless its traceback goes through a scorer."""
     stopped = _LIMIT.build_ending(sample.get("limit.type"), sample.text("limit.reason") or None)
     if sample.get("invalidation"):
         by = sample.text("invalidation.author")[:100] or "somebody"
         why = ": ".join(filter(None, (f"{by} invalidated the sample", sample.text("invalidation.reason"))))
         return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, why)
     if sample.get("error"):
-        said, of_scorer = sample.text("error.message"), _has_scorer_frame(sample.text("error.traceback"))
-        kind = ErrorKind.EVALUATION_ERROR if of_scorer else classify_error_kind(said)
-        return ExecutionEnding(Status.ERROR, kind, said)
+        message, of_scorer = sample.text("error.message"), _has_scorer_frame(sample.text("error.traceback"))
+        kind = ErrorKind.EVALUATION_ERROR if of_scorer else classify_error_kind(message)
+        return ExecutionEnding(Status.ERROR, kind, message)
     if stopped.status is not Status.ERROR and not scores:
         return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, "no score was given")
     missed = "; ".join(f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is not True)
@@ -263,10 +262,10 @@ def _has_scorer_frame(traceback: str) -> bool:
 
 def _iter_missing_scores(sample: Fields, head: Fields) -> Iterator[RowScore]:
     """Yield a grader failure for each scorer that graded other samples of the log but not this one."""
-    there = sample.at("scores")
+    sample_scores = sample.at("scores")
     for one in head.members("results.scores"):
         scorer = one.text("scorer")[:200]
-        if not there.has(scorer) and one.count("scored_samples"):
+        if not sample_scores.has(scorer) and one.count("scored_samples"):
             yield RowScore(scorer, None, None, "it graded other samples, but not this one", grader_failed=True)
 
 
@@ -315,9 +314,9 @@ def _iter_tool_calls(sample: Fields) -> Iterator[ToolCall]:
     messages = sample.members("messages")
     results = {one.text("tool_call_id"): one for one in messages if one.get("role") == "tool"}
     for call in (call for message in messages for call in message.members("tool_calls")):
-        answer = results.get(call.text("id"))
-        made = call.call("function", "arguments", None if answer is None else answer.get("content"))
-        yield replace(made, success=None if answer is None else answer.get("error") is None)
+        response = results.get(call.text("id"))
+        tool_call = call.call("function", "arguments", None if response is None else response.get("content"))
+        yield replace(tool_call, success=None if response is None else response.get("error") is None)
 
 
 def _sum_usage(sample: Fields) -> Usage | None:

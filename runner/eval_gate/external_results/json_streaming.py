@@ -34,9 +34,9 @@ CUT_OFF: Final = "ends in the middle: the tool was stopped while writing"
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def read_document(file: Path, shown: str) -> JsonValue:
+def read_document(file: Path, shown_as: str) -> JsonValue:
     """Read a whole JSON document at once. Raises GateError if it cannot be read, is too large or is not JSON."""
-    place = RowPlace(shown)
+    place = RowPlace(shown_as)
     with place.name_errors():
         data = read_limited_result(file, EXTERNAL_BYTES)
     if len(data) > EXTERNAL_BYTES:
@@ -44,9 +44,9 @@ def read_document(file: Path, shown: str) -> JsonValue:
     return parse_value(data, place, DOCUMENT_VALUES)
 
 
-def read_record(file: Path, shown: str) -> Fields:
+def read_record(file: Path, shown_as: str) -> Fields:
     """Read the same as a record. Raises GateError, also if it is not a mapping."""
-    return require_record(read_document(file, shown), RowPlace(shown))
+    return require_record(read_document(file, shown_as), RowPlace(shown_as))
 
 
 def parse_value(data: bytes | str, place: RowPlace, values: int = DOCUMENT_VALUES) -> JsonValue:
@@ -75,17 +75,17 @@ def _parse_finite(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def iter_lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, Fields]]:
+def iter_lines(file: Path, shown_as: str) -> Iterator[tuple[RowPlace, Fields]]:
     """Yield the mapping in every line that is not empty, with its place. Raises GateError."""
-    for place, text in iter_raw_lines(file, shown):
+    for place, text in iter_raw_lines(file, shown_as):
         yield place, require_record(parse_value(text, place), place)
 
 
-def iter_raw_lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, bytes]]:
+def iter_raw_lines(file: Path, shown_as: str) -> Iterator[tuple[RowPlace, bytes]]:
     """Yield the bytes of every line that is not empty, with its place. Raises GateError."""
-    with RowPlace(shown).name_errors(), file.open("rb") as stream:
+    with RowPlace(shown_as).name_errors(), file.open("rb") as stream:
         for number in count(1):
-            line, place = stream.readline(EXTERNAL_LINE_BYTES + 1), RowPlace(shown, number)
+            line, place = stream.readline(EXTERNAL_LINE_BYTES + 1), RowPlace(shown_as, number)
             if not line:
                 return
             if len(line) > EXTERNAL_LINE_BYTES:
@@ -100,10 +100,10 @@ def iter_raw_lines(file: Path, shown: str) -> Iterator[tuple[RowPlace, bytes]]:
 class JsonReader:
     """Single-pass reader of a JSON document that parses values on demand."""
 
-    def __init__(self, stream: IO[str], shown: str) -> None:
+    def __init__(self, stream: IO[str], shown_as: str) -> None:
         """`stream` is decoded already."""
         self._stream = stream
-        self._place = RowPlace(shown)
+        self._place = RowPlace(shown_as)
         self._text = stream.read(1).removeprefix(_BYTE_ORDER_MARK)
         self._at = 0
         # Python's tools write NaN
@@ -184,10 +184,10 @@ class JsonReader:
 
     def _expect_sign(self, sign: str) -> None:
         if not self._skip_sign(sign):
-            found = self._peek_sign()
+            next_sign = self._peek_sign()
             if is_truncated_json(self._text, self._at, ""):
                 raise self._place.build_incomplete_error(CUT_OFF)
-            raise self._place.build_error(f"is not JSON: {sign} expected, found {found}")
+            raise self._place.build_error(f"is not JSON: {sign} expected, found {next_sign}")
 
     def _skip_sign(self, sign: str) -> bool:
         if self._peek_sign() != sign:
@@ -198,8 +198,8 @@ class JsonReader:
     def _peek_sign(self) -> str:
         """Return the next character that is not white space, or an empty text at the end."""
         while True:
-            found = _SPACE.match(self._text, self._at)
-            self._at = found.end() if found else self._at
+            space = _SPACE.match(self._text, self._at)
+            self._at = space.end() if space else self._at
             if self._at < len(self._text):
                 return self._text[self._at]
             if not self._read_more():
@@ -214,10 +214,10 @@ class JsonReader:
 
 
 @contextmanager
-def open_document(file: Path, shown: str) -> Iterator[JsonReader]:
+def open_document(file: Path, shown_as: str) -> Iterator[JsonReader]:
     """Open a JSON document to read it step by step. Raises GateError if the file cannot be read."""
-    with RowPlace(shown).name_errors(), file.open(encoding="utf-8") as stream:
-        yield JsonReader(stream, shown)
+    with RowPlace(shown_as).name_errors(), file.open(encoding="utf-8") as stream:
+        yield JsonReader(stream, shown_as)
 
 
 def iter_records(
@@ -228,17 +228,17 @@ def iter_records(
     The values of keys that are in `other_values` are put there as they are read. Raises GateError if there is no such
     list, or a member is not a mapping.
     """
-    found = document.begins_with("[")
-    if found:
+    has_list = document.begins_with("[")
+    if has_list:
         yield from document.iter_records("")
-    for key in () if found else document.iter_keys():
+    for key in () if has_list else document.iter_keys():
         if key in lists:
-            found = True
+            has_list = True
             yield from document.iter_records(key)
         elif other_values is not None and key in other_values:
             other_values[key] = document.read_value()
         else:
             document.read_value()
     document.require_end()
-    if not found:
+    if not has_list:
         raise RowPlace(shown_as, field=lists[0]).build_error("is missing")

@@ -137,18 +137,18 @@ class ResultLine(_Part):
     target: _Name | None = Field(default=None, description="Name of the target, if results differ in it.")
 
 
-def read_jsonl(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_jsonl(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of the file."""
     facts.tool, near = "JSON lines", MisspeltKeys()
     if _is_json_list(file):
-        raise RowPlace(shown).build_error("is one JSON list, not one object per line", _AS_LINES)
+        raise RowPlace(shown_as).build_error("is one JSON list, not one object per line", _AS_LINES)
     return _iter_rows(
-        iter_raw_lines(file, shown), lambda text, place: _build_row(parse_value(text, place), place, near)
+        iter_raw_lines(file, shown_as), lambda text, place: _build_row(parse_value(text, place), place, near)
     )
 
 
 def _is_json_list(file: Path) -> bool:
-    """Whether a file begins as a list does; who cannot be read says so later."""
+    """Whether a file begins as a list does; reading it reports what cannot be read."""
     try:
         with file.open("rb") as stream:
             return decode_head(stream.read(_HEAD)).startswith("[")
@@ -156,11 +156,11 @@ def _is_json_list(file: Path) -> bool:
         return False
 
 
-def read_csv(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_csv(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of a table whose first line names the columns. An empty cell is a column that is not there."""
     facts.tool, near = "CSV", MisspeltKeys()
     return _iter_rows(
-        iter_table_rows(file, shown),
+        iter_table_rows(file, shown_as),
         lambda cells, place: _build_row(
             {name: _parse_cell(name, cell, place) for name, cell in cells.items() if cell}, place, near
         ),
@@ -205,8 +205,8 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
     if not isinstance(value, dict):
         raise place.build_error("is not a mapping")
     for name in _LISTS:
-        given = value.get(name)
-        if isinstance(given, list) and len(given) > EXTERNAL_SCORES:  # a mistake in each of them would be kept
+        members = value.get(name)
+        if isinstance(members, list) and len(members) > EXTERNAL_SCORES:  # a mistake in each of them would be kept
             raise RowPlace(place.file, place.line, name).build_error(f"has more than {EXTERNAL_SCORES:,} members")
     try:
         line = ResultLine.model_validate(value)
@@ -225,12 +225,12 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
     scores = tuple(map(_build_score, line.checks))
     if line.status is None and line.score is None:
         scores = let_verdicts_decide(scores)
-    ended = _build_ending(line, scores)
+    ending = _build_ending(line, scores)
     return ResultRow(
         suite=to_well_formed(line.suite),
         id=to_well_formed(line.id),
         place=place,
-        **ended._asdict(),
+        **ending._asdict(),
         scores=scores,
         score=line.score,
         threshold=line.threshold,
@@ -257,8 +257,8 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
 
 def _build_score(one: LineCheck) -> RowScore:
     """Build the score of a check: where it does not say whether it passed, its threshold does."""
-    known = None if one.score is None or one.threshold is None else one.score >= one.threshold
-    passed = known if one.passed is None else one.passed
+    by_threshold = None if one.score is None or one.threshold is None else one.score >= one.threshold
+    passed = by_threshold if one.passed is None else one.passed
     broke = passed is None and one.score is None
     return RowScore(one.name, one.score, passed, one.reason, broke, threshold=one.threshold, is_minimum=True)
 
@@ -278,18 +278,18 @@ def _find_contradiction(line: ResultLine) -> str | None:
     if low := describe_low_score(line.score, line.threshold):
         return low
     for name in _VERDICTS:
-        said = (line.model_extra or {}).get(name)
-        if said is False or (isinstance(said, str) and said.strip().lower() in _NEGATIVE_WORDS):
-            return f"`{name}` {to_text(said)}"
+        value = (line.model_extra or {}).get(name)
+        if value is False or (isinstance(value, str) and value.strip().lower() in _NEGATIVE_WORDS):
+            return f"`{name}` {to_text(value)}"
     return f"the error {line.error}" if line.error and line.error.strip() else None
 
 
 def _build_call(call: LineCall) -> ToolCall:
     """Build a tool call. Arguments that are no mapping, such as a truncated text, get a single name."""
-    given: dict[str, JsonValue] = {} if call.params is None else {"…": call.params}
-    given = call.params if isinstance(call.params, dict) else given
+    params: dict[str, JsonValue] = {} if call.params is None else {"…": call.params}
+    params = call.params if isinstance(call.params, dict) else params
     success, took = call.success, call.duration_ms
-    return ToolCall(name=call.name, params=given, result=call.output, success=success, duration_ms=took)
+    return ToolCall(name=call.name, params=params, result=call.output, success=success, duration_ms=took)
 
 
 class MisspeltKeys:

@@ -58,7 +58,7 @@ behave 1.3.3: type of `error`, where any other is an agent error
 _ELEMENT, _ATTRIBUTE, _SKIP, _ERROR, _ERROR_TYPE = STATUSES
 _SKIPPED, _BROKE = Meaning.SKIPPED, Meaning.EVALUATION_ERROR
 _GRAVITY: Final = (Meaning.PASSED, _SKIPPED, Meaning.AGENT_ERROR, Meaning.NOT_RUN, _BROKE, Meaning.FAILED)
-"""Of several ways in which one test ended the last one counts: what failed was judged, whatever else is said of it."""
+"""Of several statuses of one test the last in this order counts: what failed was scored."""
 _TEXTS: Final = frozenset({*_RERUNS, *_ELEMENT.meanings, "system-out"})
 _VITEST: Final = "vitest tests"
 _NOT_LOADED: Final = "Test suite failed to run"
@@ -77,11 +77,11 @@ _HEADING: Final = re.compile(r"^-+ Captured \w+ -+$\n?", re.MULTILINE)
 """What pytest writes above the output of a test."""
 _TEARDOWN_FAILURE: Final = "failed on teardown"
 _MAY_FAIL: Final = "TEST_CASE tagged with !mayfail"
-"""What Catch2 calls a test skipped for that is expected to fail, beside its failure."""
+"""The message of `skipped` by which Catch2 marks a failed test that is expected to fail."""
 _NODES: Final = "test"
 """The `classname` of every test of Node's runner: only its suites tell where a test is."""
 _COUNTING_TESTS: Final = frozenset({"AllTests", "jest tests", "vitest tests"})
-"""Who counts the tests alone: GoogleTest, jest-junit, vitest. pytest counts subtests too, and Catch2 its checks."""
+"""Tools that count only tests: GoogleTest, jest-junit, vitest. pytest counts subtests too, and Catch2 its checks."""
 _HOOK: Final = re.compile(
     r"""(^|\s)"(before|after)\ (all|each)"\ hook\b   # mocha and Cypress
       |^Test\ execution\ failure:\ could\ be\ caused\ by\ test\ hooks   # jest-junit
@@ -125,7 +125,7 @@ class _Case(Struct):
     project: str = ""
     """Of Playwright's, with which browser and settings it ran."""
     status: tuple[StatusTable, str] = (_ATTRIBUTE, "passed")
-    """The gravest of all that is said of it."""
+    """The gravest of its statuses."""
     error: str | None = None
     reruns: list[tuple[Status, str]] = field(default_factory=list)
     response: str | None = None
@@ -138,7 +138,7 @@ class _Case(Struct):
     """The message of how it ended, without the text below it, which quotes code."""
 
     def add_status(self, table: StatusTable, value: str) -> None:
-        """Let a status count if it is graver than what is known of the test; one that nobody knows is grave."""
+        """Set a status if it is graver than the current one; an unknown status is grave."""
         if _GRAVITY.index(table.find_meaning(value) or _BROKE) > _GRAVITY.index(self.meaning):
             self.status = table, value
 
@@ -155,7 +155,7 @@ class _Case(Struct):
 
     @property
     def name(self) -> tuple[str, str]:
-        """By what it is known."""
+        """Its class name and its own name."""
         return self.attributes.get("classname", ""), self.attributes.get("name", "")
 
     @property
@@ -177,7 +177,7 @@ class _Suite(Struct):
     declared_tests: int = 0
     """Tests that it says are in it, of a tool that counts these alone."""
     found_failures: int = 0
-    """Failures and errors that are."""
+    """Failures and errors that were read."""
     found_tests: int = 0
     declared_executions: int = 0
     """Tests that it says are in it, which are executions where it counts more of them than there are tests."""
@@ -206,8 +206,8 @@ class _Suite(Struct):
 
 
 def _parse_count(attributes: dict[str, str], name: str) -> int:
-    given = attributes.get(name, "").strip()
-    return int(given) if given.isdecimal() and len(given) < 10 else 0
+    text = attributes.get(name, "").strip()
+    return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
 class _Parser(XmlReader):
@@ -216,9 +216,9 @@ class _Parser(XmlReader):
     format_name = "JUnit"
     text_names = _TEXTS
 
-    def __init__(self, file: Path, shown: str) -> None:
-        super().__init__(file, shown)
-        self.done: list[_Case] = []
+    def __init__(self, file: Path, shown_as: str) -> None:
+        super().__init__(file, shown_as)
+        self.cases: list[_Case] = []
         self.tool = ""
         self._suites: list[_Suite] = []
         self._errors = 0
@@ -228,21 +228,21 @@ class _Parser(XmlReader):
         self._message = ""
         self._type = ""
         self._unknown = ""
-        """The name of an element with a message that says something of a test, but nobody knows what."""
+        """The name of an element of a test that has a message and no known meaning."""
         self._failed: set[tuple[str, str]] = set()
         self.recovered: list[str] = []
         """Tests that passed when the tool retried them."""
 
     def start_element(self, name: str, attributes: dict[str, str]) -> None:
-        """Begin a suite, a test, or what is said of it."""
+        """Begin a suite, a test, or an element of a test."""
         if self.is_at_root:
             if name not in {"testsuites", "testsuite"}:
-                raise RowPlace(self._shown).build_error(f"is not JUnit: it begins with <{name[:40]}>")
+                raise RowPlace(self._shown_as).build_error(f"is not JUnit: it begins with <{name[:40]}>")
             self.tool = attributes.get("name", "")
             self._by_playwright = name == "testsuites" and "id" in attributes
             self._errors = _parse_count(attributes, "errors") if name == "testsuites" else 0
             if self.tool == "promptfoo":
-                raise RowPlace(self._shown).build_error("has unstable names", _PROMPTFOO_HINT)
+                raise RowPlace(self._shown_as).build_error("has unstable names", _PROMPTFOO_HINT)
         if name in {"testsuite", "testsuites"}:
             suite = _Suite.from_attributes(attributes, self.line, tool=self.tool)
             if self._suites and suite.has_errors:
@@ -274,7 +274,7 @@ class _Parser(XmlReader):
         return case
 
     def end_element(self, name: str) -> None:
-        """End a suite, a test, or what is said of it."""
+        """End a suite, a test, or an element of a test."""
         if name in {"failure", "error"}:
             self._count_failure()
         if name in {"testsuite", "testsuites"}:
@@ -306,21 +306,21 @@ class _Parser(XmlReader):
 
     def _add_status(self, case: _Case, name: str) -> None:
         """Add how a test ended by an element in it, whose message or type may say it more exactly."""
-        before, message = case.meaning, self._message
+        earlier_meaning, message = case.meaning, self._message
         case.add_status(_ELEMENT, "error" if name == "failure" and self._is_unreachable() else name)
         if name == "skipped":
             case.may_fail = case.may_fail or message.startswith(_MAY_FAIL)
             if case.attributes.get("status") == "notrun":
                 case.add_status(_SKIP, message.partition("=")[0])
-        elif name == "error" and case.is_pytest and _ERROR.find_meaning(said := message.partition(' "')[0]):
-            case.add_status(_ERROR, said)
+        elif name == "error" and case.is_pytest and _ERROR.find_meaning(phrase := message.partition(' "')[0]):
+            case.add_status(_ERROR, phrase)
         elif name == "error" and _ERROR_TYPE.find_meaning(self._type):
             case.add_status(_ERROR_TYPE, self._type)
-        if case.error is None or case.meaning is not before:
+        if case.error is None or case.meaning is not earlier_meaning:
             case.error, case.message = self._format_message(), self._format_headline()
 
     def _doubt_failure(self, case: _Case) -> None:
-        """Take a failure for none that is known where its suite counts flaky tests and does not say which these are."""
+        """Doubt a failure in a suite that counts flaky tests without naming them."""
         flaky = self._suites[-1].declared_flaky if self._suites else 0
         if flaky and case.has_failed:
             tests = format_count(flaky, "flaky test")
@@ -334,17 +334,17 @@ class _Parser(XmlReader):
     def _check_counts(self, suite: _Suite) -> None:
         """Raise GateError where a suite counts more tests, or more that did not pass, than stand in it."""
         of_runner = self._errors if not self._suites and suite.found_tests else 0
-        counted, found = suite.declared_failures - of_runner, suite.found_failures
+        counted, failures = suite.declared_failures - of_runner, suite.found_failures
         if suite.declared_executions == suite.found_tests + suite.failed_reruns:  # Surefire 2 counts each execution
-            found += suite.failed_reruns
-        place = RowPlace(self._shown, suite.line)
-        place.check_count(counted, found, "failures and errors")
+            failures += suite.failed_reruns
+        place = RowPlace(self._shown_as, suite.line)
+        place.check_count(counted, failures, "failures and errors")
         place.check_count(suite.declared_tests, suite.found_tests, "tests")
 
     def _refuse_suite(self) -> None:
-        said = self._format_message().partition("\n")[0][:_MAX_QUOTED]
-        place = RowPlace(self._shown, self.line)
-        what = f"reports that the suite {self._suites[-1].name[:_MAX_QUOTED]} failed outside of its tests: {said}"
+        message = self._format_message().partition("\n")[0][:_MAX_QUOTED]
+        place = RowPlace(self._shown_as, self.line)
+        what = f"reports that the suite {self._suites[-1].name[:_MAX_QUOTED]} failed outside of its tests: {message}"
         raise place.build_incomplete_error(what)
 
     def _add_case(self, case: _Case) -> None:
@@ -354,12 +354,12 @@ class _Parser(XmlReader):
         if case.reruns and case.meaning is Meaning.PASSED:
             self.recovered.append(case.attributes.get("name", "")[:_MAX_QUOTED])
         if case.is_pytest and case.name in self._failed and case.message.startswith(_TEARDOWN_FAILURE):
-            if self.done and self.done[-1].name == case.name:
-                self.done[-1].response = case.response  # pytest writes the output into the second
+            if self.cases and self.cases[-1].name == case.name:
+                self.cases[-1].response = case.response  # pytest writes the output into the second
             return
         if case.is_pytest and case.meaning is not Meaning.PASSED:
             self._failed.add(case.name)
-        self.done.append(case)
+        self.cases.append(case)
 
     def _is_unreachable(self) -> bool:
         """Whether what is called a failure is an exception of no connection; most runners call both the same."""
@@ -377,20 +377,20 @@ class _Parser(XmlReader):
         return text if text.startswith(self._message) or not self._message else f"{self._message}\n{text}".strip()
 
 
-def read_junit(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_junit(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every execution of every test case."""
-    parser, blocks = _Parser(file, shown), _VitestBlocks()
+    parser, blocks = _Parser(file, shown_as), _VitestBlocks()
     for _ in parser.iter_pieces():
         facts.tool = f"JUnit ({parser.tool})" if parser.tool in _RUNNERS else "JUnit"
-        for case in parser.done[:-1]:  # what follows the last one may still be of it
-            yield from _iter_rows(case, shown, blocks if parser.tool == _VITEST else None)
-        del parser.done[:-1]
-    for case in parser.done:
-        yield from _iter_rows(case, shown, blocks if parser.tool == _VITEST else None)
+        for case in parser.cases[:-1]:  # what follows the last one may still be of it
+            yield from _iter_rows(case, shown_as, blocks if parser.tool == _VITEST else None)
+        del parser.cases[:-1]
+    for case in parser.cases:
+        yield from _iter_rows(case, shown_as, blocks if parser.tool == _VITEST else None)
     if parser.recovered:
         cases = format_count(len(parser.recovered), "case")
-        named = format_first_few(parser.recovered, _MAX_LISTED)
-        facts.notes.append(f"{shown}: {cases} failed and passed in a retry, which the tool counts as passed: {named}")
+        note = f"{shown_as}: {cases} failed and passed in a retry, which the tool counts as passed: "
+        facts.notes.append(note + format_first_few(parser.recovered, _MAX_LISTED))
 
 
 class _VitestBlocks(Struct):
@@ -400,14 +400,14 @@ class _VitestBlocks(Struct):
 
     def has_block(self, file: str, name: str) -> bool:
         """Whether this is the name of a block; one of a test tells of those that it is in."""
-        *around, _ = name.split(" > ")
-        if around:
-            self.names.setdefault(file, set()).update(around)
+        *blocks, _ = name.split(" > ")
+        if blocks:
+            self.names.setdefault(file, set()).update(blocks)
         return name in self.names.get(file, ())
 
 
-def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterator[ResultRow]:
-    place, attributes, properties = RowPlace(shown, case.line), case.attributes, case.properties
+def _iter_rows(case: _Case, shown_as: str, vitest: _VitestBlocks | None) -> Iterator[ResultRow]:
+    place, attributes, properties = RowPlace(shown_as, case.line), case.attributes, case.properties
     classname = attributes.get("classname", "").strip()
     name, of_class = attributes.get("name", "").strip(), False
     if not name and "name" in attributes:  # what happened to the class, or before all tests
@@ -421,7 +421,7 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
         raise place.build_unloaded_error(name, case.error or "")
     of_block = vitest is not None and vitest.has_block(attributes.get("classname", ""), name)
     of_hook = (no_pass and (of_block or of_class)) or _is_trouble(case, classname, name)
-    ended = _build_ending(case, of_hook=of_hook)
+    ending = _build_ending(case, of_hook=of_hook)
     if classname == _NOT_LOADED and no_pass:
         raise place.build_unloaded_error(name, (case.error or "").replace(f"● {_NOT_LOADED}", "").strip())
     file = attributes.get("file")
@@ -436,7 +436,7 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
         suite=suite[:MAX_NAME],
         id=name,
         place=place,
-        **ended._asdict(),
+        **ending._asdict(),
         score=_parse_decimal(properties.get("score")),
         response=case.response,
         duration_ms=parse_seconds(_parse_decimal(attributes.get("time"))),
@@ -448,9 +448,9 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
         named_by="classname and name",
         longer_suites=tuple(one[:MAX_NAME] for one in longer if one and not one.startswith(": ")),
         duplicate_hint=_RERUNFAILURES_HINT if case.is_pytest else None,
-        # executions of one case are said to be, or follow a failure in the same suite and file, as gotestsum and Gradle
-        # write them; else the same name a second time is another case of the same name
-        retry_scope=f"{shown}:{case.suite_line}:{file}:{line}",
+        # executions of one case are marked, or follow a failure in the same suite and file, as gotestsum and Gradle
+        # write them; any other second result of a name is another case
+        retry_scope=f"{shown_as}:{case.suite_line}:{file}:{line}",
         repeat=f"{place.line}" if case.reruns else _SUBTEST_REPEAT if of_unittest else None,
     )
     yield from _iter_attempts(row, case)
@@ -459,8 +459,8 @@ def _iter_rows(case: _Case, shown: str, vitest: _VitestBlocks | None) -> Iterato
 def _iter_attempts(row: ResultRow, case: _Case) -> Iterator[ResultRow]:
     """Yield the row of a case, and those of its retries unless it passed: the last result counts."""
     yield row
-    for status, said in case.reruns if row.status is not Status.PASSED else ():
-        yield row._replace(status=status, error=said, response=None, duration_ms=None, rerun=True)
+    for status, error in case.reruns if row.status is not Status.PASSED else ():
+        yield row._replace(status=status, error=error, response=None, duration_ms=None, rerun=True)
 
 
 def _is_trouble(case: _Case, classname: str, name: str) -> bool:
@@ -475,14 +475,14 @@ def _build_ending(case: _Case, *, of_hook: bool) -> ExecutionEnding:
     if of_hook or case.is_doubtful:
         return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, case.error or "it failed outside of its tests")
     table, value = case.status
-    kind, ended = classify_thrown_error(case.message or case.error or ""), table.build_ending(value, case.error)
-    is_clear = ended.error_kind is ErrorKind.EVALUATION_ERROR and kind is not ErrorKind.AGENT_UNREACHABLE
-    return ended if is_clear else ended._replace(error_kind=kind)
+    kind, ending = classify_thrown_error(case.message or case.error or ""), table.build_ending(value, case.error)
+    is_clear = ending.error_kind is ErrorKind.EVALUATION_ERROR and kind is not ErrorKind.AGENT_UNREACHABLE
+    return ending if is_clear else ending._replace(error_kind=kind)
 
 
-def _parse_line(given: str, case: _Case) -> int:
+def _parse_line(text: str, case: _Case) -> int:
     """Return the line number of a test, counted from 1. pytest counts from 0. Returns 1 for an invalid number."""
-    return max(int(given) + case.is_pytest, 1) if given.isdecimal() and len(given) < 10 else 1
+    return max(int(text) + case.is_pytest, 1) if text.isdecimal() and len(text) < 10 else 1
 
 
 def _find_node_id(file: str | None, classname: str, name: str) -> str | None:

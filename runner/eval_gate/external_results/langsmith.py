@@ -95,7 +95,7 @@ def _read_columns(row: Fields, place: RowPlace) -> ResultRow:
 
 
 def _read_nested(row: Fields, place: RowPlace) -> ResultRow:
-    """Read a row of `evaluate()`: the run, its example and what the evaluators said."""
+    """Read a row of `evaluate()`: the run, its example and the results of the evaluators."""
     start, end = (_parse_time(row.get(f"run.{key}_time")) for key in ("start", "end"))
     scores = [*map(_read_score, row.members("evaluation_results.results"))]
     inputs = row.get("example.inputs", "run.inputs")
@@ -135,13 +135,13 @@ def _build_row(
 ) -> ResultRow:
     """Build the row of one run of one example."""
     decisive = let_verdicts_decide(scores)
-    ended = end_execution(decisive, find_exception(error) if error else None)
+    ending = end_execution(decisive, find_exception(error) if error else None)
     case = PromptedCase(_SUITE, _format_values(inputs), _format_values(reference) or None, "inputs")
-    return build_prompted_row(case, ended, place)._replace(scores=decisive)
+    return build_prompted_row(case, ending, place)._replace(scores=decisive)
 
 
 def _format_values(mapping: JsonValue) -> str:
     """Return the value where there is only one, else all with their names; a run that raised has one of null."""
-    given = mapping.items() if isinstance(mapping, dict) else ()
-    values: dict[str, JsonValue] = {name: one for name, one in given if one is not None}
+    members = mapping.items() if isinstance(mapping, dict) else ()
+    values: dict[str, JsonValue] = {name: one for name, one in members if one is not None}
     return to_text(next(iter(values.values())) if len(values) == 1 else values) if values else ""

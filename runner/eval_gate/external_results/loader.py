@@ -1,7 +1,7 @@
 """Load external results: find, detect and read files, and group rows by case.
 
-A tool's answers, errors and names may repeat a key that it was given: rows come in without the secrets that are set
-here. What is asked for a digest only stays as it is.
+Responses, errors and names may repeat a secret that the tool was given: each row is redacted. A value that is
+stored as a digest stays as it is.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class UnstableName(NamedTuple):
 
     why: str
     is_guess: bool
-    """Only what stands in the name says so: one that is in the baseline has lasted."""
+    """Only its form suggests so: a name that is in the baseline is stable."""
 
 
 class ExternalResults(Struct):
@@ -86,11 +86,11 @@ class ExternalResults(Struct):
     format: ResultsFormat
     tool: str
     cases: Mapping[CaseKey, Sequence[ResultRow]]
-    given: tuple[ResultsPath, ...]
+    paths: tuple[ResultsPath, ...]
     """The files and folders as they were given."""
     notes: tuple[str, ...] = ()
     unstable_names: Mapping[CaseKey, UnstableName] = field(default_factory=dict)
-    """The cases whose names may be others in the next run."""
+    """The cases whose names may change in the next run."""
     legs: Mapping[str, str] = field(default_factory=dict)
     """The leg of a matrix that a suite is of, by the name of the suite."""
     sources: frozenset[Path] = frozenset()
@@ -99,23 +99,23 @@ class ExternalResults(Struct):
     @property
     def files(self) -> tuple[str, ...]:
         """The files and folders, without the prefixes of their suites."""
-        return tuple(one.path for one in self.given)
+        return tuple(one.path for one in self.paths)
 
     @property
     def rows(self) -> Iterable[ResultRow]:
         """Every execution."""
         return (row for rows in self.cases.values() for row in rows)
 
-    def describe_unstable_names(self, known: Container[CaseKey]) -> str | None:
-        """Describe the cases whose names may change, but for guesses that the baseline's cases, `known`, disprove."""
-        found = [(key, one.why) for key, one in self.unstable_names.items() if not (one.is_guess and key in known)]
-        if not found:
+    def describe_unstable_names(self, baseline: Container[CaseKey]) -> str | None:
+        """Describe the cases whose names may change, but for guesses that `baseline` disproves."""
+        reasons = [(key, one.why) for key, one in self.unstable_names.items() if not (one.is_guess and key in baseline)]
+        if not reasons:
             return None
-        (key, why), have = found[0], format_count(len(found), "case has", "cases have")
+        (key, why), have = reasons[0], format_count(len(reasons), "case has", "cases have")
         return f"{have} no stable name ({key.case_id[:80]}): {why}"
 
     def drain_cases(self) -> Iterator[tuple[CaseKey, Sequence[ResultRow]]]:
-        """Every case, once: nothing is kept of what was given."""
+        """Yield every case once, and drop it."""
         held = list(self.cases.items())[::-1]
         self.cases = {}
         while held:
@@ -125,26 +125,26 @@ class ExternalResults(Struct):
 class _ResultsCollector(Struct):
     """Collector of the results of all files."""
 
-    wanted: ResultsFormat
+    results_format: ResultsFormat
     rules: ScoreRules
     redact: Redactor
     encoding: str | None = None
     formats: dict[ResultsFormat, str] = field(default_factory=dict)
-    """With the file that each was seen in first."""
+    """The first file of each."""
     tools: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     cases: dict[CaseKey, list[ResultRow]] = field(default_factory=dict)
     files: dict[CaseKey, str] = field(default_factory=dict)
-    """The file that a case was seen in first."""
+    """The first file of each."""
     name_clashes: set[CaseKey] = field(default_factory=set)
     trials: dict[tuple[CaseKey, str], RowPlace] = field(default_factory=dict)
-    """Where each numbered execution of a case stands."""
+    """The place of each numbered execution of a case."""
     duplicates: list[Problem] = field(default_factory=list)
-    """Those that are there a second time."""
+    """Executions that occur twice."""
     sources: set[Path] = field(default_factory=set)
     """The files that were read, without links."""
     empty: list[str] = field(default_factory=list)
-    """Those without a case."""
+    """Files without a case."""
     count: int = 0
 
     @property
@@ -152,36 +152,36 @@ class _ResultsCollector(Struct):
         """Whether there are more cases or executions than are read."""
         return self.count > MAX_ROWS or len(self.cases) > CASES
 
-    def add_file(self, found: ResultsFile) -> None:
+    def add_file(self, results_file: ResultsFile) -> None:
         """Add one file. Raises GateError for what is wrong in it."""
-        if found.skip_reason:
-            self.notes[f"{found.shown} {found.skip_reason}"] = None
+        if results_file.skip_reason:
+            self.notes[f"{results_file.shown_as} {results_file.skip_reason}"] = None
             return
-        file, shown = found.path, found.shown
+        file, shown_as = results_file.path, results_file.shown_as
         self.sources.add(file.resolve())
-        with open_results(file, shown, self.wanted, self.encoding) as (known, readable):
-            self._add_rows(known, readable, found)
+        with open_results(file, shown_as, self.results_format, self.encoding) as (known_format, readable):
+            self._add_rows(known_format, readable, results_file)
 
-    def _add_rows(self, known: KnownFormat, readable: Path, found: ResultsFile) -> None:
+    def _add_rows(self, known_format: KnownFormat, readable: Path, results_file: ResultsFile) -> None:
         """Add the rows of a file, which stand in `readable`."""
-        shown, facts = found.shown, FileFacts()
-        self.formats.setdefault(known.format, shown)
+        shown_as, facts = results_file.shown_as, FileFacts()
+        self.formats.setdefault(known_format.format, shown_as)
         first = next(iter(self.formats))
-        if known.format is not first:
-            which = f"is {known.format}, and {self.formats[first]} is {first}"
-            raise RowPlace(shown).build_error(f"{which}: check the results of one tool at a time")
-        held = _FileOverlap(shown)
-        for row in known.load_reader()(readable, shown, facts):
-            self._add_row(_prefix_suite(row, found.prefix) if found.prefix else row, held)
-        facts.check_counts(shown, held.count, held.failures)
+        if known_format.format is not first:
+            which = f"is {known_format.format}, and {self.formats[first]} is {first}"
+            raise RowPlace(shown_as).build_error(f"{which}: check the results of one tool at a time")
+        held = _FileOverlap(shown_as)
+        for row in known_format.load_reader()(readable, shown_as, facts):
+            self._add_row(_prefix_suite(row, results_file.prefix) if results_file.prefix else row, held)
+        facts.check_counts(shown_as, held.count, held.failures)
         if not held.count:
-            self.empty.append(shown)
-        if option := _REPEATED_BY.get(known.format):
+            self.empty.append(shown_as)
+        if option := _REPEATED_BY.get(known_format.format):
             self._check_repeats(option, facts.repeats, held)
         if held.retried:
             cases = format_count(len(held.retried), "case")
-            self.notes[f"{shown} repeats {cases} after a failure: the repeated results count as re-runs"] = None
-        self._resolve_overlap(held, several=known.format is ResultsFormat.JSONL)
+            self.notes[f"{shown_as} repeats {cases} after a failure: the repeated results count as re-runs"] = None
+        self._resolve_overlap(held, several=known_format.format is ResultsFormat.JSONL)
         self.tools[self.redact(facts.tool)] = None
         self.notes.update(dict.fromkeys(map(self.redact, facts.notes)))
 
@@ -196,35 +196,35 @@ class _ResultsCollector(Struct):
         row = _drop_run_time(row)
         judged, key = self.rules.apply_rules(row), row.key
         overlap.keys.add(key)
-        there = self.cases.get(key)
-        if there is None:
+        case_rows = self.cases.get(key)
+        if case_rows is None:
             self.cases[key] = [judged]
             self.files[key] = overlap.file
             self._register_trial(row)
         else:
-            has_repeat = row.repeat is not None and row.repeat == there[0].repeat
-            if not has_repeat and (retried := _find_retried_rows(row, there)):
-                judged = self._mark_rerun(judged, there, retried, overlap)
+            has_repeat = row.repeat is not None and row.repeat == case_rows[0].repeat
+            if not has_repeat and (retried := _find_retried_rows(row, case_rows)):
+                judged = self._mark_rerun(judged, case_rows, retried, overlap)
             elif not has_repeat:
-                if row.run != there[0].run:
+                if row.run != case_rows[0].run:
                     raise _build_overlap_error(self.files[key], overlap.file, row)
                 self.name_clashes.add(key)
             elif self.files[key] != overlap.file:
                 overlap.rows.append(judged)
                 return
-            there.append(judged)
+            case_rows.append(judged)
             self._register_trial(row)
         if self.is_over_limit:
             raise row.place.build_error(f"is one of more than {CASES:,} cases or {MAX_ROWS:,} executions")
 
     def _mark_rerun(
-        self, row: ResultRow, there: list[ResultRow], retried: Sequence[int], overlap: _FileOverlap
+        self, row: ResultRow, case_rows: list[ResultRow], retried: Sequence[int], overlap: _FileOverlap
     ) -> ResultRow:
         """Mark a row as a re-run of those with these numbers, and all of them as executions of one case."""
         repeat = f"re-runs in {row.retry_scope}"
         for number in retried:
-            there[number] = there[number]._replace(repeat=repeat)
-        if len(retried) < len(there):
+            case_rows[number] = case_rows[number]._replace(repeat=repeat)
+        if len(retried) < len(case_rows):
             self.name_clashes.add(row.key)
         overlap.retried.add(row.key)
         return row._replace(repeat=repeat, rerun=True)
@@ -283,12 +283,12 @@ class _FileOverlap(Struct):
     rows: list[ResultRow] = field(default_factory=list)
 
 
-def _find_retried_rows(row: ResultRow, there: Sequence[ResultRow]) -> list[int]:
+def _find_retried_rows(row: ResultRow, case_rows: Sequence[ResultRow]) -> list[int]:
     """Return which rows this one re-runs: those of its scope if all failed, because only what fails is re-run."""
     if row.retry_scope is None or row.status is Status.SKIPPED:
         return []
-    numbers = [number for number, one in enumerate(there) if one.retry_scope == row.retry_scope]
-    return numbers if all(there[number].status in _NO_PASS for number in numbers) else []
+    numbers = [number for number, one in enumerate(case_rows) if one.retry_scope == row.retry_scope]
+    return numbers if all(case_rows[number].status in _NO_PASS for number in numbers) else []
 
 
 def _build_overlap_error(first: str, other: str, row: ResultRow) -> GateError:
@@ -296,27 +296,27 @@ def _build_overlap_error(first: str, other: str, row: ResultRow) -> GateError:
     return build_two_runs_error(which, row.place.build_problem(f'"{row.id[:80]}" is in {first} too'))
 
 
-def _is_same_execution(row: ResultRow, others: Sequence[ResultRow]) -> bool:
-    """Whether this execution is one of the others, as another form of the same results says it."""
-    said = row.status, row.response, row.duration_ms, row.trial
-    return any((one.status, one.response, one.duration_ms, one.trial) == said for one in others)
+def _is_same_execution(row: ResultRow, case_rows: Sequence[ResultRow]) -> bool:
+    """Whether one of these rows is the same execution in another form of the results."""
+    facts = row.status, row.response, row.duration_ms, row.trial
+    return any((one.status, one.response, one.duration_ms, one.trial) == facts for one in case_rows)
 
 
 def load_external_results(
     paths: Sequence[str | ResultsPath],
-    wanted: ResultsFormat,
+    results_format: ResultsFormat,
     rules: ScoreRules,
     redact: Redactor = EMPTY_REDACTOR,
     encoding: str | None = None,
 ) -> ExternalResults:
-    """Everything in these files and folders, which have to be one tool's, without what `redact` masks.
+    """Load the results of one tool from files and folders, without what `redact` masks.
 
     `encoding` is that of files that are not UTF-8 and do not state another one.
 
     Raises GateError `invalid-results`, `duplicate-results`, `missing-score-rule` and `results-incomplete`, with what
     is wrong in all of the files.
     """
-    gathering = _ResultsCollector(wanted, rules, redact, encoding)
+    gathering = _ResultsCollector(results_format, rules, redact, encoding)
     _read_all(paths, gathering)
     cases, notes = gathering.cases, gathering.notes
     if gathering.duplicates:
@@ -333,11 +333,11 @@ def load_external_results(
     if empty := gathering.empty:
         has = format_count(len(empty), "results file has", "results files have")
         notes[f"{has} no cases: {format_first_few(empty, _MAX_EMPTY)}"] = None
-    unstable = {key: found for key, rows in cases.items() if (found := _find_unstable_name(rows[0]))}
-    tools, given = ", ".join(sorted(gathering.tools)), tuple(map(parse_results_path, paths))
+    unstable = {key: reason for key, rows in cases.items() if (reason := _find_unstable_name(rows[0]))}
+    tools, results_paths = ", ".join(sorted(gathering.tools)), tuple(map(parse_results_path, paths))
     legs = {key.suite: leg for key, rows in cases.items() if (leg := rows[0].leg)}
-    known, sources = next(iter(gathering.formats)), frozenset(gathering.sources)
-    return ExternalResults(known, tools, cases, given, tuple(notes), unstable, legs, sources)
+    tool_format, sources = next(iter(gathering.formats)), frozenset(gathering.sources)
+    return ExternalResults(tool_format, tools, cases, results_paths, tuple(notes), unstable, legs, sources)
 
 
 def _read_all(paths: Sequence[str | ResultsPath], gathering: _ResultsCollector) -> None:
@@ -359,14 +359,14 @@ def _read_all(paths: Sequence[str | ResultsPath], gathering: _ResultsCollector) 
 
 
 def _separate_cases(cases: dict[CaseKey, list[ResultRow]], clashing: set[CaseKey]) -> dict[CaseKey, list[ResultRow]]:
-    """Cases that share a name get a longer one, or that of their file or suite before it; else it is an error."""
+    """Give cases that share a name a longer one, or their file or suite as prefix. Raises GateError if none helps."""
     most = max(len(row.longer_suites) for key in clashing for row in cases[key])
     for level in range(most + 1):
         parted: dict[CaseKey, list[ResultRow]] = {}
         for key, rows in cases.items():
             for row in rows:
-                named = _lengthen_name(row, level) if key in clashing else row
-                parted.setdefault(named.key, []).append(named)
+                distinct_row = _lengthen_name(row, level) if key in clashing else row
+                parted.setdefault(distinct_row.key, []).append(distinct_row)
         still = [
             (rows[0], other)
             for rows in parted.values()
@@ -411,7 +411,7 @@ def _prefix_suite(row: ResultRow, prefix: str) -> ResultRow:
 
 
 def _find_unstable_name(row: ResultRow) -> UnstableName | None:
-    """Why a name is another one in the next run; None for one that looks as if it lasted."""
+    """Find why a name may change in the next run; None for a name that looks stable."""
     if row.unstable_reason:
         return UnstableName(row.unstable_reason, is_guess=False)
     match = _UNSTABLE_PART.search(row.id[:_MAX_SEARCHED]) or _UNSTABLE_PART.search(row.suite[:_MAX_SEARCHED])

@@ -51,7 +51,7 @@ class _Sample(Struct):
 class _EvalsRun(Struct):
     """Facts about the run in a file."""
 
-    shown: str
+    shown_as: str
     suite: str = "openai"
     spec_place: RowPlace | None = None
     """Where its specification stands."""
@@ -82,25 +82,25 @@ class _EvalsRun(Struct):
         if other or (run and self.run and run != self.run):
             first = f"begins at {self.spec_place}" if self.spec_place else f"is {self.run}"
             problem = place.build_problem(f"is of the run {run or 'after it'}; the first {first}")
-            raise build_two_runs_error(f"{self.shown} contains", problem)
+            raise build_two_runs_error(f"{self.shown_as} contains", problem)
         self.run = self.run or run
         if event.has("spec"):
             self.spec_place = place
 
     def check_complete(self) -> None:
         """Raise GateError where something is missing: the report often stands before the events that it is about."""
-        place = RowPlace(self.shown)
+        place = RowPlace(self.shown_as)
         if self.report is None:
             raise place.build_incomplete_error("has no final_report")
-        if missing := max(self.events, default=-1) + 1 - len(self.events):
-            raise place.build_incomplete_error(f"is missing {missing:,} of the events that evals numbered")
-        said = _count_reported_samples(self.report)
-        found = sum(sample.metric_events for sample in self.samples.values())
-        place.check_count(said, found, "samples in its report")
+        if missing_events := max(self.events, default=-1) + 1 - len(self.events):
+            raise place.build_incomplete_error(f"is missing {missing_events:,} of the events that evals numbered")
+        declared_number = _count_reported_samples(self.report)
+        number = sum(sample.metric_events for sample in self.samples.values())
+        place.check_count(declared_number, number, "samples in its report")
         accuracy = self.report.number("accuracy")
-        found_of = self._compute_accuracies()
-        if accuracy is not None and not any(abs(one - accuracy) < _ROUNDING for one in found_of):
-            of = f"its events make {found_of[0]:.4g}" if found_of else "it has no matches and no measurements"
+        accuracies = self._compute_accuracies()
+        if accuracy is not None and not any(abs(one - accuracy) < _ROUNDING for one in accuracies):
+            of = f"its events make {accuracies[0]:.4g}" if accuracies else "it has no matches and no measurements"
             raise place.build_incomplete_error(f"reports an accuracy of {accuracy:.4g}, and {of}")
 
     def _compute_accuracies(self) -> list[float]:
@@ -123,11 +123,11 @@ def _count_reported_samples(report: Fields) -> int:
     return max(sums.values(), default=0)
 
 
-def read_openai(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_openai(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every sample: as it was matched, or broke; one that has only metrics is left to a rule about them."""
     facts.tool = "OpenAI evals"
-    record = _EvalsRun(shown)
-    for place, event in iter_lines(file, shown):
+    record = _EvalsRun(shown_as)
+    for place, event in iter_lines(file, shown_as):
         record.add_event(event, place)
     record.check_complete()
     facts.notes.append(_BY_INDEX)
@@ -139,9 +139,9 @@ def _add_to_sample(sample: _Sample, event: Fields) -> None:
     data = event.at("data")
     match event.get("type"):
         case "match":
-            ended = STATUSES[0].build_ending(data.get("correct"))
-            sample.verdicts.append(ended)
-            if ended.status is Status.FAILED and data.get("expected") is not None:
+            ending = STATUSES[0].build_ending(data.get("correct"))
+            sample.verdicts.append(ending)
+            if ending.status is Status.FAILED and data.get("expected") is not None:
                 sample.error = f"expected {data.text('expected')[:300]}"
         case "sampling":
             prompt, sampled = data.get("prompt"), data.get("sampled")
@@ -171,10 +171,10 @@ def _iter_rows(suite: str, name: str, sample: _Sample) -> Iterator[ResultRow]:
         error_kind=classify_error_kind(sample.error or ""),
         named_by="eval_name and sample_id",
     )
-    if sample.verdicts:  # several are of one execution, of which each has to match
-        ended = max(sample.verdicts, key=lambda one: (one.status is Status.ERROR, one.status is Status.FAILED))
-        error = sample.error if ended.status is Status.FAILED else ended.error
-        yield row._replace(status=ended.status, error=error, error_kind=ended.error_kind)
+    if sample.verdicts:  # several belong to one execution, and each has to match
+        ending = max(sample.verdicts, key=lambda one: (one.status is Status.ERROR, one.status is Status.FAILED))
+        error = sample.error if ending.status is Status.FAILED else ending.error
+        yield row._replace(status=ending.status, error=error, error_kind=ending.error_kind)
     elif sample.has_error:
         yield row
     elif sample.metrics:

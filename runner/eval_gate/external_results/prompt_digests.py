@@ -1,8 +1,8 @@
 """Digests of what a case asks and expects, field by field, with and without what may be new in every run.
 
-A thread id, a date or a request id in the variables is no other question. Only a later comparison tells what differs,
-and a row keeps no values. So each field has a digest of its value, one without times and random words, and one without
-all words that have a digit. What the expectation names is never left out: neither a value nor a variable.
+A new thread id, date or request id in the variables is not a new prompt. Only a later comparison shows what differs,
+and a row keeps no values: each field has a digest of its value, one without times and random words, and one without all
+words that have a digit. Values and variables that the expectation names are never left out.
 """
 
 from __future__ import annotations

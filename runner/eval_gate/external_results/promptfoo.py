@@ -1,7 +1,7 @@
 """promptfoo results: `-o out.json`, or `-o out.jsonl` with one result per line (since 0.121).
 
-A result's `id`, `testIdx` and `promptId` are others in the next run. What stays is who was asked, the description and
-the variables; `metadata.testCaseId` where the team gives one.
+A result's `id`, `testIdx` and `promptId` change with every run. The provider, the description and the variables name a
+case, or `metadata.testCaseId` where the team sets it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _MINIMUMS: Final = frozenset(
 _SCORING_BROKE: Final = "Scoring function error: "
 """How the reason of a result begins whose own scoring function raised."""
 _TIMED_OUT: Final = re.compile(r"Evaluation exceeded max duration of \d")
-"""What promptfoo says of a test that it did not begin, or not end, within its own time for all of them."""
+"""The error of a test that promptfoo did not begin or end within its time for the whole run."""
 _STACK_FRAMES: Final = re.compile(r"\n[ \t]*at ")
 _GRADING_FRAME: Final = re.compile(
     r"(?<![\w.])(?:runAssertions?|matches[A-Z]\w{2,40}) \([^\n]{0,300}[\\/]promptfoo[\\/]dist[\\/]"
@@ -109,18 +109,18 @@ _SCRIPT_BROKE: Final = re.compile(
     r"|(?:Python|Ruby) code execution failed: [^\n]{0,2000}"
     r"\b(?:NameError|ImportError|ModuleNotFoundError|IndentationError)\b"
 )
-"""What no answer can bring about. Any other exception may be due to an answer that they did not expect: a failure."""
+"""Errors that no response can cause. Any other exception may come from an unexpected response: a failure."""
 
 
-def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_promptfoo(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every result of `-o FILE.json`."""
     facts.tool = "promptfoo"
-    found, marks = False, _read_version(file, shown) >= _FIRST_MARKING_VERSION
-    with open_document(file, shown) as walked:
+    has_results, marks = False, _read_version(file, shown_as) >= _FIRST_MARKING_VERSION
+    with open_document(file, shown_as) as walked:
         for key in walked.iter_keys():
             if key == "results":
-                found = True
-                yield from _iter_results(walked, shown, facts, marks=marks)
+                has_results = True
+                yield from _iter_results(walked, shown_as, facts, marks=marks)
             else:
                 value = Fields(walked.read_value())
                 if key == "runtimeOptions":
@@ -128,20 +128,20 @@ def read_promptfoo(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultR
                 if key == "metadata" and value.get("promptfooVersion"):
                     facts.tool = f"promptfoo {value.text('promptfooVersion')[:40]}"
         walked.require_end()
-    if not found:
-        raise RowPlace(shown, field="results").build_error("is missing")
+    if not has_results:
+        raise RowPlace(shown_as, field="results").build_error("is missing")
 
 
-def _read_version(file: Path, shown: str) -> tuple[int, ...]:
+def _read_version(file: Path, shown_as: str) -> tuple[int, ...]:
     """Return the promptfoo version that wrote the file, read from its last bytes; empty if they give none."""
-    with RowPlace(shown).name_errors(), file.open("rb") as stream:
+    with RowPlace(shown_as).name_errors(), file.open("rb") as stream:
         stream.seek(max(stream.seek(0, os.SEEK_END) - _VERSION_BYTES, 0))
         end = stream.read(_VERSION_BYTES)
-    found = _VERSION.findall(end.decode("ascii", "replace"))
-    return tuple(map(int, found[-1])) if found else ()
+    versions = _VERSION.findall(end.decode("ascii", "replace"))
+    return tuple(map(int, versions[-1])) if versions else ()
 
 
-def _iter_results(walked: JsonReader, shown: str, facts: FileFacts, *, marks: bool) -> Iterator[ResultRow]:
+def _iter_results(walked: JsonReader, shown_as: str, facts: FileFacts, *, marks: bool) -> Iterator[ResultRow]:
     numbers, runs = dict[int, int](), _JoinedRuns()
     for key in walked.iter_keys():
         if key == "results":
@@ -157,14 +157,14 @@ def _iter_results(walked: JsonReader, shown: str, facts: FileFacts, *, marks: bo
                 numbers = _number_prompts(enumerate(one.text("provider") for one in value.members()))
 
 
-def read_promptfoo_lines(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_promptfoo_lines(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every line of `-o FILE.jsonl`."""
     facts.tool = "promptfoo"
-    numbers = _number_prompts(_iter_prompts(file, shown)) if _has_several_prompts(file, shown) else {}
+    numbers = _number_prompts(_iter_prompts(file, shown_as)) if _has_several_prompts(file, shown_as) else {}
     runs = _JoinedRuns()
     return (
         runs.mark_joined_row(_add_sent_prompt(_build_row(result, place, numbers, marks=False), result, facts), result)
-        for place, result in iter_lines(file, shown)
+        for place, result in iter_lines(file, shown_as)
     )
 
 
@@ -189,23 +189,23 @@ class _JoinedRuns:
         return row._replace(repeat=f"{row.repeat} {self._before}", duplicate_hint=_JOINED_RUNS_HINT)
 
 
-def _has_several_prompts(file: Path, shown: str) -> bool:
+def _has_several_prompts(file: Path, shown_as: str) -> bool:
     """Whether there is more than one pair of provider and prompt: most files have one, and are read once."""
-    with RowPlace(shown).name_errors(), file.open("rb") as stream:
+    with RowPlace(shown_as).name_errors(), file.open("rb") as stream:
         return any(_LATER_PROMPT.search(line) for line in iter(lambda: stream.readline(EXTERNAL_LINE_BYTES), b""))
 
 
-def _iter_prompts(file: Path, shown: str) -> Iterator[tuple[int, str]]:
-    """Every line's number of its pair, and its provider. Lines come in the order in which tests were done."""
-    for _, result in iter_lines(file, shown):
+def _iter_prompts(file: Path, shown_as: str) -> Iterator[tuple[int, str]]:
+    """Yield the `promptIdx` and the provider of each line. Lines are in the order in which tests ended."""
+    for _, result in iter_lines(file, shown_as):
         if isinstance(at := result.get("promptIdx"), int):
             yield at, _format_provider(result)
 
 
-def _number_prompts(asked: Iterable[tuple[int, str]]) -> dict[int, int]:
+def _number_prompts(prompts: Iterable[tuple[int, str]]) -> dict[int, int]:
     """Map each `promptIdx` to a number within its provider: one more prompt or provider shifts all that follow."""
     by_provider: dict[str, set[int]] = {}
-    for at, provider in asked:
+    for at, provider in prompts:
         by_provider.setdefault(provider, set()).add(at)
     return {at: number for pairs in by_provider.values() for number, at in enumerate(sorted(pairs))}
 
@@ -220,20 +220,20 @@ def _build_row(result: Fields, place: RowPlace, numbers: Mapping[int, int], *, m
     scores = _share_equal(tuple([_build_score(one, marks=marks) for one in parts]))
     grading, error = result.text("gradingResult.reason"), result.text("error")
     why = (error if broke else grading or error) or None
-    ended = _classify_error(why or "") if broke else _build_ending(result, scores, why)
+    ending = _classify_error(why or "") if broke else _build_ending(result, scores, why)
     content = fingerprint_json(f"[{dump_sorted_json(variables)},{asserted}]")
     return ResultRow(
         suite=_format_suite(result, numbers),
         id=name.name,
         place=place,
-        **ended._asdict(),
+        **ending._asdict(),
         scores=scores,
         score=result.number("score"),
         prompt=_format_prompt(variables),
         expectation=tuple(map(_describe_assertion, asserts.members()[:50])),
         response=result.text_or_none("response.output"),
         duration_ms=result.milliseconds("latencyMs"),
-        cost_usd=result.cost("cost") or None,  # 0 where nobody knows
+        cost_usd=result.cost("cost") or None,  # 0 if it is unknown
         usage=result.usage("tokenUsage.prompt", "tokenUsage.completion") if result.get("tokenUsage.total") else None,
         description=description[:500],
         content=content,
@@ -247,7 +247,7 @@ def _build_row(result: Fields, place: RowPlace, numbers: Mapping[int, int], *, m
 
 
 def _classify_error(error: str) -> ExecutionEnding:
-    """Whose fault an error is: its first words say what broke, and promptfoo's own frames below them where."""
+    """Classify an error by its first words, and by promptfoo's own stack frames below them."""
     message, *frames = _STACK_FRAMES.split(error, maxsplit=1)
     if _TIMED_OUT.match(message):
         return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, f"not run: {message}")
@@ -257,7 +257,7 @@ def _classify_error(error: str) -> ExecutionEnding:
 
 
 def _build_ending(result: Fields, scores: Sequence[RowScore], why: str | None) -> ExecutionEnding:
-    """How a result ended that the agent got through."""
+    """Build the ending of a result without an agent error."""
     own, against = _SUCCESS.build_ending(result.get("success"), why), None
     for table in (_REASON, _GRADED):
         value = result.get(table.field)
@@ -274,11 +274,11 @@ def _build_ending(result: Fields, scores: Sequence[RowScore], why: str | None) -
 
 
 def _format_suite(result: Fields, numbers: Mapping[int, int]) -> str:
-    """Who was asked, and with which of several prompts. A prompt's text changes, its number stays."""
+    """Name the suite by provider and, of several prompts, the number: a prompt's text changes."""
     at = result.get("promptIdx")
     number = numbers.get(at, at) if isinstance(at, int) else 0
-    named = _format_provider(result)[:300] or "promptfoo"
-    return f"{named}, prompt {number + 1}" if number > 0 else named
+    suite = _format_provider(result)[:300] or "promptfoo"
+    return f"{suite}, prompt {number + 1}" if number > 0 else suite
 
 
 def _format_provider(result: Fields) -> str:
@@ -298,13 +298,13 @@ def _choose_name(result: Fields, description: str, variables: JsonValue) -> _Cas
     if own := result.get("metadata.testCaseId", "testCase.metadata.testCaseId"):
         return _CaseName(to_text(own)[:300], "metadata.testCaseId")
     description = description.strip()[:300]
-    shown = dump_compact_json(variables) if variables else ""
-    if len(shown) > _SHOWN_VARS:
-        shown = f"{shown[:_SHOWN_VARS]}… {compute_digest(variables)[:8]}"
+    vars_text = dump_compact_json(variables) if variables else ""
+    if len(vars_text) > _SHOWN_VARS:
+        vars_text = f"{vars_text[:_SHOWN_VARS]}… {compute_digest(variables)[:8]}"
     if description:
-        return _CaseName(description, "description and vars", f"{description} {shown}" if shown else None)
-    if shown:
-        return _CaseName(shown, "vars")
+        return _CaseName(description, "description and vars", f"{description} {vars_text}" if vars_text else None)
+    if vars_text:
+        return _CaseName(vars_text, "vars")
     return _CaseName(f"test {result.get('testIdx')}", "place", unstable_reason=_NO_NAME_HINT)
 
 

@@ -29,43 +29,43 @@ _NUMBERED_NAME: Final = re.compile(r"Case \d+")
 _NO_NAME_HINT: Final = "pydantic-evals numbers cases without a name, and the numbers shift: give each Case a name"
 
 
-def read_pydantic_evals(file: Path, shown: str, facts: FileFacts) -> Iterator[ResultRow]:
+def read_pydantic_evals(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
     """Every case, then those whose task broke."""
-    facts.tool, report, graders = "pydantic-evals", read_record(file, shown), dict[str, set[str]]()
+    facts.tool, report, graders = "pydantic-evals", read_record(file, shown_as), dict[str, set[str]]()
     suite = report.text("dataset_name", "name") or "pydantic-evals"
-    for case in report.members("cases"):  # who graded it, in any of its executions
+    for case in report.members("cases"):  # the evaluators of all of its executions
         graders.setdefault(case.text(*_NAMES), set()).update(_list_evaluators(case))
-    for kind, case, place in iter_listed_records(report, ("cases", "failures"), shown):
+    for kind, case, place in iter_listed_records(report, ("cases", "failures"), shown_as):
         yield _build_row(case, suite[:300], place, graders, broke=kind == "failures")
     facts.notes += _iter_coverage_notes(graders)
 
 
 def _list_evaluators(case: Fields) -> set[str]:
-    """Those that said something in this execution, if only that they failed."""
-    given = [one for kind in ("assertions", "scores", "labels") for _, one in case.items(kind)]
-    given += case.members("evaluator_failures")
-    return {name[:200] for one in given if (name := one.text("source.name"))}
+    """List the evaluators with a result in this execution, if only that they failed."""
+    entries = [one for kind in ("assertions", "scores", "labels") for _, one in case.items(kind)]
+    entries += case.members("evaluator_failures")
+    return {name[:200] for one in entries if (name := one.text("source.name"))}
 
 
 def _iter_coverage_notes(graders: dict[str, set[str]]) -> Iterator[str]:
     """Yield a note for each evaluator that graded most but not all cases: intended, or without a result."""
-    for grader, graded in Counter(one for said in graders.values() for one in said).items():
+    for grader, graded in Counter(one for evaluators in graders.values() for one in evaluators).items():
         if len(graders) / 2 < graded < len(graders):
-            first = next(case for case, said in graders.items() if grader not in said)
+            first = next(case for case, evaluators in graders.items() if grader not in evaluators)
             yield f"{grader} graded {graded:,} of {len(graders):,} cases, but not {first[:80]}"
 
 
 def _build_row(case: Fields, suite: str, place: RowPlace, graders: dict[str, set[str]], *, broke: bool) -> ResultRow:
-    missing = sorted(graders.get(case.text(*_NAMES), set()) - _list_evaluators(case)) if not broke else ()
-    scores = let_verdicts_decide([*_iter_scores(case, missing)])
-    ended = end_execution(scores, case.text("error_message") if broke else None)
-    asked, expected = case.get("inputs"), case.get("expected_output")
-    content, name = compute_fingerprint([asked, expected]), case.name(*_NAMES, place=place)
+    silent_graders = sorted(graders.get(case.text(*_NAMES), set()) - _list_evaluators(case)) if not broke else ()
+    scores = let_verdicts_decide([*_iter_scores(case, silent_graders)])
+    ending = end_execution(scores, case.text("error_message") if broke else None)
+    inputs, expected = case.get("inputs"), case.get("expected_output")
+    content, name = compute_fingerprint([inputs, expected]), case.name(*_NAMES, place=place)
     return ResultRow(
         suite=suite,
         id=name,
         place=place,
-        **ended._asdict(),
+        **ending._asdict(),
         scores=scores,
         prompt=case.text("inputs"),
         expectation=() if expected is None else (case.text("expected_output"),),
@@ -74,7 +74,7 @@ def _build_row(case: Fields, suite: str, place: RowPlace, graders: dict[str, set
         cost_usd=case.cost("metrics.cost"),
         usage=case.usage("metrics.input_tokens", "metrics.output_tokens"),
         content=content,
-        digests=digest_prompt("inputs", asked, expected),
+        digests=digest_prompt("inputs", inputs, expected),
         repeat=content if case.get("source_case_name") else None,
         named_by="name",
         unstable_reason=_NO_NAME_HINT if _NUMBERED_NAME.fullmatch(name) else None,

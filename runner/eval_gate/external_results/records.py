@@ -1,7 +1,7 @@
 """Records: values in results of other tools, read by paths, and the lines of tables.
 
-A path is names with dots between them. Of several paths the first counts that leads to something; what is not there, or
-is of another kind, is nothing. A table is CSV with a comma, a semicolon or a tab; its first line names the columns.
+A path is names with dots between them. Of several paths the first with a value counts; a missing value, or one of
+another kind, is None or empty. A table is CSV with a comma, a semicolon or a tab; its first line names the columns.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Fields:
 
     def get(self, path: str = "", *other_paths: str) -> JsonValue:
         """Return the first value at these paths that is not empty, else the last; without a path the whole."""
-        found = self.value
+        value = self.value
         for name in _split_path(path):
-            if not isinstance(found, dict):
-                found = None
+            if not isinstance(value, dict):
+                value = None
                 break
-            found = found.get(name)
-        return self.get(*other_paths) if other_paths and not found else found
+            value = value.get(name)
+        return self.get(*other_paths) if other_paths and not value else value
 
     def at(self, *paths: str) -> Fields:
         """Return the same as a record."""
@@ -85,8 +85,8 @@ class Fields:
 
     def number(self, path: str = "", *other_paths: str) -> float | None:
         """Return the first finite number at these paths; true and false are none."""
-        found = parse_number(self.get(path))
-        return self.number(*other_paths) if other_paths and found is None else found
+        number = parse_number(self.get(path))
+        return self.number(*other_paths) if other_paths and number is None else number
 
     def count(self, *paths: str) -> int:
         """Return a count that is not negative, or 0 for any other value."""
@@ -124,17 +124,17 @@ class Fields:
 
     def call(self, name: str, params: str, result: JsonValue = None) -> ToolCall:
         """Return a tool call. Parameters that are no mapping are left out."""
-        given = self.get(params)
-        return ToolCall(name=self.text(name)[:1_000], params=given if isinstance(given, dict) else {}, result=result)
+        value = self.get(params)
+        return ToolCall(name=self.text(name)[:1_000], params=value if isinstance(value, dict) else {}, result=result)
 
 
-def iter_listed_records(document: Fields, lists: Sequence[str], shown: str) -> Iterator[tuple[str, Fields, RowPlace]]:
+def iter_listed_records(record: Fields, lists: Sequence[str], shown_as: str) -> Iterator[tuple[str, Fields, RowPlace]]:
     """Yield the mappings in a document's lists, with list and place. Raises GateError if the first list is missing."""
-    if not isinstance(document.get(lists[0]), list):
-        raise RowPlace(shown, field=lists[0]).build_error("is missing")
+    if not isinstance(record.get(lists[0]), list):
+        raise RowPlace(shown_as, field=lists[0]).build_error("is missing")
     for name in lists:
-        for at, member in enumerate(document.members(name)):
-            place = RowPlace(shown, field=f"{name}[{at}]")
+        for at, member in enumerate(record.members(name)):
+            place = RowPlace(shown_as, field=f"{name}[{at}]")
             yield name, require_record(member.value, place), place
 
 

@@ -40,39 +40,39 @@ def decode_head(head: bytes, encoding: str | None = None) -> str:
     """Decode the beginning of a file to find its format, without what stands before its first sign."""
     try:
         name = parse_encoding(_find_stated_encoding(head) or encoding or _UTF_8)
-    except ValueError:  # whoever reads the file says so
+    except ValueError:  # reading the file reports it
         name = _UTF_8
     return head.decode(name, "replace").lstrip("\ufeff \t\r\n")
 
 
 @contextmanager
-def open_as_utf8(file: Path, shown: str, encoding: str | None = None) -> Iterator[Path]:
+def open_as_utf8(file: Path, shown_as: str, encoding: str | None = None) -> Iterator[Path]:
     """Yield the file if it is UTF-8, else a copy that is, decoded as the file states or by `encoding`.
 
     Raises GateError with the place of what cannot be decoded.
     """
-    with RowPlace(shown).name_errors():
-        stated = _read_stated_encoding(file, shown)
-        problem = _decode_file(file, shown, _UTF_8) if stated == _UTF_8 else None
+    with RowPlace(shown_as).name_errors():
+        stated = _read_stated_encoding(file, shown_as)
+        problem = _decode_file(file, shown_as, _UTF_8) if stated == _UTF_8 else None
     if problem is None and stated == _UTF_8:
         yield file
         return
     if problem is not None and encoding is None:
         raise problem
     with tempfile.NamedTemporaryFile(prefix="eval-gate-") as copy:
-        problem = _decode_file(file, shown, stated if problem is None else encoding or _UTF_8, copy)
+        problem = _decode_file(file, shown_as, stated if problem is None else encoding or _UTF_8, copy)
         if problem is not None:
             raise problem
         yield Path(copy.name)
 
 
-def _read_stated_encoding(file: Path, shown: str) -> str:
+def _read_stated_encoding(file: Path, shown_as: str) -> str:
     with file.open("rb") as stream:
         stated = _find_stated_encoding(stream.read(_HEAD))
     try:
         return parse_encoding(stated or _UTF_8)
     except ValueError as error:
-        raise RowPlace(shown, 1).build_error(f"is in an unsupported encoding: {error}") from None
+        raise RowPlace(shown_as, 1).build_error(f"is in an unsupported encoding: {error}") from None
 
 
 def _find_stated_encoding(head: bytes) -> str | None:
@@ -83,7 +83,7 @@ def _find_stated_encoding(head: bytes) -> str | None:
     return None if declared is None or declared.startswith(_WIDE) else declared
 
 
-def _decode_file(file: Path, shown: str, encoding: str, copy: IO[bytes] | None = None) -> GateError | None:
+def _decode_file(file: Path, shown_as: str, encoding: str, copy: IO[bytes] | None = None) -> GateError | None:
     """Decode a whole file, and write it to `copy` in UTF-8. Return the error of the first byte that is no text."""
     decoder, line, fed = codecs.getincrementaldecoder(encoding)(), 1, 0
     with file.open("rb") as stream:
@@ -95,10 +95,10 @@ def _decode_file(file: Path, shown: str, encoding: str, copy: IO[bytes] | None =
             except UnicodeDecodeError as error:
                 line += error.object[: error.start].decode(encoding, "ignore").count("\n")
                 if not chunk:
-                    return RowPlace(shown, line).build_incomplete_error(CUT_OFF)
+                    return RowPlace(shown_as, line).build_incomplete_error(CUT_OFF)
                 at = fed - len(error.object) + error.start
                 what = f"is not {encoding.upper()}: byte {at + 1:,} is 0x{error.object[error.start]:02X}"
-                return RowPlace(shown, line).build_error(what, _HINT)
+                return RowPlace(shown_as, line).build_error(what, _HINT)
             line += text.count("\n")
             if copy is not None:
                 copy.write(text.encode())

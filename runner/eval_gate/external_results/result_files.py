@@ -1,4 +1,4 @@
-"""Result files: paths as they are given, and the files that paths, globs and folders lead to."""
+"""Find results files: parse the paths of a user, and expand globs and folders."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ class ResultsPath(FrozenStruct):
         parts = Path(self.path).parts
         own = Path(*(part if part == "**" else _STARS.sub("*", part) for part in parts))
         pattern = folder / own if folder else own
-        found = Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
-        matched = sorted(str(path) for path in islice(found, EXTERNAL_FILES + 1))
-        below = {path for path in matched if any(parent in matched for parent in map(str, Path(path).parents))}
-        return [path for path in matched if path not in below]
+        paths = Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
+        matched = sorted(str(path) for path in islice(paths, EXTERNAL_FILES + 1))
+        nested_paths = {path for path in matched if any(parent in matched for parent in map(str, Path(path).parents))}
+        return [path for path in matched if path not in nested_paths]
 
     def __str__(self) -> str:
         return f"{self.prefix}={self.path}" if self.prefix else self.path
@@ -108,11 +108,11 @@ _NON_RESULT_FILES: Final = {
     ".last-run.json": "Playwright's",
     ".eval-set-id": "Inspect's",
 }
-"""Files that tools write beside results and that hold none, by name; they are passed over in folders, and named."""
+"""Files without results that tools write into the same folder, by name; each is skipped with a note."""
 _IGNORED_NAMES: Final = frozenset(
     {".DS_Store", ".git", ".gitignore", ".gitkeep", ".pytest_cache", "Thumbs.db", "__pycache__", "desktop.ini"}
 )
-"""Files and folders of systems, of git and of Python, of which nobody needs to hear."""
+"""Files and folders of systems, of git and of Python: each is skipped without a note."""
 _ARCHIVE_SUFFIXES: Final = (".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".tgz", ".7z")
 _SUITES: Final = re.compile(rb"<(?:[\w.-]{1,40}:)?testsuites?[\s>/]")
 _HEAD: Final = 1 << 12
@@ -123,10 +123,10 @@ _RUN_NAME: Final = re.compile(r"20\d\d[-_.]?[01]\d[-_.]?[0-3]\d|\d{8}|[0-9a-fA-F
 
 
 class ResultsFile(NamedTuple):
-    """File to read or skip. `shown` is its name in messages."""
+    """File to read or skip. `shown_as` is its name in messages."""
 
     path: Path
-    shown: str
+    shown_as: str
     skip_reason: str | None = None
     """Why it is not read, as a sentence goes on behind its name; None where it is read."""
     prefix: str = ""
@@ -142,21 +142,21 @@ def find_result_files(paths: Sequence[str | ResultsPath]) -> Iterator[ResultsFil
     Raises GateError for a path that does not exist, for a folder without results, for too many files, and for one file
     with two prefixes.
     """
-    found, files_by_target = 0, dict[Path, ResultsFile]()
-    for given in map(parse_results_path, paths):
+    count, files_by_target = 0, dict[Path, ResultsFile]()
+    for source in map(parse_results_path, paths):
         files = list[ResultsFile]()
         error: GateError | None = None
         try:
-            for file in (one for path in _expand_glob(given) for one in _iter_path_files(path)):
+            for file in (one for path in _expand_glob(source) for one in _iter_path_files(path)):
                 files.append(file)
-                if found + len(files) > EXTERNAL_FILES:
-                    raise RowPlace(given.path).build_error(f"contains more than {EXTERNAL_FILES:,} files")
+                if count + len(files) > EXTERNAL_FILES:
+                    raise RowPlace(source.path).build_error(f"contains more than {EXTERNAL_FILES:,} files")
         except GateError as raised:  # what was found before is read, for what is wrong in it
             error = raised
-        found += len(files)
-        legs = {} if given.prefix else _find_legs(files, given)
+        count += len(files)
+        legs = {} if source.prefix else _find_legs(files, source)
         for file in files:
-            yield _skip_if_read(file._replace(prefix=given.prefix or legs.get(file.path.parent, "")), files_by_target)
+            yield _skip_if_read(file._replace(prefix=source.prefix or legs.get(file.path.parent, "")), files_by_target)
         if error is not None:
             raise error
 
@@ -168,26 +168,26 @@ def _skip_if_read(file: ResultsFile, files_by_target: dict[Path, ResultsFile]) -
     first = files_by_target.setdefault(file.path.resolve(), file)
     if first is file:
         return file
-    same = f"is the same file as {first.shown}"
+    same = f"is the same file as {first.shown_as}"
     # a path without a prefix says nothing about legs, but the results of one leg are not those of another
     if file.prefix and first.prefix != file.prefix:
         raise GateError(
             "duplicate-results",
             "one file is named as the results of two legs of a matrix",
             "name the file that each leg wrote",
-            problems=[RowPlace(file.shown).build_problem(same)],
+            problems=[RowPlace(file.shown_as).build_problem(same)],
         )
-    what = "is named twice" if first.shown == file.shown else same
+    what = "is named twice" if first.shown_as == file.shown_as else same
     return file._replace(skip_reason=f"{what}, and was read once")
 
 
-def _find_legs(files: Sequence[ResultsFile], given: ResultsPath) -> dict[Path, str]:
+def _find_legs(files: Sequence[ResultsFile], results_path: ResultsPath) -> dict[Path, str]:
     """Find the folders that are legs of a matrix, and name them by their paths below the folder that was given."""
     groups: dict[str, set[Path]] = {}
     legs: dict[Path, str] = {}
     for file in files:
         folder = file.path.parent
-        leg = given.find_leg(folder)
+        leg = results_path.find_leg(folder)
         # a folder that is called after a run is called differently the next time
         if leg is not None and not _RUN_NAME.search(leg):
             legs[folder] = shorten_name(leg)
@@ -198,59 +198,59 @@ def _find_legs(files: Sequence[ResultsFile], given: ResultsPath) -> dict[Path, s
         # a folder within another one is no leg of the same matrix
         if len(folders) < 2 or any(parent in folders for folder in folders for parent in folder.parents):
             continue
-        names = {folder: folder.relative_to(given.root).as_posix() for folder in folders}
+        names = {folder: folder.relative_to(results_path.root).as_posix() for folder in folders}
         if not any(map(_RUN_NAME.search, names.values())):
             legs.update((folder, shorten_name(name)) for folder, name in names.items())
     return legs
 
 
-def find_tool_at(given: str) -> ResultsFormat | None:
-    """Whose results a file, a folder or a glob holds; None where that is not known, or nothing is there."""
+def find_tool_at(path: str) -> ResultsFormat | None:
+    """Find the tool whose results a file, a folder or a glob holds; None if it is unknown or nothing exists."""
     try:
-        files = (file for file in find_result_files([given]) if not file.skip_reason)
+        files = (file for file in find_result_files([path]) if not file.skip_reason)
         return next((tool for file in files if (tool := find_tool(file.path)) is not None), None)
     except (GateError, OSError):
         return None
 
 
-def _expand_glob(given: ResultsPath) -> list[str]:
+def _expand_glob(results_path: ResultsPath) -> list[str]:
     """Return the paths that a glob matches, or the path itself if it is not a glob."""
-    matched = given.list_matches()
+    matched = results_path.list_matches()
     if not matched:
         what = "matches no file: the tool did not write one, or wrote it elsewhere"
-        raise RowPlace(given.path).build_incomplete_error(what)
+        raise RowPlace(results_path.path).build_incomplete_error(what)
     return matched
 
 
-def _iter_path_files(given: str) -> Iterator[ResultsFile]:
-    path = Path(given)
+def _iter_path_files(text: str) -> Iterator[ResultsFile]:
+    path = Path(text)
     if path.is_file():
-        yield ResultsFile(path, given)
+        yield ResultsFile(path, text)
         return
-    if given == "-" or (path.exists() and not path.is_dir()):
-        raise RowPlace(given).build_error(PIPE_PROBLEM, PIPE_HINT)
+    if text == "-" or (path.exists() and not path.is_dir()):
+        raise RowPlace(text).build_error(PIPE_PROBLEM, PIPE_HINT)
     if not path.is_dir():
-        raise RowPlace(given).build_incomplete_error("does not exist: the tool did not write it, or wrote it elsewhere")
+        raise RowPlace(text).build_incomplete_error("does not exist: the tool did not write it, or wrote it elsewhere")
     if not any(path.iterdir()):
-        raise RowPlace(given).build_incomplete_error("is empty: the tool made the folder and wrote no results")
-    inside, others = list[ResultsFile](), list[str]()
+        raise RowPlace(text).build_incomplete_error("is empty: the tool made the folder and wrote no results")
+    inside, other_names = list[ResultsFile](), list[str]()
     for file in _iter_folder_files(path, path.resolve(), EXTERNAL_DEPTH):
         if file.skip_reason == _OTHER_KIND:
-            others.append(file.shown)
+            other_names.append(file.shown_as)
         else:
             inside.append(file)
         if len(inside) > EXTERNAL_FILES:  # what is wrong in each of them is not looked for
-            raise RowPlace(given).build_error(f"contains more than {EXTERNAL_FILES:,} files")
+            raise RowPlace(text).build_error(f"contains more than {EXTERNAL_FILES:,} files")
     if all(file.skip_reason for file in inside):
-        only = f"; only {format_first_few(others, _MAX_NAMED)}" if others else ""
-        raise RowPlace(given).build_error(f"contains no {', '.join(SUFFIXES)}{only}")
+        only = f"; only {format_first_few(other_names, _MAX_NAMED)}" if other_names else ""
+        raise RowPlace(text).build_error(f"contains no {', '.join(SUFFIXES)}{only}")
     yield from inside
-    if others:
-        count = format_count(len(others), "file that was", "files that were")
+    if other_names:
+        count = format_count(len(other_names), "file that was", "files that were")
         *kinds, last = SUFFIXES
-        named = format_first_few(others, _MAX_NAMED)
-        said = f"contains {count} not read: {named} (only {', '.join(kinds)} and {last} are read)"
-        yield ResultsFile(path, given, said)
+        names = format_first_few(other_names, _MAX_NAMED)
+        why = f"contains {count} not read: {names} (only {', '.join(kinds)} and {last} are read)"
+        yield ResultsFile(path, text, why)
 
 
 def _iter_folder_files(folder: Path, root: Path, depth: int) -> Iterator[ResultsFile]:
@@ -267,8 +267,8 @@ def _iter_folder_files(folder: Path, root: Path, depth: int) -> Iterator[Results
     # DeepEval keeps a file for every run of the past
     past = runs[:-1] if len(runs) == len(files) else []
     if past:
-        said = f"holds {len(past):,} past runs of DeepEval, which were not read: the newest is {runs[-1].name}"
-        yield ResultsFile(folder, str(folder), said)
+        why = f"holds {len(past):,} past runs of DeepEval, which were not read: the newest is {runs[-1].name}"
+        yield ResultsFile(folder, str(folder), why)
     for one in entries:
         if one in past:
             continue
@@ -319,7 +319,7 @@ def _find_skip_reason(file: Path) -> str | None:
 
 
 def _has_results(file: Path) -> bool:
-    """Whether a file that is called like one beside results holds some all the same."""
+    """Whether a file named in `_NON_RESULT_FILES` has results nevertheless."""
     if not file.is_file():
         return True  # reading it says what is wrong
     if file.suffix != ".xml":

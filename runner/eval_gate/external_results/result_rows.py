@@ -28,7 +28,7 @@ DOCS: Final = f"{PAGES}/other-tools.md"
 MAX_ROWS: Final = 10 * CASES
 """Executions of all files together."""
 MAX_ROUNDING_ERROR: Final = 1e-6
-"""By so much a score may be beyond its threshold, or a grade beyond 0 or 1: what is computed is rounded."""
+"""A score may miss its threshold, or a grade its scale, by this much: computed values are rounded."""
 MAX_NAME: Final = 1_000
 """Characters of a suite's or a case's name."""
 
@@ -56,7 +56,7 @@ def find_exception(error: str) -> str:
 
 
 def classify_error_kind(error: str) -> ErrorKind:
-    """Whose fault an error is, by its words, since no tool says it: nobody was reached, or the agent crashed."""
+    """Classify an error by its words, because no tool states its kind: agent unreachable or agent error."""
     return ErrorKind.AGENT_UNREACHABLE if _UNREACHABLE.search(error[:_MAX_SEARCHED]) else ErrorKind.AGENT_ERROR
 
 
@@ -115,13 +115,13 @@ class RowScore(NamedTuple):
     passed: bool | None = None
     reason: str | None = None
     grader_failed: bool = False
-    """It could not judge."""
+    """It gave no score because its grader failed."""
     decides: bool = True
-    """It passes or fails something. What only measures does so by a rule alone."""
+    """Whether it counts for the verdict. A score that only measures counts by a rule alone."""
     threshold: float | None = None
     """The score from which, or up to which, the tool passes it."""
     is_minimum: bool = False
-    """The threshold is known to be one from which the tool passes it."""
+    """The tool is known to pass scores from the threshold on."""
 
 
 class ResultRow(NamedTuple):
@@ -168,7 +168,7 @@ class ResultRow(NamedTuple):
     run: str | None = None
     """The run of the tool that it is of, where the tool says so: no two of them have a case in common."""
     rerun: bool = False
-    """It is a re-run: one that was made because of a doubt is no first result."""
+    """It is a re-run after a failure, and no first result."""
     retry_scope: str | None = None
     """Where the order shows re-runs: a row re-runs those of its name and scope if all of them failed."""
     rerun_name: str | None = None
@@ -176,7 +176,7 @@ class ResultRow(NamedTuple):
     longer_name: str | None = None
     """A longer name, for where another case has the same one."""
     longer_suites: tuple[str, ...] = ()
-    """Longer names of the suite for the same, of which the first that helps is taken."""
+    """Longer names of its suite for the same purpose; the first that helps is used."""
     leg: str | None = None
     """Leg of a matrix that it is of: the prefix of its suite."""
     duplicate_hint: str | None = None
@@ -203,12 +203,11 @@ class ExecutionEnding(NamedTuple):
 def build_ending(
     tools: ExecutionEnding, scores: Sequence[RowScore], *, weighed: bool = False, against: str | None = None
 ) -> ExecutionEnding:
-    """How an execution ended that the agent got through, by one rule for all tools.
+    """Build the ending of an execution without an agent error, by one rule for all tools.
 
-    A scorer that says no says enough. Else one that could not judge leaves it open, whatever the tool made of that:
-    an evaluation error, of which nobody knows whether it passes. Else the tool's own ending counts, whose status is
-    None where it has no verdict. A pass that its own file contradicts is an evaluation error too: `against` is what
-    else there says no, and so does a scorer, but where scores are `weighed` against each other.
+    A failed score fails it. Otherwise a failed grader makes it an evaluation error. Otherwise the tool's own ending
+    counts; its status is None if the tool has no verdict. A pass that its own file contradicts is an evaluation error:
+    by a failed score, unless scores are `weighed` against each other, or by what `against` describes.
     """
     own, error = tools.status, tools.error
     if own is Status.ERROR or own is Status.SKIPPED:
@@ -221,8 +220,8 @@ def build_ending(
     broke = [one for one in scores if one.grader_failed]
     failed = own is not Status.PASSED and any(one.passed is False and not one.grader_failed for one in scores)
     if broke and not failed:
-        said = "; ".join(f"{one.name}: {one.reason}" if one.reason else f"{one.name} gave no score" for one in broke)
-        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, said)
+        reasons = "; ".join(f"{one.name}: {one.reason}" if one.reason else f"{one.name} gave no score" for one in broke)
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, reasons)
     if own is None and failed:
         return ExecutionEnding(Status.FAILED, error=error)
     if own is None and scores and all(one.passed for one in scores):
@@ -233,7 +232,7 @@ def build_ending(
 def _find_low_score(scores: Sequence[RowScore]) -> str | None:
     """Return what contradicts a score that is below the minimum of its own record and marked as passed, or None."""
     low = ((one.name, describe_low_score(one.value, one.threshold)) for one in scores if one.passed and one.is_minimum)
-    return next((f"the tool reports that {name} passed, but also {said}" for name, said in low if said), None)
+    return next((f"the tool reports that {name} passed, but also {why}" for name, why in low if why), None)
 
 
 def describe_low_score(score: float | None, threshold: float | None) -> str | None:
@@ -248,33 +247,33 @@ def _find_failed_score(scores: Sequence[RowScore], *, weighed: bool) -> str | No
     failed = [one for one in scores if one.passed is False and not one.grader_failed]
     if not failed or (weighed and (len(failed) < len(scores) or any(one.value != 0 for one in failed))):
         return None
-    said = f": {failed[0].reason}" if failed[0].reason else ""
-    return f"that {failed[0].name} did not{said}"
+    why = f": {failed[0].reason}" if failed[0].reason else ""
+    return f"that {failed[0].name} did not{why}"
 
 
 class FileFacts(Struct):
     """Facts about a results file besides its rows; complete after all rows are read."""
 
     tool: str = ""
-    """Who made it, as the tool names itself: `promptfoo 0.121.20`."""
+    """The tool that wrote it, as it names itself: `promptfoo 0.121.20`."""
     notes: list[str] = field(default_factory=list)
     """Sentences for people."""
     executions: int = 0
-    """So many the file says are in it; 0 where it does not say."""
+    """Executions that the file counts; 0 if it does not count them."""
     repeats: int = 0
-    """How often the file says that its tool ran each case; 0 where it does not say."""
+    """Executions of each case that the file states; 0 if it does not."""
     failures: int = 0
-    """So many of them, errors among them, the file says did not pass."""
+    """Failures and errors that the file counts."""
     needs_sent_prompts: bool = False
     """The reader is asked for prompts as they were sent, and not for the variables that they are made of."""
 
-    def check_counts(self, shown: str, executions: int, failures: int) -> None:
+    def check_counts(self, shown_as: str, executions: int, failures: int) -> None:
         """Raise GateError where fewer were found: what is missing may be what failed."""
-        for said, found, what in (
+        for declared_number, number, what in (
             (self.failures, failures, "that did not pass"),
             (self.executions, executions, "executions"),
         ):
-            RowPlace(shown).check_count(said, found, what)
+            RowPlace(shown_as).check_count(declared_number, number, what)
 
 
 ResultsReader: TypeAlias = Callable[[Path, str, FileFacts], Iterator[ResultRow]]
@@ -307,19 +306,19 @@ def to_text(value: JsonValue) -> str:
     """Return a text, or compact JSON, or nothing for null; truncated and without lone surrogates."""
     if value is None:
         return ""
-    said = to_well_formed(as_text(value))
-    if len(said) < _MAX_INTERNED:
-        return sys.intern(said)  # names and verdicts are the same in most rows
-    return said[:EXTERNAL_TEXT]
+    text = to_well_formed(as_text(value))
+    if len(text) < _MAX_INTERNED:
+        return sys.intern(text)  # names and verdicts are the same in most rows
+    return text[:EXTERNAL_TEXT]
 
 
 def require_name(value: JsonValue, place: RowPlace, what: str) -> str:
     """Return a name: a text or whole number, neither empty nor too long. Raises GateError for anything else."""
     is_name = isinstance(value, str | int) and not isinstance(value, bool)
-    named = to_text(value).strip() if is_name else ""
-    if not named or len(named) > MAX_NAME:
+    name = to_text(value).strip() if is_name else ""
+    if not name or len(name) > MAX_NAME:
         raise place.build_error(f"has no {what} of up to {MAX_NAME:,} characters")
-    return named
+    return name
 
 
 def parse_number(value: JsonValue) -> float | None:
@@ -336,8 +335,8 @@ def parse_number(value: JsonValue) -> float | None:
 
 def parse_seconds(value: JsonValue) -> float | None:
     """Seconds as milliseconds."""
-    found = parse_number(value)
-    return in_range(found * 1000, MAX_DURATION_MS) if found is not None else None
+    seconds = parse_number(value)
+    return in_range(seconds * 1000, MAX_DURATION_MS) if seconds is not None else None
 
 
 def parse_milliseconds(value: JsonValue) -> float | None:
@@ -352,25 +351,25 @@ def parse_cost(value: JsonValue) -> float | None:
 
 def build_usage(inputs: JsonValue, outputs: JsonValue) -> Usage | None:
     """Tokens, where at least one side is known."""
-    found = [in_range(parse_number(side), MAX_TOKENS) for side in (inputs, outputs)]
-    whole = [None if side is None else int(side) for side in found]
+    numbers = [in_range(parse_number(side), MAX_TOKENS) for side in (inputs, outputs)]
+    whole = [None if side is None else int(side) for side in numbers]
     return Usage(input_tokens=whole[0], output_tokens=whole[1]) if any(side is not None for side in whole) else None
 
 
 @lru_cache(1_000)
 def build_evaluator_results(scores: tuple[RowScore, ...]) -> tuple[EvaluatorResult, ...]:
-    """Scorers as the record keeps them. Most executions are said the same of, and share it."""
+    """Build the scores of a run result. Most executions have equal scores, and share them."""
     return tuple(map(_build_evaluator_result, scores))
 
 
 def _build_evaluator_result(score: RowScore) -> EvaluatorResult:
-    said = (score.reason or score.name,)
+    reasons = (score.reason or score.name,)
     value = score.value if score.value is not None else float(bool(score.passed))
     return EvaluatorResult(
         name=score.name,
         type=UNDECIDED_TYPE if score.passed is None else "check",
         score=value,
-        hits=said if score.passed else (),
-        misses=said if score.passed is False else (),
+        hits=reasons if score.passed else (),
+        misses=reasons if score.passed is False else (),
         reasoning=score.reason,
     )

@@ -50,8 +50,8 @@ class ScoreRules(Struct):
         self._used.add(rule.name)
         if score.value is None:
             return score._replace(passed=None, decides=True)
-        said = score.reason or f"{score.name} is {score.value}"
-        return score._replace(passed=rule.is_met(score.value), reason=f"{said} (rule: {rule})")
+        reason = score.reason or f"{score.name} is {score.value}"
+        return score._replace(passed=rule.is_met(score.value), reason=f"{reason} (rule: {rule})")
 
     def _classify_row(self, row: ResultRow, *, touched: bool) -> ResultRow:
         open_ = [score for score in row.scores if score.passed is None and score.decides]
@@ -73,11 +73,11 @@ class ScoreRules(Struct):
             if not _is_grade(value):
                 return _mark_unscored(row, f"the score {str(value)[:30]} is outside of the scale (0 to 1)")
             return row._replace(status=_to_status(value >= 1.0), score=value, is_graded=True)
-        named = next((score.name for score in (*open_, *row.scores)), "score")
+        name = next((score.name for score in (*open_, *row.scores)), "score")
         raise GateError(
             "missing-score-rule",
-            f'no rule says from which value the score "{named[:80]}" passes',
-            f"--score '{named[:80]}>=0.7' for this scorer, or --pass-score 0.7 for all",
+            f'no rule says from which value the score "{name[:80]}" passes',
+            f"--score '{name[:80]}>=0.7' for this scorer, or --pass-score 0.7 for all",
             problems=[row.place.build_problem(f'"{row.id[:100]}" has scores but no verdict')],
         )
 

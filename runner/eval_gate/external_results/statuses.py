@@ -1,7 +1,7 @@
-"""What statuses, thrown errors and scores of another tool mean here.
+"""Meanings of statuses, thrown errors and scores of other tools.
 
-A reader has a table for each field in which its tool says how something ended. A value that is not in it is an
-evaluation error that names the value. docs/other-tools.md lists all tables.
+A reader has a table for each status field of its tool. A value that the table does not have is an evaluation error that
+names the value. docs/other-tools.md lists all tables.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Meaning(StrEnum):
     EVALUATION_ERROR = "evaluation error"
     """A part that prepares or scores broke: nothing is known of the agent."""
     NOT_RUN = "not run"
-    """Nobody left it out, but something kept it from running: an evaluation error."""
+    """Its author did not leave it out, but it did not run: an evaluation error."""
     NO_VERDICT = "no verdict"
     """Another field decides."""
     INCOMPLETE = "incomplete"
@@ -58,7 +58,7 @@ _STATUSES: Final = {
     Meaning.SKIPPED: Status.SKIPPED,
     Meaning.NO_VERDICT: None,
 }
-"""Of all others, the status is an error."""
+"""The status of every other meaning is an error."""
 
 
 class StatusTable(FrozenStruct):
@@ -81,8 +81,8 @@ class StatusTable(FrozenStruct):
         """Return a value in words, for an error."""
         if not to_text(value):
             return f"it has no `{self.field}`"
-        known = "" if self.find_meaning(value) else ", which is not a known status"
-        return f"its `{self.field}` is {to_text(value)[:_MAX_SHOWN]}{known}"
+        remark = "" if self.find_meaning(value) else ", which is not a known status"
+        return f"its `{self.field}` is {to_text(value)[:_MAX_SHOWN]}{remark}"
 
     def build_ending(self, value: JsonValue, error: str | None = None) -> ExecutionEnding:
         """Build the ending that a value means. `error` is what else the tool says of it."""
@@ -91,9 +91,9 @@ class StatusTable(FrozenStruct):
             return ExecutionEnding(_STATUSES[meaning], error=error)
         if meaning is Meaning.AGENT_ERROR:
             return ExecutionEnding(Status.ERROR, classify_error_kind(error or ""), error or self.describe(value))
-        is_said = meaning is not None and error is not None and to_text(value) in error
-        said = error if is_said else ": ".join(filter(None, (self.describe(value), error)))
-        words = f"it was not run: {said}" if meaning is Meaning.NOT_RUN else said
+        is_quoted = meaning is not None and error is not None and to_text(value) in error
+        message = error if is_quoted else ": ".join(filter(None, (self.describe(value), error)))
+        words = f"it was not run: {message}" if meaning is Meaning.NOT_RUN else message
         return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, words)
 
     def apply_verdict(self, score: RowScore, value: JsonValue) -> RowScore:
@@ -103,8 +103,8 @@ class StatusTable(FrozenStruct):
             return score._replace(passed=meaning is Meaning.PASSED)
         if meaning is Meaning.SKIPPED or meaning is Meaning.NO_VERDICT:
             return score._replace(passed=None, decides=False)
-        said = ": ".join(filter(None, (self.describe(value), score.reason)))
-        return score._replace(passed=None, reason=said, grader_failed=True)
+        reason = ": ".join(filter(None, (self.describe(value), score.reason)))
+        return score._replace(passed=None, reason=reason, grader_failed=True)
 
 
 def parse_tables(text: str) -> tuple[StatusTable, ...]:
@@ -127,7 +127,7 @@ def parse_tables(text: str) -> tuple[StatusTable, ...]:
 
 
 _EXCEPTION: Final = re.compile(r"(?!\S*Assert)[\w.]*(Error|Exception|Timeout|Refused)\b")
-"""How a message begins where the test did not say no: it was ended by an exception."""
+"""How the message of a test begins that an exception ended."""
 _UNREACHABLE: Final = re.compile(
     r"""ECONNREFUSED | \bENOTFOUND\b | EAI_AGAIN | EHOSTUNREACH | connection\ refused | could\ not\ resolve
       | actively\ refused | name\ or\ service\ not\ known | \bAPIConnectionError\b | ConnectionRefusedError
@@ -154,7 +154,7 @@ def is_exception(message: str) -> bool:
 
 
 def classify_thrown_error(message: str) -> ErrorKind:
-    """Whose fault it is by what was thrown: nobody was reached, or the agent crashed."""
+    """Classify what was thrown: agent unreachable or agent error."""
     return ErrorKind.AGENT_UNREACHABLE if _UNREACHABLE.search(message[:_MAX_SEARCHED]) else ErrorKind.AGENT_ERROR
 
 
@@ -177,10 +177,10 @@ def end_execution(
     scores: Sequence[RowScore],
     agent_error: str | None = None,
     *,
-    tools: ExecutionEnding = ExecutionEnding(None),  # noqa: B008 (a tuple, which nobody changes)
+    tools: ExecutionEnding = ExecutionEnding(None),  # noqa: B008 (a tuple, which is immutable)
     scorer: str = "evaluator",
 ) -> ExecutionEnding:
-    """How an execution ended: by the error of the agent, else by its scores and the tool's own ending.
+    """Build the ending of an execution from the agent's error, else from its scores and the tool's own ending.
 
     `scorer` is the tool's word for what scores.
     """
@@ -195,11 +195,11 @@ def end_execution(
 
 
 class PromptedCase(NamedTuple):
-    """A case of a tool that tells cases apart by their prompts. `wanted` is None where nothing is expected."""
+    """A case of a tool that tells cases apart by their prompts. `expectation` is None where nothing is expected."""
 
     suite: str
     prompt: str
-    wanted: JsonValue
+    expectation: JsonValue
     named_by: str
     """The tool's word for the prompt."""
 
@@ -211,19 +211,19 @@ def build_prompted_row(
 
     `name` is the case's own name, where the tool has one. Raises GateError if there is neither it nor a prompt.
     """
-    suite, prompt, wanted, named_by = case
-    named = require_name(shorten_name(prompt) if name is None else name, place, named_by)
-    content = compute_fingerprint([prompt, wanted])
+    suite, prompt, expectation, named_by = case
+    case_name = require_name(shorten_name(prompt) if name is None else name, place, named_by)
+    content = compute_fingerprint([prompt, expectation])
     return ResultRow(
         suite=suite,
-        id=named,
+        id=case_name,
         place=place,
         **ending._asdict(),
         prompt=prompt,
-        expectation=() if wanted is None else (to_text(wanted),),
+        expectation=() if expectation is None else (to_text(expectation),),
         content=content,
-        digests=digest_prompt("input", prompt, wanted),
+        digests=digest_prompt("input", prompt, expectation),
         rerun_name=prompt if name is None else None,
-        longer_name=None if wanted is None else f"{named[:300]} → {shorten_name(to_text(wanted))}",
+        longer_name=None if expectation is None else f"{case_name[:300]} → {shorten_name(to_text(expectation))}",
         named_by=named_by,
     )

@@ -39,7 +39,7 @@ VSTest (vstst.xsd of 2010): outcome of the run
   incomplete: Aborted, Disconnected, InProgress, NotRunnable, PassedButRunAborted, Pending
 """)
 _OUTCOME, _RUN = STATUSES
-_HOST_CRASH: Final = re.compile(
+_RUN_ABORTED: Final = re.compile(
     r"test run was aborted|test ?host process crashed|test session timed? ?out", re.IGNORECASE
 )
 _THREW: Final = re.compile(r"Test method \S{1,1000} threw exception:\s*")
@@ -66,7 +66,7 @@ class _Result(Struct):
 
     @property
     def outcome(self) -> str:
-        """What became of it, as the file says it."""
+        """Its outcome, as the file states it."""
         return self.attributes.get("outcome", "")
 
     @property
@@ -94,7 +94,7 @@ class _Parser(XmlReader):
         self.results: list[_Result] = []
         self.definitions: dict[str, _Definition] = {}
         self.outcome = ""
-        """What became of the whole run."""
+        """The outcome of the whole run."""
         self.counters: dict[str, int] = {}
         self._stack: list[_Result] = []
         self._definition = _Definition()
@@ -102,7 +102,7 @@ class _Parser(XmlReader):
     def start_element(self, name: str, attributes: dict[str, str]) -> None:
         """Begin a result, a definition or the summary."""
         if self.is_at_root and name != "TestRun":
-            raise RowPlace(self._shown).build_error(f"is not TRX: it begins with <{name[:40]}>")
+            raise RowPlace(self._shown_as).build_error(f"is not TRX: it begins with <{name[:40]}>")
         if name in _TEXTS:
             self.clear_text()
         elif name in _RESULTS:
@@ -122,12 +122,12 @@ class _Parser(XmlReader):
     def end_element(self, name: str) -> None:
         """End a result, or a text in it."""
         if name in _TEXTS:
-            said = "".join(self._text)
+            text = "".join(self._text)
             if self._stack:
-                self._stack[-1].texts.setdefault(name, said)
-            elif name == "Text" and _HOST_CRASH.search(said[:10_000]):
-                what = f"reports that the run broke off: {said.strip()[:_MAX_QUOTED]}"
-                raise RowPlace(self._shown, self.line).build_incomplete_error(what)
+                self._stack[-1].texts.setdefault(name, text)
+            elif name == "Text" and _RUN_ABORTED.search(text[:10_000]):
+                what = f"reports that the run broke off: {text.strip()[:_MAX_QUOTED]}"
+                raise RowPlace(self._shown_as, self.line).build_incomplete_error(what)
         elif name in _RESULTS:
             result = self._stack.pop()
             if self._stack and (result.failed_inside or result.status in {Status.FAILED, Status.ERROR}):
@@ -138,7 +138,7 @@ class _Parser(XmlReader):
         if self._stack:
             self._stack[-1].container = True
         if len(self.results) > MAX_ROWS:
-            raise RowPlace(self._shown, self.line).build_error(f"is one of more than {MAX_ROWS:,} results")
+            raise RowPlace(self._shown_as, self.line).build_error(f"is one of more than {MAX_ROWS:,} results")
         self.results.append(result)
         self._stack.append(result)
 
@@ -166,8 +166,8 @@ def _check_summary(parser: _Parser, shown_as: str) -> None:
         raise RowPlace(shown_as).build_incomplete_error(what)
     failed = sum(parser.counters.get(name, 0) for name in _FAILED_COUNTERS)
     RowPlace(shown_as).check_count(parser.counters.get("total", 0), len(parser.results), "results")
-    found = sum(one.outcome != "Passed" for one in parser.results)
-    RowPlace(shown_as).check_count(failed, found, "results that did not pass")
+    number = sum(one.outcome != "Passed" for one in parser.results)
+    RowPlace(shown_as).check_count(failed, number, "results that did not pass")
 
 
 def _build_row(result: _Result, definition: _Definition, shown_as: str) -> ResultRow:
@@ -179,14 +179,14 @@ def _build_row(result: _Result, definition: _Definition, shown_as: str) -> Resul
         name = name.removeprefix(f"{class_name}.")
     if not name or len(name) > MAX_NAME:
         raise place.build_error(f"is a result without a testName of up to {MAX_NAME:,} characters")
-    ended = _classify_result(result)
-    if class_name == name == definition.method and ended.error:  # no method of .NET has its class's name, Jest's do
-        raise place.build_unloaded_error(name, ended.error)
+    ending = _classify_result(result)
+    if class_name == name == definition.method and ending.error:  # no method of .NET has its class's name, Jest's do
+        raise place.build_unloaded_error(name, ending.error)
     return ResultRow(
         suite=class_name[:MAX_NAME] or "tests",
         id=name,
         place=place,
-        **ended._asdict(),
+        **ending._asdict(),
         response=result.texts.get("StdOut"),
         duration_ms=_parse_duration(result.attributes.get("duration", "")),
         tags=tuple(definition.tags[:50]),
@@ -198,17 +198,17 @@ def _build_row(result: _Result, definition: _Definition, shown_as: str) -> Resul
 
 def _classify_result(result: _Result) -> ExecutionEnding:
     message = result.texts.get("Message", "").strip()
-    said = "\n".join(filter(None, (message, result.texts.get("StackTrace", "").strip()))) or None
-    ended = _OUTCOME.build_ending(result.outcome, said)
-    if ended.error_kind is ErrorKind.EVALUATION_ERROR or ended.status in {Status.PASSED, Status.SKIPPED}:
-        return ended
+    error = "\n".join(filter(None, (message, result.texts.get("StackTrace", "").strip()))) or None
+    ending = _OUTCOME.build_ending(result.outcome, error)
+    if ending.error_kind is ErrorKind.EVALUATION_ERROR or ending.status in {Status.PASSED, Status.SKIPPED}:
+        return ending
     if _CLEANUP.match(result.attributes.get("testName", "")):
-        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, said or "it failed outside of its tests")
+        return ExecutionEnding(Status.ERROR, ErrorKind.EVALUATION_ERROR, error or "it failed outside of its tests")
     thrown = _THREW.sub("", message, count=1)
     kind = classify_thrown_error(thrown)
     if result.status is Status.FAILED and is_exception(thrown) and kind is ErrorKind.AGENT_UNREACHABLE:
-        return ExecutionEnding(Status.ERROR, kind, said)
-    return ExecutionEnding(result.status, kind, said or _OUTCOME.describe(result.outcome))
+        return ExecutionEnding(Status.ERROR, kind, error)
+    return ExecutionEnding(result.status, kind, error or _OUTCOME.describe(result.outcome))
 
 
 def _parse_duration(duration: str) -> float | None:

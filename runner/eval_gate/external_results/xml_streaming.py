@@ -33,9 +33,9 @@ class XmlReader:
     text_names: frozenset[str] = frozenset()
     """Elements whose text is kept."""
 
-    def __init__(self, file: Path, shown: str) -> None:
-        """Create a reader of a file in UTF-8, which errors show as `shown`."""
-        self._file, self._shown = file, shown
+    def __init__(self, file: Path, shown_as: str) -> None:
+        """Create a reader of a file in UTF-8, which errors show as `shown_as`."""
+        self._file, self._shown_as = file, shown_as
         self._open: list[str] = []
         self._text: list[str] = []
         self._length = 0
@@ -51,7 +51,7 @@ class XmlReader:
 
     def iter_pieces(self) -> Iterator[None]:
         """Read the file, and yield after each piece of it. Raises GateError for what is not such a document."""
-        with RowPlace(self._shown).name_errors(), self._file.open("rb") as stream:
+        with RowPlace(self._shown_as).name_errors(), self._file.open("rb") as stream:
             while data := stream.read(_CHUNK):
                 self._feed_data(data, last=False)
                 yield
@@ -85,23 +85,23 @@ class XmlReader:
             self._expat.Parse(data, last)
             self._fed += len(data)
         except expat.ExpatError as error:
-            place, at = RowPlace(self._shown, error.lineno), self._expat.ErrorByteIndex - self._fed
+            place, at = RowPlace(self._shown_as, error.lineno), self._expat.ErrorByteIndex - self._fed
             sign = data[at] if 0 <= at < len(data) else None
-            control = sign is not None and sign < _FIRST_SIGN and sign not in b"\t\n\r"
-            said = expat.errors.messages[error.code]
-            if last and said in _TRUNCATION_ERRORS:
+            unprintable = sign is not None and sign < _FIRST_SIGN and sign not in b"\t\n\r"
+            message = expat.errors.messages[error.code]
+            if last and message in _TRUNCATION_ERRORS:
                 raise place.build_incomplete_error(CUT_OFF) from None
-            what = f"column {error.offset + 1} contains the control character U+{sign:04X}" if control else said
+            what = f"column {error.offset + 1} contains the control character U+{sign:04X}" if unprintable else message
             raise place.build_error(f"is not XML: {what}") from None
 
     def _refuse_doctype(self, *_: object) -> None:
         what = f"has a document type, which {self.format_name} does not need"
-        raise RowPlace(self._shown, self.line).build_error(what)
+        raise RowPlace(self._shown_as, self.line).build_error(what)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         name = name.rpartition(":")[2]
         if len(self._open) > EXTERNAL_DEPTH:
-            raise RowPlace(self._shown).build_error(f"is nested deeper than {EXTERNAL_DEPTH} levels")
+            raise RowPlace(self._shown_as).build_error(f"is nested deeper than {EXTERNAL_DEPTH} levels")
         self._open.append(name)
         self.start_element(name, attributes)
 

@@ -320,7 +320,7 @@ class ToolCommand:
             return self._note_failure(
                 f"it {process.ending} and did not write {self._results.files[0]} again: use {{output}} in it"
             )
-        prefixes = {one.path: one.prefix for one in self._results.given}
+        prefixes = {one.path: one.prefix for one in self._results.paths}
         shared = prefixes[self._results.files[0]] if len(set(prefixes.values())) == 1 else ""
         places = [ResultsPath(one, prefixes[one]) for one in rewritten]
         if not elsewhere:

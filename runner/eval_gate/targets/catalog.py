@@ -136,7 +136,7 @@ class TargetCatalog:
     def find_judge(self, eval_file: str, wanted: str | None, named: str | None) -> tuple[str, Grader] | None:
         """Find the judge: the configured one, else the target's own, else the target itself if it is a model."""
         if named is not None:
-            with self._choice.given.attribute_errors("judge"):
+            with self._choice.sources.attribute_errors("judge"):
                 return self.get_grader(eval_file, named)
         if self._answerer is not None:
             return None
@@ -231,7 +231,7 @@ class TargetCatalog:
                 "use --agent-endpoint http://localhost:8000/chat (in a workflow, the input `agent-endpoint`), "
                 "--agent-function module:name, --provider openai --model NAME, or describe the target in targets.yaml",
             )
-        with self._choice.given.attribute_errors("target"):
+        with self._choice.sources.attribute_errors("target"):
             return place, self._resolve_listed(listed, name)
 
     def _get_folder(self, eval_file: str) -> Path:
@@ -254,7 +254,7 @@ class TargetCatalog:
                 listed = read_targets_file(place, format_relative_path(place, root))
             else:
                 assert named is not None
-                listed = read_targets(named, root, self._choice.given)
+                listed = read_targets(named, root, self._choice.sources)
             if keep:
                 self._lists[place] = listed
         return place, listed

@@ -16,16 +16,16 @@ from eval_gate.errors import find_nearest
 from eval_gate.struct import FrozenStruct
 
 PLACEHOLDERS: Final = ("PROMPT", "GUIDELINES", "EVAL_ID", "ATTEMPT", "SESSION", "FILES", "OUTPUT_FILE", "PROMPT_FILE")
-"""What a command template may hold, each as `{NAME}`."""
+"""Placeholders of a command template, each as `{NAME}`."""
 CASE_PLACEHOLDERS: Final = ("PROMPT", "PROMPT_FILE", "EVAL_ID", "FILES")
-"""Those whose values tell a command which case it runs for."""
+"""Placeholders whose values identify the case that a command runs for."""
 FILE_PLACEHOLDERS: Final = ("path", "basename")
-"""What the format of one file may hold."""
+"""Placeholders of the format of one file."""
 RERUN_PLACEHOLDERS: Final = ("ids", "id", "ids_regex", "ids_file", "output")
-"""What a command may hold that has another tool run cases again."""
+"""Placeholders of a command with which another tool re-runs cases."""
 
 _SAFE_PLACEHOLDERS: Final = frozenset({"OUTPUT_FILE", "PROMPT_FILE", "ATTEMPT", "SESSION", "ids_file", "output"})
-"""Their values are ours, and hold nothing that means something to a shell."""
+"""The runner makes their values, without signs that a shell reads."""
 _LISTS: Final = frozenset({"FILES", "ids"})
 """Their values are any number of words; with none of them, what is on both sides is joined: `<{FILES}<`."""
 _NAME: Final = re.compile(r"\{([A-Za-z_]+)\}")
@@ -75,21 +75,21 @@ class CommandTemplate(FrozenStruct):
         return cls._parse_template(text, RERUN_PLACEHOLDERS)
 
     @classmethod
-    def _parse_template(cls, text: str, known: Collection[str]) -> Self:
+    def _parse_template(cls, text: str, placeholders: Collection[str]) -> Self:
         if "\0" in text:
             raise ValueError("contains a NUL character, which no command can contain")
         texts, names, end = [], [], 0
         for token, words, begin in _read_tokens(text):
-            for found in _NAME.finditer(text, *token.span()):
-                if not _is_placeholder(found, known):
+            for match in _NAME.finditer(text, *token.span()):
+                if not _is_placeholder(match, placeholders):
                     continue
-                if found[1] not in _SAFE_PLACEHOLDERS:
-                    _check_quoting(found, token)
-                    if known is not FILE_PLACEHOLDERS:
-                        _check_program(found, words, begin)
-                replaced = token if token.lastgroup == "placeholder" else found
+                if match[1] not in _SAFE_PLACEHOLDERS:
+                    _check_quoting(match, token)
+                    if placeholders is not FILE_PLACEHOLDERS:
+                        _check_program(match, words, begin)
+                replaced = token if token.lastgroup == "placeholder" else match
                 texts.append(text[end : replaced.start()])
-                names.append(found[1])
+                names.append(match[1])
                 end = replaced.end()
         return cls((*texts, text[end:]), tuple(names))
 
@@ -100,21 +100,21 @@ class CommandTemplate(FrozenStruct):
 
 
 def quote_for_shell(value: str) -> str:
-    """Quote a value as one word of a POSIX shell. One without quotes could join what is beside it: `$x{PROMPT}`."""
+    """Quote a value as one word of a POSIX shell. Without quotes it could join the text before it: `$x{PROMPT}`."""
     return "'" + value.replace("'", "'\"'\"'") + "'"
 
 
-def _is_placeholder(found: re.Match[str], known: Collection[str]) -> bool:
+def _is_placeholder(match: re.Match[str], placeholders: Collection[str]) -> bool:
     """Whether these braces are a placeholder. Raises ValueError if they look like one, and are none."""
-    name, before = found[1], found.string[max(found.start() - 1, 0) : found.start()]
-    if name in known:
-        if before == "$":
+    name, prefix = match[1], match.string[max(match.start() - 1, 0) : match.start()]
+    if name in placeholders:
+        if prefix == "$":
             raise ValueError(f"contains ${{{name}}}, which is a shell variable: write {{{name}}} without the $")
         return True
-    if before in {"$", "\\"} or not (name.isupper() or known is FILE_PLACEHOLDERS):
+    if prefix in {"$", "\\"} or not (name.isupper() or placeholders is FILE_PLACEHOLDERS):
         return False
-    meant = f" (did you mean {{{close}}}?)" if (close := find_nearest(name, known)) else ""
-    listed = ", ".join(f"{{{one}}}" for one in known)
+    meant = f" (did you mean {{{close}}}?)" if (close := find_nearest(name, placeholders)) else ""
+    listed = ", ".join(f"{{{one}}}" for one in placeholders)
     raise ValueError(f"contains the unknown placeholder {{{name}}}{meant}; known: {listed}")
 
 
@@ -132,28 +132,28 @@ def _read_tokens(text: str) -> Iterator[tuple[re.Match[str], list[str], int]]:
             begin = token.end()
 
 
-def _check_program(found: re.Match[str], words: list[str], begin: int) -> None:
+def _check_program(match: re.Match[str], words: list[str], begin: int) -> None:
     """Check that a value would not name a program, or be a part of its name. Raises ValueError if it would."""
     if words and (words[0] not in _NAMING or words[2:3] == ["in"]):
         return
-    if words or found[1] in _LISTS or not _ASSIGNMENT.match(found.string, begin):
+    if words or match[1] in _LISTS or not _ASSIGNMENT.match(match.string, begin):
         raise ValueError(
-            f"contains {found[0]} in the place of a program, so its value would choose what runs:"
+            f"contains {match[0]} in the place of a program, so its value would choose what runs:"
             " write the program's name there and the placeholder after it"
         )
 
 
-def _check_quoting(found: re.Match[str], token: re.Match[str]) -> None:
+def _check_quoting(match: re.Match[str], token: re.Match[str]) -> None:
     """Check that a placeholder is outside of all quotes, and is no list that would join signs. Raises ValueError."""
     if token.lastgroup != "placeholder":
         sign = token[0][:2].strip() or ascii(token[0][0]).strip("'")
         where = f"inside{' or behind' * (token.lastgroup == 'rest')} {_SIGNS.get(sign[0], sign)}"
-    elif found[1] in _LISTS and (joined := re.compile(r"[#<>(\[]").match(found.string, token.end())):
+    elif match[1] in _LISTS and (joined := re.compile(r"[#<>(\[]").match(match.string, token.end())):
         where = f"directly before {joined[0]}"
     else:
         return
-    instead = {"PROMPT": ", or use {PROMPT_FILE}", "ids": ", or use {ids_file}"}.get(found[1], "")
+    instead = {"PROMPT": ", or use {PROMPT_FILE}", "ids": ", or use {ids_file}"}.get(match[1], "")
     raise ValueError(
-        f"contains {found[0]} {where}, where the shell could run parts of its value as code:"
-        f" values are quoted already, so write {found[0]} alone{instead}"
+        f"contains {match[0]} {where}, where the shell could run parts of its value as code:"
+        f" values are quoted already, so write {match[0]} alone{instead}"
     )

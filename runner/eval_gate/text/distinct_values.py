@@ -10,7 +10,7 @@ from eval_gate.text.escape import truncate_text
 
 Value = TypeVar("Value")
 _ALL_DIGITS: Final = 17
-"""What tells any two numbers apart that a computer has."""
+"""Digits that distinguish any two floating-point numbers."""
 _LIMIT_DIGITS: Final = 6
 """Decimals of a limit that are shown."""
 _MAX_WHOLE_NUMBER: Final = 1e15
@@ -25,15 +25,14 @@ def format_distinct_decimals(one: float, other: float, digits: int, scale: float
 
 
 def format_distinct_numbers(one: float, other: float) -> tuple[str, str]:
-    """Both in six digits, whole numbers in all of theirs, and in more where they would look the same and are not."""
+    """Format two numbers with six digits, whole ones with all, or more digits if different numbers would look equal."""
     return _format_distinctly(one, other, _iter_formatters("g", 6))
 
 
 def format_value_and_limit(value: float, limit: float, digits: int, scale: float = 1) -> tuple[str, str]:
     """Format a value and its limit, both times `scale`, so that rounding does not hide which is larger.
 
-    The limit is exact. The value has `digits` decimals, or more if it takes more to be on its side of the
-    limit.
+    The limit is exact. The value has `digits` decimals, or more if it takes more to be on its side of the limit.
     """
     exact, side = round(limit * scale, _LIMIT_DIGITS), (value > limit) - (value < limit)
     own = next((n for n in range(digits, _LIMIT_DIGITS) if round(exact, n) == exact), _LIMIT_DIGITS)
@@ -46,20 +45,20 @@ def format_value_and_limit(value: float, limit: float, digits: int, scale: float
 
 def format_distinct_values(one: Value, other: Value, form: Callable[[Value], str], most: int) -> tuple[str, str]:
     """Format both, else as ASCII JSON from shortly before where they differ; at most `most` characters of each."""
-    shown = form(one), form(other)
-    if shown[0] != shown[1] or one == other:
-        return shown
+    pair = form(one), form(other)
+    if pair[0] != pair[1] or one == other:
+        return pair
     texts = json.dumps(one), json.dumps(other)
-    alike = next((at for at, (a, b) in enumerate(zip(*texts, strict=False)) if a != b), 0)
-    begin = max(alike - _CONTEXT_CHARACTERS, 0)
+    first_difference = next((at for at, (a, b) in enumerate(zip(*texts, strict=False)) if a != b), 0)
+    begin = max(first_difference - _CONTEXT_CHARACTERS, 0)
     first, second = (f"…{text[begin:]}" if begin else text for text in texts)
     return truncate_text(first, most), truncate_text(second, most)
 
 
 def _format_distinctly(one: float, other: float, forms: Iterable[Callable[[float], str]]) -> tuple[str, str]:
-    """Both in the first of these forms in which they look different; in the very first where they are the same."""
-    shown = [(form(one), form(other)) for form in forms]
-    return next((pair for pair in shown if pair[0] != pair[1]), shown[0])
+    """Format both in the first of these forms in which they differ, else in the very first."""
+    pairs = [(form(one), form(other)) for form in forms]
+    return next((pair for pair in pairs if pair[0] != pair[1]), pairs[0])
 
 
 def _iter_formatters(kind: str, digits: int, scale: float = 1) -> Iterator[Callable[[float], str]]:

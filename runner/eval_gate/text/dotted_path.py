@@ -4,8 +4,8 @@ The former are those of Agent Evals ("Assertion Types", jsonPath; agent-evals be
 the beginning, then keys between dots; digits index lists, and so does `[0]`. Nothing else of JSONPath is understood.
 Tokens take the same walk.
 
-The latter are those of AgentV (4.42.4, fields of `field-accuracy` and `args_match`): nothing is said of where one ends
-that leads nowhere, because a field that is not there is no mistake.
+The latter are those of AgentV (4.42.4, fields of `field-accuracy` and `args_match`): a missing field is no mistake, so
+the step that fails is not reported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _QUERY: Final = re.compile(r"\.\.|(?:^|\.)\*(?:$|\.)")
 _OTHER: Final = re.compile(r"[^0-9]")
 _MAX_SHOWN: Final = 80
 NOT_FOUND: Final[Any] = object()
-"""Stands for the value of a path that leads nowhere."""
+"""Stands for the value of a path that does not exist."""
 _SEPARATORS: Final = re.compile(r"[.\[\]]")
 
 
@@ -32,12 +32,12 @@ class PathError(Exception):
 def looks_like_jsonpath(path: str) -> bool:
     """Whether a path probably means JSONPath's wildcards, filters or descent, which are plain keys here."""
     # no pattern for what stands in brackets: it would read to the end of the path for every one that is open
-    before = (part.partition("[")[2] for part in path.split("]")[:-1])
-    return _QUERY.search(path) is not None or any(_OTHER.search(inside) for inside in before)
+    brackets = (part.partition("[")[2] for part in path.split("]")[:-1])
+    return _QUERY.search(path) is not None or any(_OTHER.search(inside) for inside in brackets)
 
 
 def get_by_path(value: JsonValue, path: str) -> JsonValue:
-    """Return the value at `path`. Raises PathError if a step of it leads nowhere."""
+    """Return the value at `path`. Raises PathError if a step of it does not exist."""
     return follow_segments(value, _split_path(path), _INDEX)
 
 
@@ -74,18 +74,18 @@ def _split_segment(segment: str, value: JsonValue, index: re.Pattern[str]) -> li
 
 
 def _get_child(value: JsonValue, step: str, walked: str, index: re.Pattern[str]) -> JsonValue:
-    shown, place = f'"{_truncate_step(step)}"', _truncate_step(walked)
+    label, place = f'"{_truncate_step(step)}"', _truncate_step(walked)
     if isinstance(value, dict):
         if step not in value:
-            raise PathError(f"{place} has no {shown}")
+            raise PathError(f"{place} has no {label}")
         return value[step]
     if isinstance(value, list):
         if index.fullmatch(step) is None:
-            raise PathError(f"{shown} is not an index of the list at {place}")
+            raise PathError(f"{label} is not an index of the list at {place}")
         if int(step) >= len(value):
-            raise PathError(f"the list at {place} has {len(value)} elements, but no {shown}")
+            raise PathError(f"the list at {place} has {len(value)} elements, but no {label}")
         return value[int(step)]
-    raise PathError(f"{_describe_kind(value)} at {place} has no {shown}")
+    raise PathError(f"{_describe_kind(value)} at {place} has no {label}")
 
 
 def _describe_kind(value: JsonValue) -> str:
@@ -114,6 +114,6 @@ def find_by_path(value: JsonValue, path: str) -> JsonValue:
         elif isinstance(value, dict) and step in value:
             value = value[step]
         else:
-            found: JsonValue = NOT_FOUND
-            return found
+            value = NOT_FOUND
+            break
     return value

@@ -68,10 +68,10 @@ def _mark_line_break(blanks: re.Match[str]) -> str:
     return " ⏎ " if "\n" in blanks[0] or "\r" in blanks[0] else blanks[0]
 
 
-def format_first_few(things: Sequence[Thing], most: int, shown: Callable[[Thing], str] = str) -> str:
-    """Format at most `most` things and the number of the others: `a, b and 3 more`. `shown` formats each of them."""
+def format_first_few(things: Sequence[Thing], most: int, form: Callable[[Thing], str] = str) -> str:
+    """Format at most `most` things and the number of the others: `a, b and 3 more`. `form` formats each of them."""
     more = len(things) - most
-    return ", ".join(map(shown, things[:most])) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(form, things[:most])) + (f" and {more} more" if more > 0 else "")
 
 
 def format_count(number: int, one: str, many: str | None = None) -> str:
@@ -116,14 +116,14 @@ def format_code_block(text: str, limit: int = MAX_BLOCK, language: str = "text")
 
 def escape_html(text: str, limit: int = MAX_TEXT) -> str:
     """Text inside HTML that stands in Markdown, such as `<summary>`."""
-    shown = html.escape(to_one_line(text, limit))
-    return re.sub(r"@(?=\w)|#(?=\d)|(?i:(?<![^\W_])gh)-(?=\d)", lambda match: match[0] + _NO_REFERENCE, shown)
+    safe_html = html.escape(to_one_line(text, limit))
+    return re.sub(r"@(?=\w)|#(?=\d)|(?i:(?<![^\W_])gh)-(?=\d)", lambda match: match[0] + _NO_REFERENCE, safe_html)
 
 
 def to_console_line(text: str, limit: int = 2_000) -> str:
     """Format a line for a terminal or a log, without control characters or commands of a CI runner."""
-    shown = to_one_line(text, limit).replace("##[", "# #[")
-    return _COMMAND.sub(" : :", shown)
+    line = to_one_line(text, limit).replace("##[", "# #[")
+    return _COMMAND.sub(" : :", line)
 
 
 def to_plain_word(text: str) -> str:
@@ -146,5 +146,5 @@ def to_comment_key(text: str) -> str:
     if word == text and len(word) <= MAX_KEY:
         return word or "default"
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    shown = word[: MAX_KEY - len(digest) - 1].rstrip("-")
-    return f"{shown}-{digest}" if shown else digest
+    prefix = word[: MAX_KEY - len(digest) - 1].rstrip("-")
+    return f"{prefix}-{digest}" if prefix else digest

@@ -71,9 +71,9 @@ def _compile_glob(pattern: str) -> re.Pattern[str]:
             parts.append(_ANY_FOLDERS if sign["folders"] else _ANY)
         else:
             parts[-1] += _translate_character(sign)
-    *before, last = parts
+    *heads, last = parts
     # What stands before is taken where it is found first, and never sought anew (atomic): no later place is better.
-    return re.compile("".join(f"(?>{part})" for part in before) + last + re.escape(pattern[place:]) + r"\Z", re.DOTALL)
+    return re.compile("".join(f"(?>{part})" for part in heads) + last + re.escape(pattern[place:]) + r"\Z", re.DOTALL)
 
 
 def _translate_character(sign: re.Match[str]) -> str:
@@ -95,16 +95,16 @@ def check_unmatched_patterns(
     idle = [one for one in dict.fromkeys(patterns) if not any(matches_case(one, *case) for case in cases)]
     if not idle:
         return ()
-    known = [
+    names = [
         *sorted({TAG_PREFIX + tag for _, tags in cases for tag in tags}),
         *dict.fromkeys(case_id for case_id, _ in cases),
     ]
-    told = tuple(f"{quote_name(one)} matches no case{format_suggestion(one[:MAX_SHOWN], known)}" for one in idle)
+    sentences = tuple(f"{quote_name(one)} matches no case{format_suggestion(one[:MAX_SHOWN], names)}" for one in idle)
     if strict:
         raise GateError(
             "unmatched-must-pass",
             "cases that must pass were not found",
             "`eval-gate validate --verbose` lists the cases; without strict this is a warning",
-            problems=[Problem(sentence, field="must-pass") for sentence in told],
+            problems=[Problem(sentence, field="must-pass") for sentence in sentences],
         )
-    return tuple(f"must-pass: {sentence}: this entry has no effect" for sentence in told)
+    return tuple(f"must-pass: {sentence}: this entry has no effect" for sentence in sentences)

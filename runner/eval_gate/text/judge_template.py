@@ -17,9 +17,9 @@ VARIABLES: Final = (
     "expected_messages",
     "output_messages",
 )
-"""What an own template may show."""
+"""Variables of a custom template."""
 RESPONSE_VARIABLES: Final = ("candidate_answer", "output_messages", "expected_messages")
-"""One of these has to be in a template, or it says nothing about the answer (behaviour 6.1)."""
+"""One of these has to be in a template, or the judge does not see the response (behaviour 6.1)."""
 FILE_CHANGES: Final = "agentv_file_changes"
 AGENTV_VARIABLES: Final = {
     "output": "candidate_answer",
@@ -33,7 +33,7 @@ AGENTV_VARIABLES: Final = {
 }
 """The variables of today's AgentV, and the names by which evaluators know what they stand for."""
 UNSUPPORTED_VARIABLES: Final = ("rubrics", "rubrics_json")
-"""Those for which there is nothing to show here."""
+"""Variables without a value here."""
 CRITERIA_TEMPLATE: Final = """\
 Grade how well candidate_answer meets criteria as an answer to question. Where there is a reference_answer it shows a \
 good answer: candidate_answer may say it in other words, but has to hold what matters in it.
@@ -64,18 +64,18 @@ def list_variables(template: str) -> tuple[str, ...]:
 
 
 def find_aggregator_problem(template: str) -> str | None:
-    """Why an aggregator's prompt cannot be used, in one sentence; None when it can."""
+    """Find why an aggregator's prompt cannot be used, in one sentence; None if it can."""
     if RESULTS_VARIABLE in list_variables(template):
         return None
     return f"the aggregator's prompt does not show the results to the judge: add {{{{ {RESULTS_VARIABLE} }}}}"
 
 
 def find_template_problem(template: str) -> str | None:
-    """Why this template cannot be used, in one sentence; None when it can."""
+    """Find why a template cannot be used, in one sentence; None if it can."""
     if any(name in RESPONSE_VARIABLES for name in list_variables(template)):
         return None
-    wanted = ", ".join(f"{{{{ {name} }}}}" for name in RESPONSE_VARIABLES)
-    return f"the prompt template does not show the response to the judge: add one of {wanted}"
+    variables = ", ".join(f"{{{{ {name} }}}}" for name in RESPONSE_VARIABLES)
+    return f"the prompt template does not show the response to the judge: add one of {variables}"
 
 
 def find_unknown_variables(template: str) -> tuple[str, ...]:
@@ -94,9 +94,9 @@ def convert_agentv_prompt(prompt: str, *, bare: bool, has_workspace: bool = Fals
     names = list_variables(prompt)
     if "file_changes" in names and not has_workspace:
         return prompt, "`{{ file_changes }}` is not supported here: the case has no workspace"
-    missing = next((name for name in names if name in UNSUPPORTED_VARIABLES), None)
-    if missing is not None:
-        return prompt, f"`{{{{ {missing} }}}}` is not supported: it has no value"
+    unsupported = next((name for name in names if name in UNSUPPORTED_VARIABLES), None)
+    if unsupported is not None:
+        return prompt, f"`{{{{ {unsupported} }}}}` is not supported: it has no value"
     if bare and not any(name in AGENTV_VARIABLES for name in names):
         changes = CHANGES_SECTION if has_workspace else ""
         return CRITERIA_TEMPLATE % VARIABLE_PATTERN.sub(

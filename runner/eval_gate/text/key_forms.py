@@ -1,4 +1,4 @@
-"""Find what looks like a key in texts that are kept for good, although nobody named it as a secret.
+"""Find text that looks like a key, although no setting names it as a secret, in texts that are stored for good.
 
 The forms are gitleaks' rules (`key_rules.json`, made by `tests/support/cut_key_rules.py`). Text that people are about
 to commit is also searched for words of high entropy, which are in no rule: a draft can do without them. Responses are
@@ -74,7 +74,7 @@ def find_keys(text: str) -> Iterator[FoundKey]:
 
 def mask_keys(text: str) -> str:
     """Mask what looks like a key, in a text that people are about to commit."""
-    return mask_ranges(text, [(found.begin, found.end) for found in find_keys(text)])
+    return mask_ranges(text, [(key.begin, key.end) for key in find_keys(text)])
 
 
 def compute_entropy(text: str) -> float:

@@ -73,23 +73,23 @@ class NumberToken(FrozenStruct):
 def iter_numbers(text: str) -> Iterator[NumberToken]:
     """Yield the numbers, dates, times and codes of a text in their order."""
     for match in _TOKEN.finditer(text):
-        found, start = match[0], match.start()
+        token, start = match[0], match.start()
         match match.lastgroup:
             case "day_first":
                 yield _build_date(match, match["day1"], match["month1"])
             case "month_first":
                 yield _build_date(match, match["day2"], match["month2"])
             case "iso" | "stamp":
-                yield _build_iso_date(found, start)
+                yield _build_iso_date(token, start)
             case "number":
-                yield from _iter_tokens_of_number(found, start)
+                yield from _iter_tokens_of_number(token, start)
             case "word":
-                yield NumberToken(found, start, "number", (_NUMBER_WORDS[found.lower()],))
-            case "code" if unit := _DIGITS_WITH_UNIT.fullmatch(found):
-                yield NumberToken(found, start, "code", (found, _normalize(unit[1])))
+                yield NumberToken(token, start, "number", (_NUMBER_WORDS[token.lower()],))
+            case "code" if unit := _DIGITS_WITH_UNIT.fullmatch(token):
+                yield NumberToken(token, start, "code", (token, _normalize(unit[1])))
             case _:
-                version = _VERSION.fullmatch(found)
-                yield NumberToken(found, start, "code", (found, version[1]) if version else (found,))
+                version = _VERSION.fullmatch(token)
+                yield NumberToken(token, start, "code", (token, version[1]) if version else (token,))
 
 
 def parse_number(text: str) -> NumberToken | None:
@@ -100,8 +100,8 @@ def parse_number(text: str) -> NumberToken | None:
 
 def has_number(text: str, number: str) -> bool:
     """Whether a text has a number, date, time or code, written in whichever way; `number` is read as in English."""
-    wanted = parse_number(number)
-    return wanted is not None and any(wanted.keys[0] in token.keys for token in iter_numbers(text))
+    number_token = parse_number(number)
+    return number_token is not None and any(number_token.keys[0] in token.keys for token in iter_numbers(text))
 
 
 def _build_date(match: re.Match[str], day: str, month: str) -> NumberToken:
@@ -152,8 +152,8 @@ def _list_readings(digits: str) -> tuple[str, ...]:
 
 
 def _are_thousands(groups: list[str]) -> bool:
-    first, *others = groups
-    return 1 <= len(first) <= 3 and not first.startswith("0") and all(len(one) == 3 for one in others)
+    first, *rest = groups
+    return 1 <= len(first) <= 3 and not first.startswith("0") and all(len(one) == 3 for one in rest)
 
 
 def _normalize(whole: str, decimals: str = "") -> str:

@@ -1,7 +1,7 @@
 """Quote configured values in messages, or describe them where they are long or look like a key.
 
-A value at the wrong place may be a secret that nobody knows as one, and of a secret that is known no part is found
-again. So nothing here is cut: what is long, or looks like a key, is described instead.
+A value at the wrong place may be an unknown secret, and redaction does not find a part of a known one. So nothing here
+is cut: a value that is long, or looks like a key, is described instead.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _CAPITAL: Final = re.compile(r"[A-Z]")
 _WORD: Final = re.compile(r"[a-z]+(?:[-'’][a-z]+)*[.,:;]?")
 
 
-def quote_value(text: str, *, before: str = "") -> str:
-    """Quote a value, with the word `before` it: `"onn"`; or describe a long one or a key: `a text of 60 characters`."""
-    return f'{before}"{text}"' if _is_quotable(text, MAX_QUOTED) else _describe_text(text)
+def quote_value(text: str, *, prefix: str = "") -> str:
+    """Quote a value, with a `prefix`: `"onn"`; or describe a long one or a key: `a text of 60 characters`."""
+    return f'{prefix}"{text}"' if _is_quotable(text, MAX_QUOTED) else _describe_text(text)
 
 
 def quote_number(value: object) -> str:

@@ -1,6 +1,6 @@
 """Redaction: mask known secrets in everything that is shown or stored.
 
-A server or program may say a secret as it is or as its own tools write it: escaped in JSON, percent-encoded, in base64,
+A server or program may send a secret as it is or as its tools write it: escaped in JSON, percent-encoded, in base64,
 broken into lines or not. Each of these forms is masked, and so is a part of a key that is long and random enough to
 stand in a text for no other reason. Text is masked before it is cut, quoted or decorated: afterwards a secret may have
 no form that is found. Text that came cut is masked with what may be the beginning or the end of a secret at the cut.
@@ -47,9 +47,9 @@ _CUT: Final = re.compile(
 _MAX_CUTS: Final = 500
 """Places where a text was cut that are looked at, from its beginning and from its end."""
 _MIN_AT_CUT: Final = 8
-"""So much of a secret at an ellipsis is masked: less is a word."""
+"""Characters of a secret at an ellipsis from which it is masked: fewer are a word."""
 _MIN_PART: Final = 4
-"""So much of a secret at a cut is masked."""
+"""Characters of a secret at a cut from which it is masked."""
 _ESCAPED: Final = re.compile(
     r"\\{1,8}(?:u(?P<unit>[0-9a-f]{4}))?|(?P<bytes>(?:%(?:25){0,4}[0-9a-f]{2})+)"
     r"|&(?:\#0*(?P<code>[0-9]{1,7})|\#x0*(?P<hex>[0-9a-f]{1,6})|(?P<name>amp|lt|gt|quot|apos));",
@@ -68,7 +68,7 @@ _BREAK: Final = re.compile(
 _MIN_BROKEN: Final = 12
 """A secret so long does not stand in a text by chance where its blanks are left out."""
 _KEY: Final = re.compile(r"[^\s:@;,{}]{16,1000}")
-"""A key of which parts are masked: one word, and no address or connection string with names of hosts and people."""
+"""A key whose parts are masked, too: one word, and no address or connection string with names of hosts and people."""
 _DOCUMENTS: Final = ("eyJ", "ewo", "MII", "LS0t")
 """What JSON, DER (the encoding of private keys) and PEM begin with in base64: many documents begin with the same."""
 _RESPONSE_PART: Final = 16
@@ -95,7 +95,7 @@ class Redactor:
 
     def add_secrets(self, secrets: Iterable[str]) -> None:
         """Mask these as well from now on."""
-        new = {secret for given in secrets for secret in _iter_parts(given)} - self._secrets
+        new = {part for secret in secrets for part in _iter_parts(secret)} - self._secrets
         if not new:
             return
         self._secrets |= new
@@ -135,12 +135,12 @@ class Redactor:
         if not self._raw:
             return data
         text = data.decode("utf-8", "surrogateescape")
-        found = list(self._find_encoded(text, self._raw, _RESPONSE_PART))
+        ranges = list(self._find_encoded(text, self._raw, _RESPONSE_PART))
         # a backslash that stays would escape the mask
-        found = [(_skip_backslashes(text, begin), end) for begin, end in found]
-        found += _iter_cut_forms(text, self._raw, cut_before=cut_before, cut_after=cut_after)
-        shown = mask_ranges(text, [*found, *self._find_broken(text, cut_before=cut_before, cut_after=cut_after)])
-        return data if shown is text else shown.encode("utf-8", "surrogateescape")
+        ranges = [(_skip_backslashes(text, begin), end) for begin, end in ranges]
+        ranges += _iter_cut_forms(text, self._raw, cut_before=cut_before, cut_after=cut_after)
+        masked = mask_ranges(text, [*ranges, *self._find_broken(text, cut_before=cut_before, cut_after=cut_after)])
+        return data if masked is text else masked.encode("utf-8", "surrogateescape")
 
     def _find_in_text(self, text: str, part: int) -> Iterator[tuple[int, int]]:
         """Find secrets in a text, and parts of keys from `part` characters on."""
@@ -189,7 +189,7 @@ class Redactor:
         whole = _BREAK.sub("", text)
         if not (cut_before or cut_after or any(form in whole for form in self._broken)):
             return
-        joined = _UnescapedText(text, _BREAK, lambda found: [("", found.start())])
+        joined = _UnescapedText(text, _BREAK, lambda match: [("", match.start())])
         yield from joined.map_ranges(_iter_occurrences(joined.meant, self._broken))
         at_cut = _iter_cut_forms(joined.meant, self._broken, cut_before=cut_before, cut_after=cut_after)
         yield from joined.map_ranges(at_cut)
@@ -198,12 +198,12 @@ class Redactor:
         """Mask the secrets in every text of a JSON value, including keys."""
         return map_leaves(value, lambda leaf: self(leaf) if isinstance(leaf, str) else leaf, self)
 
-    def mask_struct(self, found: _Model) -> _Model:
+    def mask_struct(self, model: _Model) -> _Model:
         """Mask the secrets in every text of a struct."""
         if not self._forms:
-            return found
-        told = {name: self._mask_member(getattr(found, name)) for name in found.__struct_fields__}
-        return structs.replace(found, **told)
+            return model
+        members = {name: self._mask_member(getattr(model, name)) for name in model.__struct_fields__}
+        return structs.replace(model, **members)
 
     def _mask_member(self, value: object) -> object:
         match value:
@@ -268,16 +268,16 @@ def _iter_spellings(secret: str) -> Iterator[str]:
 
 def _iter_base64(secret: bytes) -> Iterator[str]:
     """Yield the secret's base64 forms at each offset in a longer text: the characters that depend on it alone."""
-    for before in range(3):
-        text = b64encode(b"\0" * before + secret).decode()
-        own = text[-(-before * 8 // 6) : (before + len(secret)) * 8 // 6]
+    for offset in range(3):
+        text = b64encode(b"\0" * offset + secret).decode()
+        own = text[-(-offset * 8 // 6) : (offset + len(secret)) * 8 // 6]
         if len(own) >= MIN_LENGTH:
             yield own
             yield own.replace("+", "-").replace("/", "_")
 
 
 def _iter_broken_forms(secret: str) -> Iterator[str]:
-    """How a text without blanks says a secret that it says in several lines, or in groups of letters."""
+    """Yield the forms of a secret without blanks, for a text that breaks it into lines or groups of letters."""
     yield from _iter_base64(secret.encode("utf-8", "replace"))
     plain = _BREAK.sub("", secret)
     if len(plain) >= _MIN_BROKEN:
@@ -297,35 +297,35 @@ class _UnescapedText:
         signs = signs or _decode_escape
         self._meant: list[int] = []
         """Where stretches begin in `meant`, in order."""
-        self._said: list[int] = []
+        self._places: list[int] = []
         """Places in the text at which the same stretches begin."""
         parts: list[str] = []
-        done = length = 0
+        end = length = 0
         for match in escaped.finditer(text):
-            for sign, begin in ((text[done : match.start()], done), *signs(match)):
+            for sign, begin in ((text[end : match.start()], end), *signs(match)):
                 self._meant.append(length)
-                self._said.append(begin)
+                self._places.append(begin)
                 if sign != "\\":
                     parts.append(sign)
                     length += len(sign)
-            done = match.end()
+            end = match.end()
         self._meant.append(length)
-        self._said.append(done)
-        parts.append(text[done:])
+        self._places.append(end)
+        parts.append(text[end:])
         self.meant = "".join(parts)
 
     def map_ranges(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """Where in the text these parts of what is meant, none of them empty, stand."""
-        return ((self._map_index(begin), self._map_index(end - 1, after=True)) for begin, end in ranges)
+        """Map ranges of the unescaped text, none of them empty, to ranges of the text."""
+        return ((self._map_index(begin), self._map_index(end - 1, is_end=True)) for begin, end in ranges)
 
-    def _map_index(self, at: int, *, after: bool = False) -> int:
-        """Where a sign begins in the text, or what comes after it."""
+    def _map_index(self, at: int, *, is_end: bool = False) -> int:
+        """Find where a sign of the unescaped text begins in the text, or where it ends."""
         index = bisect_right(self._meant, at) - 1
-        where = self._said[index] + at - self._meant[index]
-        if not after:
+        where = self._places[index] + at - self._meant[index]
+        if not is_end:
             return where
         last = index + 1 < len(self._meant) and self._meant[index + 1] == at + 1
-        return self._said[index + 1] if last else where + 1
+        return self._places[index + 1] if last else where + 1
 
 
 def _decode_escape(match: re.Match[str]) -> list[tuple[str, int]]:
@@ -337,10 +337,10 @@ def _decode_escape(match: re.Match[str]) -> list[tuple[str, int]]:
     if match["code"] or match["hex"]:
         code = int(match["code"]) if match["code"] else int(match["hex"], 16)
         return [(chr(code) if code <= sys.maxunicode else "", match.start())]
-    said = match["bytes"] or ""
-    once = len(said) == 3 * said.count("%")
-    begins = range(0, len(said), 3) if once else [one.start() for one in _BYTE.finditer(said)]
-    data = bytes.fromhex(said.replace("%", "") if once else _BYTE.sub(r"\1", said))
+    encoded = match["bytes"] or ""
+    once = len(encoded) == 3 * encoded.count("%")
+    begins = range(0, len(encoded), 3) if once else [one.start() for one in _BYTE.finditer(encoded)]
+    data = bytes.fromhex(encoded.replace("%", "") if once else _BYTE.sub(r"\1", encoded))
     signs, at = [], 0
     for sign in data.decode("utf-8", "surrogateescape"):
         signs.append((sign, match.start() + begins[at]))
@@ -356,13 +356,13 @@ def _skip_backslashes(text: str, at: int) -> int:
 
 
 def _iter_keys(secret: str) -> Iterator[str]:
-    """Yield what of a secret is so random that a part of it stands in a text for no other reason."""
+    """Yield the parts of a secret that are so random that a text holds a piece of one for no other reason."""
     if _KEY.fullmatch(secret):
         yield from (one for one in secret.split(".") if not one.startswith(_DOCUMENTS) and _is_random(one, 16))
 
 
 def _is_random(text: str, least: int) -> bool:
-    """Whether a part of a key has so many characters, and is neither words nor a number."""
+    """Whether a part of a key has at least this many characters, and is neither words nor a number."""
     signs = NO_SIGN.sub("", text)
     return len(text) >= least and not signs.isdigit() and is_mixed(signs)
 

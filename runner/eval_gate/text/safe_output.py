@@ -17,7 +17,7 @@ _LEGACY_COMMAND: Final = "##["
 INVISIBLE: Final = (
     r"\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
 )
-"""The one list of signs that hide, turn or end what stands beside them, inside of a pattern's `[]`, but for ASCII's."""
+"""The one list of signs that hide, turn or end the text next to them, for a pattern's `[]`, without those of ASCII."""
 _INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Categories of characters that break a line, or are not shown as what they are: these and a few that are harmless."""
 _INVISIBLE_PATTERN: Final = re.compile(rf"[\x00-\x08\x0b-\x1f{INVISIBLE}]")

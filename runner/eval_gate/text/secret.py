@@ -21,12 +21,12 @@ T_co = TypeVar("T_co", covariant=True)
 
 def mask_ranges(text: str, ranges: Iterable[tuple[int, int]]) -> str:
     """Replace each range of the text with a mask; ranges that overlap share one mask."""
-    parts, done = [], 0
+    parts, last_end = [], 0
     for begin, end in sorted(one for one in ranges if one[0] < one[1]):
-        if begin >= done:
-            parts += [text[done:begin], MASK]
-        done = max(done, end)
-    return "".join((*parts, text[done:])) if parts else text
+        if begin >= last_end:
+            parts += [text[last_end:begin], MASK]
+        last_end = max(last_end, end)
+    return "".join((*parts, text[last_end:])) if parts else text
 
 
 class Secret(Generic[T_co]):

@@ -23,8 +23,8 @@ def _quote_word(text: str) -> str:
         return shlex.quote(text)
     # a NUL would end the word, and a surrogate is half a character: neither can be in an argument
     plain = re.sub("[\\x00\\ud800-\\udfff]", "?", text).replace("\\", "\\\\").replace("'", "\\'")
-    shown = "".join(_escape_character(char) if is_invisible(char) else char for char in plain)
-    return "$'" + shown.replace(_LOG_COMMAND, "\\x23#[") + "'"
+    escaped = "".join(_escape_character(char) if is_invisible(char) else char for char in plain)
+    return "$'" + escaped.replace(_LOG_COMMAND, "\\x23#[") + "'"
 
 
 def _escape_character(char: str) -> str:

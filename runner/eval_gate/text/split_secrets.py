@@ -15,7 +15,7 @@ from eval_gate.text.quoting import looks_like_key
 MAX_SEARCHED: Final = 4_096
 """Characters of a text that is searched for pieces: a message is shorter."""
 MAX_CANDIDATES: Final = 200
-"""Ways in which a text may have begun to say a secret that are followed at once, the latest ones."""
+"""Candidates for the beginning of a secret that are followed at once, the latest ones."""
 MIN_SIGNS: Final = 12
 """Letters and digits of a secret that is searched for in pieces: fewer may stand in a text by chance."""
 _MIN_AT_CUT: Final = 8
@@ -53,12 +53,12 @@ class BareSecret:
 
 
 def build_bare_secrets(secrets: Iterable[str]) -> tuple[BareSecret, ...]:
-    """Those of the secrets that are long enough to be found in pieces."""
+    """Build the secrets that are long enough to be found in pieces."""
     return tuple(bare for bare in map(BareSecret, sorted(secrets)) if len(bare.signs) >= MIN_SIGNS)
 
 
 def iter_secret_pieces(text: str, secrets: Iterable[BareSecret], *, in_message: bool) -> Iterator[tuple[int, int]]:
-    """Where in a short text the pieces of these secrets begin and end, in characters.
+    """Yield where in a short text the pieces of these secrets begin and end, in characters.
 
     In a message any pieces count, and a part of a key where the text was cut. In a response ordinary words might be
     taken for them, and the verdict would be another one: only all of a key counts there, in pieces of some length.
@@ -76,20 +76,20 @@ def iter_secret_pieces(text: str, secrets: Iterable[BareSecret], *, in_message: 
 
 def _iter_ranges(words: Sequence[_Word], secret: BareSecret, *, in_message: bool) -> Iterator[tuple[int, int]]:
     signs, at_cut = secret.signs, in_message and secret.is_key
-    for found in _iter_occurrences([word.text for word in words], signs, at_cut=at_cut):
-        if in_message or all(end - begin >= _MIN_PIECE for _, begin, end in found):
-            yield from _exclude_plain_words(secret, found, words)
+    for pieces in _iter_occurrences([word.text for word in words], signs, at_cut=at_cut):
+        if in_message or all(end - begin >= _MIN_PIECE for _, begin, end in pieces):
+            yield from _exclude_plain_words(secret, pieces, words)
     if not at_cut:
         return
-    # from behind: what is left of a secret whose beginning was cut off
+    # from the end: the rest of a secret whose beginning was cut off
     turned = [word.text[::-1] for word in reversed(words)]
-    for found in _iter_occurrences(turned, signs[::-1], whole=False):
+    for pieces in _iter_occurrences(turned, signs[::-1], whole=False):
         last = len(words) - 1
-        there = [
+        own_pieces = [
             (last - at, len(words[last - at].text) - end, len(words[last - at].text) - begin)
-            for at, begin, end in found
+            for at, begin, end in pieces
         ]
-        yield from _exclude_plain_words(secret, there, words)
+        yield from _exclude_plain_words(secret, own_pieces, words)
 
 
 class _Piece(NamedTuple):
@@ -102,12 +102,12 @@ class _Piece(NamedTuple):
 
     def collect_pieces(self) -> list[tuple[int, int, int]]:
         """Collect this piece and all pieces before it, the first one first."""
-        found: list[tuple[int, int, int]] = []
+        pieces: list[tuple[int, int, int]] = []
         one: _Piece | None = self
         while one is not None:
-            found.append((one.word_index, one.begin, one.end))
+            pieces.append((one.word_index, one.begin, one.end))
             one = one.previous
-        return found[::-1]
+        return pieces[::-1]
 
 
 def _iter_occurrences(
@@ -120,18 +120,18 @@ def _iter_occurrences(
             yield from (one.collect_pieces() for count, one in reached.items() if at_cut and count >= _MIN_AT_CUT)
             reached = {}
             continue
-        after: dict[int, _Piece] = {}
+        next_reached: dict[int, _Piece] = {}
         for count, one in reached.items():
             rest = signs[count : count + len(word)]
             if word.startswith(rest):
-                after[count + len(rest)] = _Piece(at, 0, len(rest), one)
+                next_reached[count + len(rest)] = _Piece(at, 0, len(rest), one)
         for length in range(1, min(len(word), len(signs) - 1) + 1):
             if word.endswith(signs[:length]):
-                after.setdefault(length, _Piece(at, len(word) - length, len(word), None))
-        done = after.pop(len(signs), None)
-        if done and whole:
-            yield done.collect_pieces()
-        for count, one in after.items():
+                next_reached.setdefault(length, _Piece(at, len(word) - length, len(word), None))
+        complete = next_reached.pop(len(signs), None)
+        if complete and whole:
+            yield complete.collect_pieces()
+        for count, one in next_reached.items():
             reached.pop(count, None)
             reached[count] = one
         for count in list(reached)[: max(len(reached) - MAX_CANDIDATES, 0)]:
@@ -139,10 +139,10 @@ def _iter_occurrences(
 
 
 def _exclude_plain_words(
-    secret: BareSecret, found: list[tuple[int, int, int]], words: Sequence[_Word]
+    secret: BareSecret, pieces: list[tuple[int, int, int]], words: Sequence[_Word]
 ) -> Iterator[tuple[int, int]]:
     """Yield an occurrence's ranges, unless it is just words that a secret such as `weather-agent-prod` consists of."""
-    lengths = [end - begin for _, begin, end in sorted(found)]
+    lengths = [end - begin for _, begin, end in sorted(pieces)]
     breaks = {sum(lengths[:count]) for count in range(1, len(lengths))}
     if breaks and not breaks <= secret.breaks_of_words:
-        yield from ((words[at].begin + begin, words[at].begin + end) for at, begin, end in found)
+        yield from ((words[at].begin + begin, words[at].begin + end) for at, begin, end in pieces)

@@ -56,22 +56,22 @@ def resolve_tokens(text: str, data: TokenData) -> ResolvedText:
         return ResolvedText(text)
     unresolved: list[str] = []
 
-    def replacement(match: re.Match[str]) -> str:
-        found = _find_value(data.get_source(match[1]), match[2])
-        if found is None:
+    def replace_token(match: re.Match[str]) -> str:
+        value = _find_value(data.get_source(match[1]), match[2])
+        if value is None:
             unresolved.append(match[0])
             return ""
-        return format_token_value(found)
+        return format_token_value(value)
 
-    replaced = _TOKEN.sub(replacement, text)
+    replaced = _TOKEN.sub(replace_token, text)
     return ResolvedText(None, tuple(unresolved)) if unresolved else ResolvedText(replaced)
 
 
 def resolve_members(text: str, data: TokenData) -> tuple[str, ...] | None:
     """Resolve a text that is one token for a list to the texts of its members, for `oneOf`; otherwise None."""
     match = _TOKEN.fullmatch(text)
-    found = _find_value(data.get_source(match[1]), match[2]) if match else None
-    return tuple(format_token_value(member) for member in found) if isinstance(found, list) else None
+    value = _find_value(data.get_source(match[1]), match[2]) if match else None
+    return tuple(format_token_value(member) for member in value) if isinstance(value, list) else None
 
 
 def format_token_value(value: JsonValue) -> str:

@@ -83,7 +83,7 @@ def mask_addresses(text: str) -> str:
     return _ADDRESS.sub(_mask_match, text)
 
 
-def _mask_match(found: re.Match[str]) -> str:
-    user = f"{MASK}@" if found["user"] else ""
-    rest = f"{found['rest'][0]}{MASK}" if found["rest"] and len(found["rest"]) > 1 else ""
-    return f"{found['begin']}{user}{found['place']}{rest}"
+def _mask_match(match: re.Match[str]) -> str:
+    user = f"{MASK}@" if match["user"] else ""
+    rest = f"{match['rest'][0]}{MASK}" if match["rest"] and len(match["rest"]) > 1 else ""
+    return f"{match['begin']}{user}{match['place']}{rest}"

@@ -11,12 +11,12 @@ from eval_gate.text.quoting import capitalize_first, describe_name, looks_like_k
 
 @pytest.mark.parametrize("text", ["", "onn", "after-pas", "2026-13-01", "policy>0.7", "x" * 24])
 def test_quoted__short__is_repeated(text) -> None:
-    assert quote_value(text, before="text ") == f'text "{text}"'
+    assert quote_value(text, prefix="text ") == f'text "{text}"'
 
 
 @pytest.mark.parametrize("text", ["x" * 25, "sk-QwXaBcDZkEfGhIVjJkLm", "hunter2 hunter2 hunter2 hunter2"])
 def test_quoted__long_or_like_a_key__is_described(text) -> None:
-    assert quote_value(text, before="text ") == f"a text of {len(text)} characters"
+    assert quote_value(text, prefix="text ") == f"a text of {len(text)} characters"
 
 
 @pytest.mark.parametrize(

@@ -275,5 +275,5 @@ def _build_choice(main: TargetChoice, endpoint: SecretAddress[str] | None, name:
         concurrency=main.concurrency,
         wait_for=main.wait_for,
         max_retries=main.max_retries,
-        given=main.given.with_aliases(agentEndpoint="baseAgentEndpoint", target="baseAgentTarget"),
+        sources=main.sources.with_aliases(agentEndpoint="baseAgentEndpoint", target="baseAgentTarget"),
     )

@@ -369,7 +369,7 @@ def _build_program_files(
     """Build the files of programs that grade or prepare, without those that are compared elsewhere or evaluated."""
     files = ProgramFiles(root, config.grader_files)
     files.set_evals(inputs.eval_files)
-    configured = (one.file for one in config.target.given.values.values() if one.file)
+    configured = (one.file for one in config.target.sources.values.values() if one.file)
     files.leave_out((config.output_dir, config.policy.waivers or DEFAULT_WAIVERS, *configured, *catalog.list_files()))
     folders = [suite.file for suite in inputs.suites]
     for one in targets:

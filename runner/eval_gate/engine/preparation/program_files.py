@@ -251,7 +251,7 @@ class ProgramFiles:
             return compute_digest(["link", str(file.readlink())])
         if not file.is_file():
             raise ValueError("it is not a regular file")
-        data = read_limited_or_pointer(file, _MAX_TEXT, made=True)
+        data = read_limited_or_pointer(file, _MAX_TEXT, is_generated=True)
         if len(data) <= _MAX_TEXT:
             return digest_file_content(data)[:DIGEST_DIGITS]
         with file.open("rb") as stream:

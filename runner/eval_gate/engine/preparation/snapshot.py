@@ -173,7 +173,7 @@ async def _read_source(location: str, root: Path, time_limit_s: float, redact: R
 def _read_file(path: Path, name: str) -> bytes:
     if path.exists() and not path.is_file():
         raise _CaptureError(f"{name} is not a file")
-    data = read_limited(path, MAX_BYTES, made=True)
+    data = read_limited(path, MAX_BYTES, is_generated=True)
     if len(data) > MAX_BYTES:
         raise _build_size_error(name)
     return data

@@ -189,7 +189,7 @@ def _repair_file(file: Path) -> None:
 def read_recording(file: Path) -> RecordingFile:
     """Read the recorded responses of a file, if it exists. Raises GateError `invalid-recording`."""
     try:
-        data = read_limited(file, MAX_BYTES, made=True)
+        data = read_limited(file, MAX_BYTES, is_generated=True)
     except FileNotFoundError:
         return RecordingFile()
     except OSError as error:

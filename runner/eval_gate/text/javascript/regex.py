@@ -188,7 +188,7 @@ def _iter_portions(texts: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _build_environment() -> dict[str, str]:
-    # others may read the environment of this process: it gets nothing of ours that could be a secret
+    # others may read the environment of this process: it gets no variable that could hold a secret
     return {name: os.environ[name] for name in _ENVIRONMENT_NAMES if name in os.environ}
 
 

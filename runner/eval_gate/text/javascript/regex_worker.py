@@ -41,12 +41,12 @@ def handle_request(request: dict[str, Any], cache: dict[tuple[str, str], Regex])
     if "text" not in request:
         return {"found": False}
     match = regex.find(to_well_formed(request["text"]))
-    # `y` (sticky) is ours: the engine ignores it, and it means a match at the very beginning
+    # the engine ignores `y` (sticky), which means a match at the very beginning
     return {"found": match is not None and ("y" not in request["flags"] or match.range().start == 0)}
 
 
 def replace_matches(request: dict[str, Any]) -> dict[str, object]:
-    """Every text of `texts` with `by` in place of whatever one of `patterns` finds in it. They work one by one."""
+    """Replace each match of `patterns` in every text of `texts` with `by`. The patterns apply one after the other."""
     try:
         regexes = [Regex(to_well_formed(pattern)) for pattern in request["patterns"]]
     except RegressError as error:
@@ -57,14 +57,14 @@ def replace_matches(request: dict[str, Any]) -> dict[str, object]:
 
 def _replace_in_text(text: str, regexes: list[Regex], by: bytes) -> str:
     for regex in regexes:
-        found = [match.range() for match in regex.find_iter(text) or ()]
-        if found:
-            data, parts, done = text.encode(), list[bytes](), 0  # the engine counts bytes of UTF-8
-            for place in found:
+        places = [match.range() for match in regex.find_iter(text) or ()]
+        if places:
+            data, parts, end = text.encode(), list[bytes](), 0  # the engine counts bytes of UTF-8
+            for place in places:
                 if place.stop > place.start:
-                    parts += [data[done : place.start], by]
-                    done = place.stop
-            text = b"".join((*parts, data[done:])).decode()
+                    parts += [data[end : place.start], by]
+                    end = place.stop
+            text = b"".join((*parts, data[end:])).decode()
     return text
 
 
@@ -74,7 +74,7 @@ def to_well_formed(text: str) -> str:
 
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:
-    """Answer until the requests end."""
+    """Reply to requests until they end."""
     cache: dict[tuple[str, str], Regex] = {}
     while (frame := read_frame(requests)) is not None:
         reply = json.dumps(handle_request(json.loads(frame), cache)).encode()

@@ -68,7 +68,7 @@ def iter_members(text: str, begin: int) -> Iterator[tuple[str | int, JsonSpan]]:
 
 
 def skip_blanks(text: str, at: int) -> int:
-    """Where the next sign that is no blank stands."""
+    """Find the next sign that is no blank."""
     blanks = _BLANKS.match(text, at)
     return blanks.end() if blanks else at
 
@@ -85,10 +85,10 @@ class JsonPositions:
         at = skip_blanks(self._text, 0)
         line = value_line = self._text.count("\n", 0, at) + 1
         for step in path:
-            found = self._list_members(at, value_line).get(step)
-            if found is None:
+            member = self._list_members(at, value_line).get(step)
+            if member is None:
                 break
-            line, value_line, at = found
+            line, value_line, at = member
         return line
 
     def find_unquoted(self, path: Sequence[str | int]) -> str | None:
@@ -99,16 +99,16 @@ class JsonPositions:
         return self._data.decode()
 
     def _list_members(self, begin: int, line: int) -> dict[str | int, tuple[int, int, int]]:
-        """Lines of the members or elements of the value that stands there, and lines and places of their values."""
+        """List the line of each member or element of the value at `begin`, and line and position of its value."""
         if begin in self._members:
             return self._members[begin]
         text, counted = self._text, begin
-        found: dict[str | int, tuple[int, int, int]] = {}
+        members: dict[str | int, tuple[int, int, int]] = {}
         for key, span in iter_members(text, begin):
             line, counted = line + text.count("\n", counted, span.start), span.start
-            found[key] = line, line + text.count("\n", counted, span.begin), span.begin
-        self._members[begin] = found
-        return found
+            members[key] = line, line + text.count("\n", counted, span.begin), span.begin
+        self._members[begin] = members
+        return members
 
 
 def parse_json(
@@ -126,16 +126,16 @@ def parse_json(
         _raise_invalid(file, None, str(error).removeprefix("is "))
     duplicates: list[str] = []
 
-    def members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+    def build_object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
             duplicates.extend(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
-        return found
+        return members
 
     try:
         value: JsonValue = json.loads(
             text,
-            object_pairs_hook=members,
+            object_pairs_hook=build_object,
             parse_constant=refuse_constant,
             parse_int=_parse_bounded_int,
             parse_float=parse_finite_number if may_hold_huge_number(data) else None,
@@ -162,8 +162,8 @@ def _decode_text(data: bytes, file: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        found = f"byte {error.start} is 0x{data[error.start]:02x}"
-        _raise_invalid(file, line, f"not UTF-8 ({found}): save the file as UTF-8")
+        where = f"byte {error.start} is 0x{data[error.start]:02x}"
+        _raise_invalid(file, line, f"not UTF-8 ({where}): save the file as UTF-8")
 
 
 def _parse_bounded_int(digits: str) -> int:
@@ -212,7 +212,7 @@ def explain_json_error(text: str, error: json.JSONDecodeError) -> tuple[int, str
 
 
 def _find_yaml(text: str, at: int) -> int | None:
-    """Where YAML begins; None where this is none, or where JSON had already begun."""
+    """Find where YAML begins; None if this is no YAML, or JSON began before it."""
     begin = 0
     for line in text[:_MAX_LOOKAHEAD].splitlines(keepends=True):
         if line.strip() and not line.startswith("#"):
@@ -227,8 +227,8 @@ def _find_trailing_comma(text: str, at: int) -> int | None:
     end = _skip_whitespace(text, at + 1 if text[at : at + 1] == "," else at)
     if text[end : end + 1] not in ("}", "]"):
         return None
-    before = text[:end].rstrip()
-    return len(before) - 1 if before.endswith(",") else None
+    head = text[:end].rstrip()
+    return len(head) - 1 if head.endswith(",") else None
 
 
 def _skip_whitespace(text: str, at: int) -> int:

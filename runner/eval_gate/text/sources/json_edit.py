@@ -59,14 +59,14 @@ class JsonLayout:
             return Patch(members[first - 1][1].end, members[last][1].end, "")
         return Patch(members[first][1].start, members[last + 1][1].start, "")
 
-    def insert(self, parent: JsonSpan, place: int, members: Sequence[NewMember], *, before: bool = False) -> Patch:
+    def insert(self, parent: JsonSpan, place: int, members: Sequence[NewMember], *, in_front: bool = False) -> Patch:
         """Insert members, each on a line of its own where its neighbours have one."""
         neighbours = self.list_members(parent)
         joint, span = self._find_joint(parent, neighbours[0][1]), neighbours[place][1]
-        written = [_format_member(one) for one in members]
-        if before:
-            return Patch(span.start, span.start, "".join(one + joint for one in written))
-        return Patch(span.end, span.end, "".join(joint + one for one in written))
+        texts = [_format_member(one) for one in members]
+        if in_front:
+            return Patch(span.start, span.start, "".join(one + joint for one in texts))
+        return Patch(span.end, span.end, "".join(joint + one for one in texts))
 
     def _find_joint(self, parent: JsonSpan, first: JsonSpan) -> str:
         """Find what stands between two members: a comma, and the blanks before the first one."""

@@ -65,7 +65,7 @@ def describe_value(value: object) -> str:
         case int() | float():
             return quote_number(value)
         case str():
-            return quote_value(value, before="text ")
+            return quote_value(value, prefix="text ")
         case list() | tuple():
             return "a list" if value else "an empty list"
         case dict():
@@ -129,31 +129,31 @@ def list_errors(error: ValidationError) -> list[ErrorDetails]:
     """List the errors, or only their number if they are very many. Naming an error costs a thousand bytes."""
     if error.error_count() <= MISTAKES:
         return error.errors(include_url=False)
-    said = f"{error.error_count():,} mistakes, too many to list: is this the right kind of file?"
-    return [ErrorDetails(type="value_error", loc=(), msg=said, input=None, ctx={"error": said})]
+    message = f"{error.error_count():,} mistakes, too many to list: is this the right kind of file?"
+    return [ErrorDetails(type="value_error", loc=(), msg=message, input=None, ctx={"error": message})]
 
 
 def describe_mismatch(error: MsgspecError) -> tuple[tuple[str | int, ...], str]:
-    """Where a document first departs from the shape that is read, and how, in the words of `describe_error`.
+    """Describe where and how a document first departs from its shape, in the words of `describe_error`.
 
-    The place ends before a key of a mapping that may have any keys: msgspec does not say which one it was.
+    The place ends before a key of a mapping that may have any keys: msgspec does not name it.
     """
-    said, _, where = str(error).partition(" - at `$")
+    message, _, where = str(error).partition(" - at `$")
     place: list[str | int] = []
     for key, index in _STEP.findall(where.partition("[...]")[0].removesuffix("`")):
         place.append(int(index) if index else key)
-    if match := _MISSING_OR_UNKNOWN.fullmatch(said):
+    if match := _MISSING_OR_UNKNOWN.fullmatch(message):
         return (*place, match["name"]), "is missing" if match["missing"] else "unknown key"
-    if match := _LENGTH.fullmatch(said):
+    if match := _LENGTH.fullmatch(message):
         kind, relation, number = match.groups()
         if relation == ">=":
             return tuple(place), "must not be empty" if number == "1" else f"needs at least {number}"
         return tuple(
             place
         ), f"is longer than {number} characters" if kind == "str" else f"has more than {int(number):,}"
-    if match := _RANGE.fullmatch(said):
+    if match := _RANGE.fullmatch(message):
         return tuple(place), f"must be {match[1]}"
-    words = _TYPE.sub(lambda match: _SHOWN_TYPES.get(match[1], match[1]), said)
+    words = _TYPE.sub(lambda match: _SHOWN_TYPES.get(match[1], match[1]), message)
     return tuple(place), f"{words[:1].lower()}{words[1:MAX_MESSAGE]}"
 
 

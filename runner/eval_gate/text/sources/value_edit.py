@@ -3,7 +3,7 @@
 The old and the new value are compared from the outside in: where both are mappings, or both lists, only what differs in
 them is written. How a member is removed, inserted or replaced in the text is up to the layout of its notation.
 
-Whoever writes the text reads it again first and compares, so that a misunderstanding never reaches the disk.
+A caller parses the new text and compares it before writing, so that a misunderstanding never reaches the disk.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eval_gate.model.base import JsonValue
 
 Node = TypeVar("Node")
 _MAX_MATCHED: Final = 200
-"""Elements of a list up to which insertions are told from replacements, which takes quadratic time."""
+"""Elements of a list up to which insertions are distinguished from replacements, which takes quadratic time."""
 
 
 class Patch(NamedTuple):
@@ -56,18 +56,18 @@ class Layout(Protocol[Node]):
         """Remove the members from `first` to `last`; at least one other stays."""
         ...
 
-    def insert(self, parent: Node, place: int, members: Sequence[NewMember], *, before: bool = False) -> Patch:
-        """Insert members after the one at `place`, or before it."""
+    def insert(self, parent: Node, place: int, members: Sequence[NewMember], *, in_front: bool = False) -> Patch:
+        """Insert members after the one at `place`, or `in_front` of it."""
         ...
 
 
 def rewrite_text(text: str, layout: Layout[Node], old: JsonValue, new: JsonValue) -> str:
     """Return the text with the patches that make `new` of the `old` value that it holds. Raises ValueError."""
     pieces, at = list[str](), 0
-    for begin, end, written in sorted(
+    for begin, end, replacement in sorted(
         _iter_patches(layout, layout.root, old, new, (None, 0)), key=lambda patch: patch[:2]
     ):  # of two at one place, the earlier one stands first
-        pieces += (text[at:begin], written)
+        pieces += (text[at:begin], replacement)
         at = max(at, end)
     return "".join([*pieces, text[at:]])
 
@@ -107,7 +107,7 @@ def _iter_mapping_patches(
     yield from (
         layout.remove(node, *run) for run in _iter_runs(place for place, key in enumerate(keys) if key not in new)
     )
-    after: int | None = None
+    previous: int | None = None
     added = list[NewMember]()
     for key, value in new.items():
         if key not in old:
@@ -115,10 +115,10 @@ def _iter_mapping_patches(
             continue
         place = keys.index(key)
         if added:
-            yield layout.insert(node, place if after is None else after, added, before=after is None)
-        after, added = place, []
-    if added and after is not None:
-        yield layout.insert(node, after, added)
+            yield layout.insert(node, place if previous is None else previous, added, in_front=previous is None)
+        previous, added = place, []
+    if added and previous is not None:
+        yield layout.insert(node, previous, added)
 
 
 def _iter_list_patches(
@@ -136,7 +136,7 @@ def _iter_list_patches(
             yield layout.remove(node, begin + pairs, end - 1)
         if new_begin + pairs < new_end:
             added = [NewMember(None, value) for value in new[new_begin + pairs : new_end]]
-            yield layout.insert(node, max(begin + pairs - 1, 0), added, before=begin + pairs == 0)
+            yield layout.insert(node, max(begin + pairs - 1, 0), added, in_front=begin + pairs == 0)
 
 
 def _iter_changes(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
@@ -144,15 +144,15 @@ def _iter_changes(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int,
     if len(old) == len(new) > _MAX_MATCHED:
         yield from ((at, at + 1, at, at + 1) for at, one in enumerate(old) if one != new[at])
         return
-    kept, at = list[int](), 0
+    matches, at = list[int](), 0
     for one in new:
         while at < len(old) and old[at] != one:
             at += 1
-        kept.append(at)
+        matches.append(at)
         at += 1
     if at <= len(old):
-        places = [-1, *kept, len(old)]
-        yield from ((before + 1, after, number, number) for number, (before, after) in enumerate(pairwise(places)))
+        places = [-1, *matches, len(old)]
+        yield from ((low + 1, high, number, number) for number, (low, high) in enumerate(pairwise(places)))
         return
     codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     for kind, begin, end, new_begin, new_end in codes:

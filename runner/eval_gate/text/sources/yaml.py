@@ -69,10 +69,10 @@ class YamlPositions:
         """Find the node at `path`, and the line of it or of its nearest existing ancestor."""
         node, line = self._root, 1
         for step in path:
-            found = self._find_child(node, step)
-            if found is None:
+            child = self._find_child(node, step)
+            if child is None:
                 return line, None
-            line, node = found
+            line, node = child
         return line, node
 
     def _find_child(self, node: Node | None, step: str | int) -> tuple[int, Node] | None:
@@ -164,7 +164,7 @@ class _NodeChecker:
         self._open: set[int] = set()
 
     def find_problems(self, root: Node | None) -> list[Problem]:
-        """Everything that is wrong below `root`."""
+        """Find everything that is wrong below `root`."""
         values, depth = (0, 0) if root is None else self._measure_node(root)
         for message, holds in ((_TOO_MANY, values > MAX_VALUES), (_TOO_DEEP, depth > MAX_DEPTH)):
             if holds and root is not None:
@@ -175,31 +175,31 @@ class _NodeChecker:
         self._problems.append(Problem(message, file=self._file, line=node.start_mark.line + 1))
 
     def _measure_node(self, node: Node) -> tuple[int, int]:
-        """How many values this node stands for, and how deep they are nested, aliases written out."""
-        known = self._extents.get(id(node))
-        if known is not None:
-            return known
+        """Count the values of this node and the levels of their nesting, with aliases expanded."""
+        cached_extent = self._extents.get(id(node))
+        if cached_extent is not None:
+            return cached_extent
         if id(node) in self._open:
             self._add_problem("an alias that contains itself", node)
             return 0, 0
         self._open.add(id(node))
         self._check_kind(node)
-        below: list[tuple[int, int]] = []
+        members: list[tuple[int, int]] = []
         if isinstance(node, MappingNode):
             self._check_keys(node)
-            below = [self._measure_node(value) for _, value in node.value]
+            members = [self._measure_node(value) for _, value in node.value]
         elif isinstance(node, SequenceNode):
-            below = [self._measure_node(value) for value in node.value]
+            members = [self._measure_node(value) for value in node.value]
         self._open.discard(id(node))
-        extent = 1 + sum(values for values, _ in below), 1 + max((depth for _, depth in below), default=0)
+        extent = 1 + sum(values for values, _ in members), 1 + max((depth for _, depth in members), default=0)
         self._extents[id(node)] = extent
         return extent
 
     def _check_kind(self, node: Node) -> None:
-        """Only the kinds of values that JSON has."""
+        """Check that a node is of a kind that JSON has."""
         kind = "map" if isinstance(node, MappingNode) else "seq"
-        known = _SCALARS if isinstance(node, ScalarNode) else {_TAG + kind}
-        if node.tag not in known:
+        tags = _SCALARS if isinstance(node, ScalarNode) else {_TAG + kind}
+        if node.tag not in tags:
             self._add_problem(
                 f"a value of type {quote_name(node.tag.removeprefix(_TAG))}, which JSON does not have", node
             )
@@ -213,14 +213,14 @@ class _NodeChecker:
             self._add_problem("`<<` expects a mapping or a list of mappings", value)
 
     def _check_keys(self, node: MappingNode) -> None:
-        seen: dict[str, int] = {}
+        lines: dict[str, int] = {}
         for key, value in node.value:
             line = key.start_mark.line + 1
             if isinstance(key, ScalarNode) and key.tag == _MERGE:
                 self._check_merge(value)
             elif not isinstance(key, ScalarNode) or key.tag != f"{_TAG}str":
                 self._add_problem("a key that is not text: put it in quotes", key)
-            elif key.value in seen:
-                self._add_problem(f'the key "{key.value[:MAX_KEY]}" is already in line {seen[key.value]}', key)
+            elif key.value in lines:
+                self._add_problem(f'the key "{key.value[:MAX_KEY]}" is already in line {lines[key.value]}', key)
             else:
-                seen[key.value] = line
+                lines[key.value] = line

@@ -2,7 +2,7 @@
 
 It works on the text, by the places that a parser found. Blocks are edited by whole lines: a member is its lines,
 without blank lines and remarks that follow it. What stands in brackets or braces is edited like JSON. What is too
-unusual is refused with a ValueError; whoever writes the file reads it again first and compares, so that a
+unusual is refused with a ValueError. A caller parses the new text and compares it before writing, so that a
 misunderstanding never reaches the disk.
 """
 
@@ -34,9 +34,9 @@ def format_scalar(text: str, *, quoted: bool = False) -> str:
     """Format a text as YAML on one line: bare if nothing can misread it and it need not be `quoted`."""
     if not quoted and (_DAY.fullmatch(text) or (_WORD.fullmatch(text) and text.lower() not in _NON_TEXT_WORDS)):
         return text
-    written = json.dumps(text, ensure_ascii=False)
+    json_text = json.dumps(text, ensure_ascii=False)
     return "".join(
-        f"\\U{ord(char):08x}" if is_invisible(char) or char in _NON_YAML_CHARACTERS else char for char in written
+        f"\\U{ord(char):08x}" if is_invisible(char) or char in _NON_YAML_CHARACTERS else char for char in json_text
     )
 
 
@@ -99,16 +99,16 @@ class YamlLayout:
             raise ValueError("nothing of it would stay")
         node = self.list_members(parent)[place][1]
         quoted = isinstance(node, ScalarNode) and node.style in _QUOTES
-        written = format_scalar(value, quoted=quoted) if isinstance(value, str) else format_flow(value)
+        new_text = format_scalar(value, quoted=quoted) if isinstance(value, str) else format_flow(value)
         begin = node.start_mark.index
         if not _is_lines(node):
             space = " " if self._text[begin - 1 : begin] in {":", "-"} else ""
-            return Patch(begin, node.end_mark.index, space + written)
+            return Patch(begin, node.end_mark.index, space + new_text)
         if isinstance(node, CollectionNode) and isinstance(parent, MappingNode):
             colon = self._text.index(":", parent.value[place][0].end_mark.index) + 1
             if not self._text[colon:begin].strip():
-                begin, written = colon, f" {written}"
-        return Patch(begin, self._find_end(parent, place), written + self._break)
+                begin, new_text = colon, f" {new_text}"
+        return Patch(begin, self._find_end(parent, place), new_text + self._break)
 
     def remove(self, parent: Node, first: int, last: int) -> Patch:
         """Remove members with their lines, or in brackets with their commas."""
@@ -128,18 +128,18 @@ class YamlLayout:
             end += 1
         return Patch(start, end, "")
 
-    def insert(self, parent: Node, place: int, members: Sequence[NewMember], *, before: bool = False) -> Patch:
-        """Insert members on lines of their own, or in brackets; `before` one that may stand on the line of a dash."""
+    def insert(self, parent: Node, place: int, members: Sequence[NewMember], *, in_front: bool = False) -> Patch:
+        """Insert members on lines of their own, or in brackets; `in_front` one may be on the line of a dash."""
         if _is_flow(parent):
-            at = self._find_start(parent, place) if before else self.list_members(parent)[place][1].end_mark.index
-            written = [_format_member(one) for one in members]
-            return Patch(at, at, "".join(f"{one}, " if before else f", {one}" for one in written))
-        at = self._find_start(parent, place) if before else self._find_end(parent, place)
+            at = self._find_start(parent, place) if in_front else self.list_members(parent)[place][1].end_mark.index
+            texts = [_format_member(one) for one in members]
+            return Patch(at, at, "".join(f"{one}, " if in_front else f", {one}" for one in texts))
+        at = self._find_start(parent, place) if in_front else self._find_end(parent, place)
         indent, lines = " " * parent.start_mark.column, self._list_lines(parent, members)
-        if before:
+        if in_front:
             return Patch(at, at, "".join(line + indent for line in lines))
-        missing = "" if self._text[:at].endswith("\n") else self._break
-        return Patch(at, at, missing + "".join(indent + line for line in lines))
+        line_break = "" if self._text[:at].endswith("\n") else self._break
+        return Patch(at, at, line_break + "".join(indent + line for line in lines))
 
     def _list_lines(self, parent: Node, members: Sequence[NewMember]) -> list[str]:
         dash = "- " if isinstance(parent, SequenceNode) else ""
@@ -250,16 +250,16 @@ def _format_block_entry(entry: Mapping[str, str], column: int) -> list[str]:
 
 def _find_line_end(text: str, index: int) -> int:
     """Find the beginning of the next line, or the end of the text."""
-    found = text.find("\n", index)
-    return found + 1 if found >= 0 else len(text)
+    at = text.find("\n", index)
+    return at + 1 if at >= 0 else len(text)
 
 
 def _insert_lines(text: str, at: int, lines: Iterable[str]) -> str:
     """Insert these lines at the beginning of a line, and return the text."""
-    before, broken = text[:at], _detect_line_break(text)
-    if before.strip("\ufeff") and not before.endswith("\n"):
-        before += broken
-    return before + "".join(line + broken for line in lines) + text[at:]
+    head, broken = text[:at], _detect_line_break(text)
+    if head.strip("\ufeff") and not head.endswith("\n"):
+        head += broken
+    return head + "".join(line + broken for line in lines) + text[at:]
 
 
 def _detect_line_break(text: str) -> str:

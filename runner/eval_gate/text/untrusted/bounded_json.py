@@ -1,7 +1,7 @@
 """Parse untrusted JSON within limits of size, depth and range of numbers.
 
 A few bytes of JSON can stand for sixty times their size in memory, for a number that nothing can be computed with, or
-for a depth that ends the process. Whoever reads an answer reads it here.
+for a depth that ends the process. Every response is parsed here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HUGE_NUMBER: Final = rb"-?(?:[0-9]{%d}|[0-9.]++[eE]\+?[0-9]{2})" % NUMBER_DIGIT
 _PARTIAL_NUMBER: Final = re.compile(r"\.|[eE][+-]?")
 _HUGE_NUMBER_AT_START: Final = re.compile(_HUGE_NUMBER)
 _HUGE_NUMBER_WITHIN: Final = re.compile(rb"[ \t\r\n,:\[]" + _HUGE_NUMBER)
-"""Behind what numbers stand behind: digests, of which results are full, have the same signs."""
+"""After a sign that a number follows: the many digests in results have the same characters."""
 
 
 class UntrustedJsonError(ValueError):
@@ -36,8 +36,8 @@ class UntrustedJsonError(ValueError):
     any.
     """
 
-    def __init__(self, said: str, *, too_much: bool, detail: str = "", cut_off: bool = False) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, *, too_much: bool, detail: str = "", cut_off: bool = False) -> None:
+        super().__init__(message)
         self.too_much = too_much
         self.cut_off = cut_off
         self.detail = detail
@@ -94,7 +94,7 @@ def is_truncated_json(text: str, at: int, problem: str) -> bool:
 
 
 def check_json_size(data: bytes | Iterable[bytes], values: int = RESPONSE_VALUES, depth: int = DEPTH) -> None:
-    """Raise UntrustedJsonError for too many values, in bytes or pieces none of which ends within a text."""
+    """Raise UntrustedJsonError for too many values, in bytes or in pieces; none ends within a text."""
     if isinstance(data, bytes):
         opened = data.count(b"[") + data.count(b"{")
         if opened <= depth and opened + data.count(b",") <= values:
@@ -124,13 +124,13 @@ class JsonSizeCounter:
 
 def _compute_level(signs: bytes, level: int, depth: int) -> int:
     """Return the depth after these characters, from this level on."""
-    left, times = signs.translate(_ONE_KIND, b',"'), 0
-    # pairs are taken out again and again: after so many times, nothing in them was deeper than that
-    while times < _TIMES and (less := left.replace(b"[]", b"")) != left:
-        left, times = less, times + 1
-    opened = left.count(b"[")
+    rest, times = signs.translate(_ONE_KIND, b',"'), 0
+    # pairs are taken out again and again: after `times` rounds, nothing in them was deeper than that
+    while times < _TIMES and (less := rest.replace(b"[]", b"")) != rest:
+        rest, times = less, times + 1
+    opened = rest.count(b"[")
     if level + opened + times <= depth:
-        return level + 2 * opened - len(left)
+        return level + 2 * opened - len(rest)
     # where that leaves a doubt, each sign is looked at, which takes twenty times as long
     for sign in signs:
         level += _STEPS.get(sign, 0)
@@ -142,11 +142,11 @@ def _compute_level(signs: bytes, level: int, depth: int) -> int:
 def _iter_structural_signs(data: bytes) -> Iterator[bytes]:
     """Brackets, braces and commas that are no part of a text, some at a time: no object is made for each of them."""
     signs = data.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NON_STRUCTURAL)
-    within = False
+    in_text = False
     for begin in range(0, len(signs), _WINDOW):
         parts = signs[begin : begin + _WINDOW].split(b'"')
-        yield b"".join(parts[within::2])
-        within ^= len(parts) % 2 == 0
+        yield b"".join(parts[in_text::2])
+        in_text ^= len(parts) % 2 == 0
 
 
 def is_json(text: str) -> bool:
@@ -189,20 +189,20 @@ def refuse_constant(name: str) -> NoReturn:
 
 def require_single_score(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     """Build an object of a grader. Raises UntrustedJsonError for two scores: it is unclear which is meant."""
-    found = dict(pairs)
-    if len(found) < len(pairs) and sum(name == "score" for name, _ in pairs) > 1:
+    members = dict(pairs)
+    if len(members) < len(pairs) and sum(name == "score" for name, _ in pairs) > 1:
         raise UntrustedJsonError("has `score` twice in one object", too_much=False)
-    return found
+    return members
 
 
 def require_unique_keys(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     """Build an object of results. Raises UntrustedJsonError for two members of one name."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         twice = next(name for name, often in Counter(name for name, _ in pairs).items() if often > 1)
         raise UntrustedJsonError(f"has `{twice[:40]}` twice in one object", too_much=False)
-    return found
+    return members
 
 
 _decode_strictly: Final = json.JSONDecoder(parse_constant=refuse_constant).decode
-"""What `json.loads` makes anew for every answer."""
+"""Made once: `json.loads` makes one at every call."""

@@ -9,7 +9,7 @@ from typing import Final
 _NO_ENCODINGS: Final = frozenset(
     {"idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
 )
-"""Codecs of Python that are escapes, of which some take quadratic time, or depend on the system."""
+"""Codecs of Python that are escapes, and may take quadratic time, or depend on the system."""
 
 
 def parse_encoding(text: str) -> str:

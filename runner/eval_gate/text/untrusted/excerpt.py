@@ -1,7 +1,7 @@
 """Excerpts of untrusted bytes for error messages: their beginning, or the shape of their events.
 
-Of events it shows the keys and the kinds of their values, not what they say. A secret that comes in pieces is in no
-event as a whole, so nobody finds it to mask it.
+Of events it shows the keys and the kinds of their values, not the values. No event has the whole of a secret that comes
+in pieces, so redaction does not find it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, is_json, p
 
 MAX_EXCERPT: Final = 200
 _MAX_BYTES: Final = 20_000
-_CONTROL: Final = re.compile(rf"[\x00-\x1f{INVISIBLE}]+")
+_UNPRINTABLE: Final = re.compile(rf"[\x00-\x1f{INVISIBLE}]+")
 MAX_EVENTS: Final = 20
-"""Events whose shapes are told, the first ones."""
+"""Events at the beginning whose shapes are described."""
 _MAX_SHAPES: Final = 3
 _FIELD: Final = re.compile(rb"(?:data|event|id|retry)?:")
 _DATA: Final = b"data:"
@@ -35,7 +35,7 @@ def format_excerpt(body: bytes) -> str:
     shapes = describe_stream_shapes(body[:_MAX_BYTES])
     if shapes is not None:
         return f"«events {shapes}»"
-    text = " ".join(_CONTROL.sub(" ", body[: MAX_EXCERPT * 4].decode("utf-8", "replace")).split())
+    text = " ".join(_UNPRINTABLE.sub(" ", body[: MAX_EXCERPT * 4].decode("utf-8", "replace")).split())
     return (
         f"«{text[:MAX_EXCERPT]}{'…' if len(text) > MAX_EXCERPT or len(body) > MAX_EXCERPT * 4 else ''}»"
         if text
@@ -45,8 +45,8 @@ def format_excerpt(body: bytes) -> str:
 
 def describe_event_shapes(events: Iterable[bytes]) -> str:
     """Describe the different shapes of the first events: `{delta: {content: string}}, string`."""
-    found = list(dict.fromkeys(_describe_shape(_parse_event(data)) for data in islice(events, MAX_EVENTS)))
-    return ", ".join(found[:_MAX_SHAPES]) + (", …" if len(found) > _MAX_SHAPES else "")
+    shapes = list(dict.fromkeys(_describe_shape(_parse_event(data)) for data in islice(events, MAX_EVENTS)))
+    return ", ".join(shapes[:_MAX_SHAPES]) + (", …" if len(shapes) > _MAX_SHAPES else "")
 
 
 def format_keys(value: Mapping[str, JsonValue]) -> str:
@@ -72,9 +72,9 @@ def replace_events(text: bytes) -> bytes:
     events = [line for line in lines if line.lstrip()[:1] in {b"{", b"["} and is_json(line.decode("utf-8", "replace"))]
     if len(events) < 2:
         return text
-    told = frozenset(events)
+    event_set = frozenset(events)
     return b"\n".join(
-        (f"events {describe_event_shapes(events)}".encode(), *(line for line in lines if line not in told))
+        (f"events {describe_event_shapes(events)}".encode(), *(line for line in lines if line not in event_set))
     )
 
 

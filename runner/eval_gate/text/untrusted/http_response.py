@@ -1,6 +1,6 @@
 """Bound the size of HTTP bodies before a library parses them, to withstand decompression bombs.
 
-Nobody is asked for a compressed answer here, so little is understood: one layer, of gzip or deflate.
+No request here asks for compression, so one layer of gzip or deflate is all that is understood.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PIECE_BYTES: Final = 65_536
 """Bytes that are decompressed between two checks of the limit."""
 _GZIP: Final = zlib.MAX_WBITS | 16
 _EXCERPT_BYTES: Final = 1_000
-"""Bytes of an answer that is not read, for a person."""
+"""Bytes of a refused response that an error shows."""
 
 
 class DecompressionError(ValueError):
@@ -32,8 +32,8 @@ class Decompressor:
 
     def __init__(self, encodings: Iterable[str]) -> None:
         """Take the values of all `content-encoding` headers. Raises DecompressionError."""
-        named = [one.strip() for value in encodings for one in value.split(",")]
-        layers = [one for one in named if one.lower() not in {"", "identity"}]
+        names = [one.strip() for value in encodings for one in value.split(",")]
+        layers = [one for one in names if one.lower() not in {"", "identity"}]
         if len(layers) > 1:
             raise DecompressionError(f"is compressed {len(layers)} times, which is not supported")
         if layers and layers[0].lower() not in {"gzip", "x-gzip", "deflate"}:
@@ -74,16 +74,16 @@ class Decompressor:
 class UnreadableResponseError(ValueError):
     """A response that is refused; the message ends a sentence about it, `begins` is its start."""
 
-    def __init__(self, said: str, begins: bytes = b"") -> None:
-        super().__init__(said)
+    def __init__(self, message: str, begins: bytes = b"") -> None:
+        super().__init__(message)
         self.begins = begins
 
 
 async def read_bounded_response(response: httpx2.Response) -> None:
-    """For a client's `response` hook: the answer read whole and put back in its place. A stream of events stays one.
+    """Read a response within limits and put its body back, as a client's `response` hook. A stream of events stays one.
 
-    Raises UnreadableAnswerError for an answer that is too large, holds too many values, or is packed oddly; where it is
-    a stream of events, this is raised in the middle of it.
+    Raises UnreadableResponseError for a response that is too large, holds too many values, or is compressed in another
+    way; a stream of events raises it while it is read.
     """
     import httpx2
 

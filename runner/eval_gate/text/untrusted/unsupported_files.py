@@ -83,8 +83,8 @@ def _describe_convertible(description: str, heading: str) -> UnsupportedFile:
 
 
 _FILES_BY_KEYS: Final[tuple[tuple[frozenset[str], UnsupportedFile], ...]] = tuple(
-    (frozenset(marks.split()), known)
-    for alternatives, known in (
+    (frozenset(marks.split()), kind)
+    for alternatives, kind in (
         ("runId timestamp suites | runId timestamp stalenessWarnings | runId timestamp path", _OWN_RESULT),
         ("runs suites levels | evalFile caseId trial", _OWN_RESULT),
         ("eval_cases eval_set_id | eval_cases eval_id conversation | query expected_tool_use", ADK),
@@ -116,7 +116,7 @@ _FILES_BY_KEYS: Final[tuple[tuple[frozenset[str], UnsupportedFile], ...]] = tupl
 )
 """Keys that only files of this tool have together, at the top of a document or in the members of its lists.
 
-A text that is neither JSON nor a table has its first word for a key.
+The only key of a text that is neither JSON nor a table is its first word.
 """
 
 
@@ -173,10 +173,10 @@ def describe_content(text: str) -> str:
 
 
 def _match_keys(top: Set[str], keys: Set[str], cases: Set[str] = frozenset()) -> UnsupportedFile | None:
-    found = next((known for marks, known in _FILES_BY_KEYS if marks <= keys), None)
-    if found is PROMPTFOO and ("name" in top or "id" in cases):  # which promptfoo's own have not
+    match = next((kind for marks, kind in _FILES_BY_KEYS if marks <= keys), None)
+    if match is PROMPTFOO and ("name" in top or "id" in cases):  # which promptfoo's own have not
         return AGENTV_5
-    return found
+    return match
 
 
 def _list_keys(value: JsonValue) -> set[str]:
@@ -198,7 +198,7 @@ def _split_columns(text: str) -> list[str]:
     return [name.strip().strip('"') for name in text.partition("\n")[0][:10_000].split(",")]
 
 
-def _format_names(before: str, names: Iterable[str]) -> str:
+def _format_names(prefix: str, names: Iterable[str]) -> str:
     """` with "a", "b"`, of the first few names; nothing where there is none."""
-    shown = [quote_name(name) for name in islice(dict.fromkeys(names), _MAX_SHOWN) if 0 < len(name) <= _MAX_NAME]
-    return f" {before} {', '.join(shown)}" if shown else ""
+    quoted = [quote_name(name) for name in islice(dict.fromkeys(names), _MAX_SHOWN) if 0 < len(name) <= _MAX_NAME]
+    return f" {prefix} {', '.join(quoted)}" if quoted else ""
