@@ -139,7 +139,7 @@ class TargetError(Exception):
 
     @property
     def timed_out(self) -> bool:
-        """Whether the target was too slow, and nothing else is known of it."""
+        """Whether the target exceeded a time limit, and no other cause is known."""
         return self.fault is TargetFault.LATE
 
 

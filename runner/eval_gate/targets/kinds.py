@@ -45,7 +45,7 @@ class TargetKind(FrozenStruct):
 
     @property
     def settings(self) -> type[TargetSettings]:
-        """What describes it."""
+        """Class of the settings of this kind."""
         settings: type[TargetSettings] = _import_part(self.settings_at)
         return settings
 

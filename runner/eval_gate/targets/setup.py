@@ -271,5 +271,5 @@ def format_value_or_empty(value: JsonValue) -> str:
 
 
 def compute_setup_fingerprint(parts: Sequence[JsonValue]) -> str:
-    """16 hexadecimal digits that stand for all of these values together."""
+    """Compute one fingerprint of these values: 16 hexadecimal digits."""
     return fingerprint_json(dump_sorted_json([*parts]))[:DIGEST_DIGITS]

@@ -158,17 +158,17 @@ class TargetList:
     def __init__(
         self, raw: tuple[dict[str, JsonValue], ...], file: str | None, locate: Locate, inside: str | None = None
     ) -> None:
-        """`inside` is the configuration in which it stands, where it is no file of its own."""
+        """`inside` is the configuration that holds an inline list."""
         self._raw = raw
         self.file = file
-        """The file that it is; None where it stands in the configuration."""
+        """The file of the list; None for an inline list."""
         self._label = file or inside
         self._locate = locate
         self._spelled = tuple(map(normalize_names, raw))
         self.entries = tuple(one.values for one in self._spelled)
-        """Every description as it was written, keys in camelCase."""
+        """Every description as it was written, with keys in camelCase."""
         self.names = tuple(str(one.get("name", "")) for one in self.entries)
-        """What its targets are called, in order."""
+        """Names of its targets, in order."""
         twice = sorted(name for name, times in Counter(self.names).items() if times > 1)[:MAX_PROBLEMS]
         if twice:
             place = {name: index for index, name in enumerate(self.names)}

@@ -67,7 +67,7 @@ class VariableResolver:
         return Redactor(self._secrets)
 
     def build_blind_resolver(self) -> VariableResolver:
-        """One that knows the same variables and none of their values: each is the stand-in."""
+        """Build a resolver that replaces every known variable by the stand-in."""
         return VariableResolver(dict.fromkeys(self.used, STAND_IN), partial=self._partial, stand_in=self._stand_in)
 
     def __call__(self, value: JsonValue, path: tuple[str | int, ...] = ()) -> JsonValue:

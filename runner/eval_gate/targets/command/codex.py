@@ -127,7 +127,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
 
     @property
     def identity(self) -> TargetIdentity:
-        """The program as it was named, with its arguments: another model is another identity."""
+        """The program and its arguments: another model is another identity."""
         line = " ".join((self._settings.executable, *self._settings.args.open()))
         return TargetIdentity(name=self._settings.name, provider="codex", identity=self._redact(f"codex:{line}")[:300])
 

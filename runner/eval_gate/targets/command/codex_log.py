@@ -71,7 +71,7 @@ class CodexLog:
                 self._write_event(line.decode("utf-8", "replace"))
 
     def end(self, finished: FinishedProgram | None) -> None:
-        """How it ended, and what it wrote to stderr; None when it was ended by us or never began."""
+        """Log the exit and stderr; None for a program that Eval Gate ended or that never began."""
         if self._rest.strip():
             self.add(b"\n")
         if finished is None:
@@ -84,7 +84,7 @@ class CodexLog:
         self.close()
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         if self.file is not None:
             with suppress(OSError):
                 self.file.close()

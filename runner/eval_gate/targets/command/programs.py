@@ -198,7 +198,7 @@ def _read_object(events: Sequence[Event]) -> Response:
 
 
 def _compute_duration_ms(start: JsonValue, end: JsonValue) -> float | None:
-    """Milliseconds between two times in ISO 8601; None where one is none, or they stand the wrong way round."""
+    """Compute the milliseconds between two times in ISO 8601; None for an invalid time or a wrong order."""
     first, last = _parse_time(start), _parse_time(end)
     if first is None or last is None:
         return None

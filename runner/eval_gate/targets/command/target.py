@@ -98,14 +98,14 @@ class CliTarget(DescribedTarget[CliSettings]):
 
     @property
     def identity(self) -> TargetIdentity:
-        """Its name and a short hash of its command: another command is another target."""
+        """Name and a short hash of the command: another command is another target."""
         name = self._settings.name
         digest = sha256(self._settings.command_template.open().encode("utf-8", "replace")).hexdigest()[:8]
         return TargetIdentity(name=name, provider="cli", identity=f"cli:{name}#{digest}")
 
     @property
     def timeout_ms(self) -> float | None:
-        """How long one call may take."""
+        """Time limit of one run of the command."""
         limit = self._settings.timeout_seconds
         return None if limit is None else limit * 1000
 

@@ -36,7 +36,7 @@ def make_pool(at_most: int, certificates: SSLContext | None, *, keep_open: bool 
         connector=connector,
         cookie_jar=DummyCookieJar(),
         headers={"accept-encoding": "gzip, deflate"},  # what `Decompressor` reads
-        timeout=ClientTimeout(),  # how long an answer may take is the case's own matter
+        timeout=ClientTimeout(),  # the case has its own time limit
         auto_decompress=False,
         max_line_size=MAX_LINE,
         max_field_size=MAX_LINE,

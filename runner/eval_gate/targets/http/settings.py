@@ -264,7 +264,7 @@ class HttpSettings(StreamSettings):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Whether it goes on with one conversation in every execution of a case."""
+        """Whether all executions of a case share one conversation."""
         sent = (self.url, self.query, self.request_template, self.form or _NOTHING, self.request_fields)
         field = next(iter_session_fields([*(one.open() for one in sent), dict(self.headers.open())]), None)
         if field is None:

@@ -144,7 +144,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
                 await writer.wait_closed()
 
     async def _check_health_url(self, check: HttpHealthCheck) -> None:
-        """Request the health check's URL. Raises TargetError (unreachable) unless it answers 2xx."""
+        """Request the health check's URL. Raises TargetError (unreachable) unless the status is 2xx."""
         url = self._builder.resolve_url(parse_address(check.url.open()))
         try:
             async with asyncio.timeout(check.timeout_seconds):

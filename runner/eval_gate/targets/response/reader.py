@@ -363,7 +363,7 @@ def parse_arguments(text: str, place: str) -> JsonValue:
 
 
 def _format_place(settings: ResponseSettings, key: str) -> str:
-    """Format where a setting is written, to stand behind its value; empty if unknown."""
+    """Format the place of a setting as a suffix of its value; empty if unknown."""
     place = settings.find_place(key)
     return f" ({place})" if place else ""
 
@@ -412,7 +412,7 @@ def find_failure(value: JsonValue, rules: tuple[EventRule, ...], name: str = "")
             reason = rule.select_value(value)
             if isinstance(reason, MissingValue) or reason is None:
                 if rule.where is None and rule.event is None:
-                    continue  # only what stands there says that it failed
+                    continue  # only a value at the path means a failure
                 reason = value
             excerpt = format_excerpt(as_text(reason).encode("utf-8", "replace"))
             return TargetError(f"agent error: {excerpt}", fault=TargetFault.REFUSED)

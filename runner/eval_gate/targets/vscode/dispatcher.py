@@ -148,7 +148,7 @@ class _SubagentChat:
         return self._subagent.write_message(f"{self._stamp}_orchestrator.md", _format_orchestrator(requests, responses))
 
     async def _wake_subagent(self) -> None:
-        """See that the editor has the workspace open and its agent works. Raises TargetError (unreachable)."""
+        """Open the workspace in the editor and wait for its agent. Raises TargetError (unreachable)."""
         workspace = str(self._subagent.workspace)
         if await self._is_open():
             await self._call_editor(workspace)
@@ -174,7 +174,7 @@ class _SubagentChat:
         return finished.code == 0 and re.search(name, finished.stdout.to_text()) is not None
 
     async def _call_editor(self, *arguments: str) -> None:
-        """One call of the editor's program. Raises TargetError (unreachable)."""
+        """Call the editor's program once. Raises TargetError (unreachable)."""
         try:
             finished = await self._run_editor(arguments, self._limits.call_s)
         except ProcessError as error:
@@ -200,7 +200,7 @@ class _SubagentChat:
         )
 
     async def _wait_for_replies(self, names: Sequence[str], started: float) -> tuple[PromptReply, ...]:
-        """Wait until every response is there, or the time for all of them is over."""
+        """Wait until every response has arrived, or the time for all of them is over."""
         limit_s = self._limits.response_s * len(names)
         replies: dict[str, PromptReply] = {}
         while True:
@@ -219,7 +219,7 @@ class _SubagentChat:
         )
 
     def _read_reply(self, name: str, seconds: float) -> PromptReply | None:
-        """Read a response file, as far as it is one; None where it is not there yet."""
+        """Read a response file; None if it does not exist yet."""
         try:
             output = self._subagent.read_message(name, MAX_RESPONSE)
         except ProcessError as error:
@@ -250,7 +250,7 @@ Only this file is read. What you say in the chat, and any other file you make, i
 
 
 def _format_orchestrator(requests: Sequence[Path], responses: Sequence[Path]) -> str:
-    """Several requests in one chat: each goes to a subagent that knows nothing of the others."""
+    """Format several requests for one chat: each goes to a subagent that does not see the others."""
     listed = "\n".join(f"{number}. `messages/{path.name}`" for number, path in enumerate(requests, start=1))
     awaited = "\n".join(f"* `messages/{path.name}`" for path in responses)
     return f"""\

@@ -50,17 +50,17 @@ class Subagent:
                     os.unlink(entry.name, dir_fd=descriptor)
 
     def prepare_wakeup(self) -> None:
-        """Write the chat mode that is used to wake it up, and forget that it ever was awake."""
+        """Write the chat mode that wakes it up, and remove its `.alive` file."""
         self._write_file((".github", "agents"), "wakeup.md", _WAKEUP_MODE)
         (self.path / ALIVE_NAME).unlink(missing_ok=True)
 
     @property
     def awake(self) -> bool:
-        """Whether it has shown that it works."""
+        """Whether it has created its `.alive` file."""
         return os.path.lexists(self.path / ALIVE_NAME)
 
     def write_message(self, name: str, text: str) -> Path:
-        """Put a file into its messages folder."""
+        """Write a file to its messages folder."""
         return self._write_file(("messages",), name, text)
 
     def read_message(self, name: str, limit: int) -> CapturedOutput | None:

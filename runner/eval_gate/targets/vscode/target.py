@@ -123,7 +123,7 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
 
     @property
     def workers(self) -> int | None:
-        """One: there is one window to type into."""
+        """One: there is one window of VS Code."""
         return 1
 
     @property
@@ -138,7 +138,7 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
 
     @property
     def timeout_ms(self) -> float | None:
-        """The limit for one response, which it keeps itself."""
+        """The target's own time limit of one response."""
         return self._settings.timeout_seconds * 1000
 
     @property
@@ -238,5 +238,5 @@ def _build_dispatcher(
 
 
 def _resolve_path(path: str, root: Path, home: Path) -> Path:
-    """Where a path of a description is."""
+    """Resolve a path of a description; `~` is the home folder."""
     return home / path[2:] if path.startswith("~/") else root / path
