@@ -16,7 +16,7 @@ from typing import Final
 from eval_gate.engine.case_result import build_base_agent_trials, mark_unlisted_calls
 from eval_gate.engine.case_workspaces import CaseWorkspaces, HookRunner
 from eval_gate.engine.journal import Journal, TrialRecord
-from eval_gate.engine.reruns import BaseAgentRequest, RerunAllowance, RerunPolicy
+from eval_gate.engine.rerun_policy import BaseAgentRequest, RerunAllowance, RerunPolicy
 from eval_gate.engine.retention import prepare_for_journal
 from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
 from eval_gate.engine.trials import NoResponseError, TrialJob, TrialRunner, TrialServices
@@ -155,7 +155,7 @@ class BaseAgentFollowUp:
             self._masking,
             self._add_cost,
             self._has_budget,
-            _await_check,
+            lambda check: check,
             asyncio.Event(),
         )
         self._runner = BaseAgentRun(plan, base_agent, folder, services)
@@ -196,8 +196,8 @@ class BaseAgentFollowUp:
             or BaseAgentSummary(target=self._plan.base_agent.identity if self._plan.base_agent else self._run.target)
         )
         costs = [one.cost_usd for one in (facts, stored) if one is not None and one.cost_usd is not None]
-        summary_with_cost = replace(summary, cost_usd=sum(costs) if costs else None)
-        return replace(self._run.replace_cases(cases), base_agent=summary_with_cost)
+        summary = replace(summary, cost_usd=sum(costs) if costs else None)
+        return replace(self._run.replace_cases(cases), base_agent=summary)
 
     def _make_trial_services(self) -> TrialServices:
         hooks = HookRunner.from_plan(self._plan, self._run.run_id)
@@ -210,7 +210,3 @@ class BaseAgentFollowUp:
     def _has_budget(self) -> bool:
         most = self._plan.limits.max_cost_usd
         return most is None or self._spent < most
-
-
-async def _await_check(check: Coroutine[None, None, None]) -> None:
-    await check

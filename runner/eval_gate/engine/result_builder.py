@@ -87,7 +87,7 @@ def build_initial_result(plan: RunPlan) -> RunResult:
         selections=plan.selections,
         planned_cases=plan.planned_cases,
         reruns=plan.max_reruns,
-        setup=plan.measurement,
+        setup=plan.evaluation_setup,
         summary=Summary(total_cases=total, not_run=total),
         warnings=plan.warnings,
     )
@@ -114,10 +114,10 @@ def build_run_result(plan: RunPlan, progress: RunProgress, wall_ms: float) -> Ru
     plan = plan.without_cases()
     suites = tuple([_build_suite_result(plan, progress, suite, lists) for suite in suite_iterator])
     cases = [case for suite in suites for case in suite.cases]
-    notices = (notice for target in plan.list_targets() for notice in target.notices)
+    notices = (notice for one in (*plan.list_targets(), *plan.judges) for notice in one.notices)
     return replace(
         record,
-        setup=_build_measurement(plan, cases),
+        setup=_build_setup(plan, cases),
         rerun_wait=progress.rerun_wait if any(case.reruns for case in cases) else 0,
         complete=all(case.status is not Status.NOT_RUN for case in cases),
         suites=suites,
@@ -126,7 +126,7 @@ def build_run_result(plan: RunPlan, progress: RunProgress, wall_ms: float) -> Ru
         stop_cause=progress.stop_cause[0],
         stop_hint=progress.stop_cause[1],
         base_agent=progress.base_agent,
-        warnings=(*plan.warnings, *progress.notices, *notices, *plan.list_judge_notices()),
+        warnings=(*plan.warnings, *progress.notices, *notices),
     )
 
 
@@ -143,9 +143,9 @@ def _summarize_run(suites: Sequence[SuiteResult], cases: Sequence[CaseResult], w
     return summarize_cases(cases, wall_ms)
 
 
-def _build_measurement(plan: RunPlan, cases: Iterable[CaseResult]) -> EvaluationSetup | None:
+def _build_setup(plan: RunPlan, cases: Iterable[CaseResult]) -> EvaluationSetup | None:
     """Build the setup of the evaluation; a recording counts only if a case used it, in a resumed run too."""
-    how = plan.measurement
+    how = plan.evaluation_setup
     if how is None or how.recording is None:
         return how
     resumed = plan.resumed_setup is not None and any(case.details.replayed for case in cases)

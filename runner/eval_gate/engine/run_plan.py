@@ -12,7 +12,7 @@ from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.judge_targets import Judges, is_rubric_case
 from eval_gate.engine.preparation.program_files import ProgramFiles
-from eval_gate.engine.reruns import RerunPolicy
+from eval_gate.engine.rerun_policy import RerunPolicy
 from eval_gate.model.base import JsonValue, as_fields
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.conversation import ToolSpec
@@ -86,7 +86,7 @@ class RunPlan(FrozenStruct):
     """Files of the programs that grade or prepare, as they were when the run was planned; None for no such files."""
     agent_programs: Mapping[int, JsonValue] = field(default_factory=dict)
     """Digest of the files of a target's program, by the target's `id`."""
-    measurement: EvaluationSetup | None = None
+    evaluation_setup: EvaluationSetup | None = None
     """Evaluation setup of all cases: trials, re-runs, recordings, source of the snapshot."""
     resumed_setup: RunSetup | None = None
     """What the run was set up with before it was resumed; None for a new one."""
@@ -100,10 +100,6 @@ class RunPlan(FrozenStruct):
     def is_deferred(self, case: EvalCase) -> bool:
         """Whether this case is run after the others."""
         return self.rubrics_wait and is_rubric_case(case)
-
-    def list_judge_notices(self) -> tuple[str, ...]:
-        """List the notices of all LLM judges."""
-        return tuple(notice for judge in self.judges for notice in judge.notices)
 
     def get_target(self, case: EvalCase) -> Target:
         """Return the target of a case."""
@@ -200,13 +196,12 @@ class ExecutionFingerprints:
 
     @classmethod
     def from_plan(cls, plan: RunPlan) -> ExecutionFingerprints:
-        """Those of the cases of this plan."""
+        """Build the execution fingerprints of the cases of this plan."""
         targets = plan.without_cases()
         programs = plan.agent_programs
         commit = plan.git.sha if plan.git else None
-        return cls(
-            plan.measurement, plan.setup_fingerprints, commit, lambda case: programs.get(id(targets.get_target(case)))
-        )
+        setup, fingerprints = plan.evaluation_setup, plan.setup_fingerprints
+        return cls(setup, fingerprints, commit, lambda case: programs.get(id(targets.get_target(case))))
 
     def compute(self, case: EvalCase) -> str:
         """Compute the fingerprint of an execution of this case, as 16 hexadecimal digits."""

@@ -48,14 +48,12 @@ class SuiteRerun:
 
     def add_execution(self, trial_record: TrialRecord) -> TrialRecord:
         """Record an execution; one that counts gets a warning that names earlier cases that did not pass."""
-        warned = trial_record
         if self._failed and not trial_record.preparatory:
             names = format_first_few(
                 [one.case_id for one in self._failed], _MAX_NAMED, lambda text: to_one_line(text, _MAX_ID)
             )
-            warned = replace(
-                trial_record, warnings=(*trial_record.warnings, f"re-run after cases that did not pass: {names}")
-            )
+            warning = f"re-run after cases that did not pass: {names}"
+            trial_record = replace(trial_record, warnings=(*trial_record.warnings, warning))
         if trial_record.status is not Status.PASSED:
             self._failed.append(trial_record)
-        return warned
+        return trial_record

@@ -80,7 +80,7 @@ def merge_runs(runs: Sequence[RunResult], run_id: str) -> RunResult:
         planned_cases=max((run.planned_cases for run in runs if run.planned_cases is not None), default=None),
         reruns=max(run.reruns for run in runs),
         rerun_wait=max(run.rerun_wait for run in runs),
-        setup=_merge_measurements(runs),
+        setup=_merge_setups(runs),
         suites=suites,
         comparison=_merge_comparisons(runs, suites),
         base_agent=_merge_base_agents(runs),
@@ -96,9 +96,7 @@ def merge_runs(runs: Sequence[RunResult], run_id: str) -> RunResult:
 
 def describe_part_differences(runs: Sequence[RunResult]) -> tuple[str, ...]:
     """Describe in sentences how parts of a run differ from the first part in commit and setup."""
-    return tuple(
-        text for run in runs for text in (*_describe_other_commit(run, runs[0]), *_describe_other_setup(run, runs[0]))
-    )
+    return tuple(text for run in runs[1:] for text in _iter_differences(run, runs[0]))
 
 
 def _merge_selections(runs: Sequence[RunResult]) -> tuple[CaseSelection, ...]:
@@ -127,7 +125,7 @@ def _merge_comparisons(runs: Sequence[RunResult], suites: Sequence[SuiteResult])
     )
 
 
-def _merge_measurements(runs: Sequence[RunResult]) -> EvaluationSetup | None:
+def _merge_setups(runs: Sequence[RunResult]) -> EvaluationSetup | None:
     """Merge the evaluation setups of all parts if they agree; a recording of one part counts for the whole run."""
     recorded = next((run.setup.recording for run in runs if run.setup and run.setup.recording), None)
     setups = {replace(run.setup, recording=None, programs=None) if run.setup else None for run in runs}
@@ -327,16 +325,11 @@ def _format_spans(numbers: Sequence[int]) -> list[str]:
     ]
 
 
-def _describe_other_commit(run: RunResult, first: RunResult) -> tuple[str, ...]:
-    ours, theirs = run.sha, first.sha
-    return (f"a shard evaluated commit {ours[:12]}, not {theirs[:12]}",) if ours and theirs and ours != theirs else ()
-
-
-def _describe_other_setup(run: RunResult, first: RunResult) -> tuple[str, ...]:
-    """Describe how a part's setup differs from the first one's: each case keeps the setup it was evaluated with."""
-    changes = [] if run is first else list(RunSetup.from_run(first).iter_differences(RunSetup.from_run(run)))
-    parts = f"{_format_part(first)} and {_format_part(run)}"
-    return (f"{parts} have different setups: {'; '.join(changes)}",) if changes else ()
+def _iter_differences(run: RunResult, first: RunResult) -> Iterator[str]:
+    if run.sha and first.sha and run.sha != first.sha:
+        yield f"a shard evaluated commit {run.sha[:12]}, not {first.sha[:12]}"
+    if changes := "; ".join(RunSetup.from_run(first).iter_differences(RunSetup.from_run(run))):
+        yield f"{_format_part(first)} and {_format_part(run)} have different setups: {changes}"
 
 
 def read_merged_run(

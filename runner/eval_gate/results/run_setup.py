@@ -11,7 +11,7 @@ from eval_gate.struct import FrozenStruct
 
 
 class RunSetup(FrozenStruct):
-    """Setup of a run: targets, measurement, agents of suites, commit."""
+    """Setup of a run: targets, evaluation setup, agents of suites, commit."""
 
     targets: tuple[TargetIdentity, ...] = ()
     setup: EvaluationSetup | None = None

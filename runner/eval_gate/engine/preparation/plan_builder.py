@@ -34,7 +34,7 @@ from eval_gate.engine.preparation.program_user import check_command_user, check_
 from eval_gate.engine.preparation.project_tmp import build_home, digest_contents
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.preparation.setup_fingerprints import (
-    build_measurement,
+    build_evaluation_setup,
     build_setup_fingerprints,
     list_target_folders,
 )
@@ -239,7 +239,7 @@ async def _build_plan(
         digest_contents(home),
         lambda case: targets.get((case.suite, case.target), target),
     )
-    how = build_measurement(
+    how = build_evaluation_setup(
         config,
         files,
         _find_recording_file(config, shared, context),
@@ -273,7 +273,7 @@ async def _build_plan(
         setup_fingerprints=fingerprints,
         program_files=files,
         agent_programs=_digest_agent_programs((target, *targets.values()), suites, context.root),
-        measurement=shared.redact.mask_struct(how),
+        evaluation_setup=shared.redact.mask_struct(how),
         staleness={suite.file: check_staleness(suite, inputs.registry) for suite in inputs.suites},
         git=context.git,
         shard=selection.shard,

@@ -197,7 +197,7 @@ def _mask_value(value: object, mask: Mask) -> JsonValue:
     return map_texts(to_jsonable_python(value), lambda text: hide_keys(mask_addresses(mask(text))))
 
 
-def build_measurement(
+def build_evaluation_setup(
     config: RunConfig,
     files: ProgramFiles,
     recorded: str | None = None,
@@ -205,7 +205,7 @@ def build_measurement(
     judges: Iterable[AnyJudge] = (),
     mask: Mask = lambda value: value,
 ) -> EvaluationSetup:
-    """How all cases are measured.
+    """Build the evaluation setup of all cases.
 
     `recording` is the file of recorded responses that may replace models, `base_agent` names the base branch's agent,
     and `mask` hides secrets.
