@@ -16,7 +16,7 @@ from typing import Final
 from eval_gate.engine.case_result import build_base_agent_trials, mark_unlisted_calls
 from eval_gate.engine.case_workspaces import CaseWorkspaces, HookRunner
 from eval_gate.engine.journal import Journal, TrialRecord
-from eval_gate.engine.reruns import BaseAgentRequest, RerunAllowance, RerunPolicy
+from eval_gate.engine.rerun_policy import BaseAgentRequest, RerunAllowance, RerunPolicy
 from eval_gate.engine.retention import prepare_for_journal
 from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
 from eval_gate.engine.trials import NoResponseError, TrialJob, TrialRunner, TrialServices

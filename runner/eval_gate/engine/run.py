@@ -25,7 +25,7 @@ from eval_gate.engine.journal import (
     read_lines,
     rewrite_lines,
 )
-from eval_gate.engine.reruns import RerunAllowance, RerunPolicy, RerunSpacing
+from eval_gate.engine.rerun_policy import RerunAllowance, RerunPolicy, RerunSpacing
 from eval_gate.engine.result_builder import NO_BASE_AGENT_TRIALS, RunProgress, build_initial_result, build_run_result
 from eval_gate.engine.retention import prepare_for_journal
 from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan, describe_discarded_executions

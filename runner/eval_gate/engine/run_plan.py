@@ -12,7 +12,7 @@ from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.judge_targets import Judges, is_rubric_case
 from eval_gate.engine.preparation.program_files import ProgramFiles
-from eval_gate.engine.reruns import RerunPolicy
+from eval_gate.engine.rerun_policy import RerunPolicy
 from eval_gate.model.base import JsonValue, as_fields
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.conversation import ToolSpec

@@ -14,7 +14,7 @@ from eval_gate.config.settings import RunLimits
 from eval_gate.engine.attempts import has_veto, join_attempts, needs_attempt
 from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenWorkspace, WorkspaceError
 from eval_gate.engine.journal import TrialKey, TrialRecord
-from eval_gate.engine.reruns import RerunSpacing
+from eval_gate.engine.rerun_policy import RerunSpacing
 from eval_gate.engine.retention import build_details
 from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
 from eval_gate.engine.worker_pool import yield_slot

@@ -225,7 +225,7 @@ def _find_passed_before(rule_input: RuleInput) -> Collection[CaseKey]:
     if rule_input.cases is None or rule_input.comparison is None:
         return ()
     lost = rule_input.comparison.evidence.unscored_in_baseline if rule_input.comparison.evidence else ()
-    passed_keys = {key for key, case in rule_input.cases.there.items() if case.passed}
+    passed_keys = {key for key, case in rule_input.cases.baseline_cases.items() if case.passed}
     passed_keys |= {one.key for one in lost if 2 * one.passes > one.executions}
     return passed_keys | {key for key, earlier in rule_input.cases.earlier_keys.items() if earlier in passed_keys}
 
@@ -275,8 +275,8 @@ def _iter_uncompared_reasons(rule_input: RuleInput, policy: Policy) -> Iterator[
     if failing := select_unwaived(key for key in find_uncovered_cases(cases, comparison) if key in failed):
         message = f": {describe_missing_coverage(cases)}"
     elif failing := select_unwaived(renames.failing):
-        which = format_count(len(renames.missing), "case that passed there is", "cases that passed there are")
-        names, old_names = (format_first_few([key.case_id for key in keys], 3) for keys in (failing, renames.missing))
+        which = format_count(len(renames.old_cases), "case that passed there is", "cases that passed there are")
+        names, old_names = (format_first_few([key.case_id for key in keys], 3) for keys in (failing, renames.old_cases))
         message = f" ({names}), and {which} missing or skipped in this run ({old_names}): a case may have been renamed"
     if message is not None:
         which = format_count(len(failing), "failing case is", "failing cases are")
@@ -296,7 +296,7 @@ def _describe_differences(rule_input: RuleInput, keys: Sequence[CaseKey]) -> str
     cases = rule_input.cases
     if cases is None or not cases.run.is_external:
         return ""
-    sides = ((cases.here[key], cases.get_earlier(key)) for key in keys if key in cases.here)
+    sides = ((cases.current_cases[key], cases.get_earlier(key)) for key in keys if key in cases.current_cases)
     pairs = [(case, earlier) for case, earlier in sides if earlier is not None]
     return format_first_few(pairs, 3, lambda pair: f"{pair[0].id[:100]} ({describe_difference(*pair)})")
 

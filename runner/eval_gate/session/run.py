@@ -140,7 +140,9 @@ def build_reruns(
     """Build the policy of re-runs; `wait_for_inputs` waits for a baseline that is not available yet."""
     config = session.config
     budgeted = config.limits.rerun_budget is not None
-    return Reruns(session.gate_inputs, session.most_reruns, budgeted=budgeted, later=wait_for_inputs, interval=interval)
+    return Reruns(
+        session.gate_inputs, session.most_reruns, budgeted=budgeted, load_inputs=wait_for_inputs, interval=interval
+    )
 
 
 def _balance_shards(session: Session) -> Selection:

@@ -16,7 +16,7 @@ from eval_gate.engine.case_result import build_base_agent_trials, build_trial
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.preparation.program_user import check_command_user
 from eval_gate.engine.preparation.run_context import RunContext
-from eval_gate.engine.reruns import RerunAllowance
+from eval_gate.engine.rerun_policy import RerunAllowance
 from eval_gate.errors import GateError
 from eval_gate.external_results.loader import ExternalResults, load_external_results
 from eval_gate.external_results.result_files import ResultsPath

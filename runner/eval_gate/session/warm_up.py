@@ -17,7 +17,7 @@ from typing import Final
 
 from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget, parse_rerun_interval
 from eval_gate.config.settings import BaseAgentChoice, RecordingMode
-from eval_gate.engine.reruns import RerunAllowance
+from eval_gate.engine.rerun_policy import RerunAllowance
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.evidence.case_history import find_comparable_runs

@@ -35,10 +35,10 @@ def build_target(
     settings = chosen.settings
     if isinstance(settings, ProgramSettings):
         settings = _add_passed_variables(settings, context)
-    made = chosen.kind.build_target(settings, choice, context)
-    prompting = made.prompt_setup if isinstance(made, DescribedTarget) and not grades else None
+    target = chosen.kind.build_target(settings, choice, context)
+    prompting = target.prompt_setup if isinstance(target, DescribedTarget) and not grades else None
     setup = compute_setup(chosen.settings, context.environment, context.redact, prompting)
-    return mask_target(made, context.redact, setup.with_file(chosen.file))
+    return mask_target(target, context.redact, setup.with_file(chosen.file))
 
 
 def _add_passed_variables(settings: ProgramSettings, context: BuildContext) -> ProgramSettings:
@@ -107,8 +107,8 @@ def _build_endpoint_settings(url: SecretAddress[str], preset: PresetName | None,
     except (GateError, ValidationError) as error:
         wrong = error.message if isinstance(error, GateError) else describe_error(list_errors(error)[0])
         hint = error.hint if isinstance(error, GateError) else f"{PAGES}/targets.md describes valid URLs"
-        said = "the agent's URL cannot be used"
-        raise GateError("invalid-url", said, hint, problems=[where.build_problem(wrong)]) from error
+        message = "the agent's URL cannot be used"
+        raise GateError("invalid-url", message, hint, problems=[where.build_problem(wrong)]) from error
 
 
 _CHOICE_FIELDS = {"agentEndpoint": "endpoint", "agentFunction": "function", "target": "name", "model": "model"}
@@ -126,9 +126,9 @@ def _parse_short_form(choice: TargetChoice) -> ModelSettings:
     if choice.base_url:
         described["baseUrl"] = choice.base_url.open()
     name = ":".join(str(part) for part in (described["provider"], described["model"]) if part)
-    given = {key: value for key, value in described.items() if value is not None}
+    values = {key: value for key, value in described.items() if value is not None}
     try:
-        return build_model_settings(name, given)
+        return build_model_settings(name, values)
     except GateError as error:
         error.problems = tuple(_locate_model_problem(choice, one.message, one.field) for one in error.problems)
         raise

@@ -119,7 +119,7 @@ async def _read_document(connection: Connection, request: HttpRequest) -> JsonVa
     except TimeoutError:
         return _UnreachableError(f"no complete response within {TIMEOUT_S:g} s")
     except ConnectionLostError as error:
-        return (_UnreadableError if error.made else _UnreachableError)(connection.describe_error(error))
+        return (_UnreadableError if error.was_connected else _UnreachableError)(connection.describe_error(error))
     except TargetError as error:
         return _UnreadableError(error.message)
     if head.is_redirect:

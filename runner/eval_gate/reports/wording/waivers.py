@@ -102,7 +102,7 @@ def build_waiver_report(run: RunResult, context: ReportContext) -> WaiverReport:
         by_case={(one.suite, one.case_id): words[one.entry] for one in _iter_valid(waiving)},
         added=tuple(text for entry, text in both if entry.waiver.is_new and entry.state not in _NOT_NEW),
         proposed=tuple(text for entry, text in both if entry.state is WaiverState.PROPOSED),
-        warnings=format_warnings(waiving, without={WaiverState.PROPOSED}),
+        warnings=format_warnings(waiving, excluded_states={WaiverState.PROPOSED}),
     )
 
 

@@ -38,9 +38,9 @@ def parse_response(content: str) -> Response:
     Raises TargetError (malformed) if the messages or the trace exceed the limits.
     """
     document, lost = parse_object(content), _Omissions()
-    found = None if document is None else _parse_document(document, lost)
-    if found is not None:
-        return found
+    response = None if document is None else _parse_document(document, lost)
+    if response is not None:
+        return response
     text = content.removeprefix(_BOM).replace("\r\n", "\n").removesuffix("\n")
     return Response(text=text, tool_calls_known=False, warnings=lost.format_warnings())
 
@@ -48,8 +48,8 @@ def parse_response(content: str) -> Response:
 def parse_record(document: Mapping[str, JsonValue]) -> Response:
     """Parse an object of a batch; one without messages and text is an empty response. Raises TargetError."""
     lost = _Omissions()
-    found = _parse_document(document, lost)
-    return found or Response(text="", tool_calls_known=False, warnings=lost.format_warnings())
+    response = _parse_document(document, lost)
+    return response or Response(text="", tool_calls_known=False, warnings=lost.format_warnings())
 
 
 def parse_object(content: str) -> dict[str, JsonValue] | None:
@@ -58,7 +58,7 @@ def parse_object(content: str) -> dict[str, JsonValue] | None:
     if not (text.startswith("{") and text.endswith("}")):
         return None
     try:
-        # NaN and the infinities are no JSON, but what Python's own writer makes of them: they are no reason to lose all
+        # Python's own writer makes NaN and the infinities, which JSON does not have: the rest is read all the same
         document = parse_untrusted_json(text, values=RESPONSE_VALUES, constant=lambda _: None)
     except UntrustedJsonError as error:
         if error.too_much:
@@ -73,9 +73,9 @@ class _Omissions:
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
-    def keep_readable(self, found: Iterable[Part | None], kind: str) -> tuple[Part, ...]:
+    def keep_readable(self, candidates: Iterable[Part | None], kind: str) -> tuple[Part, ...]:
         """Return the parts that could be read, and count under `kind` those that are None."""
-        parts = list(found)
+        parts = list(candidates)
         readable = tuple(part for part in parts if part is not None)
         if lost := len(parts) - len(readable):
             self._counts[kind] = self._counts.get(kind, 0) + lost

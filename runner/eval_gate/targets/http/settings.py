@@ -35,7 +35,7 @@ from eval_gate.text.secret import Secret, SecretAddress
 from eval_gate.text.urls import find_url_problem
 
 ENDPOINT_NAME: Final = "agent"
-"""Name of a target of which only the address is given."""
+"""Name of a target that only has an address."""
 _NOTHING: Final = Secret[JsonValue](None)
 _AUTHORITY: Final = re.compile(r"[^/?#]*(?://[^/?#]*)?")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -179,7 +179,7 @@ class HttpSettings(StreamSettings):
 
     @property
     def accepts(self) -> str:
-        """What the agent is asked to answer with."""
+        """Content types that the agent may respond with."""
         return _ACCEPTS[self.response_format]
 
     @field_validator("url")
@@ -264,12 +264,12 @@ class HttpSettings(StreamSettings):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Whether it goes on with one conversation in every execution of a case."""
+        """Whether all executions of a case share one conversation."""
         sent = (self.url, self.query, self.request_template, self.form or _NOTHING, self.request_fields)
-        found = next(iter_session_fields([*(one.open() for one in sent), dict(self.headers.open())]), None)
-        if found is None:
+        field = next(iter_session_fields([*(one.open() for one in sent), dict(self.headers.open())]), None)
+        if field is None:
             return ()
-        what = f"{{{{caseId}}}} in {found[:80]} is the same in every trial, re-run and run: an agent with a memory"
+        what = f"{{{{caseId}}}} in {field[:80]} is the same in every trial, re-run and run: an agent with a memory"
         return (f"{what} continues the earlier conversation; {{{{session}}}} is new each time",)
 
     @classmethod
