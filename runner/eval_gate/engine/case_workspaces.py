@@ -89,7 +89,7 @@ class HookRunner(FrozenStruct):
 
 
 def _build_input(name: str, workspace: Path, run_id: str, case: EvalCase | None) -> dict[str, JsonValue]:
-    """Build what a hook gets on its standard input, and in the words of its command."""
+    """Build the input of a hook: its standard input, and the values for its command."""
     brief = None if case is None else case.brief
     return {
         "workspace_path": str(workspace),
@@ -155,7 +155,7 @@ class OpenWorkspace:
             self._mark_start()
 
     async def end_case(self, case: EvalCase) -> WorkspaceState:
-        """Read what graders get, and run the case's `after_each`. Raises EvaluatorError if that fails."""
+        """Read the state for graders, and run the case's `after_each`. Raises EvaluatorError if that fails."""
         state = await self._read_state()
         hook = None if case.workspace is None else case.workspace.hooks.after_each
         if hook is not None:
@@ -191,7 +191,7 @@ class OpenWorkspace:
             self._start = _describe_error(error)
 
     async def _read_state(self) -> WorkspaceState:
-        """Read what graders get: the folder, and what changed in it."""
+        """Read the state for graders: the folder and its changes."""
         try:
             changes = await asyncio.to_thread(self._compare)
         except (SandboxError, OSError) as error:

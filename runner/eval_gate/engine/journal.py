@@ -132,7 +132,7 @@ class Journal:
         return JournalLine(os.lseek(self._descriptor, 0, os.SEEK_CUR) - len(line), len(line), _hash_line(line))
 
     def read(self, line: JournalLine) -> TrialRecord:
-        """Read the trial at this place. Raises GateError `invalid-journal` if it is no longer what was written."""
+        """Read the trial at this place. Raises GateError `invalid-journal` if the line changed."""
         os.lseek(self._descriptor, line.start, os.SEEK_SET)  # lines are always appended
         encoded = os.read(self._descriptor, line.size)
         if _hash_line(encoded) != line.digest:

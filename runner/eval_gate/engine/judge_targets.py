@@ -121,7 +121,7 @@ class TargetJudge:
         return JudgeReply(response.text, response.usage, response.cost_usd)
 
     async def aclose(self) -> None:
-        """Give back what the target holds."""
+        """Close the target."""
         await self._target.aclose()
 
 

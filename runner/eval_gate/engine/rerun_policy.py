@@ -21,7 +21,7 @@ class BaseAgentRequest(Protocol):
 
     @property
     def keys(self) -> Sequence[CaseKey]:
-        """Each of these once; nothing where no more is needed."""
+        """Cases to run once each; empty if no more are needed."""
         ...
 
     @property
@@ -53,7 +53,7 @@ class RerunPolicy(Protocol):
         ...
 
     def find_rerun_candidates(self, result: RunResult) -> Collection[CaseKey]:
-        """Find every case whose first execution (or trials) leaves something to decide. Raises GateError.
+        """Find every case that its first execution (or trials) does not decide. Raises GateError.
 
         Called in a separate thread, because it may fetch the baseline, and again when more cases were run.
         """
@@ -93,7 +93,7 @@ class RerunAllowance:
     def __init__(self, budget: RerunBudget) -> None:
         self.budget = budget
         self.refused = False
-        """Whether a re-run was wanted and not made for it."""
+        """Whether the budget refused a re-run."""
         self._waits = False
         """Whether that was because it would have had to wait beyond the end."""
         self._begun = 0

@@ -130,7 +130,7 @@ class Run:
         self._lane.set()
 
     async def execute(self) -> RunResult:
-        """Run what an earlier process of the same run has not finished, and build the result of all.
+        """Run the jobs that no earlier process of the run finished, and build the result of all.
 
         Raises GateError when the results folder cannot be written; nothing was asked of the target then.
         """
@@ -289,7 +289,7 @@ class Run:
         return replace(record, ran_first=True) if ran_first else record
 
     async def _check_if_red(self, journal: Journal) -> bool:
-        """Whether the gate fails by what was run so far, its re-runs among it, so that nothing else need be run."""
+        """Whether the finished executions and re-runs already fail the gate, so that the rest need not run."""
         policy = self._plan.rerun_policy
         if self._has_ended() or self._have_others_passed():
             return False
@@ -335,7 +335,7 @@ class Run:
     async def _rerun_in_turns(
         self, waiting: list[CaseKey], cases: Mapping[CaseKey, EvalCase], policy: RerunPolicy, journal: Journal
     ) -> list[CaseKey]:
-        """Turn by turn; those that were never due, because nothing could be learnt by them."""
+        """Re-run suspects turn by turn, and return those that were never due."""
         while waiting and self._stopped is None and (turn := policy.select_next(waiting)):
             self._due = set(turn)
             jobs = [job for key in turn if (job := self._plan_next_rerun(cases[key])) is not None]
@@ -439,7 +439,7 @@ class Run:
         }
 
     def _is_over_budget(self) -> bool:
-        """Whether the run has cost what it may cost."""
+        """Whether the cost limit of the run is reached."""
         budget = self._plan.limits.max_cost_usd
         return budget is not None and self._spent >= budget
 
@@ -460,7 +460,7 @@ class Run:
             yield job
 
     def _count_failure(self, target: Target, concurrency: int, failure: NoResponseError) -> None:
-        """Give up on a target that is gone or hangs: the rest is `not_run`."""
+        """Abandon a target that is unreachable or hangs: its other cases get `not_run`."""
         was_late = self._trials.has_timed_out(failure.record.case)
         if reason := self._breaker.record_failure(target, concurrency, failure, was_late=was_late):
             self._abandon_target(target, reason, (failure.record.error_cause, failure.record.error_hint))

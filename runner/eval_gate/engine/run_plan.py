@@ -52,9 +52,9 @@ class RunPlan(FrozenStruct):
     git: GitFacts | None = None
     shard: Shard | None = None
     shard_cut: ShardPlan | None = None
-    """How all cases were cut into shards; None where they were not."""
+    """How all cases are divided into shards; None without shards."""
     selections: tuple[CaseSelection, ...] = ()
-    """Which cases were chosen; empty where all were."""
+    """Selections of cases; empty if all are selected."""
     planned_cases: int | None = None
     """Runnable cases of the whole plan, in all shards and including those that were not selected."""
     warnings: tuple[str, ...] = ()

@@ -86,7 +86,7 @@ class TrialServices(FrozenStruct):
     workspaces: CaseWorkspaces
     fingerprints: ExecutionFingerprints
     artifacts: WorkspaceArtifacts | None = None
-    """Keeps what failing cases leave in their folders; None where nothing is to be kept."""
+    """Stores workspace artifacts of failing cases; None if they are not stored."""
 
     def require_unchanged_programs(self, case: EvalCase) -> None:
         """Check that no file which a program of the case can load was written to since the run was planned.

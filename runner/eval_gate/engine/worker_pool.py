@@ -99,7 +99,7 @@ class _WorkerSlots(Generic[Job]):
         self.workers.add(worker)
 
     def cancel(self) -> None:
-        """End all that is under way, and begin nothing more: work may be done in the moment in which it is cancelled.
+        """Cancel all workers, and begin no more; a worker may finish at that moment.
 
         `asyncio.wait_for` has its answer then, and says nothing of the cancellation.
         """
@@ -109,7 +109,7 @@ class _WorkerSlots(Generic[Job]):
             worker.cancel()
 
     async def wait_for_workers(self) -> None:
-        """Wait for the last worker. Raises what one of them raised."""
+        """Wait for the last worker. Raises the exception of a worker."""
         while self.workers:
             await self._ended.wait()
             self._ended.clear()

@@ -75,7 +75,7 @@ class SharedWorkspaces:
         return f"{self._process} {self._order[case.suite]}" if case.dependent else None
 
     def list_sharing_cases(self, case: EvalCase) -> Sequence[EvalCase]:
-        """All cases that share a folder with this one, in the order they are run, itself among them."""
+        """List all cases that share a folder with this one, and itself, in the order of execution."""
         return self._cases[case.suite]
 
     def iter_interrupted(self, trials: int, find_folder: Callable[[TrialKey], str | None]) -> Iterator[TrialKey]:
@@ -100,7 +100,7 @@ class WorkspaceArtifacts:
         self._room = WORKSPACE_RUN
 
     async def store(self, trial_record: TrialRecord, files: Iterable[FileEntry], matcher: PatternMatcher) -> str | None:
-        """Write them without secrets, and say where in one sentence; None if nothing is new. Raises GateError."""
+        """Write the files without secrets, and return a sentence about them; None without changes. Raises GateError."""
         entries = [entry for entry in files if entry.kind != "folder"]
         changed = [entry for entry in entries if not entry.unchanged]
         if not changed:
@@ -162,7 +162,7 @@ def _format_inline_code(text: str) -> str:
 
 
 def remove_artifacts(folder: Path) -> None:
-    """Remove what cases of this run left, where nothing of it may be kept any more. Raises GateError."""
+    """Remove the workspace artifacts of a run that may no longer store them. Raises GateError."""
     for file in folder.glob(f"{_ARTIFACT_PREFIX}-*.md"):
         remove_file(file)
 

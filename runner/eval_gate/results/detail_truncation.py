@@ -1,4 +1,4 @@
-"""Drops and truncates details of case results. Pure; what is dropped is counted."""
+"""Drops and truncates details of case results, and counts dropped details."""
 
 from __future__ import annotations
 

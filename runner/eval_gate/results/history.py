@@ -106,7 +106,7 @@ class CaseHistory(Record, kw_only=True, omit_defaults=True):
     """Digest of the case's behaviour in each of the newest runs, newest first. Empty if no run has one."""
 
     def decode_behaviours(self) -> "tuple[tuple[BehaviourDigest, ...], ...]":
-        """Decode the behaviour of the case in each of the newest runs, newest first; empty where nothing is known."""
+        """Decode the behaviour of the case in each of the newest runs, newest first; empty if unknown."""
         return tuple(decode_behaviour(word) for word in self.list_behaviour_words())
 
     def list_behaviour_words(self) -> list[str]:

@@ -241,7 +241,7 @@ def _get_workflow_run(run: RunResult) -> int | None:
 
 
 def _iter_contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
-    """Yield what cannot be true of two shards of one run; what either does not state contradicts nothing."""
+    """Yield contradictions between two shards of one run; a missing fact contradicts nothing."""
     names = f"{_format_part(one)} and {_format_part(other)}"
     if one.sha and other.sha and one.sha != other.sha:
         yield f"{names} evaluated different commits: {one.sha[:12]}, {other.sha[:12]}"

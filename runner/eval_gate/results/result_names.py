@@ -12,7 +12,7 @@ LATEST: Final = "latest"
 """As a baseline: the newest run that passed its gate. As the run to check or show: the newest run."""
 PIPE_PROBLEM: Final = "is a pipe or a device, not a file"
 PIPE_HINT: Final = "results are read more than once: write them to a file, and name the file"
-"""What is wrong with standard input as results, and what to do."""
+"""Problem with results from standard input, and its remedy."""
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 

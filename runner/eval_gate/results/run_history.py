@@ -65,7 +65,7 @@ def trim_to_run(history: History, run: RunResult) -> History:
 
 
 def trim_to_run_id(history: History, run_id: str) -> History:
-    """Up to the run of this id; an empty one where it does not know it."""
+    """Return the history up to the run of this id; an empty one if it does not have the run."""
     start = next((at for at, one in enumerate(history.runs) if one.run_id == run_id), len(history.runs))
     return history.drop_newest(start)
 

@@ -1,4 +1,4 @@
-"""Time of a run, corrected where the clock of its machine was wrong."""
+"""Time of a run, corrected if the clock of its machine was wrong."""
 
 from __future__ import annotations
 

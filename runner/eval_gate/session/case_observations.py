@@ -41,7 +41,7 @@ class ObservedRun(FrozenStruct):
     """Knows every secret of the run."""
     run: RunResult
     folder: Path
-    """The folder of the run, with its journal. Remove it when nothing more is needed of it."""
+    """Folder of the run, with its journal. The caller removes it."""
     interrupted: ExitCode | None = None
     """The exit code of the signal that ended the run early, if one did."""
 

@@ -85,7 +85,7 @@ def store_run(session: Session, run: RunResult, executed: ExecutedRun | None = N
 
 
 def build_report_context(session: Session, evaluated_run: EvaluatedRun) -> ReportContext:
-    """Build the report context from what every session knows."""
+    """Build the report context of a session."""
     baseline = session.gate_inputs.baseline
     reason = baseline.reason if isinstance(baseline, NoBaseline) else None
     return ReportContext(

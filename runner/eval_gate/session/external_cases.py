@@ -84,7 +84,7 @@ def _build_fingerprints(row: ResultRow, content: str, grader: str | None) -> Cas
 
 
 def _digest_pass_rules(rows: Sequence[ResultRow], rules: Sequence[ScoreRule]) -> str | None:
-    """Compute the digest of what decides from which score this case passes: rules, and the thresholds of its tool."""
+    """Compute the digest of the limits from which this case passes: score rules, and thresholds of its tool."""
     scores = {score for row in rows for score in row.scores}
     names = {score.name for score in scores}
     applied = [str(rule) for rule in rules if rule.name in names]

@@ -1,4 +1,4 @@
-"""Turn external results into a run, with re-runs and base agent where commands are configured."""
+"""Turn external results into a run, with re-runs and base agent if commands are configured."""
 
 from __future__ import annotations
 
@@ -358,6 +358,6 @@ def _name_run(run: RunResult, results: ExternalResults, redact: Redactor) -> Run
 
 
 def _find_write_time(files: Sequence[str]) -> str | None:
-    """Return when the newest of these files and folders was written; None where that is not known."""
+    """Return when the newest of these files and folders was written; None if unknown."""
     times = [path.stat().st_mtime for path in map(Path, files) if path.exists()]
     return datetime.fromtimestamp(max(times), UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if times else None

@@ -1,4 +1,4 @@
-"""Session: what is run, what the result is compared with, and what is written."""
+"""Session: configuration, selection and baseline of one evaluation."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ MAX_FOLDERS: Final = 2_000
 MAX_RESULTS: Final = 10
 """Results that are read as a whole, the nearest first."""
 _SKIPPED: Final = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", "site-packages"})
-"""Folders that hold what tools install, in their thousands."""
+"""Folders with thousands of installed files."""
 
 
 def add_unlinked_results(

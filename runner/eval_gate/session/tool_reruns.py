@@ -50,7 +50,7 @@ _EMPTY_EXECUTION: Final = TrialRecord(
     attempts=1,
     error_kind=ErrorKind.EVALUATION_ERROR,
 )
-"""An execution that brought nothing for a case: it says nothing about the target, and is used up."""
+"""An execution without a result for a case: it counts for the budget, and not for the target."""
 _EMPTY_TRIAL: Final = build_trial(_EMPTY_EXECUTION)
 
 
@@ -246,7 +246,7 @@ class ToolCommand:
         self._redact = build_redactor(session.context)
         self.notes: dict[str, None] = dict.fromkeys(check_command_user(session.context.environment))
         self.broke: str | None = None
-        """Why it brought nothing, the last time that it did not; it is not worth asking again."""
+        """Why its last call returned no results; it is then not called again."""
 
     def can_name(self, row: ResultRow) -> bool:
         """Whether the command can name this case: a program may take some names for something else."""

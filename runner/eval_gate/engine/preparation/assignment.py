@@ -147,7 +147,7 @@ def _iter_wanted_judges(case: EvalCase, rubric: RubricMode) -> Iterator[tuple[st
 
 
 class SeveralTargetsError(GateError):
-    """The eval files ask for several targets, the same in all files."""
+    """The eval files name several targets, the same in all files."""
 
     def __init__(self, names: Sequence[str], problems: Sequence[Problem]) -> None:
         super().__init__(
@@ -160,7 +160,7 @@ class SeveralTargetsError(GateError):
 
 
 def check_target_count(suites: Sequence[EvalSuite]) -> None:
-    """Raise SeveralTargetsError if the eval files ask for several targets.
+    """Raise SeveralTargetsError if the eval files name several targets.
 
     Raises GateError `several-targets` if they do not all ask for the same ones: a table has every case in each column.
     """

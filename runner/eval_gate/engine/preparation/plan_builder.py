@@ -90,9 +90,9 @@ class RunInputs(FrozenStruct):
     planned_cases: int = 0
     """Cases of all suites that can be run, the selected ones among them."""
     shard_cut: ShardPlan | None = None
-    """How they were cut into shards; None where they were not."""
+    """How they are divided into shards; None without shards."""
     eval_files: tuple[str, ...] = ()
-    """Every file that holds evals, also where none of its cases is selected."""
+    """Every file with evals, even if none of its cases is selected."""
     draft_notices: tuple[str, ...] = ()
     """Those of the warnings that name drafts."""
     check_baseline_files: CheckBaselineFiles | None = None
@@ -391,7 +391,7 @@ def _digest_agent_programs(targets: Sequence[Target], suites: Sequence[EvalSuite
 
 
 def _choose_run_identity(output_dir: Path, target: Target, resume: str | None) -> tuple[str, str, RunSetup | None]:
-    """Run id and timestamp: new, or those of the run that is resumed; and what that was set up with."""
+    """Choose run id and timestamp, new or of the resumed run, and return them with the setup of that run."""
     if resume is None:
         return str(uuid.uuid4()), datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), None
     earlier = read_resumed_run(output_dir, resume)

@@ -44,7 +44,7 @@ _QUOTED: Final = re.compile(r"""(["'])([^"'\n\0]+)\1""")
 _MODULE: Final = re.compile(r"\w+(?:\.\w+)*")
 _MODULE_FILES: Final = (".py", "/__init__.py", "/__main__.py")
 _RELATIVE_MODULE_FILES: Final = (".js", ".mjs", ".cjs", ".ts", ".tsx", "/index.js", "/index.ts")
-"""What a path without a suffix stands for in JavaScript, where it begins with a dot."""
+"""Suffixes that JavaScript adds to a path that begins with a dot."""
 _KEY_DIGITS: Final = 12
 _MAX_WORD: Final = 1_000
 _MAX_GLOBBED: Final = 1_000
@@ -122,7 +122,7 @@ class ProgramFiles:
         return ComparedPrograms(files=files, programs=tuple(programs))
 
     def find_change(self, keys: Iterable[str]) -> str | None:
-        """Find a file of these programs that is new, gone or was written to since it was read; None if none was."""
+        """Find a file of these programs that was added, removed or changed since it was read; None if none was."""
         units = tuple(dict.fromkeys(unit for key in keys for unit in self._units[key]))
         files = {file for key in keys for file in self._files[key]}
         self._repository.keep_rules()
@@ -334,13 +334,13 @@ class _Names:
 
 
 def _iter_words(text: str) -> Iterator[str]:
-    """Yield what may be a name in a text: words without blanks, and all that stands in quotes."""
+    """Yield possible names in a text: words without blanks, and texts in quotes."""
     yield from _WORD.findall(text)
     yield from (quoted for _, quoted in _QUOTED.findall(text))
 
 
 def _iter_command_words(command: str, folders: Iterable[Path]) -> Iterator[str]:
-    """Yield what may be a name in a command, in an argument of it that is a command, and what globs stand for."""
+    """Yield possible names in a command, in arguments that are commands, and the matches of globs."""
     yield from _iter_words(command)
     for argument in split_command(command.replace("\0", " ")):
         for word in dict.fromkeys((argument, *_iter_words(argument), *split_command(argument))):

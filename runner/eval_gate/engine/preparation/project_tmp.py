@@ -79,7 +79,7 @@ def digest_contents(home: SandboxSetup) -> str | None:
 
 
 def _list_untracked(folder: Path) -> tuple[str, ...]:
-    """List what git does not track, without result folders; a folder that is untracked as a whole is one entry."""
+    """List files that git does not track, without result folders; an untracked folder is one entry."""
     listed = _list_git_paths(folder, "--others", "--directory", "--no-empty-directory") or ()
     return tuple(one for one in listed if not (folder / one / LATEST_NAME).is_file())
 

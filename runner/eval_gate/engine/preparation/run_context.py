@@ -26,11 +26,11 @@ class RunContext(FrozenStruct):
     secrets: tuple[str, ...] = ()
     """Secrets to mask, in addition to those that the run finds itself."""
     secret_policy: SecretPolicy | None = None
-    """Decides which targets are given variables; None where all are."""
+    """Decides which targets get which variables; None if all get all."""
     baseline_recording_digest: str | None = None
     """SHA-256 of the recording that came with the baseline; another one may be from anywhere."""
     baseline_folder: Path | None = None
-    """The folder of the run that is the baseline, where it is on this machine: with the responses that it used."""
+    """Folder of the baseline's run, with its responses; None if it is not on this machine."""
     baseline_files: Mapping[str, int] = field(default_factory=dict)
     """The baseline's number of cases by eval file; empty until the baseline is available."""
     custom_target: Target | None = None
@@ -40,4 +40,4 @@ class RunContext(FrozenStruct):
     tmp: ProjectTmp = field(default_factory=ProjectTmp)
     """The folder that agents of Agent Evals suites work in, or in copies of."""
     owns_process: bool = True
-    """Whether nothing else happens in this process: a run may then take its signals and tune it."""
+    """Whether the process serves only this run, which may then handle signals and tune it."""

@@ -200,7 +200,7 @@ def _mask_value(value: object, mask: Mask) -> JsonValue:
 def build_evaluation_setup(
     config: RunConfig,
     files: ProgramFiles,
-    recorded: str | None = None,
+    recording: str | None = None,
     base_agent: str | None = None,
     judges: Iterable[AnyJudge] = (),
     mask: Mask = lambda value: value,
@@ -221,7 +221,7 @@ def build_evaluation_setup(
         snapshot=to_public_url(path) if path and is_url else path or line,
         snapshot_is_file=path is not None and not is_url,
         snapshot_program=files.measure(command) if command else None,
-        recording=recorded,
+        recording=recording,
         base_agent=base_agent,
         settings=list_result_settings(config, mask),
         judges=tuple(judge.target_identity for judge in judges),
