@@ -239,7 +239,7 @@ def _set_workspace_commit(step: Step, result: RunResult) -> RunResult:
 
 
 def _find_job_mismatch(head: RunResult, step: Step, commits: frozenset[str]) -> str | None:
-    """Why a run is not of this job, as half a sentence; None where it does not say so.
+    """Return why a run is not of this job, as half a sentence, or None if it may be.
 
     The commits tell this job's own results: no commit holds its own id, so no committed result fits.
     """

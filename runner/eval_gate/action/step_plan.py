@@ -57,7 +57,7 @@ class StepMode(StrEnum):
 
 
 class BaselineKind(StrEnum):
-    """Where the baseline is looked for."""
+    """Source of the baseline."""
 
     ARTIFACT = "artifact"
     """The nearest trusted artifact of the baseline branch."""

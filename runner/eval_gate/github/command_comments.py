@@ -82,7 +82,7 @@ class PermissionLookup:
         self._roles: dict[str, str] = {}
 
     def find_refusal(self, comment: PullRequestComment) -> str | None:
-        """Why this comment's author may not give commands, as a sentence; None when they may. Raises GitHubError."""
+        """Return why this comment's author may not give commands, as a sentence, or None. Raises GitHubError."""
         key = comment.login.casefold()
         if key not in self._roles:
             if len(self._roles) >= MAX_PEOPLE:

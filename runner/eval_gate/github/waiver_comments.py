@@ -181,7 +181,7 @@ class CommandComments(Struct):
 
 
 def find_command_comments(client: GitHubClient, number: int, label: str, today: date) -> CommandComments:
-    """As many pages as may hold what still counts on this day; one where the label is missing. Raises GitHubError."""
+    """Find comments with commands that may still count today; without the label, on one page. Raises GitHubError."""
     oldest = today - timedelta(days=MAX_WAIVER_DAYS)
     comments = None
     for name, pull in iter_pages(client, number):

@@ -231,7 +231,7 @@ class _BaselineRuns:
         self._checked_runs: set[int] = set()
 
     def iter_commit_runs(self, sha: str) -> Iterator[WorkflowRun]:
-        """Those of one commit, newest first."""
+        """Yield the runs of one commit, newest first."""
         for branch in sorted(self._search.branches):
             yield from self._iter_trusted(self._iter_workflow_runs("", branch, head_sha=sha))
 
@@ -289,7 +289,7 @@ def _get_branch(artifact: Artifact) -> str | None:
 
 
 def find_distrust_reason(run: WorkflowRun, search: BaselineSearch) -> str:
-    """Why a run makes no baselines, in the words of the trail; empty where it does."""
+    """Return why a run makes no baselines, as the trail words it; empty if it does."""
     if not run.is_from_own_repository:
         return "from a fork"
     if run.event not in TRUSTED_EVENTS and not (run.event == MERGE_GROUP and is_queue_branch(run.head_branch, search)):
