@@ -1,6 +1,6 @@
 """Source of the run result: run the cases, or read the result of an earlier step or another run.
 
-Which stored result is this job's own is never decided by what a change commits.
+Files that a change commits never decide which stored result is this job's own.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _is_run(reference: str) -> bool:
 
 
 def _find_resumable_run(step: Step, session: Session) -> str | None:
-    """Id of the stored run that the base branch's agent is asked about now: one that was made here, by our engine."""
+    """Find the id of the stored run that gets base agent results now: one that Eval Gate ran on this machine."""
     reference = (step.settings.results or "").strip()
     if not reference or step.plan.mode is StepMode.RELAY or session.config.base_agent.display_name is None:
         return None

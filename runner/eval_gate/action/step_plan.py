@@ -1,6 +1,6 @@
 """Plan of a step: a pure decision from event facts and settings, with its reasons.
 
-What each event means for the gate is docs/action.md's table, in code.
+It implements the table of events in docs/action.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Check runs on a commit, with annotations on the lines of cases (docs.github.com, "Check runs").
 
-Unlike a comment, only the app that wrote a check run can change it: later runs read there what they have to know.
+Unlike a comment, only the app that wrote a check run can change it: later runs read their state from it.
 """
 
 from __future__ import annotations

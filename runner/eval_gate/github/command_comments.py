@@ -1,11 +1,11 @@
 """Comments of a pull request as they are now, and whether their author may give commands.
 
-A comment counts when all of this holds, and each of it is asked of GitHub:
+A comment counts if GitHub confirms all of this:
 
 - it is not hidden, and its author edited it last;
 - its author is a person who may write to the repository now, and wrote it without an app in between.
 
-`author_association` is no proof of a right. It only decides who is asked about first.
+`author_association` is no proof of a right. It only decides the order of the requests.
 """
 
 from __future__ import annotations

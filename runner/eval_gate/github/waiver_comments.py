@@ -1,9 +1,8 @@
 """Waivers given by commands in pull request comments.
 
-A waiver counts when its author may give commands (`command_comments`) and all of this holds, and each of it is asked of
-GitHub:
+A waiver counts if its author may give commands (`command_comments`) and GitHub confirms all of this:
 
-- the pull request has the label: one switch that everybody sees, and that ends all of it at once;
+- the pull request has the label, a visible switch that ends all waivers by comment at once;
 - the comment begins with a command;
 - on a pull request from a fork it names the commit, because its author could change the code afterwards. Authors who
   can do that on a branch of the repository may waive cases as well.

@@ -1,8 +1,7 @@
 """Search for artifacts by name, and the rules that say which may be a baseline.
 
-An artifact says nothing about itself that could be believed. Whether it came from the default branch, from this
-repository's own code, from an event that runs reviewed code, and from the workflow that makes baselines, is asked of
-GitHub (docs/baselines.md explains each rule to users).
+The content of an artifact is no proof of its origin. GitHub is the source for its branch, its repository, its event
+and its workflow: a baseline must come from reviewed code (docs/baselines.md explains each rule to users).
 """
 
 from __future__ import annotations
@@ -165,9 +164,9 @@ def list_usable(search: BaselineSearch, lists: PendingLists) -> list[Artifact]:
 def iter_candidates(
     client: GitHubClient, search: BaselineSearch, trail: SearchTrail, lists: PendingLists
 ) -> Iterator[Artifact]:
-    """Yield what the list does not rule out: the commit's own, those before it, nearest first, the rest, newest first.
+    """Yield usable artifacts: the commit's own, then of earlier commits, nearest first, then the rest, newest first.
 
-    Where others fill a list by name, the commit's own runs are asked too, and then the newest runs of the branch.
+    If other artifacts fill a list by name, the runs of the commit are read too, and then the branch's newest runs.
     """
     listings = [coming.result() for coming in lists]
     listed = sorted((one for listing in listings for one in listing), key=_get_creation_time, reverse=True)
