@@ -1,4 +1,4 @@
-"""How a new baseline is made where the one at hand says little: a run of the workflow on the baseline's branch."""
+"""Refresh of a missing or stale baseline: a run of the workflow on the baseline's branch."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def find_baseline_workflow(step: Step) -> str:
 def find_baseline_refresh(
     step: Step, origin: BaselineOrigin, run: RunResult, context: ReportContext, log: StepLog
 ) -> BaselineRefresh | None:
-    """Find how to make a new baseline, where one would tell more than what this run is compared with.
+    """Find how to make a new baseline, if one would compare more than the current one.
 
-    GitHub is asked only then, for the workflow as it is on the branch. Return None where a new run of the branch would
-    change nothing, or its workflow is not there.
+    Only then, the workflow file is fetched from the branch. Return None if a new run of the branch would change
+    nothing, or if the branch has no such workflow.
     """
     choice, workflow = step.plan.baseline, find_baseline_workflow(step)
     if choice.kind is not BaselineKind.ARTIFACT or step.plan.is_on_baseline_branch or not (choice.branch and workflow):
@@ -60,7 +60,7 @@ def find_baseline_refresh(
 
 
 def _find_comment_command(step: Step, workflow: str, log: StepLog) -> str | None:
-    """Find the command that does the same in a comment; None where no workflow of the default branch carries it out."""
+    """Find the comment command that does the same; None if no workflow of the default branch runs it."""
     plan = step.plan
     if plan.pull_number is None:
         return None
@@ -97,7 +97,7 @@ def find_dispatch_problem(step: Step, workflow: str) -> str | None:
 
 
 def dispatch_baseline_workflow(step: Step, workflow: str) -> None:
-    """Start the workflow on the branch, named in full: a tag of its name would be taken instead. Raises GitHubError."""
+    """Start the workflow on the branch by its full ref: a tag may have the same name. Raises GitHubError."""
     branch = step.plan.baseline.branch
     path = f"/actions/workflows/{quote(workflow, safe='')}/dispatches"
     step.client.post_once(
@@ -106,13 +106,13 @@ def dispatch_baseline_workflow(step: Step, workflow: str) -> None:
 
 
 def _would_help(origin: BaselineOrigin, run: RunResult, context: ReportContext) -> bool:
-    """Whether a newer run of the branch could be compared with better than what there is."""
+    """Whether a newer run of the branch would be a better baseline."""
     if isinstance(origin.baseline, NoBaseline):
         return origin.baseline.refreshable
     if run.comparison is None:
         return False
     baseline = run.comparison.baseline
-    # a baseline of the branch's newest commit would be made of the same evals once more
+    # a baseline of the branch's newest commit has the newest evals already
     return is_baseline_stale(baseline, context) or (has_no_comparable_case(run) and baseline.commits_behind != 0)
 
 

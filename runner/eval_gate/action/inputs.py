@@ -321,7 +321,7 @@ _BY_INPUT: Final = {row.input_name: row.key for row in SETTINGS.values() if row.
 
 
 def format_input_name(key: str) -> str:
-    """How a setting is written in a workflow: `timeout-ms`, or `set: mustPass`."""
+    """Format a setting as a workflow writes it: `timeout-ms`, or `set: mustPass`."""
     return SETTINGS[key].input_name if key in _OWN_INPUT else f"{SET_INPUT}: {key}"
 
 
@@ -407,7 +407,7 @@ class _InputReader:
         return text
 
     def read_list(self, name: str) -> tuple[str, ...]:
-        """Parts between commas and line breaks."""
+        """Read the parts between commas and line breaks."""
         return tuple(part.strip() for part in self.read_text(name).replace("\n", ",").split(",") if part.strip())
 
     def read_flag(self, name: str) -> bool:
@@ -430,7 +430,7 @@ class _InputReader:
         return number
 
     def read_choice(self, name: str, kind: type[Word]) -> Word:
-        """One of these words; the first of them where it is none."""
+        """Read one of these words; any other value is recorded as a problem, and read as the first word."""
         text, words = self.read_text(name), [word.value for word in kind]
         if text not in words:
             message = f"{quote_value(text)} is not known{format_suggestion(text, words)}; allowed: {', '.join(words)}"
@@ -438,7 +438,7 @@ class _InputReader:
         return kind(text if text in words else words[0])
 
     def read_shard(self) -> Shard | None:
-        """`2/4`."""
+        """Read a shard such as `2/4`; any other value is recorded as a problem."""
         try:
             return parse_shard(self.read_text("shard") or None)
         except GateError as error:

@@ -46,7 +46,7 @@ class Lookups:
             self._due.set()
         self._ended: Future[float] = Future()
         self.ruled = log.start_work(lambda own: load_trusted_config(step, config, variables, own), "the policy")
-        # which baseline it is, and what is taken from it, no rule says
+        # no rule changes the choice of the baseline, so both are looked up at once
         self.relayed: BackgroundWork[RunResult] | None = None
         if step.plan.mode is StepMode.RELAY:
             self.relayed = log.start_work(lambda own: load_relayed_result(step, own), "the result of that run")
@@ -99,7 +99,7 @@ class DeferredBaseline(FrozenStruct):
     initial_inputs: GateInputs
 
     def wait_for_inputs(self) -> GateInputs:
-        """With the baseline: waits for it."""
+        """Wait for the baseline, and return the gate inputs with it."""
         return replace(self.initial_inputs, baseline=self.lookups.peek().baseline)
 
     def stop_waiting(self) -> None:

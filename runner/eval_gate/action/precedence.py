@@ -1,9 +1,8 @@
 """Precedence of results: the identity of a gate and the order of its results.
 
-Comment, check run, artifacts, outputs and summary all ask here. Two results belong to the same gate where the gate's
-key, its workflow, and whether all cases or only some were run agree. Of one gate's results the order decides: the
-commit that is the head, then a run with keys before a fork's, then the newer workflow run, then the later attempt. A
-result that another one has overtaken is published nowhere, and never makes a step green.
+Two results belong to the same gate if they have the same key and workflow, and both have all cases or both only some.
+Among the results of one gate, the head commit takes precedence, then a run with keys over a fork's, then the newer
+workflow run, then the later attempt. A superseded result is not published, and never makes a step pass.
 
 Legs of a matrix, calls of one reusable workflow and steps of one job may share a key: then the second one stops.
 """

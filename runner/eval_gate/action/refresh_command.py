@@ -1,8 +1,8 @@
-"""Command of a comment that asks for a new baseline: the workflow is started once, by who may start it.
+"""Command of a comment that asks for a new baseline: it starts the workflow once, if its author may.
 
-The step runs for the comment's event on the default branch, never with code of the pull request. It takes nothing from
-the comment but whether the command is there and who wrote it, as GitHub says now: workflow and branch are those of this
-workflow. The reply to a command is its trace, and no command with a reply is carried out again.
+The step runs for the comment's event on the default branch, never with code of the pull request. It takes only the
+command and its author from the comment, as GitHub returns them now; workflow and branch are those of this workflow.
+The reply to a command is its trace: no command with a reply is carried out again.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def refresh_baseline(step: Step, variables: Mapping[str, str], log: StepLog) -> 
 
 
 def _find_command_comment(step: Step, log: StepLog) -> PullRequestComment | None:
-    """Find the comment as it is now, where it still asks for a new baseline; else say why not. Raises GitHubError."""
+    """Find the comment if it still asks for a new baseline; else log why not. Raises GitHubError."""
     plan = step.plan
     assert plan.pull_number is not None  # which the plan of this mode names
     assert plan.refresh_comment is not None
@@ -104,10 +104,10 @@ class _CommandReply:
         """One workflow is started once on one branch for a comment; two jobs may start two."""
         maker = step.maker
         self._own = format_marker(to_comment_key(f"run.{maker.run_id}.{maker.attempt}.{maker.leg}"))
-        """What tells a reply of this very step from others, where GitHub's answer to it was lost."""
+        """Marks the replies of this step, which finds its reply by it after a lost response."""
 
     def carry_out(self) -> StepEnd:
-        """Start the workflow, where that may and can be done, and reply. Raises GitHubError."""
+        """Start the workflow, if it is permitted and possible, and reply. Raises GitHubError."""
         thread = read_thread(self._client, self._number, self._marker)
         if not thread.is_open:
             self._log.record("nothing is started: the pull request is closed")
@@ -123,7 +123,7 @@ class _CommandReply:
         return self._end_repeated(None) if claim is None else self._start_workflow(claim)
 
     def _find_refusal(self) -> str | None:
-        """Why the command does not count. Raises GitHubError."""
+        """Return why the command does not count, or None if it does. Raises GitHubError."""
         malformed = (one for one in parse_commands(self._comment.body) if isinstance(one, MalformedCommand))
         wrong = next((one.message for one in malformed if one.verb is CommandVerb.REFRESH), None)
         return (
@@ -148,7 +148,7 @@ class _CommandReply:
         return None
 
     def _withdraw_reply(self, reply: StickyComment) -> None:
-        """Take back a comment of this step; where that fails the log says so, and the comment what to do."""
+        """Delete a comment of this step. A failure is logged."""
         try:
             delete_comment(self._client, self._number, reply)
         except GitHubError as error:
@@ -169,7 +169,7 @@ class _CommandReply:
         return self._finish(render_refresh_result(self._request, self._context), claim)
 
     def _finish(self, text: str, claim: StickyComment) -> StepEnd:
-        """Say in the reply how it ended, and end the step."""
+        """Write the outcome into the reply, and end the step."""
         try:
             self._write_reply(self._marker, text, claim)
         except GitHubError as error:

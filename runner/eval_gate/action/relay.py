@@ -39,7 +39,7 @@ class RelayedBaseError(GateError):
 
 
 def build_relayed_base_error(error: UnknownBaseError) -> RelayedBaseError:
-    """How a relay ends for this pull request where the run evaluated a merge with such a commit."""
+    """Build the error of a relay whose run evaluated a merge with an unknown commit."""
     hint = "push a commit, or close the pull request and reopen it"
     return RelayedBaseError("result-not-found", f"the run evaluated {error}", hint, exit_code=ExitCode.INCOMPLETE)
 

@@ -1,6 +1,6 @@
 """Source of the run result: run the cases, or read the result of an earlier step or another run.
 
-Which stored result is this job's own is never decided by what a change commits.
+Files that a change commits never decide which stored result is this job's own.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _is_run(reference: str) -> bool:
 
 
 def _find_resumable_run(step: Step, session: Session) -> str | None:
-    """Id of the stored run that the base branch's agent is asked about now: one that was made here, by our engine."""
+    """Find the id of the stored run that gets base agent results now: one that Eval Gate ran on this machine."""
     reference = (step.settings.results or "").strip()
     if not reference or step.plan.mode is StepMode.RELAY or session.config.base_agent.display_name is None:
         return None
@@ -239,7 +239,7 @@ def _set_workspace_commit(step: Step, result: RunResult) -> RunResult:
 
 
 def _find_job_mismatch(head: RunResult, step: Step, commits: frozenset[str]) -> str | None:
-    """Why a run is not of this job, as half a sentence; None where it does not say so.
+    """Return why a run is not of this job, as half a sentence, or None if it may be.
 
     The commits tell this job's own results: no commit holds its own id, so no committed result fits.
     """

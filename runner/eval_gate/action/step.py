@@ -64,7 +64,7 @@ class Step(FrozenStruct):
 
     @property
     def name(self) -> str | None:
-        """What people call this gate where a repository has several; None for the only one."""
+        """The gate's display name if a repository has several gates; None for the only one."""
         settings = self.settings
         if settings.comment_key:
             name: str | None = settings.comment_key
@@ -77,7 +77,7 @@ class Step(FrozenStruct):
 
     @property
     def key(self) -> str:
-        """What tells this gate's comment from others: workflow file, job, configuration, artifact."""
+        """The gate's key, which distinguishes its comment: workflow file, job, configuration, artifact."""
         return self.build_key(self.environment.workflow_path)
 
     def build_key(self, workflow: str) -> str:
@@ -100,7 +100,7 @@ class Step(FrozenStruct):
 
     @property
     def maker(self) -> ResultProducer:
-        """Who this is, for those who come after: gate, run, attempt, and leg."""
+        """The producer of this step's result: gate, run, attempt, and leg."""
         environment = self.environment
         job = f"{find_job_id(environment.runtime_token)} {environment.runner}"
         place = "" if self._is_half_of_pair else environment.step
@@ -166,9 +166,9 @@ class Step(FrozenStruct):
 
     @property
     def _check_qualifier(self) -> str:
-        """What is asked about the commit; empty for what is asked of most: may it go into the default branch."""
+        """The check's qualifier; empty for the usual check, of a change into the default branch."""
         plan, environment = self.plan, self.environment
-        # a merge queue asks the same as the pull requests in it, and wants the same check
+        # a merge queue has the same check as the pull requests in it
         into = plan.rules_branch if environment.event_name == "merge_group" else plan.base_branch
         if into is not None:
             return "" if into == (plan.default_branch or into) else f"into {into}"
@@ -279,7 +279,7 @@ def _build_publishing_plan(environment: WorkflowEnvironment, event: WorkflowEven
 
 
 def _find_default_branch(client: GitHubClient, event: WorkflowEvent) -> str:
-    """From the event, which a schedule has not in it."""
+    """Read the default branch from the event; a schedule's event has none, so ask GitHub."""
     branch = event.repository.default_branch if event.repository else None
     return branch or get_default_branch(client)
 

@@ -1,6 +1,6 @@
 """Plan of a step: a pure decision from event facts and settings, with its reasons.
 
-What each event means for the gate is docs/action.md's table, in code.
+It implements the table of events in docs/action.md.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class StepMode(StrEnum):
 
 
 class BaselineKind(StrEnum):
-    """Where the baseline is looked for."""
+    """Source of the baseline."""
 
     ARTIFACT = "artifact"
     """The nearest trusted artifact of the baseline branch."""

@@ -102,7 +102,7 @@ def _describe_absence(baseline: NoBaseline) -> str:
 
 
 def _build_arguments(settings: StepSettings) -> list[str]:
-    """How to run the same on one's own machine; the agent's address is another one there."""
+    """Build the arguments of the same run on a local machine, where the agent has another address."""
     arguments = ["run"]
     arguments += settings.flags["evals"].replace(",", " ").split() if "evals" in settings.flags else []
     arguments += ["--config", settings.config] if settings.config else []

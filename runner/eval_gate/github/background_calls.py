@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 def start_in_background(work: Callable[[], T], name: str) -> Future[T]:
-    """Do it in a thread of its own. What comes of it, an exception too, comes out where the result is asked for.
+    """Run the work in a thread of its own. The future has its result or exception.
 
-    Nothing can interrupt it, and nothing waits for it: a thread that is left alone ends with the process. What is
-    repeated as a part of something greater (`call_with_retries`) is so in there too.
+    The thread cannot be interrupted, and ends with the process. It has a copy of the context, so that a call in it
+    that is part of a repeated one (`call_with_retries`) is not repeated by itself.
     """
     outcome: Future[T] = Future()
     context = copy_context()

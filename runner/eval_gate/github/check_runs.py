@@ -1,6 +1,6 @@
 """Check runs on a commit, with annotations on the lines of cases (docs.github.com, "Check runs").
 
-Unlike a comment, only the app that wrote a check run can change it: later runs read there what they have to know.
+Unlike a comment, only the app that wrote a check run can change it: later runs read their state from it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Annotation(FrozenStruct):
 
 
 class CheckState(BaseModel):
-    """What the next result of the pull request has to know of this one; in the last line of the summary."""
+    """State for the next result of the pull request; stored in the last line of the summary."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -103,7 +103,7 @@ class CheckRun(ApiResponse):
 
     @property
     def state(self) -> CheckState | None:
-        """What it says to later results, if it is valid."""
+        """The stored state for later results, if it is valid."""
         match = _STATE.search((self.output and self.output.summary) or "")
         if match is None:
             return None

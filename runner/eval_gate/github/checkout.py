@@ -57,7 +57,7 @@ def find_submodule(workspace: Path, path: str | Path) -> Path | None:
 
 
 def iter_checkouts(workspace: Path, path: str | Path) -> Iterator[Path]:
-    """All checkouts that lie in the folder of this path; none where it is no folder."""
+    """Yield the checkouts in the folder of this path, if it is one."""
     yield from (git.parent for git in (workspace / path).rglob(".git") if find_git_folder(git.parent))
 
 

@@ -1,11 +1,11 @@
 """Comments of a pull request as they are now, and whether their author may give commands.
 
-A comment counts when all of this holds, and each of it is asked of GitHub:
+A comment counts if GitHub confirms all of this:
 
 - it is not hidden, and its author edited it last;
 - its author is a person who may write to the repository now, and wrote it without an app in between.
 
-`author_association` is no proof of a right. It only decides who is asked about first.
+`author_association` is no proof of a right. It only decides the order of the requests.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class PermissionLookup:
         self._roles: dict[str, str] = {}
 
     def find_refusal(self, comment: PullRequestComment) -> str | None:
-        """Why this comment's author may not give commands, as a sentence; None when they may. Raises GitHubError."""
+        """Return why this comment's author may not give commands, as a sentence, or None. Raises GitHubError."""
         key = comment.login.casefold()
         if key not in self._roles:
             if len(self._roles) >= MAX_PEOPLE:

@@ -1,6 +1,6 @@
 """Comments of a pull request; the gate's own is found by its id or by author and marker, and updated in place.
 
-Another workflow with the same token can post or change such a comment: nothing is learned from its text.
+Another workflow with the same token can post or change such a comment: its text is never read for decisions.
 """
 
 from __future__ import annotations

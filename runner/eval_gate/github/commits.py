@@ -144,7 +144,7 @@ def find_branch(client: GitHubClient, branch: str) -> BranchFacts | None:
 
 
 def compare_commits(client: GitHubClient, base: str, head: str) -> CommitDistance | None:
-    """From `base` to `head` (branches or commits); None when one of them is gone, as after a force push."""
+    """Compare `base` with `head` (branches or commits); None if one of them is gone, as after a force push."""
     doing = f"comparing {base[:40]} with {head[:40]}"
     path = f"/compare/{quote(base, safe='')}...{quote(head, safe='')}"
     return find_or_none(lambda: client.get(doing, path, CommitDistance, permission=CONTENTS, query={"per_page": 1}))

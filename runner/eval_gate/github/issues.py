@@ -1,6 +1,6 @@
 """Drift issue of the default branch: found by author and marker, updated, closed when resolved.
 
-Nothing is learned from its text, which another workflow with the same token can write.
+Its text, which another workflow with the same token can write, is never read for decisions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runner files: step outputs, job summary, and ownership of files written to the workspace.
 
-Both folders belong to the runner's user, and in a container programs of the pull request run as that user while we are
-root: whatever they put in place of a file or a folder there, it leads us nowhere else.
+Both folders belong to the runner's user. In a container, programs of the pull request run as that user, and Eval Gate
+runs as root: it never follows a link that they put in place of a file or a folder.
 """
 
 from __future__ import annotations

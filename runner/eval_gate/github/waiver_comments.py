@@ -1,9 +1,8 @@
 """Waivers given by commands in pull request comments.
 
-A waiver counts when its author may give commands (`command_comments`) and all of this holds, and each of it is asked of
-GitHub:
+A waiver counts if its author may give commands (`command_comments`) and GitHub confirms all of this:
 
-- the pull request has the label: one switch that everybody sees, and that ends all of it at once;
+- the pull request has the label, a visible switch that ends all waivers by comment at once;
 - the comment begins with a command;
 - on a pull request from a fork it names the commit, because its author could change the code afterwards. Authors who
   can do that on a branch of the repository may waive cases as well.
@@ -181,7 +180,7 @@ class CommandComments(Struct):
 
 
 def find_command_comments(client: GitHubClient, number: int, label: str, today: date) -> CommandComments:
-    """As many pages as may hold what still counts on this day; one where the label is missing. Raises GitHubError."""
+    """Find comments with commands that may still count today; without the label, on one page. Raises GitHubError."""
     oldest = today - timedelta(days=MAX_WAIVER_DAYS)
     comments = None
     for name, pull in iter_pages(client, number):

@@ -57,7 +57,7 @@ class WorkflowCommands:
 
     @contextmanager
     def stop_commands(self) -> Iterator[None]:
-        """Nothing inside is a command, whatever it is."""
+        """Stop the runner from taking output inside for commands."""
         token = secrets.token_hex(16)
         with self._turn:
             if first := self._stopped is None:
@@ -72,7 +72,7 @@ class WorkflowCommands:
                     self._write_lines(f"::{token}::")
 
     def write_annotation(self, name: str, message: str, *, title: str, file: str | None = None, line: int = 0) -> None:
-        """One of these three, by its name."""
+        """Write an annotation of this name, `error` or `warning`."""
         properties = {"title": title, "file": file, "line": line or None}
         parts = ",".join(
             f"{key}={_escape_property(str(value))}" for key, value in properties.items() if value is not None

@@ -1,6 +1,6 @@
 """Files that describe MCP servers, such as `.mcp.json`.
 
-One server is `{command, args, env, cwd}` or `{url}`; several stand by name below `mcpServers` or `servers`.
+One server is `{command, args, env, cwd}` or `{url}`; several are listed by name below `mcpServers` or `servers`.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ async def _list_program_tools(entry: McpServerEntry, root: Path, program_env: Pr
 
 
 def _resolve_folder(entry: McpServerEntry, root: Path) -> Path:
-    """Where the server is started. Raises GateError for a folder outside of the working directory."""
+    """Resolve the server's folder. Raises GateError for a folder outside of the working directory."""
     folder = root / entry.cwd
     what = f"is outside of {root}"
     try:
@@ -191,7 +191,7 @@ async def _list_http_tools(url: str, mask: Mask | None) -> list[Tool]:
 
 
 async def _list_transport_tools(transport: Transport, mask: Mask | None) -> list[Tool]:
-    """All tools of the server at the other end. Raises _ServerError."""
+    """List all tools of the server at the other end. Raises _ServerError."""
     import httpx2
     from mcp import Client, MCPError
 
@@ -278,7 +278,7 @@ class McpStdioTransport:
         """Why nothing more is read."""
 
     def attach_program(self, program: InteractiveProgram) -> None:
-        """From now on this is the program."""
+        """Connect the transport to the program."""
         self._program = program
 
     def receive_output(self, data: bytes) -> None:

@@ -31,7 +31,7 @@ class ToolRegistry(Frozen, kw_only=True):
 
     @property
     def size(self) -> int:
-        """How many tools there are."""
+        """The number of tools."""
         return len(self.tools) + len(self.unresolved_tools)
 
     def find_tool(self, name: str) -> ToolDefinition | None:

@@ -60,7 +60,7 @@ class CheckDraft(FrozenStruct):
 
 
 class PreviousResult(FrozenStruct):
-    """What the check run of this gate on the head before the last push says."""
+    """Result in this gate's check run on the head before the last push."""
 
     sha: str
     state: CheckState | None = None
@@ -167,7 +167,7 @@ def find_newer_result(step: Step, place: CheckPlace, log: StepLog) -> NewerResul
 
 
 def remember_comment(step: Step, check: CheckRun, comment_id: int, log: StepLog) -> None:
-    """Have the check run name the comment, so that the next result finds it whatever others write."""
+    """Store the comment's id in the check run, so that the next result finds the comment."""
     try:
         change_check(step.client, check, "signing", {"external_id": _format_signature(step.publication, comment_id)})
     except GitHubError as error:
@@ -188,7 +188,7 @@ def _write_content(step: Step, content: CheckContent, remarks: CaseAnnotations, 
 
 
 def _resolve_conflict(step: Step, name: str, own: CheckRun, log: StepLog) -> NewerResult | None:
-    """Give way to a check of this name written meanwhile: GitHub shows the last one, and none can be deleted."""
+    """Resolve a conflict with a check of this name written meanwhile: GitHub shows the last one, and deletes none."""
     ours = step.publication
     try:
         checks = list_checks_named(step.client, name, ours.sha)

@@ -45,7 +45,7 @@ class CommentDraft(FrozenStruct):
 
     outcome: Outcome
     noteworthy: bool
-    """Whether anything changed that the mode `changes` speaks about."""
+    """Whether anything changed that the mode `changes` reports."""
     render: Callable[[ReportContext, int], str]
     regressions: frozenset[str] | None = None
     """Digests of the regressions that count: a later comment lists which are fixed. None without a verdict."""
@@ -159,7 +159,7 @@ def _render_and_write(
 
 
 def add_previous_regressions(context: ReportContext, previous: PreviousResult | None) -> ReportContext:
-    """With the regressions of the result before the last push, if they are known."""
+    """Add the regressions of the result before the last push, if they are known."""
     state = previous.state if previous else None
     if state is None or state.regressed is None:
         return context
@@ -222,7 +222,7 @@ def _find_skip_reason(step: Step, draft: CommentDraft) -> str | None:
 
 
 def _has_changed(result: RunResult) -> bool:
-    """Whether a case, or the freshness of a suite, is not as it was; without a baseline, whether anything fails."""
+    """Whether a case changed, or a suite is stale; without a baseline, whether a case failed."""
     comparison = result.comparison
     if comparison is None:
         return apply_recorded_pass_score(result).summary.failed > 0

@@ -97,9 +97,9 @@ def _publish_issue(step: Step, finding: BranchDrift, branch: str, context: Repor
 def _update_open_issue(
     step: Step, finding: BranchDrift, context: ReportContext, issue: Issue, log: StepLog
 ) -> str | None:
-    """Update the open issue, and close it where it is over; its address where it stays open."""
+    """Update the open issue, and close it if the branch has recovered. Return its address if it stays open."""
     drift, branch, key = finding.drift, step.plan.baseline.branch, step.publication.maker.gate
-    # without the runs before it, what the issue is about cannot be seen, so neither that it is over
+    # without the runs before the issue, the history cannot show a recovery
     is_lost = not drift.can_detect or not finding.list_names_at(issue.created_at)
     body = render_issue(drift, branch, context)
     body = f"{render_lost_notice(branch)}\n\n{body}" if is_lost and not drift.has_degraded else body

@@ -1,8 +1,7 @@
 """Artifacts of the run: result archive (next baseline, relay input) and report page.
 
-A name is shared by gates and attempts: only what this gate stored in an earlier attempt is replaced. The page is not
-packed: GitHub shows such a file in the browser, by one click. It is also in the archive with the result, so where it
-cannot be stored by itself nothing is lost but the click.
+Gates and attempts share a name: a gate replaces only its own artifact of an earlier attempt. The page is not packed,
+because GitHub shows such a file in the browser with one click. The archive with the result has the page as well.
 """
 
 from __future__ import annotations

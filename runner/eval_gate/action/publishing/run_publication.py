@@ -79,18 +79,18 @@ class FinishedRun(FrozenStruct):
     interrupted: ExitCode | None = None
     """The exit code of the signal that ended it early, if one did."""
     pending_cases: tuple[CaseKey, ...] = ()
-    """The regressions that a second step asks the base branch's agent about, before anything is published."""
+    """The regressions that a second step gives to the base agent, before anything is published."""
     drift: BranchDrift | None = None
-    """What became worse over the runs of the branch, where this is one of them."""
+    """The drift over the branch's runs, if this is one of them."""
 
     @property
     def exit_code(self) -> ExitCode:
-        """How the step ends."""
+        """The exit code of the step."""
         return get_exit_code(self.result, self.interrupted)
 
     @property
     def outcome(self) -> Outcome:
-        """What the gate says; an interrupted run says nothing."""
+        """The gate verdict; inconclusive for an interrupted run."""
         return self.result.verdict.outcome if self.result.verdict and not self.interrupted else Outcome.INCONCLUSIVE
 
 
@@ -102,12 +102,11 @@ class StepEnd(FrozenStruct):
 
 
 def publish_run(step: Step, finished: FinishedRun, context: ReportContext, log: StepLog) -> StepEnd:
-    """Artifacts, then comment and check run or annotations, then the summary: each can name those before it.
+    """Publish artifacts, then comment and check run or annotations, then the summary: each can name the earlier ones.
 
-    How the step ends: by the verdict, and never by a pass where a newer result of this commit counts and does not pass.
-    Raises NameTakenError where another leg of this run has published under this name; there is a summary all the same.
-    Raises GateError `base-branch-changed` where the verdict is about another branch than the pull request goes into by
-    now.
+    The step ends by the verdict; it does not pass if a newer result of this commit counts and did not pass.
+    Raises NameTakenError if another leg of this run has published under this name; the summary is written all the same.
+    Raises GateError `base-branch-changed` if the pull request has another base branch by now.
     """
     if finished.interrupted:
         return _publish_interrupted(step, finished, context, log)
@@ -119,11 +118,10 @@ def publish_run(step: Step, finished: FinishedRun, context: ReportContext, log: 
 
 
 def publish_pending(step: Step, finished: FinishedRun, context: ReportContext, log: StepLog) -> StepEnd:
-    """Summary and outputs of a red result that a second step may still turn.
+    """Publish summary and outputs of a failed result that a second step may still clear.
 
-    No check run, so that a required one is missing and blocks; and this step fails. Where an earlier attempt or run
-    has left a comment or check run, they do not go on saying what it found. Nothing passes because the second step
-    never comes.
+    No check run is written, so that a required one is missing and blocks, and this step fails: nothing passes if the
+    second step never runs. An existing comment or check run of an earlier attempt or run is replaced.
     """
     _withdraw_earlier(step, len(finished.pending_cases), context, log)
     write_job_summary(step.environment, render_waiting_summary(len(finished.pending_cases)), log.commands)
@@ -134,7 +132,7 @@ def publish_pending(step: Step, finished: FinishedRun, context: ReportContext, l
 
 
 def _withdraw_earlier(step: Step, suspects: int, context: ReportContext, log: StepLog) -> None:
-    """Have what this gate published before say that a second step decides; nothing where there is nothing."""
+    """Replace this gate's earlier comment and check run, if any, by a note that a second step decides."""
     text = render_waiting_comment(suspects, step.plan.head_sha, context.comment_key)
     draft = CommentDraft(Outcome.INCONCLUSIVE, noteworthy=True, render=lambda _context, _start: text)
     waiting = CheckDraft(CheckConclusion.FAILURE, WAITING_TITLE, text, "")
@@ -316,10 +314,10 @@ class PublishedLinks(FrozenStruct):
 def publish_comment_and_check(
     step: Step, draft: CommentDraft, check_draft: CheckDraft, context: ReportContext, log: StepLog
 ) -> PublishedLinks:
-    """Publish both, unless a newer result of this gate counts. The log says what is lost.
+    """Publish both, unless a newer result of this gate counts. Losses are logged.
 
-    Anybody may edit a comment who may write: which result counts, check runs decide alone. The check run is written
-    first, so that of two runs at once the one that does not count finds the other one's when it has commented.
+    Which result counts, check runs decide alone, because every writer may edit a comment. The check run is written
+    first: of two runs at once, the one that does not count finds the other one's check run after it has commented.
     Raises NameTakenError if another leg of this run uses the check run's name, or two gates have the same chosen name:
     the comment is then written all the same.
     Raises GateError `base-branch-changed` as `find_comment_place`.

@@ -69,7 +69,7 @@ class EventFiles:
         self._believed: tuple[tuple[Path, bytes], ...] = ()
 
     def check_paths(self, config: RunConfig, settings: StepSettings) -> None:
-        """Hold where everything lies that is read against the commit, and what was read by now.
+        """Compare the checkouts of all files to read, and the files read so far, with the commit.
 
         Raises GateError, and RefusedReadError for one file.
         """
@@ -78,7 +78,7 @@ class EventFiles:
             return  # a relay reads nothing but the configuration
         commits = find_read_commits(config, settings, self._workspace) - {self._commit}
         if self.proof is FileProof.NO_DOUBT and not (self._workspace / ".git").exists():
-            commits -= {None}  # a checkout by archive says of no file whose it is
+            commits -= {None}  # a checkout by archive has no commit
         if commits:
             raise self._build_refusal(next((one[:12] for one in sorted(filter(None, commits))), _UNKNOWN_COMMIT))
         for path, data, is_generated in read_before:
@@ -108,9 +108,9 @@ class EventFiles:
         raise RefusedReadError(self._build_refusal(f"{name} from {_UNKNOWN_COMMIT}"))
 
     def confirm_configuration(self, step: Step) -> None:
-        """Ask GitHub for the configuration where the workspace holds nothing by which its commit can be read.
+        """Compare the configuration with GitHub's, if the workspace cannot show its commit.
 
-        Raises GateError where the event's commit has another one, or GitHub does not tell.
+        Raises GateError if the event's commit has another one, or GitHub fails.
         """
         if step.plan.base_branch is not None or not is_unverified_start(step):
             return

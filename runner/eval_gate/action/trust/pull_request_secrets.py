@@ -39,7 +39,7 @@ _ADVICE = "merge it first, or allow it in the workflow with the input secrets-fo
 def build_secret_policy(
     step: Step, config: RunConfig, variables: Mapping[str, str], log: StepLog
 ) -> SecretPolicy | None:
-    """Who decides for this step; None where every target is given what it asks for: outside of a pull request.
+    """Build the step's secret policy; None outside of pull requests, where every target gets its secrets.
 
     Raises GateError where the pull request's configuration passes variables on that its base branch's does not.
     """
@@ -109,7 +109,7 @@ class BaseBranchTargets:
 
     @property
     def display_name(self) -> str:
-        """The same for people."""
+        """The branch or commit as messages show it."""
         return self._commit[:7] if self._commit else describe_branch(self._step, self.branch)
 
     @cached_property

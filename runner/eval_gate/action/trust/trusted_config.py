@@ -1,13 +1,11 @@
 """Policy, judge comparisons and base agent that count for a pull request: its own or those of the base branch.
 
-A pull request's files are its author's. Where they are not to say by what they are judged, always so for forks, the
-rules come from the configuration file as it is on the base branch. Only the rules, and who the
-base branch's agent is, which always is that branch's word: what is run, and against what, stays what the pull request
-says. Inputs and variables stand in the workflow, which a configuration file never wins over.
+If a pull request must not choose its own policy, as from a fork, the policy comes from the configuration file on the
+base branch. Cases and target stay those of the pull request. Inputs and variables of the workflow take precedence over
+any configuration file.
 
-About judges a pull request only proposes: the file on the base branch counts. What the base agent fails is not held
-against a change, so it is named by the base branch or the workflow: a pull request that could name it would name one
-that fails whatever the change breaks.
+A pull request only proposes judge comparisons: the file on the base branch counts. The base agent always comes from the
+base branch or the workflow: its failures clear a change, so a pull request could name an agent that always fails.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Waivers that count for a step: from the repository's file and from comments of maintainers.
 
-On a pull request from a fork the file is the author's own: what it adds to the base branch's is shown and does not
-count. With `policy-from: base` that holds for every change, a merge group too. A relay has no files of the pull request
-and takes the base branch's. Comments are read only when something failed that they could be about.
+On a pull request from a fork, entries that its file adds to the base branch's are shown and do not count. With
+`policy-from: base` this holds for every change, also a merge group. A relay has no files of the pull request and takes
+the base branch's. Comments are read only if a case failed that they could waive.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Search for artifacts by name, and the rules that say which may be a baseline.
 
-An artifact says nothing about itself that could be believed. Whether it came from the default branch, from this
-repository's own code, from an event that runs reviewed code, and from the workflow that makes baselines, is asked of
-GitHub (docs/baselines.md explains each rule to users).
+The content of an artifact is no proof of its origin. GitHub is the source for its branch, its repository, its event
+and its workflow: a baseline must come from reviewed code (docs/baselines.md explains each rule to users).
 """
 
 from __future__ import annotations
@@ -165,9 +164,9 @@ def list_usable(search: BaselineSearch, lists: PendingLists) -> list[Artifact]:
 def iter_candidates(
     client: GitHubClient, search: BaselineSearch, trail: SearchTrail, lists: PendingLists
 ) -> Iterator[Artifact]:
-    """Yield what the list does not rule out: the commit's own, those before it, nearest first, the rest, newest first.
+    """Yield usable artifacts: the commit's own, then of earlier commits, nearest first, then the rest, newest first.
 
-    Where others fill a list by name, the commit's own runs are asked too, and then the newest runs of the branch.
+    If other artifacts fill a list by name, the runs of the commit are read too, and then the branch's newest runs.
     """
     listings = [coming.result() for coming in lists]
     listed = sorted((one for listing in listings for one in listing), key=_get_creation_time, reverse=True)
@@ -231,7 +230,7 @@ class _BaselineRuns:
         self._checked_runs: set[int] = set()
 
     def iter_commit_runs(self, sha: str) -> Iterator[WorkflowRun]:
-        """Those of one commit, newest first."""
+        """Yield the runs of one commit, newest first."""
         for branch in sorted(self._search.branches):
             yield from self._iter_trusted(self._iter_workflow_runs("", branch, head_sha=sha))
 
@@ -289,7 +288,7 @@ def _get_branch(artifact: Artifact) -> str | None:
 
 
 def find_distrust_reason(run: WorkflowRun, search: BaselineSearch) -> str:
-    """Why a run makes no baselines, in the words of the trail; empty where it does."""
+    """Return why a run makes no baselines, as the trail words it; empty if it does."""
     if not run.is_from_own_repository:
         return "from a fork"
     if run.event not in TRUSTED_EVENTS and not (run.event == MERGE_GROUP and is_queue_branch(run.head_branch, search)):

@@ -1,8 +1,8 @@
 """Artifacts of the current run: upload, find and fetch, by the service behind actions/upload-artifact.
 
-The service (of version 4 and 7) has no public description; what is written here was read from its open-source client
-and checked against it. Where it is missing or refuses, the caller warns: the documented `actions/upload-artifact` step
-does the same. The job's token is enough, no permission is needed.
+The service (of version 4 and 7) has no public description; this module follows its open-source client, and is checked
+against it. If it is missing or refuses, the caller warns: the documented `actions/upload-artifact` step does the same.
+The job's token is enough, no permission is needed.
 """
 
 from __future__ import annotations

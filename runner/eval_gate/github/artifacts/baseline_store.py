@@ -288,7 +288,7 @@ class ArtifactStore:
 
     @property
     def _is_hidden_by_outage(self) -> bool:
-        """Whether an outage lasted for longer than is looked back: behind it there may well be a baseline."""
+        """Whether an outage lasted longer than the search reaches: an older baseline may exist."""
         return bool(self._unmeasured) and not self._to_read
 
     @property

@@ -57,7 +57,7 @@ def load_barrel(file: Path, _shown_as: str, root: Path) -> ToolRegistry:
 
 
 def load_folder(folder: Path, root: Path) -> ToolRegistry | None:
-    """All tool objects that the `*.tool.ts` (or .js, .mjs, …) files below a folder export; None without such a file."""
+    """Load all tools that the `*.tool.ts` (or .js, .mjs, …) files below a folder export; None without such a file."""
     scan = _RegistryScan(SourceFiles(folder, root))
     files = scan.files.find_tool_files(folder)
     for file in files:
@@ -117,7 +117,7 @@ class _RegistryScan:
         )
 
     def scan_barrel(self, file: Path) -> None:
-        """Every export of the barrel is a tool unless it is certainly something else. Raises SourceError."""
+        """Read each export of the barrel as a tool unless it is certainly something else. Raises SourceError."""
         module = self.files.parse_file(file)
         if module.error_line is not None:
             place = self.files.format_location(file, module.error_line)
@@ -129,7 +129,7 @@ class _RegistryScan:
         self._scan_star_exports(module.star_exports, file)
 
     def scan_tool_file(self, file: Path) -> None:
-        """Every exported tool object; a file without one is counted as a tool that could not be read."""
+        """Read each exported tool object; a file without one counts as a tool that could not be read."""
         earlier_hits = self._hits
         try:
             module = self.files.load_module(file)
@@ -206,7 +206,7 @@ class _RegistryScan:
         return _TracedDefinition.from_export(file, export)
 
     def _find_export(self, target: Path, name: str, visited: set[tuple[Path, str]]) -> tuple[Path, Export]:
-        """Where a module has an export from, its `export * from` included. Raises SourceError."""
+        """Find the source of a module's export, also through `export * from`. Raises SourceError."""
         failure: SourceError | None = None
         pending = [target]
         while pending:

@@ -223,7 +223,7 @@ class SourceFiles:
         return name if line is None else f"{name}:{line}"
 
     def find_tool_files(self, folder: Path) -> list[Path]:
-        """Every `*.tool.ts` (or .js, .mjs, …) below a folder, in order of their names; links to folders are left."""
+        """Find each `*.tool.ts` (or .js, .mjs, …) below a folder, sorted by name; links to folders are not followed."""
         tool_files: list[Path] = []
         for parent, folders, files in os.walk(folder):
             folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS and not name.startswith("."))
