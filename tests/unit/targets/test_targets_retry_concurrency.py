@@ -11,6 +11,7 @@ import pytest
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.deadline import collect_waits, track_case_limit
 from eval_gate.targets.retry import LoadLimiter, RetryPolicy, Turn, call_with_retries
+from tests.support.virtual_time import VirtualTime
 
 QUICK = RetryPolicy(initial_delay_ms=0, max_retries=2)
 
@@ -184,7 +185,7 @@ def test_limiter__agent_asks_one_case_to_wait__the_others_do_not() -> None:
 
 
 @pytest.mark.slow
-def test_limiter__provider_asks_to_wait__nobody_begins_before_and_no_time_limit_runs() -> None:
+def test_limiter__provider_asks_to_wait__nobody_begins_before_and_no_time_limit_runs(monkeypatch) -> None:
     async def go() -> tuple[float, float]:
         limiter = LoadLimiter(2, of_provider=True)
         refuse(limiter, refused(retry_after_s=0.3))
@@ -196,9 +197,8 @@ def test_limiter__provider_asks_to_wait__nobody_begins_before_and_no_time_limit_
                         pass
         return time.monotonic() - started, sum(waits)
 
-    took, waited = asyncio.run(go())
-    assert took >= 0.29
-    assert waited >= 0.29
+    took, waited = VirtualTime(monkeypatch).run(go())
+    assert (took, waited) == (pytest.approx(0.3), pytest.approx(0.3))
 
 
 def test_limiter__cancelled_while_waiting__gives_its_place_back() -> None:
