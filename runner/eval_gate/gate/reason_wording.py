@@ -97,7 +97,7 @@ GROUND_TEXTS: Final = {
         "suspected",
         "executions of one run belong together here: if it fails in another run too, this change broke it",
         "they failed every time, but executions of one run belong together here: run the job again; if they fail "
-        "again, fix them: attempts are not added up, and neither waivers nor a base agent apply",
+        "again, fix or waive them: attempts are not added up, and no base agent is asked",
     ),
     GroundKind.GATE_FAILED: GroundText(
         "suspected",

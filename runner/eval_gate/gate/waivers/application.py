@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
+from typing import Final
 
 from msgspec import json
 
@@ -68,12 +69,18 @@ def list_standings(
     )
 
 
+_WAIVABLE_GROUNDS: Final = {
+    GroundKind.GATE_FAILED,  # not re-run because of other regressions: their waiver may cover it too
+    GroundKind.RUN_SHARE,  # failed every time, and no number of executions of this run would confirm it
+}
+
+
 def _classify_standing(case: CaseResult, change: CaseChange | None, max_score_drop: float | None) -> WaiverStanding:
     became = change.change if change else None
     if became is CaseClass.REGRESSION:
         return WaiverStanding.REGRESSED  # a crash among them: where it is called a regression it can be accepted as one
-    if change is not None and change.grounds is not None and change.grounds.kind is GroundKind.GATE_FAILED:
-        return WaiverStanding.FAILS  # not re-run because of other regressions: their waiver may cover it too
+    if change is not None and change.grounds is not None and change.grounds.kind in _WAIVABLE_GROUNDS:
+        return WaiverStanding.FAILS
     if not case.status.is_scored or became in _UNJUDGED_CLASSES:
         return WaiverStanding.NO_RESULT
     if became in _INCONCLUSIVE_CLASSES:

@@ -51,7 +51,7 @@ def describe_power(run: RunResult, place: str) -> tuple[str, ...]:
     if shared:
         phrases.append(
             f"{format_count(shared, 'case')} cannot be gated by one run, because its executions belong together: "
-            "if one fails every time, run the job again; if it fails again, fix it"
+            "if one fails every time, run the job again; if it fails again, fix or waive it"
         )
     if failing := len(sight.ungated_cases) - len(flaky) - shared:
         phrases.append(
@@ -155,7 +155,7 @@ def describe_ungated_case(one: UngatedCase, place: str) -> str:
             if one.reason is UngatedReason.RUN_SHARE:
                 return (
                     f"{fails}, because executions of one run belong together: if it fails every time, run the job "
-                    "again; if it fails again, fix it"
+                    "again; if it fails again, fix or waive it"
                 )
             if one.needed_failures is None:
                 return f"{fails}; fix it or quarantine it"

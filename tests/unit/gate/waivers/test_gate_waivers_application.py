@@ -34,7 +34,9 @@ TODAY = date(2026, 11, 21)
 OTHER = "evals/other.golden.json"
 PATH = ".eval-gate/waivers.yaml"
 _ONCE = {"current": Counts(failures=1), "history": Counts(passes=20)}
-_GATE_FAILED, _BUDGET_USED = (Grounds(kind=kind, **_ONCE) for kind in (GroundKind.GATE_FAILED, GroundKind.BUDGET_USED))
+_GATE_FAILED, _RUN_SHARE, _BUDGET_USED = (
+    Grounds(kind=kind, **_ONCE) for kind in (GroundKind.GATE_FAILED, GroundKind.RUN_SHARE, GroundKind.BUDGET_USED)
+)
 BY_COMMENT = "A person with write access can waive the case in a comment"
 
 
@@ -346,6 +348,7 @@ def change(case_id: str, became: str, **fields) -> CaseChange:
         ("failed", "inconclusive", {}, "unstable"),
         ("failed", "errored", {}, "no_result"),
         ("failed", "suspected_regression", {"grounds": _GATE_FAILED}, "fails"),
+        ("failed", "suspected_regression", {"grounds": _RUN_SHARE}, "fails"),
         ("failed", "suspected_regression", {"grounds": _BUDGET_USED}, "no_result"),
         ("failed", None, {}, "fails"),
         ("passed", "flaky", {}, "unstable"),
