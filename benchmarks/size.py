@@ -29,6 +29,7 @@ HERE = Path(__file__).parents[1]
 KEPT = Path(__file__).with_name("size.json")
 """The most lines that the package and the tests may have, and the lines of each package when they were noted."""
 ROOT = "modules of no package"
+_OPTION = re.compile(r'"(--[a-z][a-z-]+)"')
 _NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
@@ -38,6 +39,8 @@ def sizes(checkout: Path) -> Mapping[str, int]:
     tests = sorted((checkout / "tests").rglob("*.py"))
     trees = [ast.parse(file.read_text(encoding="utf-8")) for file in package]
     project = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    schema = checkout / "schemas" / "config.schema.json"
+    commands = [file.read_text(encoding="utf-8") for file in package if "cli" in file.parts]
     pages = [*(checkout / "docs").rglob("*.md"), checkout / "README.md"]
     return {
         "lines of the package": sum(map(_lines, package)),
@@ -50,8 +53,8 @@ def sizes(checkout: Path) -> Mapping[str, int]:
         "modules with one importer": sum(len(names) == 1 for names in _importers(package, trees).values()),
         "lines of tests": sum(map(_lines, tests)),
         "words of documentation": sum(len(page.read_text(encoding="utf-8").split()) for page in pages),
-        "settings": sum(_calls(tree, "define_setting") for tree in trees),
-        "options of the command line": sum(_calls(tree, "Option") for tree in trees),
+        "settings": len(json.loads(schema.read_text(encoding="utf-8"))["properties"]),
+        "options that are no settings": len({name for text in commands for name in _OPTION.findall(text)}),
         "inputs of the action": _entries(checkout / "host" / "action.yml", "inputs"),
         "outputs of the action": _entries(checkout / "host" / "action.yml", "outputs"),
         "error codes": len(re.findall(r"(?m)^### ", (checkout / "docs" / "errors.md").read_text(encoding="utf-8"))),
@@ -96,11 +99,6 @@ def _lines_of_code(file: Path) -> int:
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     written = {line for one in tokens if one.type not in _NO_CODE for line in range(one.start[0], one.end[0] + 1)}
     return len(written - said)
-
-
-def _calls(tree: ast.Module, name: str) -> int:
-    called = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return sum(getattr(one, "id", None) == name or getattr(one, "attr", None) == name for one in called)
 
 
 def _importers(package: list[Path], trees: list[ast.Module]) -> Mapping[str, set[Path]]:

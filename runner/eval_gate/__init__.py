@@ -11,9 +11,8 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        # Whoever imports a part of this package must not pay for the face, which needs nearly all of it: with plain
-        # imports `eval-gate --help` takes 0.40 s of the processor instead of 0.12, and 0.3 s of them before it listens
-        # to signals and hides its environment.
+        # The Python API needs nearly the whole package: with plain imports, `eval-gate --help` takes 0.40 s of the
+        # processor instead of 0.12, and 0.3 s of them before it handles signals and hides its environment.
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module

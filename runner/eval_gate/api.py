@@ -1,6 +1,6 @@
 """Python API: `from eval_gate import evaluate` (docs/python.md).
 
-The process belongs to somebody else: no signal is taken, nothing is printed, and every error is a GateError.
+The process belongs to the caller: no signal is handled, nothing is printed, and every error is a GateError.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Paths: TypeAlias = str | Path | Sequence[str | Path]
 _NO_TARGET_SETTINGS: Final[Mapping[str, JsonValue]] = dict.fromkeys(
     ("agentEndpoint", "agentFunction", "target", "provider", "model")
 )
-"""Every key that says who answers, as nobody."""
+"""Every key that selects a target, without a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Evaluation:
     record: Path
     """The run's `run.json`: the baseline of the next one."""
     reports: tuple[Path, ...]
-    """Where the reports are that were asked for, in that order."""
+    """The paths of the requested reports, in the order of the request."""
     _context: ReportContext = field(repr=False)
 
     @property
@@ -62,7 +62,7 @@ class Evaluation:
 
     @property
     def exit_code(self) -> ExitCode:
-        """How `eval-gate run` would have ended: 0, 1, or 3 where the gate could not decide."""
+        """How `eval-gate run` would have ended: 0, 1, or 3 for an inconclusive verdict."""
         return self.verdict.exit_code
 
     @property
@@ -91,13 +91,13 @@ def evaluate(  # noqa: PLR0913 (what a call of `eval-gate run` can say)
     progress: Callable[[str], None] | None = None,
     **settings: object,
 ) -> Evaluation:
-    """Run evals against a target, compare, judge, and write the results. Raises GateError.
+    """Run evals against a target, decide the verdict against a baseline, and write the results. Raises GateError.
 
     `target` is the URL of an agent, the name of a described target, a description, or a function that takes a `Request`
-    and gives a text back (or `{"response": …, "toolCalls": […]}`); without it the configuration says who answers.
+    and gives a text back (or `{"response": …, "toolCalls": […]}`); without it the configuration selects the target.
     `baseline` is an earlier run: its id, its file or folder, or `latest`. `config` is a configuration file, and every
     other keyword one of its settings: `fail_on=["regressions"]`, `concurrency=4`. `cases`, `tags` and `tiers` choose.
-    `progress` is told in a line how far the run is, now and then: `print`.
+    `progress` gets a line about the progress of the run now and then, such as `print`.
     """
     try:
         asyncio.get_running_loop()
@@ -135,32 +135,32 @@ async def evaluate_async(  # noqa: PLR0913 (as above)
     Raises GateError.
     """
     with _add_error_notes():
-        given = {"evals": [evals] if isinstance(evals, str | Path) else evals, "baseline": baseline}
-        flags = _build_flags({key: value for key, value in given.items() if value is not None} | settings)
+        arguments = {"evals": [evals] if isinstance(evals, str | Path) else evals, "baseline": baseline}
+        flags = _build_flags({key: value for key, value in arguments.items() if value is not None} | settings)
         selection = Selection(tuple(cases), tuple(tags), tuple(tiers))
         session = _open_session(flags, target, Path(config) if config is not None else None, selection)
-        kept = await evaluation.evaluate_session(session, LogProgress(progress or _ignore_progress))
-        context = evaluation.build_report_context(session, kept)
-        reports = evaluation.write_run_reports(session.config.output_requests, kept, context)
-        assert kept.run.verdict is not None
-        return Evaluation(kept.run, kept.run.verdict, kept.result_path, reports, context)
+        stored_run = await evaluation.evaluate_session(session, LogProgress(progress or _ignore_progress))
+        context = evaluation.build_report_context(session, stored_run)
+        reports = evaluation.write_run_reports(session.config.output_requests, stored_run, context)
+        assert stored_run.run.verdict is not None
+        return Evaluation(stored_run.run, stored_run.run.verdict, stored_run.result_path, reports, context)
 
 
 def _open_session(
     flags: dict[str, JsonValue],
     target: str | Mapping[str, JsonValue] | TargetFunction | None,
-    config: Path | None,
+    file: Path | None,
     selection: Selection,
 ) -> Session:
     twice = sorted(flags.keys() & _NO_TARGET_SETTINGS.keys()) if target is not None else []
     if twice:
-        said = f"target and {SETTINGS[twice[0]].keyword} are both given: one run evaluates one target"
-        raise GateError("conflicting-targets", said, "remove all but one")
+        message = f"target and {SETTINGS[twice[0]].keyword} are both given: one run evaluates one target"
+        raise GateError("conflicting-targets", message, "remove all but one")
     root = Path.cwd()
-    made = load_config(flags | _build_target_settings(target), {}, config, hand=FlagSource(lambda row: row.keyword))
-    paths = find_partial_selection(made.evals, load_eval_paths({}, config), root) if "evals" in flags else ()
+    config = load_config(flags | _build_target_settings(target), {}, file, hand=FlagSource(lambda row: row.keyword))
+    paths = find_partial_selection(config.evals, load_eval_paths({}, file), root) if "evals" in flags else ()
     return open_session(
-        made,
+        config,
         replace(selection, paths=paths),
         RunContext(
             root,
@@ -184,16 +184,16 @@ def _build_target_settings(target: str | Mapping[str, JsonValue] | TargetFunctio
     return dict(_NO_TARGET_SETTINGS)
 
 
-def _build_flags(given: Mapping[str, object]) -> dict[str, JsonValue]:
-    """Keywords as settings by their keys. Raises GateError with every one that is none."""
-    known = {row.keyword: key for key, row in SETTINGS.items()}
+def _build_flags(keywords: Mapping[str, object]) -> dict[str, JsonValue]:
+    """Build settings by their keys from keywords. Raises GateError with every unknown one."""
+    keys = {row.keyword: key for key, row in SETTINGS.items()}
     flags: dict[str, JsonValue] = {}
     problems: list[Problem] = []
-    for name, value in given.items():
+    for name, value in keywords.items():
         try:
-            flags[known[name]] = _to_json_value(value)
+            flags[keys[name]] = _to_json_value(value)
         except KeyError:
-            problems.append(Problem(f"unknown setting{format_suggestion(name, known)}", field=name))
+            problems.append(Problem(f"unknown setting{format_suggestion(name, keys)}", field=name))
         except TypeError as error:
             problems.append(Problem(str(error), field=name))
     if problems:
@@ -217,7 +217,7 @@ def _to_json_value(value: object) -> JsonValue:
 
 
 def _ignore_progress(_line: str) -> None:
-    """Nobody wants to know how far it is."""
+    """Drop a line of progress."""
 
 
 @contextmanager

@@ -20,7 +20,7 @@ class ExitCode(IntEnum):
     PASSED = 0
     """The gate passed."""
     FAILED = 1
-    """The gate failed: the policy says no."""
+    """The gate failed by its policy."""
     USAGE = 2
     """Usage, configuration or input files are wrong: nothing was run."""
     INCOMPLETE = 3
@@ -79,7 +79,7 @@ class GateError(Exception):
         self.exit_code = exit_code
 
     def mask(self, redact: Callable[[str], str]) -> None:
-        """Say nothing of what `redact` knows."""
+        """Mask the secrets that `redact` knows."""
         self.message = redact(self.message)
         self.args = (self.message,)
         self.hint = None if self.hint is None else redact(self.hint)
@@ -95,14 +95,14 @@ class GateError(Exception):
 
 
 ACTION_REF: Final = "main"
-"""The branch or tag that users are told to name, as in `uses: eval-gate/eval-gate@main`.
+"""The branch or tag in examples, as in `uses: eval-gate/eval-gate@main`.
 
 The first release changes it to its major tag, which does not exist before; `make action` then writes it everywhere.
 """
 PAGES: Final = f"https://github.com/eval-gate/eval-gate/blob/{ACTION_REF}/docs"
-"""Where the pages are that errors name: an installed package has none."""
+"""Address of the pages that errors name: an installed package has none."""
 _SOURCE: Final = f"git+https://github.com/eval-gate/eval-gate@{ACTION_REF}"
-"""What pip installs the package from: no registry has it."""
+"""Source of the package for pip: no registry has it."""
 _EXHAUSTED_RESOURCES: Final = {
     errno.EMFILE: ("too many files are open at once", "raise the limit, such as with `ulimit -n 1024`"),
     errno.ENFILE: ("too many files are open on this machine", "close other programs, then run again"),
@@ -114,7 +114,7 @@ _EXHAUSTED_RESOURCES: Final = {
 }
 """What a machine may have no more of, in words, and what to do."""
 _ERRNO_BY_MESSAGE: Final = {os.strerror(number): number for number in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)}
-"""A library that could not be loaded says why in words only."""
+"""The error of a library that could not be loaded has only words."""
 
 
 @contextmanager
@@ -156,16 +156,16 @@ MAX_KNOWN_WORDS: Final = 1_000
 """Words among which it is looked for."""
 
 
-def find_nearest(word: str, known: Iterable[str]) -> str | None:
+def find_nearest(word: str, names: Iterable[str]) -> str | None:
     """Return the known word that `word` was probably meant to be, or None if none is close."""
     if len(word) > MAX_WORD_LENGTH:
         return None
-    by_folded = {name.casefold(): name for name in islice(known, MAX_KNOWN_WORDS) if len(name) <= MAX_WORD_LENGTH}
+    by_folded = {name.casefold(): name for name in islice(names, MAX_KNOWN_WORDS) if len(name) <= MAX_WORD_LENGTH}
     close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
 
 
-def format_suggestion(word: str, known: Iterable[str]) -> str:
+def format_suggestion(word: str, names: Iterable[str]) -> str:
     """` (did you mean "x"?)`, or nothing when no known word is close."""
-    match = find_nearest(word, known)
+    match = find_nearest(word, names)
     return f' (did you mean "{match}"?)' if match else ""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
 
     def replace(one, /, **changes):
-        """Copy a struct, a pydantic model or a dataclass with other values, which nobody validates at run time."""
+        """Copy a struct, a pydantic model or a dataclass with other values, which are not validated at run time."""
         if isinstance(one, Struct):
             return structs.replace(one, **changes)
         if hasattr(one, "model_copy"):

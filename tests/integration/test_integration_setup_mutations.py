@@ -286,7 +286,7 @@ def differences(then: RunPlan, now: RunPlan) -> SetupChanges:
 
 def made_anew(then: RunPlan, now: RunPlan) -> frozenset[str]:
     """The cases of both that `--resume` runs again, by id."""
-    first, second = (ExecutionFingerprints(plan.measurement, plan.setup_fingerprints) for plan in (then, now))
+    first, second = (ExecutionFingerprints(plan.evaluation_setup, plan.setup_fingerprints) for plan in (then, now))
     before = {case.key: first.compute(case) for case in then.list_runnable_cases()}
     return frozenset(c.id for c in now.list_runnable_cases() if c.key in before and before[c.key] != second.compute(c))
 

@@ -68,7 +68,7 @@ def peer(github: FakeGitHub, *arguments: str) -> dict:
 def store(client: GitHubClient, github: FakeGitHub, folder: Path) -> int:
     service = ArtifactService(github.results_url, Secret(github.runtime_token))
     write_archive([(folder / "run.json", "run.json")], folder / "ours.zip")
-    return reserve_artifact(client, service, NAME, now=datetime.now(UTC)).upload_file(folder / "ours.zip")
+    return reserve_artifact(client, service, NAME, moment=datetime.now(UTC)).upload_file(folder / "ours.zip")
 
 
 def test_ours__is_listed_and_unpacked_by_githubs_client(client, github, tmp_path) -> None:
@@ -96,7 +96,7 @@ def test_our_page__is_listed_and_downloaded_as_it_is_by_githubs_client(client, g
     (tmp_path / "report.html").write_text("<!doctype html>\n<title>ours</title>")
     service = ArtifactService(github.results_url, Secret(github.runtime_token))
     when = datetime.now(UTC)
-    number = reserve_artifact(client, service, PAGE, now=when, mime_type="text/html").upload_file(
+    number = reserve_artifact(client, service, PAGE, moment=when, mime_type="text/html").upload_file(
         tmp_path / "report.html"
     )
     listed = peer(github, "list")["artifacts"]
@@ -115,7 +115,7 @@ def test_their_page__unzipped__opens_in_a_browser_and_is_sent_as_ours_is(client,
     assert opened.text == (tmp_path / PAGE).read_text()
     theirs = [one.body for one in github.requests("POST", "(Create|Finalize)Artifact")]
     service = ArtifactService(github.results_url, Secret(github.runtime_token), 90)
-    reserve_artifact(client, service, f"our-{PAGE}", now=datetime.now(UTC), mime_type="text/html").upload_file(
+    reserve_artifact(client, service, f"our-{PAGE}", moment=datetime.now(UTC), mime_type="text/html").upload_file(
         tmp_path / PAGE
     )
     ours = [one.body for one in github.requests("POST", "(Create|Finalize)Artifact")][2:]

@@ -1,10 +1,9 @@
-"""Check the words that people read: documentation, messages, help texts and golden files use the glossary's terms.
+"""Check words: documentation, messages, help texts, golden files, docstrings and comments use the glossary's terms.
 
     python -m tests.support.check_words            list every phrase that has a better one, with its place
     python -m tests.support.check_words --count    count them, for a comparison of two commits
 
-Messages and help texts are the string literals of the package that are not docstrings. Code in documentation is left
-out: it is held by its own tests.
+Code in documentation is left out: it is held by its own tests. Names are held by `unit/support/test_support_names.py`.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,7 +48,26 @@ PHRASES = {
     r"base branch's agent too": "the base agent",
 }
 """Phrases, as regular expressions without case, and what to write instead (docs/glossary.md)."""
-_PATTERNS = {re.compile(rf"\b(?:{phrase})(?!\w)", re.IGNORECASE): instead for phrase, instead in PHRASES.items()}
+PHRASES_INSIDE = {
+    r"said|told": "a verb with its object",
+    r"beside": "with, next to, or name the relation",
+    r"nobody|somebody": "name who does what",
+    r"ours|theirs": "name whose it is",
+    r"mended|foreign|heard|leavings|pardon(?:ed|s)?|surroundings": "the glossary's term",
+    r"unanswered|unsettled|doorkeeper": "the glossary's term",
+    r"lessen(?:s|ed)?|spared?": "truncate, or not re-run",
+    r"conclud(?:es?|ed|ing)|settl(?:es?|ed|ing)": "decide",
+    r"judgements?": "score",
+}
+"""Further phrases that docstrings and comments do without."""
+
+
+def _compile(phrases: dict[str, str]) -> dict[re.Pattern[str], str]:
+    return {re.compile(rf"\b(?:{phrase})(?![\w-])", re.IGNORECASE): instead for phrase, instead in phrases.items()}
+
+
+_PATTERNS = _compile(PHRASES)
+_PATTERNS_INSIDE = _PATTERNS | _compile(PHRASES_INSIDE)
 _CODE = re.compile(r"^( *)(```|~~~).*?^\1\2 *$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 EXCEPTIONS = {
     "docs/glossary.md": "names the words that other pages do not use",
@@ -78,8 +97,11 @@ def _find_all(root: Path) -> Iterator[FoundPhrase]:
     for file, text in iter_pages(root):
         yield from _search(file, 1, _CODE.sub(lambda found: "\n" * found[0].count("\n"), text))
     for file in sorted((root / "runner" / "eval_gate").rglob("*.py")):
-        for line, text in iter_literals(ast.parse(file.read_bytes())):
+        tree = ast.parse(file.read_bytes())
+        for line, text in iter_literals(tree):
             yield from _search(str(file.relative_to(root)), line, text)
+        for line, text in (*_iter_docstrings(tree), *_iter_comments(file)):
+            yield from _search(str(file.relative_to(root)), line, _CODE.sub("", text), _PATTERNS_INSIDE)
     for folder in ("runner/eval_gate/reports/templates", "runner/eval_gate/reports/page", "tests/golden"):
         for file in sorted((root / folder).rglob("*")):
             if file.suffix in {".j2", ".js", ".md", ".txt"}:
@@ -95,18 +117,33 @@ def iter_pages(root: Path) -> Iterator[tuple[str, str]]:
 
 def iter_literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the string literals of a module with their lines, without docstrings."""
-    docstrings = {
-        id(node.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-    }
+    docstrings = {id(node) for node in _iter_docstring_nodes(tree)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             yield node.lineno, node.value
 
 
-def _search(file: str, line: int, text: str) -> Iterator[FoundPhrase]:
-    for pattern, instead in _PATTERNS.items():
+def _iter_docstring_nodes(tree: ast.Module) -> Iterator[ast.Constant]:
+    """Yield the strings that document modules, classes, functions, fields and constants."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value
+
+
+def _iter_docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in _iter_docstring_nodes(tree):
+        yield node.lineno, str(node.value)
+
+
+def _iter_comments(file: Path) -> Iterator[tuple[int, str]]:
+    with file.open("rb") as source:
+        for token in tokenize.tokenize(source.readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
+
+
+def _search(file: str, line: int, text: str, patterns: dict[re.Pattern[str], str] = _PATTERNS) -> Iterator[FoundPhrase]:
+    for pattern, instead in patterns.items():
         for found in pattern.finditer(text):
             yield FoundPhrase(file, line + text.count("\n", 0, found.start()), found[0], instead)
 

@@ -1,9 +1,8 @@
 """Base commit of a change: which commit the workspace holds, and which commit it is compared with.
 
-`actions/checkout` takes the test merge of a pull request unless it is told otherwise: the head and the base branch as
-it was then. What the base branch did before is in it, so the base is the first parent of that merge. A head alone has
-of the base branch what it had where the change left it. Any other commit is not of this change: a result of it would
-be published under a name that is not its own.
+By default, `actions/checkout` takes the test merge of a pull request: the head merged into the base branch. The base is
+then the first parent of that merge. Of a checked-out head, the base is its fork point. Any other commit does not belong
+to the change, and is refused: its result would be published under a wrong name.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ BASE: Final = "base"
 _HEADS: Final = "refs/heads/"
 
 
-def choose_baseline_branch(named: str | None, default: str, base: str | None, ref: str = "") -> str:
+def choose_baseline_branch(setting: str | None, default: str, base: str | None, ref: str = "") -> str:
     """Return the branch whose runs make baselines.
 
-    `named` is the setting, `base` the branch that the change is merged into, and `ref` the ref of the run if there
-    is no change. The branch of a merge queue stands for its target branch: the expression `github.base_ref ||
+    `setting` is `baseline-branch`, `base` the branch that the change is merged into, and `ref` the ref of the run if
+    there is no change. The branch of a merge queue stands for its target branch: the expression `github.base_ref ||
     github.ref_name` yields the queue branch, which never has earlier runs.
     """
-    if not named:
+    if not setting:
         return default
-    if named == BASE:
+    if setting == BASE:
         own = find_queue_target(ref) or (ref.removeprefix(_HEADS) if ref.startswith(_HEADS) else "")
         return base or own or default
-    return find_queue_target(named) or named.removeprefix(_HEADS)
+    return find_queue_target(setting) or setting.removeprefix(_HEADS)
 
 
 class WorkspaceCommit(FrozenStruct):
@@ -43,11 +42,11 @@ class WorkspaceCommit(FrozenStruct):
     checkout: str | None = None
     """The commit that the checkout names; None where none can be read."""
     parents: tuple[str, ...] | None = None
-    """Its parents, where somebody had to ask for them; None where GitHub does not know it."""
+    """Its parents, if they were requested; None if GitHub does not know the commit."""
 
     @property
     def sha(self) -> str:
-        """The commit whose files are evaluated, as far as anybody tells."""
+        """The commit whose files are evaluated: of the checkout, else of the event."""
         return self.checkout or self.event_sha
 
     @property
@@ -69,8 +68,8 @@ def find_pull_base(workspace: WorkspaceCommit, head: str, name: str) -> BaseComm
         return BaseCommit(commit=parents[0], merged_head=head)
     if measured == workspace.event_sha and parents is None:
         return BaseCommit(first_parent_of=measured)
-    wanted = f"it is neither {name}, {head[:12]}, nor its test merge"
-    raise build_checkout_error(measured, wanted, f"refs/pull/{name.removeprefix('#')}/head")
+    reason = f"it is neither {name}, {head[:12]}, nor its test merge"
+    raise build_checkout_error(measured, reason, f"refs/pull/{name.removeprefix('#')}/head")
 
 
 def find_group_base(workspace: WorkspaceCommit, head: str, base: str) -> BaseCommit:
@@ -80,10 +79,10 @@ def find_group_base(workspace: WorkspaceCommit, head: str, base: str) -> BaseCom
     return BaseCommit(commit=base)
 
 
-def build_checkout_error(found: str | None, wanted: str, ref: str) -> GateError:
+def build_checkout_error(commit: str | None, reason: str, ref: str) -> GateError:
     """Build the error for a workspace that holds a commit of something else."""
     return GateError(
         "checkout-mismatch",
-        f"the workspace is at {found[:12] if found else 'an unknown commit'}: {wanted}",
+        f"the workspace is at {commit[:12] if commit else 'an unknown commit'}: {reason}",
         f"check out the right commit first: actions/checkout with `ref: {ref}`, or without `ref`",
     )

@@ -1,7 +1,7 @@
 """Lookup of the planned baseline, including whether a result existed and was deleted.
 
-Whoever has `actions: write` can delete artifacts and runs, and nobody can delete a check run. So where no baseline is
-found, the gate's own check run on the base, or on a commit shortly before it, says that there was one: deleting a
+A token with `actions: write` can delete artifacts and runs, but no token can delete a check run. So if no baseline is
+found, the gate's own check run on the base, or on a commit shortly before it, shows that one existed: deleting a
 result must not hide what passed.
 """
 
@@ -51,7 +51,7 @@ class BaselineOrigin(FrozenStruct):
     baseline: Baseline | NoBaseline
     run_url: str | None = None
     ineligible_results: tuple[IneligibleResult, ...] = ()
-    """Without a baseline: the results of the branch's other gates, of which one may be this one's earlier name."""
+    """Without a baseline: results of the branch's other gates. This gate may have had the name of one of them."""
     recording_digest: str | None = None
     """The sha256 of recorded answers that came with it, where there were none."""
 
@@ -70,18 +70,18 @@ def get_baseline(
     `due` is called after the download and before the baseline is read, and can block. `relayed` is the run result
     that a relay publishes; it names the commit that was evaluated.
 
-    Raises GateError if a baseline that somebody named cannot be used.
+    Raises GateError if a baseline that the settings name cannot be used.
     """
     choice = step.plan.baseline
     match choice.kind:
         case BaselineKind.NONE:
             return BaselineOrigin(_add_usual_baseline(step, NOT_REQUESTED, ("baseline", "auto", "none"), log))
         case BaselineKind.STORED:
-            found = find_baseline(choice.reference, Path(config.output_dir), config.history)
+            baseline = find_baseline(choice.reference, Path(config.output_dir), config.history)
             log.record(f"baseline: {choice.reference}")
-            if isinstance(found, NoBaseline):
-                return BaselineOrigin(_add_usual_baseline(step, found, ("baseline", "auto", choice.reference), log))
-            return BaselineOrigin(_set_base_commit(step, found))
+            if isinstance(baseline, NoBaseline):
+                return BaselineOrigin(_add_usual_baseline(step, baseline, ("baseline", "auto", choice.reference), log))
+            return BaselineOrigin(_set_base_commit(step, baseline))
     try:
         if relayed is not None:
             choice = set_result_base(step, relayed.peek(), log).plan.baseline
@@ -105,8 +105,8 @@ def _add_usual_baseline(step: Step, absent: NoBaseline, changed: tuple[str, str,
     branch = step.plan.default_branch
     if absent.unavailable or not branch or step.plan.is_on_baseline_branch:
         return absent
-    wanted = _build_search(step, BaselineChoice(BaselineKind.ARTIFACT, branch=branch))
-    store = ArtifactStore(step.client, wanted, temporary=step.environment.temporary_folder)
+    search = _build_search(step, BaselineChoice(BaselineKind.ARTIFACT, branch=branch))
+    store = ArtifactStore(step.client, search, temporary=step.environment.temporary_folder)
     try:
         usual = store.find_nearest(datetime.now(UTC))
     except GitHubError as error:
@@ -121,34 +121,33 @@ def _add_usual_baseline(step: Step, absent: NoBaseline, changed: tuple[str, str,
 def _find_in_artifacts(
     step: Step, choice: BaselineChoice, config: RunConfig, log: StepLog, due: Callable[[], object]
 ) -> BaselineOrigin:
-    wanted, now = _build_search(step, choice), datetime.now(UTC)
+    search, moment = _build_search(step, choice), datetime.now(UTC)
     recorded, temporary = Path(config.output_dir) / RECORDING_NAME, step.environment.temporary_folder
-    beside = (
+    companion = (
         None
         if config.recording is RecordingMode.OFF or recorded.exists()
         else CompanionFile(RECORDING_NAME, recorded, MAX_BYTES)
     )
-    store = ArtifactStore(step.client, wanted, temporary=temporary, companion=beside, due=due)
-    found = (
-        store.find_in_run(int(choice.reference), now) if choice.kind is BaselineKind.RUN else store.find_nearest(now)
-    )
+    store = ArtifactStore(step.client, search, temporary=temporary, companion=companion, due=due)
+    is_run = choice.kind is BaselineKind.RUN
+    outcome = store.find_in_run(int(choice.reference), moment) if is_run else store.find_nearest(moment)
     for note in store.notes:
         log.record(note)
-    if isinstance(found, NoBaseline):
-        found = confirm_absence(step, found, wanted, store.iter_base_commits(MAX_COMMITS), log)
-        log.record(f"no baseline: {found.reason}")
-        if found.code != ReasonCode.BASELINE_ARTIFACT_NOT_FOUND or found.unavailable:
-            return BaselineOrigin(found)
+    if isinstance(outcome, NoBaseline):
+        outcome = confirm_absence(step, outcome, search, store.iter_base_commits(MAX_COMMITS), log)
+        log.record(f"no baseline: {outcome.reason}")
+        if outcome.code != ReasonCode.BASELINE_ARTIFACT_NOT_FOUND or outcome.unavailable:
+            return BaselineOrigin(outcome)
         if step.plan.default_branch not in {"", choice.branch}:
             changed = ("baseline-branch", step.plan.default_branch, choice.branch)
-            found = _add_usual_baseline(step, found, changed, log)
-        return BaselineOrigin(found, ineligible_results=store.find_ineligible_results())
-    log.record(_describe_baseline(found, choice.branch))
-    if found.history_error:
-        log.warn(f"the history of earlier runs is lost: {found.history_error}")
-    log.record(f"its history has {format_count(len(found.baseline.own_history.runs), 'run')}")
-    run_url = f"{step.environment.server_url}/{step.client.repository}/actions/runs/{found.run_id}"
-    return BaselineOrigin(_set_base_commit(step, found.baseline), run_url, recording_digest=found.companion_digest)
+            outcome = _add_usual_baseline(step, outcome, changed, log)
+        return BaselineOrigin(outcome, ineligible_results=store.find_ineligible_results())
+    log.record(_describe_baseline(outcome, choice.branch))
+    if outcome.history_error:
+        log.warn(f"the history of earlier runs is lost: {outcome.history_error}")
+    log.record(f"its history has {format_count(len(outcome.baseline.own_history.runs), 'run')}")
+    run_url = f"{step.environment.server_url}/{step.client.repository}/actions/runs/{outcome.run_id}"
+    return BaselineOrigin(_set_base_commit(step, outcome.baseline), run_url, recording_digest=outcome.companion_digest)
 
 
 def _set_base_commit(step: Step, baseline: Baseline) -> Baseline:
@@ -169,14 +168,14 @@ def _build_search(step: Step, choice: BaselineChoice) -> BaselineSearch:
     return BaselineSearch(
         names=step.build_artifact_names(*gates),
         gates=frozenset(step.build_key(one) for one in gates),
-        # whoever names workflow or artifact says which gate is meant
+        # a workflow or artifact that is named in the settings identifies the gate
         gate=None if own_named else step.key,
         branch=choice.branch,
         workflows=workflows,
         base=choice.base,
         own_run_id=environment.run_id,
         exact_commit_branch=choice.exact_commit_branch,
-        # whoever names a run says what is compared
+        # a run that the settings name serves also if this commit failed there
         evaluated_commit=None if choice.kind is BaselineKind.RUN else step.plan.workspace_sha or step.plan.head_sha,
         shard=settings.selection.shard,
         chosen_cases=settings.selection.chosen_cases,
@@ -187,15 +186,15 @@ def discard_unrelated_baseline(step: Step, origin: BaselineOrigin, run: RunResul
     """Return the origin, without a baseline of another gate that shares no case with the run.
 
     If no baseline was found, the results of other gates with cases of the run are its lost baseline, unless these
-    gates run beside this one.
+    gates run in parallel with this one.
     """
-    found = origin.baseline
-    if isinstance(found, NoBaseline):
-        others = [one for one in origin.ineligible_results if not GateCases.pair(one.result, run).shares_nothing]
-        return replace(origin, baseline=_link_other_gates(step, found, others, log)) if others else origin
-    if found.other_gate is None or not GateCases.pair(found.result, run).shares_nothing:
+    baseline = origin.baseline
+    if isinstance(baseline, NoBaseline):
+        results = [one for one in origin.ineligible_results if not GateCases.pair(one.result, run).shares_nothing]
+        return replace(origin, baseline=_link_other_gates(step, baseline, results, log)) if results else origin
+    if baseline.other_gate is None or not GateCases.pair(baseline.result, run).shares_nothing:
         return origin
-    why = f"{found.source} is from another gate ({found.other_gate}) and has none of these cases"
+    why = f"{baseline.source} is from another gate ({baseline.other_gate}) and has none of these cases"
     log.record(f"no baseline: {why}")
     hint = "give both steps the same `comment-key`, or give the gate its own `artifact-name`"
     return replace(
@@ -206,18 +205,18 @@ def discard_unrelated_baseline(step: Step, origin: BaselineOrigin, run: RunResul
 
 
 def _link_other_gates(step: Step, absent: NoBaseline, results: Sequence[IneligibleResult], log: StepLog) -> NoBaseline:
-    """Add the results of other gates to an absent baseline, and name those gates that run beside this one."""
+    """Add the results of other gates to an absent baseline, and name those gates that run in parallel."""
     if event := next((one.event for one in results if one.event and one.gate == step.key), None):
         why = f"a result with these cases is not used: it is from a run of {event}"
         words = f"the results of the branch are not used: they are from a run of {event}"
         log.record(f"no baseline: {why}")
         reason = f"{why}; {absent.reason}"
         return replace(absent, code=ReasonCode.BASELINE_UNAVAILABLE, reason=reason, unavailable=True, heading=words)
-    others = [one for one in results if not one.event]
-    beside = find_parallel_gates(step, [(one.gate, one.workflow) for one in others], log) if others else ()
-    unlinked = [_describe_other_gate(step, one) for one in others if one.gate not in beside]
-    if beside and not unlinked:
-        reason = f"{absent.reason}; this is a further gate beside {', '.join(sorted(beside))}"
+    candidates = [one for one in results if not one.event]
+    parallel = find_parallel_gates(step, [(one.gate, one.workflow) for one in candidates], log) if candidates else ()
+    unlinked = [_describe_other_gate(step, one) for one in candidates if one.gate not in parallel]
+    if parallel and not unlinked:
+        reason = f"{absent.reason}; this is a further gate beside {', '.join(sorted(parallel))}"
         log.record(f"no baseline: {reason}")
         return replace(absent, reason=reason)
     # a run of the branch stores its result under the earlier name
@@ -257,7 +256,7 @@ def confirm_absence(
     if step.settings.check_run is None:
         return absent
     try:
-        lost = next((found for sha in commits if (found := _find_lost_run(step, search, sha)) is not None), None)
+        lost = next((run for sha in commits if (run := _find_lost_run(step, search, sha)) is not None), None)
     except GitHubError as error:
         log.record(f"cannot check whether a result was deleted: {error}")
         why = f"{absent.reason} (cannot check whether one was deleted: the check runs cannot be read)"
@@ -273,9 +272,9 @@ def confirm_absence(
 def _find_lost_run(step: Step, search: BaselineSearch, sha: str) -> tuple[int, str] | None:
     """Find the run that wrote this gate's check run on the commit and whose artifact is gone, with the commit."""
     for check in list_commit_checks(step.client, sha):
-        shown = parse_publication(check)
-        run_id = shown.maker.run_id if shown else search.own_run_id
-        if shown is None or run_id == search.own_run_id or not _is_this_gate(step, search, shown.maker.gate):
+        result = parse_publication(check)
+        run_id = result.maker.run_id if result else search.own_run_id
+        if result is None or run_id == search.own_run_id or not _is_this_gate(step, search, result.maker.gate):
             continue
         run = find_or_none(partial(get_workflow_run, step.client, run_id))
         trusted = run is not None and not find_distrust_reason(run, search)

@@ -30,8 +30,8 @@ COMMENT_WORKFLOW: Final = "refresh-baseline.yml"
 
 def find_baseline_workflow(step: Step) -> str:
     """Return the name of the workflow file whose run on the branch makes a new baseline; empty where it is unknown."""
-    named = step.settings.baseline_workflows
-    return PurePosixPath(named[0] if named else step.plan.baseline.workflow or step.environment.workflow_path).name
+    names = step.settings.baseline_workflows
+    return PurePosixPath(names[0] if names else step.plan.baseline.workflow or step.environment.workflow_path).name
 
 
 def find_baseline_refresh(

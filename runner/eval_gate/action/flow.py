@@ -1,7 +1,7 @@
 """Main flow of a step: plan, find the baseline, run, compare, decide, publish, exit.
 
-It always publishes before it fails, and it exits by the verdict alone: what GitHub does to our publications is said,
-and changes nothing.
+It always publishes before it fails, and it exits by the verdict alone: a failed publication is logged, and does not
+change the exit code.
 """
 
 from __future__ import annotations
@@ -58,48 +58,48 @@ from eval_gate.struct import replace
 from eval_gate.targets.coding_agent import WRITTEN_FOLDERS
 
 PAGE_FORMAT = "html"
-"""The report that is always written beside the record: the artifact carries it."""
+"""The report that is always written next to the run result: the artifact carries it."""
 _UNPUBLISHABLE_ERRORS = frozenset({"unsafe-event", "invalid-event", "missing-token", "github-unreachable"})
-"""Errors by which nobody knows whose commit it is, or nobody can write there."""
-_VERDICTS_BY_SEVERITY = ("", "passed", "failed", "inconclusive")
+"""Errors after which the commit is unknown, or GitHub accepts no publication."""
+_VERDICT_ORDER = ("", "passed", "failed", "inconclusive")
 """Verdicts, from the best to the worst."""
 
 
 def run_action(variables: Mapping[str, str], *, on_host: bool = False) -> ExitCode:
     """One step of a workflow, from its environment to its exit code. Raises GateError only outside of a workflow.
 
-    Whatever ends it is published: a defect of ours too, which is raised again when it is.
-    `on_host`: it is the machine of the job, with the tools of whoever wrote the workflow, and no container.
+    Every error is published, also an internal one, which is then raised again.
+    `on_host`: the step runs on the job's machine, with the tools of the workflow, not in a container.
     """
     environment = read_workflow_environment(variables)
     commands = WorkflowCommands()
-    known = StepContext(environment, variables, commands)
+    context = StepContext(environment, variables, commands)
     try:
         os.chdir(environment.workspace)
         # until the end: only what `commands` itself writes is a command, whatever evals and agents print
         with commands.stop_commands(), open_temporary_folder(environment) as own, ExitStack() as checks:
-            return known.finish_step(_run_step(known, own, checks, on_host=on_host))
+            return context.finish_step(_run_step(context, own, checks, on_host=on_host))
     except KeyboardInterrupt as by_signal:
         # a run that is ended amid its cases is published in good order; here GitHub is waited for, or written to
         publish_interruption(environment, commands, get_signal_exit_code(by_signal))
         raise
     except RefusedReadError as refused:
-        # somebody's files say nothing of the event's commit: nothing is written there
-        return known.finish_step(publish_error(None, refused.error, known))
+        # the files are not of the event's commit, so no result is written on it
+        return context.finish_step(publish_error(None, refused.error, context))
     except GateError as error:
-        return known.finish_step(publish_error(known.step, error, known))
+        return context.finish_step(publish_error(context.step, error, context))
     except Exception as error:
         internal = build_internal_error(error)  # the log has its traceback later
         try:
-            end = publish_error(known.step, internal, known, said=True)
+            end = publish_error(context.step, internal, context, is_logged=True)
         except Exception:  # noqa: BLE001 (the first one is raised, with its traceback)
-            end = publish_error(None, internal, known, said=True)
-        known.finish_step(end)
+            end = publish_error(None, internal, context, is_logged=True)
+        context.finish_step(end)
         raise
 
 
-def _run_step(known: StepContext, environment: WorkflowEnvironment, checks: ExitStack, *, on_host: bool) -> StepEnd:
-    variables, commands = known.variables, known.commands
+def _run_step(context: StepContext, environment: WorkflowEnvironment, checks: ExitStack, *, on_host: bool) -> StepEnd:
+    variables, commands = context.variables, context.commands
     settings = guess_inputs(variables, on_host=on_host)
     for secret in (settings.token, environment.runtime_token):
         commands.mask_secret(secret.open() if secret else "")
@@ -114,17 +114,17 @@ def _run_step(known: StepContext, environment: WorkflowEnvironment, checks: Exit
             files.confirm_configuration(step)
     except GateError as error:
         if error.code not in _UNPUBLISHABLE_ERRORS:
-            known.step = open_publishing_step(environment, settings)
+            context.step = open_publishing_step(environment, settings)
         raise
 
     def give() -> None:
-        # folders become more while it runs
-        made = [Path(config.output_dir), *(one.file for one in config.output_requests if one.file), *WRITTEN_FOLDERS]
-        give_to_workspace_owner([environment.workspace / path for path in made], environment.workspace)
+        # the run adds folders
+        paths = [Path(config.output_dir), *(one.file for one in config.output_requests if one.file), *WRITTEN_FOLDERS]
+        give_to_workspace_owner([environment.workspace / path for path in paths], environment.workspace)
 
-    FINAL_ACTIONS.add(give)  # whoever is in a hurry gets their files all the same
+    FINAL_ACTIONS.add(give)  # also when a second signal ends the process at once
     try:
-        return _carry_out_plan(known, step, config, StepLog(commands, step.plan.read_only))
+        return _carry_out_plan(context, step, config, StepLog(commands, step.plan.read_only))
     finally:
         step.client.close()
         with defer_signals():
@@ -146,109 +146,109 @@ def run_publish(variables: Mapping[str, str]) -> ExitCode:
         f"publish works only in workflows that start by workflow_run, not by {event}",
         f"see {PAGES}/action.md#forks for both workflows; for other events use `eval-gate action`",
     )
-    known = StepContext(environment, variables, WorkflowCommands())
-    return known.finish_step(publish_error(None, error, known))
+    context = StepContext(environment, variables, WorkflowCommands())
+    return context.finish_step(publish_error(None, error, context))
 
 
-def _carry_out_plan(known: StepContext, step: Step, config: RunConfig, log: StepLog) -> StepEnd:
+def _carry_out_plan(context: StepContext, step: Step, config: RunConfig, log: StepLog) -> StepEnd:
     for reason in step.plan.reasons:
         log.record(reason)
     if step.plan.mode is StepMode.REFRESH:
-        return refresh_baseline(step, known.variables, log)
+        return refresh_baseline(step, context.variables, log)
     steps: tuple[Step, ...] = (step,) if step.plan.mode is StepMode.GATE else ()
     if step.plan.mode is StepMode.RELAY:
         # until GitHub confirms what the event says, nothing is written on its commit
         steps = find_pull_request_steps(step, log)
-    ends, others = [], []
+    ends, failures = [], []
     for one in steps:
         try:
-            ends.append(_run_one(known, one, config, log.copy()))
+            ends.append(_run_one(context, one, config, log.copy()))
         except RelayedBaseError as error:
-            others.append((one, error))
-    # where the run is another pull request's, what is known of this one by its own run counts
-    told = [publish_error(lower_precedence(one) if ends else one, error, known) for one, error in others]
-    # of several pull requests with one head the worst is what the step says
+            failures.append((one, error))
+    # if the run belongs to another pull request, this one's own result takes precedence
+    error_ends = [publish_error(lower_precedence(one) if ends else one, error, context) for one, error in failures]
+    # of several pull requests with one head, the step reports the worst result
     worst = max(
-        ends or told, key=lambda end: (end.exit_code, _VERDICTS_BY_SEVERITY.index(end.outputs["verdict"])), default=None
+        ends or error_ends, key=lambda end: (end.exit_code, _VERDICT_ORDER.index(end.outputs["verdict"])), default=None
     )
     return worst or publish_nothing_to_do(step, log)
 
 
-def _run_one(known: StepContext, step: Step, config: RunConfig, log: StepLog) -> StepEnd:
-    """How it ends for one commit or pull request, whatever becomes of others. Raises RelayedBaseError alone."""
-    known.step = step
+def _run_one(context: StepContext, step: Step, config: RunConfig, log: StepLog) -> StepEnd:
+    """Run the step for one commit or pull request, independently of others. Raises RelayedBaseError alone."""
+    context.step = step
     try:
-        return _evaluate_and_publish(step, config, known.variables, log)
+        return _evaluate_and_publish(step, config, context.variables, log)
     except RelayedBaseError:
         raise
     except GateError as error:
-        return publish_error(step, error, known)
+        return publish_error(step, error, context)
 
 
 def _evaluate_and_publish(step: Step, config: RunConfig, variables: Mapping[str, str], log: StepLog) -> StepEnd:
     """Evaluate the change of one step and publish the result."""
-    asked = Lookups(step, config, variables, log)
+    lookups = Lookups(step, config, variables, log)
     preload_engine(step)
-    asked.second.get_result()
-    step, finished, context = _run_gate(step, asked, config, variables, log)
+    lookups.second.get_result()
+    step, finished, context = _run_gate(step, lookups, config, variables, log)
     if finished.pending_cases:
         return publish_pending(step, finished, context, log)
     end = publish_run(step, finished, context, log)
-    # a relay has done its work when it has published: the verdict is on the pull request's own commit
+    # a relay passes when it has published: the verdict is on the pull request's own commit
     return replace(end, exit_code=ExitCode.PASSED) if step.plan.mode is StepMode.RELAY else end
 
 
 def _run_gate(
-    step: Step, asked: Lookups, config: RunConfig, variables: Mapping[str, str], log: StepLog
+    step: Step, lookups: Lookups, config: RunConfig, variables: Mapping[str, str], log: StepLog
 ) -> tuple[Step, FinishedRun, ReportContext]:
-    """Everything between the plan and its publication. A baseline that was named comes before the cases."""
-    ruled = asked.ruled.get_result()
-    later = (
+    """Run and judge the cases, and write the reports. A baseline that the settings name is read before the cases."""
+    ruled = lookups.ruled.get_result()
+    is_deferred = (
         step.settings.base_agent is BaseAgentTiming.LATER and step.plan.mode is StepMode.GATE and is_first_step(step)
     )
-    if later:
+    if is_deferred:
         ruled = replace(ruled, config=replace(ruled.config, base_agent=BaseAgentChoice()))
-    session = build_session(step, ruled.config, asked, variables, log)
-    made = get_run(step, session, asked, log)
-    step = replace(step, partial=bool(made.result.selections))
-    # of an interrupted run they are there in a moment, or are not waited for
-    origin = discard_unrelated_baseline(step, asked.get_origin(), made.result, log)
-    refuse_own_baseline(origin.baseline, made.result.run_id)
-    question = replace(session.gate_inputs, baseline=origin.baseline)
-    session = replace(session, gate_inputs=question, pending_gate_inputs=None)
-    judged = decide_verdict(made.result, session.gate_inputs)
+    session = build_session(step, ruled.config, lookups, variables, log)
+    executed_run = get_run(step, session, lookups, log)
+    step = replace(step, partial=bool(executed_run.result.selections))
+    # after an interruption, this waits for a short time only
+    origin = discard_unrelated_baseline(step, lookups.get_origin(), executed_run.result, log)
+    refuse_own_baseline(origin.baseline, executed_run.result.run_id)
+    gate_inputs = replace(session.gate_inputs, baseline=origin.baseline)
+    session = replace(session, gate_inputs=gate_inputs, pending_gate_inputs=None)
+    judged = decide_verdict(executed_run.result, gate_inputs)
     context = replace(
         build_workflow_context(step, variables, origin, judged),
         ignored_rules=ruled.unused_rules,
         evals=ruled.config.evals,
     )
-    if not made.interrupted:
+    if not executed_run.interrupted:
         context = replace(context, baseline_refresh=find_baseline_refresh(step, origin, judged, context, log))
-    # a relay keeps nothing of what it was given
-    kept = None if step.plan.mode is StepMode.RELAY else store_run(session, judged, made)
-    if kept is not None:
-        kept = warm_up_history(session, kept, log)
-        judged = replace(judged, warm_up=kept.run.warm_up)
-        made = replace(made, interrupted=kept.interrupted)
-    files = _write_reports(session.config.output_requests, kept, context) if kept else None
-    shown = replace(context, result_path=str(files.result_path)) if files else context
-    log.commands.print_line(render("console", judged, shown, style=ConsoleStyle()).rstrip())
+    # a relay stores nothing of its input
+    stored_run = None if step.plan.mode is StepMode.RELAY else store_run(session, judged, executed_run)
+    if stored_run is not None:
+        stored_run = warm_up_history(session, stored_run, log)
+        judged = replace(judged, warm_up=stored_run.run.warm_up)
+        executed_run = replace(executed_run, interrupted=stored_run.interrupted)
+    files = _write_reports(session.config.output_requests, stored_run, context) if stored_run else None
+    report_context = replace(context, result_path=str(files.result_path)) if files else context
+    log.commands.print_line(render("console", judged, report_context, style=ConsoleStyle()).rstrip())
     drift = (
-        compute_branch_drift(step, kept.result_path, config.policy.pass_score)
-        if kept and not made.interrupted
+        compute_branch_drift(step, stored_run.result_path, config.policy.pass_score)
+        if stored_run and not executed_run.interrupted
         else None
     )
-    finished = FinishedRun(judged, files, made.interrupted, drift=drift)
-    if later and finished.exit_code is ExitCode.FAILED:
-        # who accepted what is asked of GitHub once: for the verdict
-        heard = replace(session.gate_inputs, waiver_lookup=None)
-        finished = replace(finished, pending_cases=find_clearable_cases(judged, heard))
+    finished = FinishedRun(judged, files, executed_run.interrupted, drift=drift)
+    if is_deferred and finished.exit_code is ExitCode.FAILED:
+        # the verdict has looked up the waivers already
+        clearable = find_clearable_cases(judged, replace(gate_inputs, waiver_lookup=None))
+        finished = replace(finished, pending_cases=clearable)
     return step, finished, context
 
 
-def _write_reports(asked: Sequence[ReportRequest], evaluated_run: EvaluatedRun, context: ReportContext) -> RunFiles:
+def _write_reports(requests: Sequence[ReportRequest], evaluated_run: EvaluatedRun, context: ReportContext) -> RunFiles:
     """Write the requested reports, and the report page even if it was not requested."""
-    page = next((one for one in asked if one.format == PAGE_FORMAT), ReportRequest(PAGE_FORMAT, None))
-    wanted = tuple(dict.fromkeys((*asked, page)))
-    files = write_run_reports(wanted, evaluated_run, context)
-    return RunFiles(evaluated_run.result_path, files[wanted.index(page)])
+    page = next((one for one in requests if one.format == PAGE_FORMAT), ReportRequest(PAGE_FORMAT, None))
+    all_requests = tuple(dict.fromkeys((*requests, page)))
+    files = write_run_reports(all_requests, evaluated_run, context)
+    return RunFiles(evaluated_run.result_path, files[all_requests.index(page)])

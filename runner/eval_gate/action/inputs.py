@@ -61,7 +61,7 @@ class ActionOutput(FrozenStruct):
 
 
 _HOST_ONLY: Final = frozenset({"rerunCommand"})
-"""Settings of commands that need the tools of whoever wrote the workflow."""
+"""Settings of commands that need the tools of the workflow's author."""
 _OWN_INPUT: Final = frozenset(
     {
         *("evals", "agentEndpoint", "target", "targets", "model", "baseUrl", "baseAgentEndpoint"),
@@ -331,7 +331,7 @@ def _describe_unknown_input(name: str) -> str:
     return f"unknown input{format_suggestion(name, [one.name for one in INPUTS])}"
 
 
-def _find_line_problem(key: str, colon: str, value: str, before: Mapping[str, str]) -> str | None:
+def _find_line_problem(key: str, colon: str, value: str, earlier: Mapping[str, str]) -> str | None:
     """Describe the problem of one line of the input `set`, or return None if the line is valid."""
     if not colon or not key:
         return f"{quote_value(key or value)} is not a line such as `key: value`"
@@ -342,7 +342,7 @@ def _find_line_problem(key: str, colon: str, value: str, before: Mapping[str, st
         meant = f"the input `{SETTINGS[near].input_name}`" if near in _OWN_INPUT else f'"{near}"'
         suggestion = f" (did you mean {meant}?)" if near else ""
         return f"{quote_value(key)} is not a key that a workflow can set{suggestion}"
-    if key in before:
+    if key in earlier:
         return f"{key} is set twice"
     return None if value else f"{key} has no value"
 
@@ -352,22 +352,22 @@ class _InputReader:
 
     def __init__(self, variables: Mapping[str, str], *, on_host: bool) -> None:
         self._defaults = {one.name: one.default for one in INPUTS}
-        self._given = {
+        self._values = {
             name.removeprefix(INPUT_PREFIX).lower(): value
             for name, value in variables.items()
             if name.startswith(INPUT_PREFIX)
         }
         self.problems = [
             Problem(_describe_unknown_input(name), field=name)
-            for name in self._given
+            for name in self._values
             if name not in self._defaults and name not in _RESERVED
         ]
         self.settings = self._parse_set_lines()
         """The lines of `set` by configuration key."""
         if not on_host:
-            here = [one.name for one in INPUTS if one.host_only and self._given.get(one.name, "").strip()]
-            here += [f"{SET_INPUT}: {key}" for key in self.settings if key in _HOST_ONLY]
-            self.problems += [Problem(NOT_IN_CONTAINER, field=name) for name in here]
+            fields = [one.name for one in INPUTS if one.host_only and self._values.get(one.name, "").strip()]
+            fields += [f"{SET_INPUT}: {key}" for key in self.settings if key in _HOST_ONLY]
+            self.problems += [Problem(NOT_IN_CONTAINER, field=name) for name in fields]
 
     def build_leg(self) -> str:
         """Format the inputs that distinguish the legs of one job as text."""
@@ -376,27 +376,27 @@ class _InputReader:
         return json.dumps(values, sort_keys=True)
 
     def _parse_set_lines(self) -> dict[str, str]:
-        found = dict[str, str]()
+        settings = dict[str, str]()
         for number, line in enumerate(self.read_text(SET_INPUT).splitlines(), 1):
             key, colon, value = (part.strip() for part in line.partition(":"))
             if not line.strip():
                 continue
             key = KEYS.get(key, key)
-            if problem := _find_line_problem(key, colon, value, found):
+            if problem := _find_line_problem(key, colon, value, settings):
                 self.problems.append(Problem(f"line {number}: {problem}", field=SET_INPUT))
             else:
-                found[key] = value
-        return found
+                settings[key] = value
+        return settings
 
     def read_text(self, name: str, *, keep_empty: bool = False) -> str:
         """Return the stripped value of an input; its default if it is empty, or with `keep_empty` if it is missing."""
-        given = self._given.get(name)
+        value = self._values.get(name)
         default = self._defaults[name]
         if default.startswith("${{"):  # an expression: the runner puts its value in
             default = ""
-        if given is None or (not given.strip() and not keep_empty):
+        if value is None or (not value.strip() and not keep_empty):
             return default
-        return given.strip()
+        return value.strip()
 
     def read_path_lines(self, name: str) -> str:
         """Return the value of an input whose lines are paths; a line that is no valid path is recorded as a problem."""

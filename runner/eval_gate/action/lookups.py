@@ -34,15 +34,15 @@ BASELINE_TOO_LATE = NoBaseline(
 class Lookups:
     """Lookups in progress. Request the result of `second` first, then that of `ruled`.
 
-    The baseline can arrive while cases run, if no case needs it (`beside_cases`). It is downloaded then, and parsed
+    The baseline can arrive while cases run, if no case needs it (`is_deferred`). It is downloaded then, and parsed
     when the cases are done: parsing a large one would distort their measured times.
     """
 
     def __init__(self, step: Step, config: RunConfig, variables: Mapping[str, str], log: StepLog) -> None:
         self._step, self._log = step, log
-        self.beside_cases = _can_defer_baseline(step, config)
+        self.is_deferred = _can_defer_baseline(step, config)
         self._due = threading.Event()
-        if not self.beside_cases:
+        if not self.is_deferred:
             self._due.set()
         self._ended: Future[float] = Future()
         self.ruled = log.start_work(lambda own: load_trusted_config(step, config, variables, own), "the policy")
@@ -55,8 +55,8 @@ class Lookups:
         )
         self.waivers = log.start_work(lambda own: load_file_waivers(step, self.ruled.peek().config, own), "the waivers")
         if find_artifact_service(step) is not None:
-            # takes 60 ms, and longer beside the engine's loading: the first case waits for this answer
-            with suppress(OSError):  # whoever needs them says so
+            # takes 60 ms, and longer while the engine loads: the first case waits for it
+            with suppress(OSError):  # the first request reports missing certificates
                 load_ssl_context()
         self.second = log.start_work(lambda _: refuse_second_leg(step), "whether another leg has stored its result")
 
@@ -103,7 +103,7 @@ class DeferredBaseline(FrozenStruct):
         return replace(self.initial_inputs, baseline=self.lookups.peek().baseline)
 
     def stop_waiting(self) -> None:
-        """Nobody waits for it any more."""
+        """End the wait for the baseline."""
         self.lookups.stop_waiting()
 
 

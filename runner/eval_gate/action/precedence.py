@@ -55,12 +55,12 @@ class NewerResult(FrozenStruct):
 
     @property
     def explanation(self) -> str:
-        """Why ours is not what counts, in a sentence without its full stop."""
+        """Why this gate's result does not count, as a sentence without its full stop."""
         outcome = "passed" if self.passed else "did not pass"
         return f"run {self.run_id} is newer and counts: its gate {outcome}"
 
     def is_contradicting(self, *, passed: bool) -> bool:
-        """Whether it says otherwise than a result of ours that passed, or did not."""
+        """Whether the newer result differs from one that `passed`, or did not."""
         return passed is not self.passed
 
     def build_error(self, *, passed: bool) -> GateError:
@@ -113,7 +113,7 @@ def compute_rank(one: Publication, head: str) -> tuple[bool, bool, int, int, int
 
 
 def is_superseding(theirs: Publication, ours: Publication, head: str) -> bool:
-    """Whether theirs counts and ours does not: a result of the same gate that is of the head, or newer."""
+    """Whether the other result takes precedence: of the same gate, and of the head or newer."""
     same = classify_publisher(ours.maker, theirs.maker) is Publisher.OURS
     return same and compute_rank(theirs, head) > compute_rank(ours, head)
 

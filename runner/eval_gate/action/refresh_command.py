@@ -136,15 +136,15 @@ class _CommandReply:
 
     def _write_first(self, marker: str, text: str) -> StickyComment | None:
         """Write the first comment with this marker: GitHub has no lock, so look again, and the oldest one counts."""
-        written = self._write_reply(marker, text, None)
+        reply = self._write_reply(marker, text, None)
         try:
-            there = read_thread(self._client, self._number, marker).own_comments
+            replies = read_thread(self._client, self._number, marker).own_comments
         except GitHubError:
-            self._withdraw_reply(written)
+            self._withdraw_reply(reply)
             raise
-        if all(one.id >= written.id for one in there):
-            return written
-        self._withdraw_reply(written)
+        if all(one.id >= reply.id for one in replies):
+            return reply
+        self._withdraw_reply(reply)
         return None
 
     def _withdraw_reply(self, reply: StickyComment) -> None:
@@ -182,7 +182,7 @@ class _CommandReply:
         return publish_nothing_to_do(self._step, self._log)
 
     def _reply_problem(self, why: str, *, can_run: bool) -> StepEnd:
-        """Say why nothing was started, in one comment for all such commands: nobody can make us write many."""
+        """Reply why nothing was started, in one comment for all refused commands, so that no author causes many."""
         self._log.record(f"nothing is started: {why}")
         text = render_refresh_problem(self._request, why, self._context, can_run=can_run)
         try:

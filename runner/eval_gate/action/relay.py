@@ -1,7 +1,7 @@
 """Relay: second stage for pull requests whose own run has no token to publish (docs/action.md#forks).
 
-It runs on the default branch with a token that may write, and never runs a line of the pull request. What it is given
-is data made by code nobody reviewed: provenance is asked of GitHub, counts are made anew, the verdict is our own.
+It runs on the default branch with a token that may write, and never runs code of the pull request. Its input comes from
+code without a review: the relay takes provenance from GitHub, counts again, and computes its own verdict.
 """
 
 from __future__ import annotations
@@ -169,11 +169,11 @@ def _refuse_earlier_attempt(step: Step, artifact: Artifact, result: RunResult) -
 
 def check_selection(result: RunResult, selection: Selection) -> RunResult:
     """Mark a result of other cases than this step asks for as incomplete: an untrusted workflow chose them."""
-    wanted = {_normalize_selection(one) for one in selection.chosen_cases}
-    if not result.partial or {_normalize_selection(one) for one in result.selections} == wanted:
+    required = {_normalize_selection(one) for one in selection.chosen_cases}
+    if not result.partial or {_normalize_selection(one) for one in result.selections} == required:
         return result
-    asked = "the cases that `case`, `tag` and `tier` select" if wanted else "all cases"
-    why = f"the run evaluated other cases than this workflow requires: {asked}"
+    scope = "the cases that `case`, `tag` and `tier` select" if required else "all cases"
+    why = f"the run evaluated other cases than this workflow requires: {scope}"
     return replace(
         result,
         complete=False,

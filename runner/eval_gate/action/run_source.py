@@ -67,8 +67,8 @@ def build_session(
     would be given to a target that must not have them.
     """
     selection = step.settings.selection
-    beside = lookups.beside_cases
-    origin = BaselineOrigin(BASELINE_PENDING) if beside else lookups.get_origin()
+    is_deferred = lookups.is_deferred
+    origin = BaselineOrigin(BASELINE_PENDING) if is_deferred else lookups.get_origin()
     question = GateInputs(
         origin.baseline,
         config.policy,
@@ -78,7 +78,7 @@ def build_session(
         judge_lookup=build_comparison_lookup(step),
     )
     environment = step.environment
-    around = RunContext(
+    run_context = RunContext(
         environment.workspace,
         {name: value for name, value in variables.items() if not name.startswith(_PRIVATE_PREFIXES)},
         GitFacts(
@@ -94,10 +94,10 @@ def build_session(
         else None,
         baseline_recording_digest=origin.recording_digest,
     )
-    later = DeferredBaseline(lookups, question) if beside else None
+    deferred = DeferredBaseline(lookups, question) if is_deferred else None
     is_next_baseline = step.plan.is_on_baseline_branch and step.plan.baseline.kind is BaselineKind.ARTIFACT
     makes_history = is_next_baseline and _should_run_cases(step) and not selection.chosen_cases
-    return Session(config, selection, around, question, makes_history, later)
+    return Session(config, selection, run_context, question, makes_history, deferred)
 
 
 def get_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> ExecutedRun:
@@ -108,13 +108,13 @@ def get_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> Exe
         session = replace(session, context=replace(session.context, resume=run_id))
     if _should_run_cases(step) or run_id is not None:
         with log.commands.open_group("Evals"):
-            made = run_async(make_run(session, LogProgress(log.commands.print_line)))
+            executed_run = run_async(make_run(session, LogProgress(log.commands.print_line)))
     else:
         result = drop_untrusted_base_agent(_load_stored_run(step, session, lookups, log), session.config.base_agent)
-        made = ExecutedRun(
+        executed_run = ExecutedRun(
             result if step.plan.mode is StepMode.RELAY else _add_base_agent_results(session, result, log)
         )
-    return replace(made, result=replace(_set_workspace_commit(step, made.result), producer=step.maker))
+    return replace(executed_run, result=replace(_set_workspace_commit(step, executed_run.result), producer=step.maker))
 
 
 def warm_up_history(session: Session, run: EvaluatedRun, log: StepLog) -> EvaluatedRun:
@@ -142,9 +142,9 @@ def is_first_step(step: Step) -> bool:
 
 
 def _is_run(reference: str) -> bool:
-    """Whether results are a run of ours, and no other tool's: those have globs, and prefixes for their suites."""
-    given = parse_results_path(reference)
-    return not given.prefix and not given.is_glob and is_run_reference(reference)
+    """Whether results are a run of Eval Gate. Results of other tools have globs, and prefixes for their suites."""
+    path = parse_results_path(reference)
+    return not path.prefix and not path.is_glob and is_run_reference(reference)
 
 
 def _find_resumable_run(step: Step, session: Session) -> str | None:
@@ -160,10 +160,10 @@ def _find_resumable_run(step: Step, session: Session) -> str | None:
 
 def _add_base_agent_results(session: Session, result: RunResult, log: StepLog) -> RunResult:
     """Add the base agent's results to the run, if one is named and could clear failures."""
-    told = run_async(add_base_agent_results(session, result))
-    if told is not result:
+    updated = run_async(add_base_agent_results(session, result))
+    if updated is not result:
         log.record(f"ran the base agent for run {result.run_id}")
-    return told
+    return updated
 
 
 def _can_run(step: Step, command: str) -> bool:
@@ -216,26 +216,26 @@ def _load_external_run(step: Step, session: Session, paths: Sequence[str], log: 
     # the container does not have the tool, and the pull request controls a command in the configuration file
     if session.config.base_agent.command is not None and not _can_run(step, "baseAgentCommand"):
         log.commands.write_warning(f"{BASE_COMMAND_IGNORED}; {BASE_HINT[step.settings.on_host]}")
-        nobody = replace(session.config.base_agent, command=None)
-        session = replace(session, config=replace(session.config, base_agent=nobody))
+        no_base_agent = replace(session.config.base_agent, command=None)
+        session = replace(session, config=replace(session.config, base_agent=no_base_agent))
     if choice.rerun_command is not None and not _can_run(step, "rerunCommand"):
         log.commands.write_warning(f"{RERUN_COMMAND_IGNORED}; {RERUN_HINT[step.settings.on_host]}")
         results = replace(choice, rerun_command=None)
         session = replace(session, config=replace(session.config, results=results))
-    brought = run_async(make_external_run(session, read_external_results(session.config, paths, session.context)))
-    for words in brought.notes:
+    external = run_async(make_external_run(session, read_external_results(session.config, paths, session.context)))
+    for words in external.notes:
         log.record(words)
-    return brought.run
+    return external.run
 
 
 def _set_workspace_commit(step: Step, result: RunResult) -> RunResult:
     """Set the commit to that in the workspace; a relay keeps the result's, by which the baseline was looked up."""
-    here, there = step.plan.workspace_sha, result.git.workspace_sha if result.git else None
-    if here is None or step.plan.mode is StepMode.RELAY:
+    workspace_sha, result_sha = step.plan.workspace_sha, result.git.workspace_sha if result.git else None
+    if workspace_sha is None or step.plan.mode is StepMode.RELAY:
         return result
-    if there is not None and there != here and step.plan.rules_branch is not None:
-        raise build_checkout_error(here, f"the result is for {there[:12]}", there)
-    return replace(result, git=replace(result.git or GitFacts(), workspace_sha=here))
+    if result_sha is not None and result_sha != workspace_sha and step.plan.rules_branch is not None:
+        raise build_checkout_error(workspace_sha, f"the result is for {result_sha[:12]}", result_sha)
+    return replace(result, git=replace(result.git or GitFacts(), workspace_sha=workspace_sha))
 
 
 def _find_job_mismatch(head: RunResult, step: Step, commits: frozenset[str]) -> str | None:

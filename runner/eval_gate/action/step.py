@@ -42,7 +42,7 @@ from eval_gate.text.escape import to_comment_key
 from eval_gate.text.quoting import looks_like_key
 
 SOME_CASES: Final = "some cases"
-"""What a result that leaves cases out by choice is called, beside one of all cases."""
+"""Qualifier of a result that leaves cases out by choice."""
 
 
 class Step(FrozenStruct):
@@ -92,10 +92,10 @@ class Step(FrozenStruct):
     @property
     def _config(self) -> str:
         """The configuration file as the repository calls it; empty for the one that is found without a name."""
-        named, root = self.settings.config, self.environment.workspace
-        if not named:
+        setting, root = self.settings.config, self.environment.workspace
+        if not setting:
             return ""
-        path = os.path.relpath(root / named, root)  # a name, however it is written: no file is looked at
+        path = os.path.relpath(root / setting, root)  # a name, however it is written: no file is looked at
         return "" if path == CONFIG_NAMES[0] else Path(path).as_posix()
 
     @property
@@ -109,7 +109,7 @@ class Step(FrozenStruct):
 
     @property
     def _is_half_of_pair(self) -> bool:
-        """Whether it is one of the two steps of which the second asks the base branch's agent: they are one leg."""
+        """Whether a second step runs the base agent for the first one, and this is one of them: they are one leg."""
         settings = self.settings
         asks = {"baseAgentEndpoint", "baseAgentTarget", "baseAgentCommand"} & settings.flags.keys()
         return settings.base_agent is BaseAgentTiming.LATER or (settings.results == LATEST and bool(asks))
@@ -129,9 +129,9 @@ class Step(FrozenStruct):
         return Publication(replace(maker, gate=gate), plan.head_sha, judged)
 
     def build_gate(self, workflow: str) -> str:
-        """Who signs the check runs of the same gate in another workflow file, where all cases are run."""
-        named = PurePosixPath(workflow).name if self.settings.comment_key else ""
-        return _join_key(named, self.build_key(workflow))
+        """Build the gate that signs check runs of all cases in this workflow file."""
+        workflow_name = PurePosixPath(workflow).name if self.settings.comment_key else ""
+        return _join_key(workflow_name, self.build_key(workflow))
 
     @property
     def _gate(self) -> str:
@@ -141,7 +141,7 @@ class Step(FrozenStruct):
 
     @property
     def artifact_names(self) -> tuple[str, ...]:
-        """What the artifact may be called: the name, and where nobody chose one, this gate's own beside another's."""
+        """The artifact's possible names: the chosen one, or the default one and one with this gate's key."""
         return self.build_artifact_names(self.environment.workflow_path)
 
     def build_artifact_names(self, *workflows: str) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ class Step(FrozenStruct):
 
     @property
     def check_names(self) -> tuple[str, ...]:
-        """The same for the check run, also where somebody chose its name; none where there is to be none.
+        """The check run's possible names; empty if none is to be written.
 
         Results that answer another question about the same commit have another name: into another branch than the
         default one, of a branch without its pull request, of some cases only.
@@ -187,7 +187,7 @@ def open_temporary_folder(environment: WorkflowEnvironment) -> Iterator[Workflow
     try:
         environment = replace(environment, temporary_folder=_find_safe_folder(environment.temporary_folder))
         folder = TemporaryDirectory(dir=environment.temporary_folder, prefix="eval-gate-", ignore_cleanup_errors=True)
-    except OSError:  # whoever needs a place there says that there is none
+    except OSError:  # the first write there reports the missing folder
         yield environment
         return
     with folder as place:
@@ -198,13 +198,13 @@ def _find_safe_folder(temporary: Path | None) -> Path | None:
     """Choose a folder, or None for the system's, in which no other user can replace the temporary folder."""
     if temporary is None or not hasattr(os, "geteuid"):
         return temporary
-    found = temporary.stat()
+    status = temporary.stat()
     if is_root():
         # Programs of a pull request run as the user of the runner's folder in the container: they could replace the
         # base branch's policy, the baseline, and the files that root writes. So could all in a folder open to all.
-        return temporary if found.st_uid == 0 and not is_writable_by_others(found) else None
+        return temporary if status.st_uid == 0 and not is_writable_by_others(status) else None
     # on the machine of the job, the sticky bit prevents other users from renaming our files
-    return None if is_writable_by_others(found) and not found.st_mode & stat.S_ISVTX else temporary
+    return None if is_writable_by_others(status) and not status.st_mode & stat.S_ISVTX else temporary
 
 
 def open_step(environment: WorkflowEnvironment, settings: StepSettings) -> Step:
@@ -232,7 +232,7 @@ def _make_plan(
         number = parse_pull_number(event)
         pull = None if number is None else find_or_none(lambda: get_pull_request(client, number))
         checkout = find_evaluated_checkout(settings, environment.workspace, environment.repository)
-        known = PlanFacts(
+        facts = PlanFacts(
             default_branch=_find_default_branch(client, event),
             pull=pull,
             checkout=checkout.commit,
@@ -241,7 +241,7 @@ def _make_plan(
     except GitHubError as error:
         raise build_unavailable_error(str(error)) from error
     try:
-        return make_step_plan(environment, event, settings, known)
+        return make_step_plan(environment, event, settings, facts)
     except GateError as error:
         raise checkout.locate_error(error) from error
 
@@ -280,8 +280,8 @@ def _build_publishing_plan(environment: WorkflowEnvironment, event: WorkflowEven
 
 def _find_default_branch(client: GitHubClient, event: WorkflowEvent) -> str:
     """From the event, which a schedule has not in it."""
-    told = event.repository.default_branch if event.repository else None
-    return told or get_default_branch(client)
+    branch = event.repository.default_branch if event.repository else None
+    return branch or get_default_branch(client)
 
 
 def _find_needed_parents(
@@ -293,8 +293,8 @@ def _find_needed_parents(
 ) -> tuple[str, ...] | None:
     """Find the parents of the commit in the workspace, if they are needed to link it to the pull request."""
     head = pull.head.sha if pull else event.pull_request.head.sha if event.pull_request else None
-    told = {head} if pull else {head, environment.sha}
-    return None if head is None or checkout is None or checkout in told else find_parents(client, checkout)
+    known_shas = {head} if pull else {head, environment.sha}
+    return None if head is None or checkout is None or checkout in known_shas else find_parents(client, checkout)
 
 
 def _join_key(*parts: str) -> str:

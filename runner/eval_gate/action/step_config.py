@@ -12,14 +12,14 @@ from eval_gate.config.settings import SETTINGS, RunConfig
 from eval_gate.files.file_paths import format_path
 
 ACTION_DEFAULTS: Final = {row.key: row.in_action for row in SETTINGS.values() if row.in_action is not None}
-"""What the action takes where nobody says otherwise, and the command line does not."""
+"""Defaults of settings in the action that differ from those of the command line."""
 
 
 def load_step_config(settings: StepSettings, variables: Mapping[str, str], workspace: Path) -> RunConfig:
     """Load the configuration of the step: inputs, then variables, then the file.
 
-    Raises GateError with every problem. Output files must lie in the workspace, whoever set their path: elsewhere
-    they would be lost with the container, or a pull request could write outside of its workspace.
+    Raises GateError with every problem. Output files must lie in the workspace: elsewhere they would be lost with the
+    container, or a pull request could write outside of its workspace.
     """
     file = workspace / settings.config if settings.config else find_config(workspace)
     return load_config_from(settings, variables, file, format_path(file, workspace) if file else None)

@@ -50,21 +50,21 @@ class StepContext(Struct):
         return end.exit_code
 
 
-def publish_error(step: Step | None, error: GateError, around: StepContext, *, said: bool = False) -> StepEnd:
-    """Publish why a step ends without a run to speak of: everywhere it can be seen, so that no result of before stays.
+def publish_error(step: Step | None, error: GateError, context: StepContext, *, is_logged: bool = False) -> StepEnd:
+    """Publish why a step ends without a run: everywhere, so that no earlier result stays visible.
 
-    Without a step, and for what is another leg's, in summary and outputs alone. `said`: the log has it from elsewhere.
+    Without a step, and for a name of another leg, in summary and outputs alone. `is_logged`: the log has it already.
     """
     error.mask(Redactor(find_secrets(os.environ)))
-    _log_error(error, around.commands, said=said)
+    _log_error(error, context.commands, is_logged=is_logged)
     if step is not None and not isinstance(error, NameTakenError):
-        log = StepLog(around.commands, step.plan.read_only)
+        log = StepLog(context.commands, step.plan.read_only)
         try:
-            return _publish_step_error(step, error, around.variables, log)
-        except NameTakenError as taken:  # what is there is another leg's: nothing is written beside it
-            return publish_error(None, taken, around)
-    context = ReportContext(run_url=around.environment.run_url)
-    write_job_summary(around.environment, render_problem(error, context, _format_heading(error)), around.commands)
+            return _publish_step_error(step, error, context.variables, log)
+        except NameTakenError as conflict:  # the existing check run is another leg's, and stays
+            return publish_error(None, conflict, context)
+    problem = render_problem(error, ReportContext(run_url=context.environment.run_url), _format_heading(error))
+    write_job_summary(context.environment, problem, context.commands)
     return StepEnd(error.exit_code, build_outputs(None, Outcome.INCONCLUSIVE, error.exit_code))
 
 
@@ -90,8 +90,8 @@ def publish_nothing_to_do(step: Step, log: StepLog) -> StepEnd:
 def build_internal_error(error: Exception) -> GateError:
     """Build the error to publish for a defect of this program or an exhausted resource."""
     broke = f"eval-gate {__version__} failed with an internal error: {type(error).__name__}"
-    found = GateError("internal-error", broke, "report it with the traceback in the log", exit_code=ExitCode.INCOMPLETE)
-    return find_exhaustion_error(error) or found
+    fault = GateError("internal-error", broke, "report it with the traceback in the log", exit_code=ExitCode.INCOMPLETE)
+    return find_exhaustion_error(error) or fault
 
 
 def _publish_step_error(step: Step, error: GateError, variables: Mapping[str, str], log: StepLog) -> StepEnd:
@@ -112,9 +112,9 @@ def _format_heading(error: GateError) -> str:
     return "nothing ran" if error.exit_code is ExitCode.USAGE else INCONCLUSIVE_HEADING
 
 
-def _log_error(error: GateError, commands: WorkflowCommands, *, said: bool) -> None:
-    """Log the whole error, unless `said` is set, and annotate the step with its message."""
-    for line in () if said else render_error(error):
+def _log_error(error: GateError, commands: WorkflowCommands, *, is_logged: bool) -> None:
+    """Log the whole error, unless `is_logged`, and annotate the step with its message."""
+    for line in () if is_logged else render_error(error):
         commands.print_line(line)
     place = next((problem for problem in error.problems if problem.file), None)
     what = f"{error.message}: {error.problems[0]}" if error.problems else error.message

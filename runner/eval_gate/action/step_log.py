@@ -35,9 +35,9 @@ class StepLog:
 
     def copy(self) -> StepLog:
         """One that goes on from here by itself, where a step has several things to publish."""
-        made = StepLog(self.commands, self.read_only)
-        made.trail, made.losses = list(self.trail), list(self.losses)
-        return made
+        log = StepLog(self.commands, self.read_only)
+        log.trail, log.losses = list(self.trail), list(self.losses)
+        return log
 
     def record(self, what: str) -> None:
         """One step, in a sentence without its full stop."""
@@ -67,7 +67,7 @@ class StepLog:
         self.losses.append(sentence)
 
     def start_work(self, work: Callable[[StepLog], T], name: str) -> BackgroundWork[T]:
-        """Do it beside what follows. What it says, to a log of its own, is said where its result is asked for."""
+        """Start work in the background, with a log of its own that is replayed when the result is requested."""
         return BackgroundWork(self, work, name)
 
 
@@ -80,40 +80,40 @@ class BackgroundWork(Generic[T]):
 
     def __init__(self, log: StepLog, work: Callable[[StepLog], T], name: str) -> None:
         self._log = log
-        self._said = DeferredCommands()
-        own = self._own = StepLog(self._said, log.read_only)
+        self._commands = DeferredCommands()
+        own = self._own = StepLog(self._commands, log.read_only)
         self._outcome: Future[T] = start_in_background(lambda: work(own), name)
 
-    def peek(self, ended: Future[float] | None = None) -> T:
+    def peek(self, end: Future[float] | None = None) -> T:
         """Wait for the result from other background work, without replaying the work's log.
 
         The log stays with the work until `get_result` requests the result in order. Raises what the work raises.
 
-        `ended` holds the moment at which the step ended early, by `time.monotonic`. From then on, all pending work
+        `end` holds the moment at which the step ended early, by `time.monotonic`. From then on, all pending work
         shares a short time limit: raises StepEndedError if the result does not arrive within it.
         """
-        if ended is not None:
+        if end is not None:
             either = Event()
-            for one in (self._outcome, ended):
+            for one in (self._outcome, end):
                 one.add_done_callback(lambda _: either.set())
             either.wait()
             try:
-                self._outcome.exception(_compute_time_left(ended))
+                self._outcome.exception(_compute_time_left(end))
             except TimeoutError:
                 raise StepEndedError from None
         return self._outcome.result()
 
-    def get_result(self, ended: Future[float] | None = None) -> T:
+    def get_result(self, end: Future[float] | None = None) -> T:
         """Wait for the result like `peek`, and replay the work's log first. Raises what the work raises."""
         try:
-            return self.peek(ended)
+            return self.peek(end)
         finally:
-            self._said.replay_to(self._log.commands)
+            self._commands.replay_to(self._log.commands)
             self._log.trail += self._own.trail
             self._log.losses += self._own.losses
             self._own.trail, self._own.losses = [], []
 
 
-def _compute_time_left(ended: Future[float]) -> float | None:
+def _compute_time_left(end: Future[float]) -> float | None:
     """Seconds of the last moment that are left; None where it has not begun."""
-    return max(ended.result() + GRACE_PERIOD_S - time.monotonic(), 0.0) if ended.done() else None
+    return max(end.result() + GRACE_PERIOD_S - time.monotonic(), 0.0) if end.done() else None

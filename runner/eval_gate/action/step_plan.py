@@ -95,7 +95,7 @@ class StepPlan(FrozenStruct):
     base_branch: str | None = None
     """What a pull request is merged into."""
     from_fork: bool = False
-    """Whether the files in the workspace are somebody's who may not write to the repository."""
+    """Whether the author of the files in the workspace may not write to the repository."""
     read_only: str | None = None
     """Why the token is not expected to write, if it is not."""
     can_store: bool = True
@@ -105,13 +105,13 @@ class StepPlan(FrozenStruct):
     is_unverified: bool = False
     """Whether no checkout names that commit, so that the workflow's word counts."""
     rules_branch: str | None = None
-    """The branch whose rules count where the change is not to say by what it is judged."""
+    """The branch whose policy counts instead of the change's own."""
     is_on_baseline_branch: bool = False
     """Whether it is a run of the baseline branch itself, which goes on from the branch's run before it."""
     relayed_run: int | None = None
     """The run whose result a relay publishes."""
     relayed_attempt: int | None = None
-    """Its attempt that left the result; None as long as nobody has told."""
+    """Its attempt that stored the result; None until that is known."""
     relayed_since: datetime | None = None
     """When that attempt began, where an earlier one may have left a result too."""
     refresh_comment: int | None = None
@@ -157,7 +157,7 @@ def make_step_plan(
             plan = _plan_comment(environment, event, settings, facts)
         case "workflow_dispatch" if parse_pull_number(event) is not None:
             plan = _plan_dispatched_pull(environment, event, settings, facts)
-        case _ if event.pull_request is not None:  # what is said of one, such as a review
+        case _ if event.pull_request is not None:  # such as a review
             plan = _plan_pull_request(environment, event, settings, facts)
         case _:
             plan = _plan_branch(environment, settings, facts, event.name)
@@ -213,9 +213,9 @@ def _plan_change(
 
 def _list_trusted_branches(settings: StepSettings, facts: PlanFacts) -> tuple[str, ...]:
     """List the default branch and the one that the workflow names for baselines; `base` names no branch."""
-    named = settings.baseline_branch
-    branch = choose_baseline_branch(named, facts.default_branch, None)
-    return (facts.default_branch, *([branch] if named and named != BASE else []))
+    setting = settings.baseline_branch
+    branch = choose_baseline_branch(setting, facts.default_branch, None)
+    return (facts.default_branch, *([branch] if setting and setting != BASE else []))
 
 
 def parse_pull_number(event: WorkflowEvent) -> int | None:
@@ -231,13 +231,13 @@ def parse_pull_number(event: WorkflowEvent) -> int | None:
 
 def _choose_named_baseline(settings: StepSettings, branch: str) -> BaselineChoice | None:
     """Choose the baseline that the step names; the configuration file's applies only to the command line."""
-    named = settings.baseline
-    if named == AUTO:
+    setting = settings.baseline
+    if setting == AUTO:
         return None
-    if named == NONE:
+    if setting == NONE:
         return BaselineChoice(BaselineKind.NONE)
-    is_number = named.isdecimal() and len(named) <= MAX_DIGITS
-    return BaselineChoice(BaselineKind.RUN if is_number else BaselineKind.STORED, named, branch)
+    is_number = setting.isdecimal() and len(setting) <= MAX_DIGITS
+    return BaselineChoice(BaselineKind.RUN if is_number else BaselineKind.STORED, setting, branch)
 
 
 def _plan_pull_request(
@@ -257,7 +257,7 @@ def _plan_pull_request(
     reasons += [read_only if from_fork else f"{read_only}, unless `permissions:` grants more"] if read_only else []
     reasons += [] if pull.state == "open" else ["the pull request is closed: no comment"]
     plan = _plan_change(environment, pull, settings, facts.default_branch, workspace, reasons)
-    return replace(plan, read_only=read_only, previous_head_sha=event.before)
+    return replace(plan, read_only=read_only, previous_head_sha=event.previous_head)
 
 
 def _describe_workspace(workspace: WorkspaceCommit, base: BaseCommit, branch: str) -> str:
@@ -294,10 +294,10 @@ def _plan_merge_group(
 
 
 def _plan_dispatched_pull(
-    environment: WorkflowEnvironment, event: WorkflowEvent, settings: StepSettings, known: PlanFacts
+    environment: WorkflowEnvironment, event: WorkflowEvent, settings: StepSettings, facts: PlanFacts
 ) -> StepPlan:
     """Plan a manual start that names a pull request, which the workspace must hold."""
-    number, pull, checkout = parse_pull_number(event), known.pull, known.checkout
+    number, pull, checkout = parse_pull_number(event), facts.pull, facts.checkout
     if pull is None:
         raise GateError(
             "pull-request-not-found",
@@ -305,11 +305,11 @@ def _plan_dispatched_pull(
             "give the number of an open one",
         )
     # the event's own commit is the default branch's
-    workspace = WorkspaceCommit(pull.merge_commit_sha or "", checkout, known.parents)
+    workspace = WorkspaceCommit(pull.merge_commit_sha or "", checkout, facts.parents)
     if checkout is None:
         raise build_checkout_error(None, f"#{number} is at {pull.head.sha[:12]}", f"refs/pull/{number}/head")
     reason = f"started by hand for #{number}, head {pull.head.sha[:7]}, into {pull.base.ref}: its result is not stored"
-    plan = _plan_change(environment, pull, settings, known.default_branch, workspace, [reason])
+    plan = _plan_change(environment, pull, settings, facts.default_branch, workspace, [reason])
     # the run counts as one of its branch: what it stores would be taken for the branch's own
     return replace(plan, can_store=False)
 
@@ -413,12 +413,12 @@ def _plan_relay(
 
 def _refuse_to_run(settings: StepSettings) -> None:
     """Refuse inputs that ask for an evaluation: an event that evaluates nothing must not look like one."""
-    named = [one for key, one in _RUN_INPUTS.items() if key in settings.flags]
-    named += ["results"] if settings.results else []
-    if named:
+    inputs = [one for key, one in _RUN_INPUTS.items() if key in settings.flags]
+    inputs += ["results"] if settings.results else []
+    if inputs:
         raise GateError(
             "unsupported-event",
-            f"the input {named[0]} is set, but a workflow started by workflow_run does not evaluate: it publishes "
+            f"the input {inputs[0]} is set, but a workflow started by workflow_run does not evaluate: it publishes "
             "the result of a run of a fork or of Dependabot, and this was none",
             f"remove the input in a workflow that publishes ({PAGES}/action.md#forks); to evaluate, use a job after "
             "the others (`needs`) at push and pull_request, or workflow_dispatch",

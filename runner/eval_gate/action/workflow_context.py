@@ -43,13 +43,13 @@ def build_workflow_context(
     base = f"{environment.server_url}/{environment.repository}"
     workflow = find_baseline_workflow(step)
     baseline = origin.baseline if origin else None
-    checkouts, others = _list_checkouts(step, run) if run else ((), ())
+    checkouts, repositories = _list_checkouts(step, run) if run else ((), ())
     rerun = build_rerun_command(_build_arguments(step.settings), run) if run else None
     return ReportContext(
         name=step.name,
         comment_key=step.publication.maker.gate,
         checkouts=checkouts,
-        other_repositories=others,
+        other_repositories=repositories,
         server_url=environment.server_url,
         repository=environment.repository,
         head_sha=plan.head_sha or None,
@@ -78,18 +78,18 @@ def _list_checkouts(step: Step, run: RunResult) -> tuple[tuple[str, ...], tuple[
     """List the checkouts below the root with evaluated eval files, and those of other repositories and submodules."""
     root, own = Path(os.path.realpath(step.environment.workspace)), step.environment.repository.lower()
     files = [suite.eval_file for suite in run.suites if suite.eval_file]
-    around = {one for file in files if (one := find_checkout(root, file)) is not None and one != root}
-    others = {one for one in around if find_origin_repository(one) not in {None, own}}
+    checkouts = {one for file in files if (one := find_checkout(root, file)) is not None and one != root}
+    other_checkouts = {one for one in checkouts if find_origin_repository(one) not in {None, own}}
     modules = {one for file in files if (one := find_submodule(root, file)) is not None}
 
     def list_paths(folders: set[Path]) -> tuple[str, ...]:
         return tuple(sorted(one.relative_to(root).as_posix() for one in folders))
 
-    return list_paths(around - others), list_paths(others | modules)
+    return list_paths(checkouts - other_checkouts), list_paths(other_checkouts | modules)
 
 
 def _describe_absence(baseline: NoBaseline) -> str:
-    """Nobody wanted a baseline, it could not be had, it is gone, or there is none yet."""
+    """Describe why there is no baseline: not requested, not available, expired, or none yet."""
     if not baseline.is_requested:
         return "not compared"
     if baseline.code == ReasonCode.BRANCH_RENAMED:

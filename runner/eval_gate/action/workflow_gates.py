@@ -1,8 +1,8 @@
-"""Workflow files as they are written, and the gates that run beside this one.
+"""Workflow files, and the gates that run in parallel with this one.
 
-A result of such a gate is not this gate's under an earlier name. Two things tell. The other gate has judged this
-commit: its check run is there. Or the workflow of this run has a step of the same action that is this gate, in a job
-and a step without a condition, which may run at the same time. A job that needs one with a condition has it too.
+A result of such a gate is not this gate's under an earlier name. A gate runs in parallel if its check run is on this
+commit, or if this run's workflow has a step for it, in a job and a step without a condition. A job that needs one with
+a condition has that condition too.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _MATRIX_VALUE: Final = re.compile(r"\$\{\{\s*matrix\.([\w-]+)\s*\}\}")
 
 
 def find_parallel_gates(step: Step, gates: Iterable[tuple[str, str]], log: StepLog) -> frozenset[str]:
-    """Find those of the gates, each with its workflow file, that run beside this one."""
+    """Find those of the gates, each with its workflow file, that run in parallel with this one."""
     own = step.environment.workflow_path
     try:
         checks = list_commit_checks(step.client, step.plan.head_sha)
-        judging = {shown.maker.gate for one in checks if (shown := parse_publication(one)) is not None}
-        written = _list_written_gates(step)
+        judging = {result.maker.gate for one in checks if (result := parse_publication(one)) is not None}
+        written_gates = _list_written_gates(step)
     except GitHubError as error:
         log.record(f"cannot check which gates run beside this one: {error}")
         return frozenset()
 
     def runs_here(gate: str, workflow: str) -> bool:
         signed = to_comment_key(f"{PurePosixPath(workflow).name}.{gate}")  # where a `comment-key` names the gate
-        return bool(judging & {gate, signed}) or (workflow == own and gate in written)
+        return bool(judging & {gate, signed}) or (workflow == own and gate in written_gates)
 
     return frozenset(gate for gate, workflow in gates if runs_here(gate, workflow))
 
@@ -68,17 +68,17 @@ def _iter_gates(step: Step, data: bytes) -> Iterator[tuple[str, str, bool]]:
 
 def _is_certain(jobs: Mapping[str, Any], name: str) -> bool:
     """Whether a job runs all its steps unless a job fails: it and those that it needs have no condition."""
-    found, waiting = set[str](), [name]
+    reached, waiting = set[str](), [name]
     while waiting:
         job = get_mapping(jobs, one := waiting.pop())
         if "if" in job or "continue-on-error" in job:
             return False
-        found.add(one)
+        reached.add(one)
         needs = job.get("needs")
         waiting += [
             need
             for need in (needs if isinstance(needs, list) else [needs])
-            if isinstance(need, str) and need not in found
+            if isinstance(need, str) and need not in reached
         ]
     return True
 
@@ -96,7 +96,7 @@ def _iter_legs(matrix: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _fill_in(text: str, values: Mapping[str, Any]) -> str:
-    return _MATRIX_VALUE.sub(lambda found: str(values.get(found[1], found[0])), text)
+    return _MATRIX_VALUE.sub(lambda match: str(values.get(match[1], match[0])), text)
 
 
 def _build_key(step: Step, job: str, inputs: Mapping[str, str]) -> str:
@@ -123,8 +123,8 @@ def parse_workflow(data: bytes) -> Any:
 
 def get_mapping(node: Any, key: str) -> dict[str, Any]:
     """Return the mapping under a key, or an empty one."""
-    found = node.get(key) if isinstance(node, dict) else None
-    return found if isinstance(found, dict) else {}
+    value = node.get(key) if isinstance(node, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def map_triggers(workflow: Any) -> dict[str, Any]:

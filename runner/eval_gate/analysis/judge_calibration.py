@@ -1,7 +1,7 @@
 """Agreement of a stored run's LLM judge with human labels: figures and their wording.
 
-Source: Cohen 1960, Educational and Psychological Measurement 20, 37-46. Agreement alone flatters: where nine answers of
-ten are good, a judge that always says "good" agrees nine times of ten. Kappa is 0 for that judge, and 1 for one that
+Source: Cohen 1960, Educational and Psychological Measurement 20, 37-46. Agreement alone flatters: if nine of ten
+responses are good, a judge that passes every response agrees with nine. Kappa is 0 for that judge, and 1 for one that
 never differs.
 """
 
@@ -37,11 +37,11 @@ _DRAWS: Final = 4_000
 _SEED: Final = 20_260_101
 _TAIL: Final = 0.025
 _NO_SUITE: Final = ResultLine.model_fields["suite"].default
-"""The suite of a label that names none: its id has to be the only one in the run."""
+"""The suite of a label without one: its id has to be unique in the run."""
 _MAX_NAMED: Final = 10
 _MAX_LISTED: Final = 20
-_MIN_ANSWERS: Final = 30
-"""Answers from which on an interval is narrow enough to be of use."""
+_MIN_RESPONSES: Final = 30
+"""Fewest responses for which an interval is narrow enough to be useful."""
 _GRADES: Final = ((0.81, "almost perfect"), (0.61, "substantial"), (0.41, "moderate"), (0.21, "fair"), (0.0, "slight"))
 """Landis and Koch 1977, Biometrics 33, 159-174."""
 
@@ -58,27 +58,27 @@ class Agreement(NamedTuple):
 
     @property
     def compared_count(self) -> int:
-        """Answers that both have judged."""
+        """Responses with a verdict of both."""
         return sum(self)
 
     @property
     def agreed_count(self) -> int:
-        """Answers of which both say the same."""
+        """Responses with the same verdict of both."""
         return self.both_pass + self.both_fail
 
     @property
     def passed_by_people(self) -> int:
-        """Answers that people call good."""
+        """Responses that people pass."""
         return self.both_pass + self.false_failures
 
     @property
     def failed_by_people(self) -> int:
-        """Answers that people call bad."""
+        """Responses that people fail."""
         return self.both_fail + self.false_passes
 
     @property
     def kappa(self) -> float | None:
-        """Agreement beyond chance, -1 to 1; None where people said the same of every answer."""
+        """Agreement beyond chance, -1 to 1; None if people give every response the same verdict."""
         if not (self.passed_by_people and self.failed_by_people):
             return None
         return _compute_kappa(*self)
@@ -91,12 +91,12 @@ class Agreement(NamedTuple):
         interval always includes the observed kappa: the posterior alone ends short of 1 and -1, even without any
         disagreement.
         """
-        seen = self.kappa
-        if seen is None:
+        kappa = self.kappa
+        if kappa is None:
             return None
         draw = random.Random(_SEED).gammavariate  # noqa: S311 (statistics)
-        found = sorted(_compute_kappa(*(draw(cell + 0.5, 1.0) for cell in self)) for _ in range(_DRAWS))
-        return min(seen, found[int(_TAIL * _DRAWS)]), max(seen, found[int((1 - _TAIL) * _DRAWS)])
+        samples = sorted(_compute_kappa(*(draw(cell + 0.5, 1.0) for cell in self)) for _ in range(_DRAWS))
+        return min(kappa, samples[int(_TAIL * _DRAWS)]), max(kappa, samples[int((1 - _TAIL) * _DRAWS)])
 
 
 class Disagreement(NamedTuple):
@@ -107,7 +107,7 @@ class Disagreement(NamedTuple):
     """By the judge; people say the opposite."""
     score: float
     comment: str | None
-    """What people wrote beside their label."""
+    """What people wrote with their label."""
 
 
 class JudgeCounts(Struct):
@@ -126,11 +126,11 @@ class Calibration(FrozenStruct):
     unmatched_labels: tuple[str, ...]
     """Labels for which the run has no case."""
     undecided_labels: int
-    """Labels of which people are as many for as against, or that say neither."""
+    """Labels without a verdict, or whose people disagree evenly."""
     unjudged_cases: int
-    """Cases with a label that this run, or the evaluator, has not judged."""
+    """Labeled cases that have no score in this run, or none of the evaluator."""
     by_judge: Mapping[str, JudgeCounts]
-    """The same for each judge by itself, as the run names it; a case that nobody graded is in none."""
+    """The same for each judge, by its name in the run; a case without a judge is in none."""
 
 
 def _compute_kappa(both_pass: float, false_passes: float, false_failures: float, both_fail: float) -> float:
@@ -143,19 +143,19 @@ def _compute_kappa(both_pass: float, false_passes: float, false_failures: float,
 
 class _PeopleVerdict(FrozenStruct):
     passed: bool | None
-    """By people; None where that is undecided."""
+    """By people; None if they disagree evenly."""
     comment: str | None
 
 
 def compare_with_people(
     run: RunResult, labels: Sequence[str], evaluator: str | None = None, pass_score: float | None = None
 ) -> Calibration:
-    """Hold a run's verdicts, or those of one evaluator, against the labels in these files.
+    """Compare a run's verdicts, or those of one evaluator, with the labels in these files.
 
-    A label is a line of our own results format; several of one case (by `trial`) are several people, and most of them
-    decide. Of an evaluator a score from `pass_score` on passes, or from the run's own.
+    A label is a line of Eval Gate's results format. Several labels of one case (by `trial`) are several people, and the
+    majority decides. An evaluator passes a response from `pass_score` on, by default the run's own.
 
-    Raises GateError `invalid-labels`, and `unmatched-labels` where nothing can be compared.
+    Raises GateError `invalid-labels`, and `unmatched-labels` if there is nothing to compare.
     """
     people = _load_labels(labels, pass_score)
     least = pass_score if pass_score is not None else run.verdict.pass_score if run.verdict else 1.0
@@ -168,25 +168,25 @@ def compare_with_people(
     for key, rows in people.cases.items():
         place = by_id.get(key.case_id) if key.suite == _NO_SUITE and key not in cases else key
         case = cases.get(place) if place else None
-        said = _join_labels(rows)
+        label = _join_labels(rows)
         if place is None or case is None:
             unmatched.append(str(key.case_id) if key.suite == _NO_SUITE else f"{key.suite}: {key.case_id}")
             continue
         verdict = _find_verdict(case, evaluator, least)
-        if said.passed is None:
+        if label.passed is None:
             undecided += 1
         elif verdict is None:
             unjudged += 1
         else:
             passed, score = verdict
-            cells[passed, said.passed] += 1
+            cells[passed, label.passed] += 1
             if case.fingerprints and case.fingerprints.judge:
                 counted = judges[case.fingerprints.judge]
-                counted.cells[passed, said.passed] += 1
+                counted.cells[passed, label.passed] += 1
                 counted.prompts |= {one for one in (case.fingerprints.grader,) if one}
                 counted.rubrics |= {one for one in (case.fingerprints.expectation,) if one}
-            if passed is not said.passed:
-                differs.append(Disagreement(place, passed, score, said.comment))
+            if passed is not label.passed:
+                differs.append(Disagreement(place, passed, score, label.comment))
     agreement = _build_agreement(cells)
     if not agreement.compared_count:
         raise _build_no_match_error(run, cases, evaluator, unmatched)
@@ -209,9 +209,9 @@ def _load_labels(files: Sequence[str], pass_score: float | None) -> ExternalResu
 def save_comparisons(
     calibration: Calibration, run_id: str, evaluator: str | None, root: Path, today: date
 ) -> tuple[JudgeAgreementRecord, ...]:
-    """Write what came of it where runs below `root` find it, in place of what was known of the same judges.
+    """Save the comparisons for the runs below `root`, in place of earlier ones of the same judges.
 
-    Raises GateError: `unmatched-labels` where no judge graded, and what reading and writing the file raise.
+    Raises GateError: `unmatched-labels` if no judge scored a labeled response, and what reading and writing raise.
     """
     new = tuple(
         build_comparison(
@@ -230,8 +230,8 @@ def save_comparisons(
         for agreement in [_build_agreement(counts.cells)]
     )
     if not new:
-        said = f"no judge scored a labeled response of run {run_id}, so there is nothing to save"
-        raise GateError("unmatched-labels", said, "remove --save: the labeled checks have no judge")
+        message = f"no judge scored a labeled response of run {run_id}, so there is nothing to save"
+        raise GateError("unmatched-labels", message, "remove --save: the labeled checks have no judge")
     write_atomically(root / JUDGES_PATH, merge_comparisons(read_comparisons(root), new))
     return new
 
@@ -243,15 +243,15 @@ def _build_agreement(cells: Mapping[tuple[bool, bool], int]) -> Agreement:
 
 def as_json(calibration: Calibration, run_id: str, evaluator: str | None) -> str:
     """Format the calibration as JSON for programs."""
-    agreement, between = calibration.agreement, calibration.agreement.compute_kappa_interval()
-    told = {
+    agreement, interval = calibration.agreement, calibration.agreement.compute_kappa_interval()
+    document = {
         "runId": run_id,
         "evaluator": evaluator,
         "judges": list(calibration.by_judge),
         "compared": agreement.compared_count,
         "agreed": agreement.agreed_count,
         "kappa": agreement.kappa,
-        "kappaBetween": list(between) if between else None,
+        "kappaBetween": list(interval) if interval else None,
         "falsePasses": agreement.false_passes,
         "failedByPeople": agreement.failed_by_people,
         "falseFailures": agreement.false_failures,
@@ -270,7 +270,7 @@ def as_json(calibration: Calibration, run_id: str, evaluator: str | None) -> str
             for one in calibration.disagreements
         ],
     }
-    return json.dumps(told, indent=2)
+    return json.dumps(document, indent=2)
 
 
 def _join_labels(rows: Sequence[ResultRow]) -> _PeopleVerdict:
@@ -281,13 +281,13 @@ def _join_labels(rows: Sequence[ResultRow]) -> _PeopleVerdict:
 
 
 def _find_verdict(case: CaseResult, evaluator: str | None, least: float) -> tuple[bool, float] | None:
-    """Whether it passes, and its score; None where it was not judged."""
+    """Return whether the response passes, and its score; None without a score."""
     if not case.status.is_scored:
         return None
     if evaluator is None:
         return case.passed, case.score
-    found = next((one for one in _iter_results(case.evaluator_results) if one.name == evaluator), None)
-    return None if found is None else (found.score >= least and not found.vetoed, found.score)
+    result = next((one for one in _iter_results(case.evaluator_results) if one.name == evaluator), None)
+    return None if result is None else (result.score >= least and not result.vetoed, result.score)
 
 
 def _iter_results(results: Sequence[EvaluatorResult]) -> Iterator[EvaluatorResult]:
@@ -301,21 +301,21 @@ def _build_no_match_error(
 ) -> GateError:
     names = sorted({one.name for case in cases.values() for one in _iter_results(case.evaluator_results)})
     if evaluator is not None and evaluator not in names:
-        said = (
+        message = (
             f"no case of run {run.run_id} has an evaluator {quote_name(evaluator)}{format_suggestion(evaluator, names)}"
         )
-        return GateError("unmatched-labels", said, f"it has {', '.join(names[:_MAX_NAMED]) or 'none'}")
+        return GateError("unmatched-labels", message, f"it has {', '.join(names[:_MAX_NAMED]) or 'none'}")
     ids = ", ".join(key.case_id[:60] for key in list(cases)[:3])
-    named = f", such as {unmatched[0][:80]}" if unmatched else ""
+    example = f", such as {unmatched[0][:80]}" if unmatched else ""
     return GateError(
         "unmatched-labels",
-        f"no label{named} matches a response with a score in run {run.run_id}",
+        f"no label{example} matches a response with a score in run {run.run_id}",
         f"use the ids of cases as ids of labels: {ids or 'the run has no cases'}",
     )
 
 
 def iter_calibration_lines(calibration: Calibration, who: str, run_id: str) -> Iterator[str]:
-    """All there is to say. `who` is the judge, as a sentence begins with it."""
+    """Yield the lines of a calibration for a terminal. `who` is the judge, as a sentence begins with it."""
     yield from _describe_agreement(calibration.agreement, who)
     yield from _iter_skipped_lines(
         calibration.unmatched_labels, calibration.undecided_labels, calibration.unjudged_cases
@@ -339,27 +339,27 @@ def _describe_agreement(agreement: Agreement, who: str) -> Iterator[str]:
         f"({_format_share(agreement.agreed_count, agreement.compared_count)}; 95 %: {low * 100:.0f} to "
         f"{high * 100:.0f} %)"
     )
-    kappa, between = agreement.kappa, agreement.compute_kappa_interval()
-    if kappa is None or between is None:
+    kappa, interval = agreement.kappa, agreement.compute_kappa_interval()
+    if kappa is None or interval is None:
         kind = "pass" if agreement.passed_by_people else "fail"
         other = "fail" if kind == "pass" else "pass"
         yield f"kappa is unknown, because people {kind} all of them: also label some that they {other}"
     else:
         grade = next((word for least, word in _GRADES if kappa >= least), "no")
-        yield f"kappa {kappa:.2f} (95 %: {between[0]:.2f} to {between[1]:.2f}), {grade} agreement beyond chance"
+        yield f"kappa {kappa:.2f} (95 %: {interval[0]:.2f} to {interval[1]:.2f}), {grade} agreement beyond chance"
     yield _format_false_alarm_rate("false passes", agreement.false_passes, agreement.failed_by_people, "fail")
     yield _format_false_alarm_rate("false failures", agreement.false_failures, agreement.passed_by_people, "pass")
-    if agreement.compared_count < _MIN_ANSWERS:
+    if agreement.compared_count < _MIN_RESPONSES:
         yield (
             f"{format_count(agreement.compared_count, 'response')}: too few for useful intervals, label about "
-            f"{_MIN_ANSWERS}"
+            f"{_MIN_RESPONSES}"
         )
 
 
 def _iter_skipped_lines(unmatched: Sequence[str], undecided: int, unjudged: int) -> Iterator[str]:
     if unmatched:
-        named = format_first_few(unmatched, 5, lambda one: to_console_line(one, 60))
-        yield f"ignored {format_count(len(unmatched), 'label')} without a case in this run: {named}"
+        first_labels = format_first_few(unmatched, 5, lambda one: to_console_line(one, 60))
+        yield f"ignored {format_count(len(unmatched), 'label')} without a case in this run: {first_labels}"
     if undecided:
         yield f"ignored {format_count(undecided, 'label')}: people disagree evenly, or gave no verdict"
     if unjudged:

@@ -1,4 +1,4 @@
 """The command line. Only this package reads the environment and writes to stdout.
 
-A module that is called as its command is what `--help` loads; what does the work is imported when it is called.
+`--help` loads only the modules named after commands; they import the modules that do the work when they are called.
 """

@@ -1,8 +1,8 @@
 """Entry point of `eval-gate`: streams, signals during start-up, and exit.
 
-Loading it takes a moment in which a signal may end it, or find the machine exhausted. Nothing can be caught well in
-the middle of an import, so a signal there ends the process at once, by the code that says so. That is why this
-module loads next to nothing before it listens: `signal` alone would load `enum` and `re`.
+While the program loads, a signal may arrive or the machine may be exhausted. An import cannot handle exceptions
+reliably, so a signal then ends the process at once, with its exit code. For the same reason, this module loads next to
+nothing before it handles signals: `signal` alone would load `enum` and `re`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from eval_gate.errors import ExitCode
 
 _SIGNAL_EXIT_BASE = 128
-"""What `ExitCode.INTERRUPTED` and `TERMINATED` are more than their signals' numbers; they are not loaded yet."""
+"""Difference of `ExitCode.INTERRUPTED` and `TERMINATED` to their signals' numbers; they are not loaded yet."""
 _GC_THRESHOLD = 50_000
-"""New objects before Python looks for cycles (we have none); its own 700 costs a case 0.67 ms, not 0.60, the limit."""
+"""New objects before Python searches for cycles (there are none); its default of 700 costs 0.07 ms a case."""
 _received_signals: list[int] = []
 """The signal that ends this process."""
 
@@ -36,8 +36,8 @@ def main() -> NoReturn:
     gc.set_threshold(_GC_THRESHOLD)
     code = _load_and_run(listening)
     _exit_on_signals(listening)
-    # Else Python takes all that is loaded apart, cycle by cycle, and a run of one case costs 0.75 s of the processor
-    # instead of 0.55, on a busy machine (by turns, 2026-11-27). 0.5 s is what it may cost on an idle one.
+    # otherwise Python collects all loaded modules, and a run of one case takes 0.75 s of the processor instead of 0.55
+    # (on a busy machine, in turns, 2026-11-27); the limit is 0.5 s on an idle one
     gc.freeze()
     sys.exit(_flush_streams(code))
 

@@ -88,19 +88,19 @@ def with_options(
     signature = inspect.signature(command, eval_str=True)
     own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
     first = [one for one in own if one.kind is not inspect.Parameter.KEYWORD_ONLY]
-    made = [
+    settings = [
         _build_parameter(row)
         for row in map(SETTINGS.__getitem__, keys)
         if row.option and row.key not in signature.parameters
     ]
     ordered = [
         one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for one in (*first, *made, *own[len(first) :], *_VERBOSITY_OPTIONS, *([_HELP_ALL_OPTION] * has_short_help))
+        for one in (*first, *settings, *own[len(first) :], *_VERBOSITY_OPTIONS, *([_HELP_ALL_OPTION] * has_short_help))
     ]
 
     @wraps(command)
-    def call_command(*, verbose: bool, quiet: bool, help_all: bool = False, **given: object) -> None:
-        command(**given)
+    def call_command(*, verbose: bool, quiet: bool, help_all: bool = False, **arguments: object) -> None:
+        command(**arguments)
 
     call_command.__signature__ = signature.replace(parameters=ordered)  # type: ignore[attr-defined]  # which functions have, and Callable does not say
     return call_command

@@ -103,7 +103,7 @@ def run_program(listening: Iterable[int] = ()) -> int:
 
 
 def _run_app(listening: Iterable[int]) -> int:
-    # looking for plugins of other packages costs 15 ms, and none of them has a say in our validation
+    # searching for plugins of other packages takes 15 ms, and none may change the validation
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         for number in listening:
@@ -111,13 +111,11 @@ def _run_app(listening: Iterable[int]) -> int:
         app.registered_commands = _select_commands(sys.argv[1:])
         # standalone mode is how usage errors become exit 2 with the command's own usage line
         app(prog_name="eval-gate", standalone_mode=True)
-    except SystemExit as ended:
-        if isinstance(ended.__context__, BrokenPipeError):  # of which the library makes code 1: "the gate failed"
-            return _report_internal_error(ended.__context__)
-        by_signal = _find_signal(ended)
-        return (
-            _report_signal(by_signal) if by_signal else ended.code if isinstance(ended.code, int) else ExitCode.PASSED
-        )
+    except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):  # the library would exit with 1: "the gate failed"
+            return _report_internal_error(stop.__context__)
+        by_signal = _find_signal(stop)
+        return _report_signal(by_signal) if by_signal else stop.code if isinstance(stop.code, int) else ExitCode.PASSED
     except KeyboardInterrupt as interrupt:
         return _report_signal(interrupt)
     except GateError as error:
@@ -143,10 +141,10 @@ def _report_error(error: GateError) -> int:
 def _report_internal_error(error: Exception) -> int:
     """Report an exhausted resource, or else a defect of this program."""
     if refusal := find_exhaustion_error(error):
-        # objects that are half built would complain when they are destroyed, after the one sentence that matters
+        # half-built objects would print errors when they are destroyed, after the message of this error
         sys.unraisablehook = _ignore_unraisable
         warnings.simplefilter("ignore")
-        # what the failed call holds open may be the last file that could be opened, and the report has a module to load
+        # the failed call may hold the last available file descriptor, and the report has to load a module
         traceback.clear_frames(error.__traceback__)
         gc.collect()
         return _report_error(refusal)
@@ -166,9 +164,9 @@ def _report_signal(by_signal: KeyboardInterrupt) -> int:
 
 def _find_signal(error: BaseException) -> KeyboardInterrupt | None:
     """Find the signal that a library turned into this error, among up to `_MAX_CAUSES` causes and contexts."""
-    found: BaseException | None = error
+    cause: BaseException | None = error
     for _ in range(_MAX_CAUSES):
-        if found is None or isinstance(found, KeyboardInterrupt):
-            return found
-        found = found.__cause__ or found.__context__
+        if cause is None or isinstance(cause, KeyboardInterrupt):
+            return cause
+        cause = cause.__cause__ or cause.__context__
     return None

@@ -87,12 +87,12 @@ def find_config(start: Path) -> Path | None:
 
 
 def describe_unread_configs(config: RunConfig, root: Path) -> tuple[str, ...]:
-    """Name the configuration files that stand beside the one that is read, and are not read themselves."""
-    read = {root / one.file for one in config.target.given.values.values() if one.file}
-    beside = [(file, file.with_name(name)) for file in read if file.name in CONFIG_NAMES for name in CONFIG_NAMES]
+    """Name the configuration files in the folder of the one that is read, which are not read themselves."""
+    read = {root / one.file for one in config.target.sources.values.values() if one.file}
+    siblings = [(file, file.with_name(name)) for file in read if file.name in CONFIG_NAMES for name in CONFIG_NAMES]
     return tuple(
         f"{other.name} is not read, because {file.name} is beside it: keep one of them"
-        for file, other in beside
+        for file, other in siblings
         if other != file and other.is_file()
     )
 
@@ -106,18 +106,17 @@ def load_config(
     defaults: Mapping[str, JsonValue] | None = None,
     hand: FlagSource = BY_A_PROGRAM,
 ) -> RunConfig:
-    """Join the layers. `flags` maps keys to values that were given; absent ones are not in it.
+    """Join the layers: `defaults` in place of a key's own default, then file, environment and `flags`.
 
-    Its file is shown as the way to it from the working directory, where nothing else is said by `shown_as`.
-    `defaults` stand below the file, in place of a key's own default. `hand` is whoever gave the flags.
-    Raises GateError `invalid-configuration` with every problem of all layers at once.
+    Problems name the file by `shown_as`, by default its path from the working directory. `hand` is the origin of the
+    flags. Raises GateError `invalid-configuration` with every problem of all layers at once.
     """
     problems: list[Problem] = []
-    given = {key: SettingSource(Secret(value), key) for key, value in (defaults or {}).items()}
+    sources = {key: SettingSource(Secret(value), key) for key, value in (defaults or {}).items()}
     if file is not None:
-        given.update(_load_file(file, shown_as or file_paths.format_relative_path(file), problems, SETTINGS))
-    _add_layer(given, _load_environment(environment, problems, SETTINGS))
-    return _build_config(given, flags, hand, problems)
+        sources.update(_load_file(file, shown_as or file_paths.format_relative_path(file), problems, SETTINGS))
+    _add_layer(sources, _load_environment(environment, problems, SETTINGS))
+    return _build_config(sources, flags, hand, problems)
 
 
 def load_partial_config(
@@ -134,9 +133,9 @@ def load_partial_config(
         if error.code != "invalid-configuration":
             raise
         problems: list[Problem] = []
-        given = _load_file(file, file_paths.format_relative_path(file), problems, keys) if file else {}
-        _add_layer(given, _load_environment(environment, problems, keys))
-        return _build_config(given, flags, BY_A_PROGRAM, problems), error.problems
+        sources = _load_file(file, file_paths.format_relative_path(file), problems, keys) if file else {}
+        _add_layer(sources, _load_environment(environment, problems, keys))
+        return _build_config(sources, flags, BY_A_PROGRAM, problems), error.problems
 
 
 def load_eval_paths(environment: Mapping[str, str], file: Path | None) -> tuple[str, ...]:
@@ -145,22 +144,22 @@ def load_eval_paths(environment: Mapping[str, str], file: Path | None) -> tuple[
 
 
 def _build_config(
-    given: dict[str, SettingSource], flags: Mapping[str, JsonValue], hand: FlagSource, problems: list[Problem]
+    sources: dict[str, SettingSource], flags: Mapping[str, JsonValue], hand: FlagSource, problems: list[Problem]
 ) -> RunConfig:
     """Build the configuration from the lower layers and the flags. Raises GateError if anything is wrong."""
     _add_layer(
-        given,
+        sources,
         {
             key: SettingSource(Secret(value), hand.format_name(SETTINGS[key]), is_from_user=True)
             for key, value in flags.items()
         },
     )
-    config = _validate_values(given, problems)
+    config = _validate_values(sources, problems)
     if config is not None:
         for key in sorted(OUTPUT_KEYS | SENT_FILE_KEYS):
-            one = given.get(key, SettingSource(Secret(None), key, is_from_user=True))
+            one = sources.get(key, SettingSource(Secret(None), key, is_from_user=True))
             wrong = iter_path_problems(config, key, anywhere=hand.allows_any_path and one.is_from_user)
-            problems.extend(one.build_problem(what, below) for below, what in wrong)
+            problems.extend(one.build_problem(what, indexes) for indexes, what in wrong)
     if config is None or problems:
         raise GateError(
             "invalid-configuration",
@@ -168,34 +167,34 @@ def _build_config(
             "correct each place; `eval-gate schema config` lists all settings and their values",
             problems=problems,
         )
-    where = SettingSources(given, lambda other, key: _suggest_name(other, SETTINGS[key], hand))
-    said = given.get("failOn")
+    where = SettingSources(sources, lambda other, key: _suggest_name(other, SETTINGS[key], hand))
+    fail_on = sources.get("failOn")
     policy = replace(
         config.policy,
-        fail_on_default=said is None or not (said.is_from_user or said.file),
-        typed_settings=_typed_rules(given) if hand.types else None,
+        fail_on_default=fail_on is None or not (fail_on.is_from_user or fail_on.file),
+        typed_settings=_typed_rules(sources) if hand.types else None,
     )
-    return replace(config, target=replace(config.target, given=where), policy=policy)
+    return replace(config, target=replace(config.target, sources=where), policy=policy)
 
 
-def _add_layer(given: dict[str, SettingSource], layer: Mapping[str, SettingSource]) -> None:
+def _add_layer(sources: dict[str, SettingSource], layer: Mapping[str, SettingSource]) -> None:
     """Add the next higher layer; if it chooses the target, every other choice of lower layers is dropped."""
     if not _CHOOSING_KEYS.isdisjoint(layer):
         for keys in _TARGET_CHOICES:
             if layer.keys().isdisjoint(keys):
                 for key in keys:
-                    given.pop(key, None)
-    given.update(layer)
+                    sources.pop(key, None)
+    sources.update(layer)
 
 
-def _typed_rules(given: Mapping[str, SettingSource]) -> tuple[str, ...]:
+def _typed_rules(sources: Mapping[str, SettingSource]) -> tuple[str, ...]:
     """Return the policy rules that a flag or a variable gave, by their names in the run result."""
-    typed_settings = (key for key, one in given.items() if one.is_from_user)
+    typed_settings = (key for key, one in sources.items() if one.is_from_user)
     return tuple(sorted({RECORDED_RULES[key] for key in typed_settings if key in RECORDED_RULES}))
 
 
 def _suggest_name(other: SettingSource, row: Setting, hand: FlagSource) -> str:
-    """Return the key, variable or flag of this setting, whichever names it where the other one was given."""
+    """Return the key, variable or flag of this setting, by the origin of the other one."""
     if not other.is_from_user:
         return row.key
     return row.variable if other.name.startswith(ENVIRONMENT_PREFIX) else hand.format_name(row)
@@ -221,22 +220,22 @@ def _load_file(file: Path, shown_as: str, problems: list[Problem], only: Collect
     ]
     if len(strangers) > FINDINGS:
         problems.append(Problem(f"and {len(strangers) - FINDINGS:,} more unknown keys", file=shown_as))
-    found = [SettingSource(Secret(value), key, shown_as, positions) for key, value in document.items()]
-    return _sort_by_setting(((KEYS[one.name], one) for one in found if KEYS.get(one.name) in only), problems)
+    sources = [SettingSource(Secret(value), key, shown_as, positions) for key, value in document.items()]
+    return _sort_by_setting(((KEYS[one.name], one) for one in sources if KEYS.get(one.name) in only), problems)
 
 
-def _sort_by_setting(found: Iterable[tuple[str, SettingSource]], problems: list[Problem]) -> dict[str, SettingSource]:
+def _sort_by_setting(sources: Iterable[tuple[str, SettingSource]], problems: list[Problem]) -> dict[str, SettingSource]:
     """Sort a layer's sources by setting: two names of it must have the same value, or one of them null."""
-    given: dict[str, SettingSource] = {}
-    for key, one in found:
-        other = given.get(key)
+    by_key: dict[str, SettingSource] = {}
+    for key, one in sources:
+        other = by_key.get(key)
         if other is None or other.value.open() is None:
-            given[key] = one
+            by_key[key] = one
         elif one.value.open() is not None and json.dumps(one.value.open()) != json.dumps(other.value.open()):
             line = other.find_line()
             where = f"{other.name} in line {line}" if line else other.name
             problems.append(one.build_problem(f"differs from {where}; both name the same setting: remove one"))
-    return given
+    return by_key
 
 
 def _is_possible_key(word: str, only: Collection[str]) -> bool:
@@ -271,18 +270,18 @@ def _read_file(file: Path, shown_as: str) -> bytes:
 def _load_environment(
     environment: Mapping[str, str], problems: list[Problem], only: Collection[str]
 ) -> dict[str, SettingSource]:
-    known = {variable: row for row in SETTINGS.values() for variable in row.variables}
-    found = []
+    by_variable = {variable: row for row in SETTINGS.values() for variable in row.variables}
+    sources = []
     for variable, text in environment.items():
         if not variable.startswith(ENVIRONMENT_PREFIX):
             continue
-        if variable not in known:
+        if variable not in by_variable:
             if _is_possible_key(variable.removeprefix(ENVIRONMENT_PREFIX).replace("_", ""), only):
-                problems.append(Problem(f"unknown variable{format_suggestion(variable, known)}", field=variable))
-        elif text != "" and known[variable].key in only:  # an empty variable is how workflows say "not set"
-            value = Secret(parse_setting_text(known[variable], text))
-            found.append((known[variable].key, SettingSource(value, variable, is_from_user=True)))
-    return _sort_by_setting(found, problems)
+                problems.append(Problem(f"unknown variable{format_suggestion(variable, by_variable)}", field=variable))
+        elif text != "" and by_variable[variable].key in only:  # an empty variable is how workflows say "not set"
+            value = Secret(parse_setting_text(by_variable[variable], text))
+            sources.append((by_variable[variable].key, SettingSource(value, variable, is_from_user=True)))
+    return _sort_by_setting(sources, problems)
 
 
 def parse_setting_text(row: Setting, text: str) -> JsonValue:
@@ -304,20 +303,20 @@ def parse_setting_text(row: Setting, text: str) -> JsonValue:
     return value
 
 
-def _validate_values(given: Mapping[str, SettingSource], problems: list[Problem]) -> RunConfig | None:
-    values = {key: one.value.open() for key, one in given.items()}
-    broken = [one.build_problem(_INVALID_TEXT) for one in given.values() if has_surrogates(one.value.open())]
+def _validate_values(sources: Mapping[str, SettingSource], problems: list[Problem]) -> RunConfig | None:
+    values = {key: one.value.open() for key, one in sources.items()}
+    broken = [one.build_problem(_INVALID_TEXT) for one in sources.values() if has_surrogates(one.value.open())]
     if broken:
         problems.extend(broken)
         return None
     try:
         return parse_config(json.dumps(values))
     except ValidationError as error:
-        problems.extend(_iter_problems(error, given))
+        problems.extend(_iter_problems(error, sources))
         return None
 
 
-def _iter_problems(error: ValidationError, given: Mapping[str, SettingSource]) -> Iterator[Problem]:
+def _iter_problems(error: ValidationError, sources: Mapping[str, SettingSource]) -> Iterator[Problem]:
     """Yield one problem for each wrong value, with the place where the value was given."""
     by_key = dict[str, list[ErrorDetails]]()
     for detail in list_errors(error):
@@ -326,15 +325,15 @@ def _iter_problems(error: ValidationError, given: Mapping[str, SettingSource]) -
             continue
         by_key.setdefault(str(detail["loc"][0]), []).append(detail)
     for key, details in by_key.items():
-        one = given[key]
+        one = sources[key]
         members = [detail for detail in details if _list_indexes(detail)]
         if not members:  # a union reports each of its members
             value = details[0]["input"]
-            said = describe_union_errors(details) + _describe_lone_member(key, details)
-            yield one.build_problem(said + one.format_yaml_hint(value, ()))
+            message = describe_union_errors(details) + _describe_lone_member(key, details)
+            yield one.build_problem(message + one.format_yaml_hint(value, ()))
         for detail in members:  # the list as a whole is then as wrong as they are
-            below = _list_indexes(detail)
-            yield one.build_problem(describe_error(detail) + one.format_yaml_hint(detail["input"], below), below)
+            indexes = _list_indexes(detail)
+            yield one.build_problem(describe_error(detail) + one.format_yaml_hint(detail["input"], indexes), indexes)
 
 
 def _describe_lone_member(key: str, details: Sequence[ErrorDetails]) -> str:

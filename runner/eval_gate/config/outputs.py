@@ -43,7 +43,7 @@ class JunitFailures(StrEnum):
     BLOCKING = "blocking"
     """Those that keep the gate from passing; others that fail are skipped, with the reason."""
     ALL = "all"
-    """All that failed or could not be judged, apart from those that somebody accepted or set aside."""
+    """All that failed or have no score, apart from those that are waived or quarantined."""
 
 
 class ReportRequest(FrozenStruct):
@@ -84,6 +84,6 @@ def _parse_path(file: str) -> Path:
     return Path(file)
 
 
-def _describe_unknown_format(text: str, form: str, known: Collection[str]) -> str:
-    near = format_suggestion(text.partition("=")[0], known)
-    return f"{quote_name(text)} is not known{near}; write {form}, where FORMAT is one of {', '.join(known)}"
+def _describe_unknown_format(text: str, form: str, names: Collection[str]) -> str:
+    near = format_suggestion(text.partition("=")[0], names)
+    return f"{quote_name(text)} is not known{near}; write {form}, where FORMAT is one of {', '.join(names)}"

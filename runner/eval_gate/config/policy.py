@@ -50,10 +50,10 @@ def _parse_conditions(text: str) -> tuple[FailOn, ...]:
 
 
 def _parse_condition(word: str) -> FailOn:
-    known = [one.value for one in FailOn]
-    if word not in known:
+    known_words = [one.value for one in FailOn]
+    if word not in known_words:
         raise ValueError(
-            f"{quote_value(word)} is not known{format_suggestion(word, known)}; allowed: {', '.join(known)}"
+            f"{quote_value(word)} is not known{format_suggestion(word, known_words)}; allowed: {', '.join(known_words)}"
         )
     return FailOn(word)
 
@@ -185,8 +185,8 @@ class Policy:
     @property
     def needs_baseline(self) -> bool:
         """Whether a comparison with the baseline can fail the gate."""
-        asked = self.fail_on & {FailOn.REGRESSIONS, FailOn.REMOVED, FailOn.CHANGED, FailOn.NEW_FAILURES}
-        return bool(asked) or self.max_score_drop is not None
+        conditions = self.fail_on & {FailOn.REGRESSIONS, FailOn.REMOVED, FailOn.CHANGED, FailOn.NEW_FAILURES}
+        return bool(conditions) or self.max_score_drop is not None
 
     @property
     def most_reruns(self) -> int:
@@ -205,5 +205,5 @@ class Policy:
 
         rules = {one.name: getattr(self, one.name) for one in fields(self)}
         words = tuple(sorted(word.value for word in self.fail_on))
-        made = {"trials": how.trials, "reruns": how.reruns, "scores": how.scores, "base_agent": how.base_agent}
-        return RunPolicy(**rules | {"fail_on": words} | made)
+        setup = {"trials": how.trials, "reruns": how.reruns, "scores": how.scores, "base_agent": how.base_agent}
+        return RunPolicy(**rules | {"fail_on": words} | setup)

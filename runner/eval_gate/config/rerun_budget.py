@@ -10,7 +10,7 @@ from eval_gate.text.escape import format_count
 from eval_gate.text.quoting import quote_value
 
 MIN_DEFAULT_EXECUTIONS: Final = 100
-"""The budget where nobody said one, in runs of fewer cases than that."""
+"""The default budget of runs with fewer cases than that."""
 MAX_INTERVAL_S: Final = 86_400.0
 _FORM: Final = re.compile(r"(?P<usd>\$)?(?P<number>\d{1,9}(\.\d{1,6})?)(?P<unit>[smh])?")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
@@ -25,10 +25,10 @@ class RerunBudget(FrozenStruct):
 
     @classmethod
     def compute_default(cls, first: int, *, base_agent: bool = False) -> RerunBudget:
-        """As many re-runs as there are first executions, so that doubt costs at most what the run does; 100 at least.
+        """Compute as many re-runs as there are first executions, at least 100, so that re-runs cost at most a run.
 
-        A run in which nothing changed takes a third of that where it is at its worst, and ten suspects need sixty.
-        With a base agent, which a drop of all cases has to hold against twice, so many more.
+        An unchanged run needs a third of that at worst, and ten suspected regressions need sixty. A base agent adds
+        two executions for each, because a suite drop is compared with it twice.
         """
         return cls(executions=max(first, MIN_DEFAULT_EXECUTIONS) + (2 * first if base_agent else 0))
 
@@ -41,14 +41,14 @@ class RerunBudget(FrozenStruct):
 
 def parse_rerun_budget(text: str | int) -> RerunBudget:
     """`50` (executions), `5m` (also `90s`, `1h`) or `$2`. Raises ValueError with what is wrong, for a person."""
-    found = _FORM.fullmatch(str(text).strip())
-    number = float(found["number"]) if found else 0.0
-    if found and number > 0:
-        if found["usd"] and not found["unit"]:
+    match = _FORM.fullmatch(str(text).strip())
+    number = float(match["number"]) if match else 0.0
+    if match and number > 0:
+        if match["usd"] and not match["unit"]:
             return RerunBudget(usd=number)
-        if found["unit"] and not found["usd"]:
-            return RerunBudget(seconds=number * _SECONDS[found["unit"]])
-        if not found["usd"] and number == int(number):
+        if match["unit"] and not match["usd"]:
+            return RerunBudget(seconds=number * _SECONDS[match["unit"]])
+        if not match["usd"] and number == int(number):
             return RerunBudget(executions=int(number))
     raise ValueError(
         f"{quote_value(str(text))} is not a number of re-runs such as 50, a time such as 5m, or money such as $2"
@@ -63,9 +63,9 @@ def check_rerun_budget(text: str | int) -> str:
 
 def parse_rerun_interval(text: str) -> float:
     """Seconds of `90s`, `5m` or `1h`, a day at most. Raises ValueError with what is wrong, for a person."""
-    found = _FORM.fullmatch(text.strip())
-    if found and found["unit"] and not found["usd"]:
-        seconds = float(found["number"]) * _SECONDS[found["unit"]]
+    match = _FORM.fullmatch(text.strip())
+    if match and match["unit"] and not match["usd"]:
+        seconds = float(match["number"]) * _SECONDS[match["unit"]]
         if 0 <= seconds <= MAX_INTERVAL_S:
             return seconds
     raise ValueError(f"{quote_value(text)} is not a time such as 30s or 5m (at most 24h)")

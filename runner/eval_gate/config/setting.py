@@ -1,8 +1,8 @@
 """Definition of one setting: its key, flag, variable and help text.
 
-A setting is declared as a field of a frozen dataclass, with `setting(…)` in place of its default. All else is made of
-that row: the configuration file's key and its JSON Schema, the variable, the option of the command line, the action's
-input. Nothing here loads pydantic, so that `--help` does not either.
+A setting is a field of a frozen dataclass, with `define_setting` in place of its default. The key of the configuration
+file, its JSON Schema, the variable, the command-line option and the action's input follow from it. This module does not
+load pydantic, so that `--help` starts fast.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Text: TypeAlias = str
-"""A text that is not empty and holds no NUL: the check of values takes it for that."""
+"""A text that is not empty and holds no NUL, as the validation checks."""
 Place: TypeAlias = str
-"""A text that names a file or folder, or what stands for one, such as an address: no name in it is too long."""
+"""A text that names a file, a folder or an address, without a part that is too long for a file name."""
 LARGEST: Final = 1_000_000_000
 """The largest number of a setting that has no limit of its own, in both directions."""
 ENVIRONMENT_PREFIX: Final = "EVAL_GATE_"
@@ -33,7 +33,7 @@ _TYPES: Final[Mapping[str, type]] = {
     "tuple": list[str],
     "frozenset": list[str],
 }
-"""What a command line takes, by the first word of a field's type; text for all others."""
+"""Types of command-line values by the first word of a field's type; text for all others."""
 _METAVARS: Final[Mapping[type, str]] = {int: "N", float: "X"}
 
 
@@ -72,7 +72,7 @@ class Setting(NamedTuple):
     in_action: JsonValue = None
     """The default in the action, where that is another one."""
     limits: Mapping[str, Any] = MappingProxyType({})
-    """Constraints as pydantic's `Field` takes them. Numbers are finite, and within LARGEST where nothing is said."""
+    """Constraints as pydantic's `Field` takes them. Numbers are finite, and by default within LARGEST."""
     each: Callable[[str], object] | None = None
     """Reads one text of a list, or the only one. Raises ValueError with what is wrong, for a person."""
     whole: Callable[[tuple[Any, ...]], object] = tuple
@@ -139,11 +139,11 @@ class Setting(NamedTuple):
     @property
     def help_text(self) -> str:
         """What `--help` says."""
-        said = self.help or self.description
+        text = self.help or self.description
         if self.type == list[str] and self.flag.startswith("--"):
-            said += " Repeatable."
+            text += " Repeatable."
         default = self.default_text or _format_default(self.default)
-        return f"{said}  [default: {default}]" if default else said
+        return f"{text}  [default: {default}]" if default else text
 
 
 def define_setting(default: T, description: str, **row: Any) -> T:
@@ -177,8 +177,8 @@ def find_part_type(one: Field[Any]) -> type | None:
 def build_setting(one: Field[Any]) -> Setting:
     """Build the complete `Setting` of one field, with its key, flag, name, type and default."""
     row: Setting = one.metadata["row"]
-    first, *others = one.name.split("_")
-    key = row.key or first + "".join(map(str.capitalize, others))
+    first, *rest = one.name.split("_")
+    key = row.key or first + "".join(map(str.capitalize, rest))
     flag = row.flag or "--" + _to_snake_case(key).replace("_", "-")
     return row._replace(key=key, flag=flag, name=one.name, kind=str(one.type), default=one.default)
 

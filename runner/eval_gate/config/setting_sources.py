@@ -28,23 +28,23 @@ class SettingSource(FrozenStruct):
     is_from_user: bool = False
     """Given by the person who starts us, as a flag or a variable."""
 
-    def find_line(self, below: Sequence[str | int] = ()) -> int | None:
-        """Return the line of the part of the value at `below`, or None if the value is not from a file."""
-        return self.positions.find_line([self.name, *below]) if self.positions else None
+    def find_line(self, path: Sequence[str | int] = ()) -> int | None:
+        """Return the line of the part of the value at `path`, or None if the value is not from a file."""
+        return self.positions.find_line([self.name, *path]) if self.positions else None
 
-    def build_problem(self, message: str, below: Sequence[int] = ()) -> Problem:
-        """Build a problem with this value or with the list member at `below`, which holds list indexes."""
-        place = self.name + "".join(f"[{step}]" for step in below)
-        return Problem(message, file=self.file, line=self.find_line(below), field=place)
+    def build_problem(self, message: str, indexes: Sequence[int] = ()) -> Problem:
+        """Build a problem with this value or with the list member at `indexes`."""
+        place = self.name + "".join(f"[{step}]" for step in indexes)
+        return Problem(message, file=self.file, line=self.find_line(indexes), field=place)
 
-    def format_yaml_hint(self, value: object, below: Sequence[int]) -> str:
+    def format_yaml_hint(self, value: object, indexes: Sequence[int]) -> str:
         """Continue a message with the hint to quote a word that YAML reads as true or false, such as `no`."""
-        written = (
-            self.positions.find_unquoted([self.name, *below]) if self.positions and isinstance(value, bool) else None
+        word = (
+            self.positions.find_unquoted([self.name, *indexes]) if self.positions and isinstance(value, bool) else None
         )
-        if written is None or written.lower() in {"true", "false"}:
+        if word is None or word.lower() in {"true", "false"}:
             return ""
-        return f"; YAML reads an unquoted `{written}` this way: put it in quotes"
+        return f"; YAML reads an unquoted `{word}` this way: put it in quotes"
 
 
 class SettingSources(FrozenStruct):
@@ -58,23 +58,23 @@ class SettingSources(FrozenStruct):
         return id(self)
 
     def get_source(self, key: str) -> SettingSource:
-        """Where this setting was given; by its key alone where nobody knows."""
+        """Return the origin of this setting, or its key alone if the origin is unknown."""
         return self.values.get(key) or SettingSource(Secret(None), key)
 
-    def with_aliases(self, **others: str) -> SettingSources:
-        """Return a copy in which each key of `others` has the source of the setting named by its value.
+    def with_aliases(self, **aliases: str) -> SettingSources:
+        """Return a copy in which each key of `aliases` has the source of the setting named by its value.
 
         For example, `agentEndpoint="baseAgentEndpoint"` lets code that reads `agentEndpoint` report
         `baseAgentEndpoint`.
         """
-        values = {**self.values, **{key: self.get_source(other) for key, other in others.items()}}
+        values = {**self.values, **{key: self.get_source(other) for key, other in aliases.items()}}
         return SettingSources(values, self.suggest_name)
 
-    def build_problem(self, message: str, key: str, beside: str) -> Problem:
-        """Build a problem with the setting `key`; if it was not given, at the place of the setting `beside`."""
+    def build_problem(self, message: str, key: str, fallback: str) -> Problem:
+        """Build a problem with the setting `key`; if it was not given, at the place of the setting `fallback`."""
         if key in self.values:
             return self.get_source(key).build_problem(message)
-        other = self.get_source(beside)
+        other = self.get_source(fallback)
         return Problem(message, file=other.file, line=other.find_line(), field=self.suggest_name(other, key))
 
     @contextmanager
@@ -89,4 +89,4 @@ class SettingSources(FrozenStruct):
 
 
 UNKNOWN_SOURCES: Final = SettingSources()
-"""Settings of which nobody knows where they were given."""
+"""Settings whose origin is unknown."""

@@ -169,8 +169,8 @@ class TargetChoice:
         limits={"gt": 0, "le": 1_000_000},
         no_effect="it is how fast requests are sent",
     )
-    given: SettingSources = field(default=UNKNOWN_SOURCES, compare=False, repr=False)
-    """Where all settings were given, for what turns out to be wrong with them later."""
+    sources: SettingSources = field(default=UNKNOWN_SOURCES, compare=False, repr=False)
+    """Origins of all settings, for problems that are found later."""
 
     @property
     def is_chosen(self) -> bool:

@@ -33,11 +33,11 @@ def build_json_schema() -> dict[str, Any]:
 
 def _build_part(part: type[Part], values: Mapping[str, object]) -> Part:
     """Build a dataclass of settings, with its parts, from values by key."""
-    made = {
+    fields = {
         one.name: _build_part(inner, values) if (inner := find_part_type(one)) else values[build_setting(one).key]
         for one in iter_fields(part)
     }
-    return part(**made)
+    return part(**fields)
 
 
 @cache
@@ -49,17 +49,17 @@ def _build_model() -> type[BaseModel]:
 def _build_fields(part: type) -> Mapping[str, Any]:
     """Type and description of every key, parts within each other as one."""
     types = get_type_hints(part, localns={"Text": Text, "Place": Place, "JsonValue": JsonValue}, include_extras=True)
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for one in iter_fields(part):
         if inner := find_part_type(one):
-            found |= _build_fields(inner)
+            fields |= _build_fields(inner)
         else:
             row = build_setting(one)
-            found[row.key] = (
+            fields[row.key] = (
                 _annotate_type(row, types[one.name]),
                 Field(default=row.default, description=row.full_description),
             )
-    return found
+    return fields
 
 
 def _annotate_type(row: Setting, kind: Any) -> Any:
@@ -84,12 +84,12 @@ def _build_limits(row: Setting) -> Mapping[str, Any]:
     return {**row.limits, **limits}
 
 
-def _parse_value(each: Callable[[str], object], said: str | None) -> object:
+def _parse_value(each: Callable[[str], object], value: str | None) -> object:
     """Parse the value with `each`, and return None and an empty text unchanged."""
-    return said if said is None or said == "" else each(said)
+    return value if value is None or value == "" else each(value)
 
 
 def _iter_off_validators(kind: Any) -> Iterator[BeforeValidator]:
     """Yield a validator that turns false into `off`: YAML reads the word without quotes as false."""
     if isinstance(kind, EnumMeta) and "off" in [one.value for one in list[Any](kind)]:
-        yield BeforeValidator(lambda said: kind("off") if said is False else said)
+        yield BeforeValidator(lambda value: kind("off") if value is False else value)

@@ -1,1 +1,1 @@
-"""Write draft eval cases from what a target answers, for people to review."""
+"""Write draft eval cases from the responses of a target, for people to review."""

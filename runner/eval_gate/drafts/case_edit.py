@@ -1,7 +1,7 @@
-"""Changes cases in the text of an existing eval file, and leaves everything else in it as it is.
+"""Edit cases in the text of an eval file, and leave everything else in the file unchanged.
 
-The changed text is read again before it replaces the file: it has to hold exactly the changed cases, and the reader of
-its format has to accept it as strictly as it accepted the file before.
+The new text is read before it replaces the file: it must have exactly the changed cases, and the reader of its format
+must accept it as strictly as the old text.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from eval_gate.text.sources.value_edit import is_same_value
 from eval_gate.text.sources.yaml_edit import YamlLayout, rewrite_yaml
 
 ANY_TARGET: Final = "the target of the run"
-"""Stands for the target that a run chooses: which one it is says nothing about the text of a file."""
+"""Stands for the target of a run, which does not change how a file is read."""
 _LINES: Final = ".jsonl"
 RawCase: TypeAlias = dict[str, JsonValue]
 
 
 class CaseFile(FrozenStruct):
-    """An eval file as it is written: its bytes, the document in them and the suite that they make."""
+    """An eval file: its bytes, the parsed document and the suite."""
 
     path: Path
     root: Path
@@ -57,12 +57,12 @@ class CaseFile(FrozenStruct):
     def find_raw_cases(self, cases: Iterable[EvalCase]) -> dict[str, RawCase]:
         """Find cases as they are written, by id. Raises GateError for a case in another file."""
         by_id = {raw["id"]: raw for raw in self.list_raw_cases() if isinstance(raw, dict) and "id" in raw}
-        found: dict[str, RawCase] = {}
+        raw_cases: dict[str, RawCase] = {}
         for case in cases:
             if case.id not in by_id:
                 raise self._build_absence_error(case)
-            found[case.id] = by_id[case.id]
-        return found
+            raw_cases[case.id] = by_id[case.id]
+        return raw_cases
 
     def find_place(self, case: EvalCase) -> int:
         """Find the number of a case in the list of its file. Raises GateError for a case in another file."""
@@ -86,20 +86,20 @@ class CaseFile(FrozenStruct):
         text = self.data.decode()
         try:
             if self.path.suffix.lower() == _LINES:
-                written = _rewrite_lines(text, old, changed)
+                new_text = _rewrite_lines(text, old, changed)
             elif self.path.suffix.lower() in {".yaml", ".yml"}:
-                written = rewrite_yaml(text, self.document, expected)
+                new_text = rewrite_yaml(text, self.document, expected)
             else:
-                written = rewrite_json(text, self.document, expected)
+                new_text = rewrite_json(text, self.document, expected)
         except (ValueError, RecursionError, yaml.YAMLError) as error:
             raise _build_edit_error(self.shown_as, str(error)) from error
-        file = self._read_again(written)
+        file = self._read_again(new_text)
         if not is_same_value(file.document, expected):
             raise _build_edit_error(self.shown_as, "its layout is not supported")
         return file
 
     def get_case_text(self, case: EvalCase) -> str:
-        """Return the text of a case: its lines in the file, or less where other things stand on them."""
+        """Return the text of a case: its lines in the file, without other content on them."""
         begin, end = self._find_case_span(case)
         return self.data.decode()[begin:end]
 
@@ -131,8 +131,8 @@ class CaseFile(FrozenStruct):
     def list_raw_cases(self) -> Sequence[JsonValue]:
         """List the cases of the document; an AgentV list may also name other files."""
         name = self._find_list_name()
-        found = self.document[name] if isinstance(self.document, dict) and name is not None else self.document
-        return found if isinstance(found, list) else []
+        cases = self.document[name] if isinstance(self.document, dict) and name is not None else self.document
+        return cases if isinstance(cases, list) else []
 
     def drop_case(self, place: int) -> JsonValue:
         """Return the document without the case at this place of its list."""
@@ -145,7 +145,7 @@ class CaseFile(FrozenStruct):
         return {**self.document, name: list(cases)}
 
     def _find_list_name(self) -> str | None:
-        """Return the key of the list of cases; None where the document is that list."""
+        """Return the key of the list of cases; None if the document is that list."""
         if not isinstance(self.document, dict):
             return None
         return (find_list_name(self.document) if self.suite.format == "agentv" else None) or "cases"
@@ -176,29 +176,29 @@ def read_case_file(path: Path, root: Path) -> CaseFile:
 
 
 def _parse_case_file(data: bytes, path: Path, root: Path, *, strict: bool) -> CaseFile:
-    shown = format_path(path, root)
-    document: Document = parse_document(find_notation(path), data, path, shown)
+    shown_as = format_path(path, root)
+    document: Document = parse_document(find_notation(path), data, path, shown_as)
     dialect = recognize_document(document.value, path, explicit=True)
     if isinstance(dialect, Dialect):
         reading = ReadOptions(strict=strict, target_override=ANY_TARGET)
-        suite = dialect.load(document.value, document.positions, EvalSource(shown, data, path, root), reading)
+        suite = dialect.load(document.value, document.positions, EvalSource(shown_as, data, path, root), reading)
         return CaseFile(path, root, data, document.value, suite, strict)
     raise GateError(
         "unknown-format",
-        f"{shown} is not an eval file",
+        f"{shown_as} is not an eval file",
         "`eval-gate validate` says what is missing",
-        problems=[Problem("no format of eval files has this shape", file=shown)],
+        problems=[Problem("no format of eval files has this shape", file=shown_as)],
     )
 
 
 def _list_line_spans(text: str) -> list[tuple[int, int]]:
     """List where the lines with cases begin and end, without their line breaks."""
-    found, begin = list[tuple[int, int]](), 0
+    spans, begin = list[tuple[int, int]](), 0
     for line in text.split("\n"):
         if line.strip():
-            found.append((begin, begin + len(line.rstrip("\r"))))
+            spans.append((begin, begin + len(line.rstrip("\r"))))
         begin += len(line) + 1
-    return found
+    return spans
 
 
 def _rewrite_lines(text: str, old: Sequence[JsonValue], new: Sequence[JsonValue]) -> str:

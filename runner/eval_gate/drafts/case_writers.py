@@ -1,4 +1,4 @@
-"""Writes drafts as cases of tool-forge and of current AgentV, in the order in which a person writes them."""
+"""Write drafts as cases of tool-forge and of current AgentV, with keys in the order that people use."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from eval_gate.text.safe_output import neutralize_json
 from eval_gate.text.sources.yaml_edit import format_flow, format_scalar
 
 NO_TOOL: Final = "no-tool"
-"""Stands for the tool in the id of a case in which none is called."""
+"""Stands for the tool in the id of a case without tool calls."""
 UNKNOWN_TOOLS: Final = "question"
-"""Stands for the tool where the target does not say which tools it calls."""
+"""Stands for the tool in the id of a case whose tool calls are unknown."""
 _MAX_ID_WORD: Final = 60
 _CAMEL_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 """Where a word begins in `openingHours`."""
@@ -41,7 +41,7 @@ class DraftFormat(NamedTuple):
 
     name: str
     suffix: str
-    """Suffix of its files that a hint proposes."""
+    """The suffix that hints propose for its files."""
     suffixes: tuple[str, ...]
     id_prefix: str
     has_earlier_messages: bool
@@ -53,10 +53,10 @@ class DraftFormat(NamedTuple):
 
 def build_case_id(prefix: str, counts: Counter[str], expectation: DraftExpectation, observation: Observation) -> str:
     """Build the id of the next case, after the first tool that it calls: `gs-get-weather-001`; count it in `counts`."""
-    called = observation.responses[0].tool_calls if observation.responses else ()
-    name = _CAMEL_HUMP.sub("-", called[0].name).replace("_", "-") if called else ""
+    calls = observation.responses[0].tool_calls if observation.responses else ()
+    name = _CAMEL_HUMP.sub("-", calls[0].name).replace("_", "-") if calls else ""
     word = to_plain_word(name).strip("-.").lower()
-    if not called:
+    if not calls:
         word = NO_TOOL if expectation.has_tools else UNKNOWN_TOOLS
     word = word[:_MAX_ID_WORD] or "tool"
     counts[word] += 1
@@ -149,7 +149,7 @@ def _iter_tool_assertions(expectation: DraftExpectation) -> Iterator[JsonValue]:
                     for tool, args in calls
                 ],
             }
-            yield _limit_calls(expectation.tools)  # "exact" does not count further calls
+            yield _limit_calls(expectation.tools)  # "exact" ignores further calls
         case ToolMode.ANY_ORDER:
             yield {"type": "tool-trajectory", "mode": "superset", "expected": _build_calls(expectation.tools)}
             yield _limit_calls(expectation.tools)
@@ -232,9 +232,9 @@ def _iter_block_lines(value: JsonValue, indent: int) -> Iterator[str]:
         if not isinstance(member, dict) or not member or (indent > 2 and _is_short(member, indent)):
             yield f"{blank}- {format_flow(member)}"
             continue
-        first, *others = _iter_block_lines(member, indent + 2)
+        first, *more_lines = _iter_block_lines(member, indent + 2)
         yield f"{blank}- {first.lstrip(' ')}"
-        yield from others
+        yield from more_lines
 
 
 def _is_short(value: JsonValue, indent: int) -> bool:

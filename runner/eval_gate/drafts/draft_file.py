@@ -1,4 +1,4 @@
-"""Builds a new eval file of drafts from observations, checks it, and lists what they have never seen."""
+"""Build and check a new eval file of drafts from observations, and list behavior that these lack."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ from eval_gate.files.file_paths import format_path
 from eval_gate.formats.base import EvalSource, ReadOptions
 from eval_gate.formats.discovery import DIALECTS
 from eval_gate.formats.documents import parse_document
-from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.conversation import ToolSpec
-from eval_gate.model.limits import DRAFT_QUESTION
+from eval_gate.model.limits import DRAFT_PROMPT
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.javascript.regex import PatternMatcher, PatternWorkerError
@@ -54,22 +53,22 @@ class DraftFile(FrozenStruct):
 
 def find_format(name: str, file: Path) -> DraftFormat:
     """Find the format of this name for a new file. Raises GateError, also for another suffix or an existing file."""
-    found = FORMATS.get(name)
-    if found is None:
+    form = FORMATS.get(name)
+    if form is None:
         raise GateError(
             "unknown-value",
             f"format: {quote_value(name)} is not known{format_suggestion(name, FORMATS)}",
             f"allowed: {', '.join(FORMATS)}",
         )
-    shown = quote_name(file.as_posix())
-    if file.suffix not in found.suffixes:
+    shown_as = quote_name(file.as_posix())
+    if file.suffix not in form.suffixes:
         raise GateError(
             "invalid-output-path",
-            f"{shown} does not end with {' or '.join(found.suffixes)}, as a file of the format {name} does",
-            f"name a file such as evals/first{found.suffix}",
+            f"{shown_as} does not end with {' or '.join(form.suffixes)}, as a file of the format {name} does",
+            f"name a file such as evals/first{form.suffix}",
         )
     require_new_file(file)
-    return found
+    return form
 
 
 def require_new_file(file: Path) -> None:
@@ -87,8 +86,8 @@ async def build_draft_file(
 ) -> DraftFile:
     """Build the text of a file with one draft for each observation that allows one.
 
-    The text is read again as a run with `--strict` reads it. Each case passes with the responses that it was made from;
-    one that does not is left out. `moment` is when the target responded.
+    The text is then read as by a run with `--strict`, and a case that fails with its own responses is left out.
+    `moment` is when the target responded.
     """
     cases, skipped = _derive_cases(observations, form, moment)
     if cases:
@@ -138,32 +137,31 @@ def _find_problem(observation: Observation, form: DraftFormat) -> str | None:
         return "it holds a secret or personal data, which was masked"
     if not all(map(is_well_formed, texts)):
         return "it is not valid Unicode"
-    if sum(map(len, texts)) > DRAFT_QUESTION:
-        return f"it is longer than {DRAFT_QUESTION:,} characters"
+    if sum(map(len, texts)) > DRAFT_PROMPT:
+        return f"it is longer than {DRAFT_PROMPT:,} characters"
     if form is AGENTV and any("${{" in text for text in texts):
         return "it holds ${{, which the format agentv takes for a variable"
     return None
 
 
 def _build_text(cases: Sequence[DraftCase], form: DraftFormat) -> str:
-    written: list[dict[str, JsonValue]] = [form.build_case(case) for case in cases]
-    return form.build_text(written)
+    return form.build_text([form.build_case(case) for case in cases])
 
 
 def _read_text(text: str, form: DraftFormat, file: Path, root: Path) -> EvalSuite:
     """Read the text as a run with --strict reads the file. Raises GateError with every problem."""
-    shown, data = format_path(file, root), text.encode()
+    shown_as, data = format_path(file, root), text.encode()
     dialect = DIALECTS[form.name]
-    document = parse_document(dialect.notations[file.suffix], data, file, shown)
+    document = parse_document(dialect.notations[file.suffix], data, file, shown_as)
     return dialect.load(
-        document.value, document.positions, EvalSource(shown, data, file, root), ReadOptions(strict=True)
+        document.value, document.positions, EvalSource(shown_as, data, file, root), ReadOptions(strict=True)
     )
 
 
 async def _find_failing_cases(
     eval_cases: Sequence[EvalCase], cases: Sequence[DraftCase]
 ) -> list[tuple[DraftCase, str]]:
-    """Find the cases that do not pass with the responses that they were made from, or that ask something else."""
+    """Find the cases that fail with their own responses, or whose prompt differs."""
     failing: list[tuple[DraftCase, str]] = []
     matcher = PatternMatcher()
     try:
@@ -190,7 +188,7 @@ def list_unseen(observations: Sequence[Observation], tools: Iterable[ToolSpec]) 
     """List in phrases what no response did: `a refusal`, `a tool error`. `tools` are those that are defined."""
     responses = [response for one in observations for response in one.responses]
     calls = [call for response in responses for call in response.tool_calls]
-    called = {call.name for call in calls}
+    called_tools = {call.name for call in calls}
     unseen = []
     if not any(any(one.refusals) or find_refusal_problem(one) for one in observations):
         unseen.append("a refusal: ask for something that the agent must not do")
@@ -199,10 +197,10 @@ def list_unseen(observations: Sequence[Observation], tools: Iterable[ToolSpec]) 
             unseen.append("a tool error: ask for something that a tool cannot find")
         if all(response.tool_calls for response in responses):
             unseen.append("a response without a tool: ask for something that needs none")
-        missing = [to_one_line(tool.name, _MAX_NAME) for tool in tools if tool.name not in called]
-        if missing:
-            names = format_first_few(missing, _MAX_LISTED)
-            unseen.append(f"a call of {names}: {'it is' if len(missing) == 1 else 'they are'} defined")
+        uncalled_tools = [to_one_line(tool.name, _MAX_NAME) for tool in tools if tool.name not in called_tools]
+        if uncalled_tools:
+            names = format_first_few(uncalled_tools, _MAX_LISTED)
+            unseen.append(f"a call of {names}: {'it is' if len(uncalled_tools) == 1 else 'they are'} defined")
     elif responses:
         unseen.append("a tool: the target does not list its tool calls")
     if not any(one.earlier_messages for one in observations):

@@ -1,4 +1,4 @@
-"""Merges what a case expects with what its target does now: what fails is replaced, and what passes stays.
+"""Merge the expectations of a case with the current responses: failing parts are replaced, passing ones stay.
 
 A part of an expectation is the smallest thing that can fail by itself: one text, one pattern, one parameter.
 """
@@ -20,7 +20,7 @@ Part: TypeAlias = Mapping[str, JsonValue]
 PartCheck: TypeAlias = Callable[[Part], Awaitable[bool]]
 """Whether a part of an expectation, written as in its format, fails for at least one of the responses."""
 _TextParts: TypeAlias = tuple[Sequence[str], Sequence[tuple[str, ...]], Sequence[str], Sequence[str]]
-"""Expectations of the text: texts, groups of which one is enough, numbers, and patterns."""
+"""Expectations of the text: texts, groups that need one match each, numbers, and patterns."""
 _ROUTING: Final = ("toolsCalled", "toolsCalledAnyOrder", "toolsAcceptable")
 _TEXT_KEYS: Final = ("responseContains", "responseContainsAny", "responseContainsNumber", "responseMatches")
 _LITERALS: Final = ("contains", "contains-all")
@@ -35,26 +35,26 @@ _TEXT_TYPES: Final = frozenset(
 )
 _TOOL_TYPES: Final = frozenset({"tool-trajectory", "tool_trajectory"})
 _CALL_COUNT: Final = frozenset({"type", "max_tool_calls"})
-"""The keys of a limit of calls, which says that no tool is called, or how many are."""
-_KEPT_FIELDS: Final = ("name", "weight", "required", "min_score")
-"""Fields of an assertion that say how it counts, not what it expects."""
+"""The keys of a limit on the number of tool calls."""
+_COUNTING_FIELDS: Final = ("name", "weight", "required", "min_score")
+"""Fields of an assertion that weigh it. They expect nothing."""
 
 
 class ExpectationMerger:
-    """Merges expectations with what was found in the responses of `found`, which called `called_tools`."""
+    """Merges old expectations with the current ones, derived from responses that called `called_tools`."""
 
-    def __init__(self, found: DraftExpectation, called_tools: Collection[str], fails: PartCheck) -> None:
-        self._found = found
+    def __init__(self, current: DraftExpectation, called_tools: Collection[str], fails: PartCheck) -> None:
+        self._current = current
         self._called = called_tools
         self._fails = fails
 
     async def merge_expect(self, old: Part) -> dict[str, JsonValue]:
         """Merge the `expect` of a tool-forge case. What cannot be found in responses stays as it is."""
-        derived = build_expect(self._found)
+        derived = build_expect(self._current)
         routing = next((key for key in _ROUTING if key in old), None)
         new = dict(old)
         tools_changed = False
-        if routing is not None and self._found.has_tools:
+        if routing is not None and self._current.has_tools:
             tools_changed = await self._fails({routing: old[routing]})
             new = _replace_routing(new, routing, derived) if tools_changed else new
         if "toolParams" in old:
@@ -66,24 +66,24 @@ class ExpectationMerger:
         return {key: value for key, value in new.items() if value != [] or old.get(key) == [] or key in _ROUTING}
 
     async def _list_failing(self, old: Part, key: str) -> list[JsonValue]:
-        """List the elements of a list that fail. Those with tokens, which somebody wrote by hand, count as passing."""
+        """List the failing elements of a list. Those with tokens, which only people write, count as passing."""
         parts = (one for one in _get_list(old, key) if not any(map(find_tokens, iter_texts(one))))
         return [one for one in parts if await self._fails({key: [one]})]
 
     async def _merge_params(self, old: Part, derived: Part, *, tools_changed: bool) -> list[JsonValue]:
-        """Merge the checks of parameters. With other tools, checks of tools that are not called any more give way."""
+        """Merge the checks of parameters. If the tools changed, drop checks of tools that are no longer called."""
         fresh = [one for one in _get_list(derived, "toolParams") if isinstance(one, dict)]
         by_param = {(one["tool"], one["paramName"]): one for one in fresh}
         failing, merged = await self._list_failing(old, "toolParams"), list[JsonValue]()
-        known = set[JsonValue]()
+        old_tools = set[JsonValue]()
         for check in _get_list(old, "toolParams"):
             assert isinstance(check, dict)
             tool, name = check["tool"], check["paramName"]
-            known.add(str(tool))
+            old_tools.add(str(tool))
             new = by_param.get((tool, name), check) if check in failing else check
             if not (tools_changed and tool not in self._called) and new not in merged:
                 merged.append(new)
-        return merged + [one for one in fresh if tools_changed and one["tool"] not in known]
+        return merged + [one for one in fresh if tools_changed and one["tool"] not in old_tools]
 
     async def _merge_expected_texts(self, old: Part, new: dict[str, JsonValue]) -> None:
         texts, groups, numbers, patterns = _TEXT_KEYS
@@ -92,7 +92,7 @@ class ExpectationMerger:
         single_fails = single is not None and await self._fails({"regexPattern": single})
         if not any(failing.values()) and not single_fails:
             return
-        passing = {key: [one for one in _get_list(old, key) if one not in gone] for key, gone in failing.items()}
+        passing = {key: [one for one in _get_list(old, key) if one not in values] for key, values in failing.items()}
         added = self._list_new_texts(
             [str(one) for one in (*passing[texts], *passing[numbers])],
             [*passing[groups]],
@@ -118,17 +118,17 @@ class ExpectationMerger:
         with_groups: bool,
         with_lengths: bool,
     ) -> _TextParts:
-        """List what was found and what passing expectations do not cover yet."""
+        """List the facts that passing expectations do not cover yet."""
         facts = [
             fact
-            for fact in self._found.facts
+            for fact in self._current.facts
             if not (fact.pattern and fact.pattern in patterns) and not any(_covers(one, fact) for one in literals)
         ]
-        own = {fact.pattern for fact in self._found.facts}
-        lengths = [one for one in self._found.patterns if with_lengths and one not in own and one not in patterns]
+        own = {fact.pattern for fact in self._current.facts}
+        lengths = [one for one in self._current.patterns if with_lengths and one not in own and one not in patterns]
         return (
             [fact.text for fact in facts if not fact.pattern and not fact.is_number],
-            [one for one in self._found.contains_any if with_groups and list(one) not in groups],
+            [one for one in self._current.contains_any if with_groups and list(one) not in groups],
             [fact.text for fact in facts if fact.is_number],
             [fact.pattern for fact in facts if fact.pattern] + lengths,
         )
@@ -139,30 +139,30 @@ class ExpectationMerger:
         tools = [one for one in failing if _is_about_tools(one)]
         texts = [one for one in failing if not _is_about_tools(one)]
         new = list(old)
-        if tools and self._found.has_tools:
-            kept = [one for one in new if one not in tools]
-            derived = [one for one in build_assertions(self._found) if _is_about_tools(one)]
-            new = _merge_list(new, tools, [one for one in _inherit(tools, derived) if one not in kept])
-        unwanted = [one for one in texts if _as_part(one).get("negate")]
-        new = [one for one in new if one not in unwanted]
-        wanted = [one for one in texts if one not in unwanted]
-        return await self._merge_text_assertions(new, wanted) if wanted else new
+        if tools and self._current.has_tools:
+            passing = [one for one in new if one not in tools]
+            derived = [one for one in build_assertions(self._current) if _is_about_tools(one)]
+            new = _merge_list(new, tools, [one for one in _inherit(tools, derived) if one not in passing])
+        negated = [one for one in texts if _as_part(one).get("negate")]
+        new = [one for one in new if one not in negated]
+        positive = [one for one in texts if one not in negated]
+        return await self._merge_text_assertions(new, positive) if positive else new
 
     async def _merge_text_assertions(self, old: Sequence[JsonValue], failing: Sequence[JsonValue]) -> list[JsonValue]:
         """Merge assertions about the text. Of a list of texts, those that pass stay in it."""
         parts: dict[int, list[str]] = {id(one): await self._list_passing_texts(_as_part(one)) for one in failing}
-        others = [_as_part(one) for one in old if isinstance(one, dict) and one not in failing]
-        literals = [text for one in others for text in _list_texts(one) if one["type"] in {*_LITERALS, _NUMBER}]
+        other_parts = [_as_part(one) for one in old if isinstance(one, dict) and one not in failing]
+        literals = [text for one in other_parts for text in _list_texts(one) if one["type"] in {*_LITERALS, _NUMBER}]
         literals += [text for texts in parts.values() for text in texts]
         types = {_as_part(one)["type"] for one in failing}
         added = self._list_new_texts(
             literals,
-            [one.get("value") for one in others],
-            [one.get("value") for one in others],
+            [one.get("value") for one in other_parts],
+            [one.get("value") for one in other_parts],
             with_groups=_GROUP in types,
             with_lengths=_PATTERN in types,
         )
-        if not any(added) and not any(parts.values()) and not any(one["type"] in _TEXT_TYPES for one in others):
+        if not any(added) and not any(parts.values()) and not any(one["type"] in _TEXT_TYPES for one in other_parts):
             return list(old)  # nothing would be expected of the text any more
         return list(self._iter_text_assertions(old, failing, parts, added))
 
@@ -221,16 +221,16 @@ def _merge_list(old: Sequence[JsonValue], failing: Sequence[JsonValue], added: S
     """Return the list with the added elements in the place of the first failing one, and without the others."""
     places = [place for place, one in enumerate(old) if one in failing]
     first = places[0] if places else len(old)
-    before, after = old[:first], [one for one in old[first:] if one not in failing]
-    return [*before, *added, *after]
+    head, tail = old[:first], [one for one in old[first:] if one not in failing]
+    return [*head, *added, *tail]
 
 
 def _inherit(old: Sequence[JsonValue], new: Sequence[JsonValue]) -> list[JsonValue]:
-    """Give the first new assertion what says how the only old one counts."""
+    """Give the first new assertion the weight of the only old one."""
     if len(old) != 1 or not new:
         return list(new)
-    kept = {key: value for key, value in _as_part(old[0]).items() if key in _KEPT_FIELDS}
-    return [{**_as_part(new[0]), **kept}, *new[1:]]
+    old_fields = {key: value for key, value in _as_part(old[0]).items() if key in _COUNTING_FIELDS}
+    return [{**_as_part(new[0]), **old_fields}, *new[1:]]
 
 
 def _build_assertion(kind: str, value: JsonValue) -> JsonValue:
@@ -255,7 +255,7 @@ def _list_texts(part: Part) -> list[str]:
 def _is_about_tools(assertion: JsonValue) -> bool:
     part = _as_part(assertion)
     return part["type"] in _TOOL_TYPES or (
-        part["type"] == "execution-metrics" and part.keys() - _KEPT_FIELDS <= _CALL_COUNT
+        part["type"] == "execution-metrics" and part.keys() - _COUNTING_FIELDS <= _CALL_COUNT
     )
 
 

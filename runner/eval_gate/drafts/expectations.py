@@ -1,6 +1,6 @@
 """Derive what a draft case expects: what was the same in all executions of its question.
 
-What differed is left out and said, and so are values of the moment such as time stamps and ids.
+What differed, and values of the moment such as time stamps and ids, are left out and named in a remark.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _RAW_JSON: Final = '{"'
 _EXPECTED_CALLS: Final = 50
 """Calls of one response that are expected one by one."""
 _MAX_ACCEPTABLE: Final = 2
-"""Different sets of tools that are all acceptable; where there are more, nothing is expected of the tools."""
+"""Largest number of acceptable sets of tools; with more, nothing is expected of the tools."""
 _MAX_VALUE: Final = 300
 """Characters of an argument that is expected as it is."""
 _MIN_LENGTH: Final = 40
-"""Characters of a response from which half of it is noticed by its length."""
+"""Shortest response, in characters, that gets a minimum length, so that half of it fails."""
 _MAX_LENGTH_RATIO: Final = 1.6
 _LENGTH_SHARE: Final = 0.6
 _MAX_LISTED: Final = 6
@@ -65,7 +65,7 @@ class DraftExpectation(FrozenStruct):
 
     tool_mode: ToolMode = ToolMode.UNKNOWN
     tools: tuple[str, ...] = ()
-    """Names of the called tools; empty where no tool is called."""
+    """Names of the called tools; empty if no tool is called."""
     tool_sets: tuple[tuple[str, ...], ...] = ()
     call_args: tuple[dict[str, JsonValue], ...] = field(default_factory=tuple)
     """The stable arguments of each call, in the order of `tools`; only for tools in order."""
@@ -89,12 +89,12 @@ class DraftExpectation(FrozenStruct):
 
     @property
     def has_tools(self) -> bool:
-        """Whether something is expected of the tools, and be it that none is called."""
+        """Whether something is expected of the tools, such as that none is called."""
         return self.tool_mode is not ToolMode.UNKNOWN
 
     @property
     def checks_nothing(self) -> bool:
-        """Whether there is no tool, fact or refusal, so that a wrong answer would pass as well."""
+        """Whether a wrong response would pass too, because no tool, fact or refusal is expected."""
         has_call = self.has_tools and bool(self.tools or self.tool_sets)
         return not (has_call or self.facts or self.contains_any or self.refusal)
 
@@ -115,8 +115,8 @@ class DraftExpectation(FrozenStruct):
         texts = [to_one_line(fact.text, _MAX_SHOWN) for fact in self.facts]
         if self.contains_any and not texts:
             texts = [f"one of {format_first_few(self.contains_any[0], _MAX_LISTED)}"]
-        answer = f"answers with {format_first_few(texts, _MAX_FACTS_SHOWN)}" if texts else ""
-        return ", ".join(filter(None, (tools, "refuses" if self.refusal else answer)))
+        facts = f"answers with {format_first_few(texts, _MAX_FACTS_SHOWN)}" if texts else ""
+        return ", ".join(filter(None, (tools, "refuses" if self.refusal else facts)))
 
 
 def derive_expectation(
@@ -162,26 +162,26 @@ def _derive_tools(responses: Sequence[Response]) -> DraftExpectation:
     """Derive the expectation of the tools; `remarks` names what differed."""
     if any(response.tool_calls_known is not True and not response.tool_calls for response in responses):
         return DraftExpectation()
-    called = [tuple(call.name for call in response.tool_calls) for response in responses]
-    names = {name for one in called for name in one}
-    if not all(name and is_safe_text(name) for name in names) or max(map(len, called)) > _EXPECTED_CALLS:
+    sequences = [tuple(call.name for call in response.tool_calls) for response in responses]
+    names = {name for one in sequences for name in one}
+    if not all(name and is_safe_text(name) for name in names) or max(map(len, sequences)) > _EXPECTED_CALLS:
         return DraftExpectation()
-    if len(set(called)) == 1:
-        return DraftExpectation(tool_mode=ToolMode.IN_ORDER, tools=called[0])
-    if all(Counter(one) == Counter(called[0]) for one in called):
+    if len(set(sequences)) == 1:
+        return DraftExpectation(tool_mode=ToolMode.IN_ORDER, tools=sequences[0])
+    if all(Counter(one) == Counter(sequences[0]) for one in sequences):
         return DraftExpectation(
-            tool_mode=ToolMode.ANY_ORDER, tools=tuple(sorted(called[0])), remarks=("the order of the tools",)
+            tool_mode=ToolMode.ANY_ORDER, tools=tuple(sorted(sequences[0])), remarks=("the order of the tools",)
         )
-    sets = list(dict.fromkeys(tuple(dict.fromkeys(one)) for one in called))
+    sets = list(dict.fromkeys(tuple(dict.fromkeys(one)) for one in sequences))
     sets = list({frozenset(one): one for one in reversed(sets)}.values())[::-1]
     if len(sets) == 1:
         return DraftExpectation(
             tool_mode=ToolMode.ACCEPTABLE, tool_sets=tuple(sets), remarks=("how often tools were called",)
         )
-    said = f"the tools: {' or '.join(_format_tools(one) for one in sets[:_MAX_LISTED])}"
+    remark = f"the tools: {' or '.join(_format_tools(one) for one in sets[:_MAX_LISTED])}"
     if len(sets) > _MAX_ACCEPTABLE or not _are_nested(sets):
-        return DraftExpectation(remarks=(said,))
-    return DraftExpectation(tool_mode=ToolMode.ACCEPTABLE, tool_sets=tuple(sets), remarks=(said,))
+        return DraftExpectation(remarks=(remark,))
+    return DraftExpectation(tool_mode=ToolMode.ACCEPTABLE, tool_sets=tuple(sets), remarks=(remark,))
 
 
 def _are_nested(sets: Sequence[Sequence[str]]) -> bool:
@@ -211,36 +211,36 @@ class _ParamDerivation:
                     yield from self._iter_param_checks(tool, name, present)
 
     def _iter_param_checks(self, tool: str, name: str, present: Sequence[dict[str, JsonValue]]) -> Iterator[ParamCheck]:
-        shown = f"{to_one_line(name, _MAX_SHOWN)} of {to_one_line(tool, _MAX_SHOWN)}"
+        label = f"{to_one_line(name, _MAX_SHOWN)} of {to_one_line(tool, _MAX_SHOWN)}"
         if not all(name in params for params in present):
-            self.differing.append(f"whether {shown} is sent")
+            self.differing.append(f"whether {label} is sent")
             return
         values = [params[name] for params in present]
         if not self._are_same(values):
-            self.differing.append(f"the value of {shown}")
+            self.differing.append(f"the value of {label}")
         elif self._is_lasting(values[0]):
             yield ParamCheck(tool=tool, param_name=name, assertion="equals", value=values[0])
             return
         elif _is_expectable(values[0]):
-            self.volatile.append(shown)
+            self.volatile.append(label)
         yield ParamCheck(tool=tool, param_name=name, assertion="exists")
 
     def list_call_args(self, responses: Sequence[Response]) -> tuple[dict[str, JsonValue], ...]:
         """List the arguments of each call that are lasting and the same in all responses, which call the same tools."""
-        found: list[dict[str, JsonValue]] = []
+        call_args: list[dict[str, JsonValue]] = []
         for calls in zip(*(response.tool_calls for response in responses), strict=True):
-            first, *others = calls
-            found.append(
+            first, *other_calls = calls
+            call_args.append(
                 {
                     name: value
                     for name, value in first.params.items()
                     if name
                     and is_safe_text(name)
                     and self._is_lasting(value)
-                    and all(name in call.params and are_json_equal(value, call.params[name]) for call in others)
+                    and all(name in call.params and are_json_equal(value, call.params[name]) for call in other_calls)
                 }
             )
-        return tuple(found)
+        return tuple(call_args)
 
     def _are_same(self, values: Sequence[JsonValue]) -> bool:
         """Whether all values are equal, and written as the same JSON: some formats compare the text."""
@@ -257,13 +257,13 @@ class _ParamDerivation:
 
 def _is_expectable(value: JsonValue) -> bool:
     """Whether a value can be written as an expectation: it is short, and nothing in it is masked, hidden or a token."""
-    written = dump_compact_json(value)
+    text = dump_compact_json(value)
     parts = (part for path, leaf in iter_leaves(value) for part in (*path, leaf) if isinstance(part, str))
-    return len(written) <= _MAX_VALUE and all(map(is_safe_text, (written, *parts)))
+    return len(text) <= _MAX_VALUE and all(map(is_safe_text, (text, *parts)))
 
 
 def _iter_length_patterns(facts: Iterable[ResponseFact], texts: Sequence[str]) -> Iterator[str]:
-    """Yield a pattern for a minimum length, where no fact would tell half of the answer from all of it."""
+    """Yield a pattern for a minimum length, if no fact distinguishes half of a response from all of it."""
     lengths = [len(text.strip()) for text in texts]
     least = min(lengths)
     in_second_half = any(fact.place >= 0.5 for fact in facts)

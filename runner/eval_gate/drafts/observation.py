@@ -1,6 +1,6 @@
-"""Observations that drafts are written from: a question and the responses that a target gave to it.
+"""Observations that drafts are written from: a question and the responses to it.
 
-People commit drafts, so secrets, what looks like a key, and the matches of `redact` are masked before.
+People commit drafts, so secrets, apparent keys, and the matches of `redact` are masked first.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ class ObservationSet(FrozenStruct):
 
 
 def mask_observations(original: ObservationSet, redact: Redactor, patterns: Sequence[str] = ()) -> ObservationSet:
-    """Mask every text of the observations but names of tools; of defined ones only known secrets are masked.
+    """Mask every text of the observations except names of tools; in definitions of tools, only known secrets.
 
     An observation that cannot be searched for the patterns may hold anything: it is left out, and a note says so.
     """
-    kept = [map_observation(one, lambda text: mask_keys(redact(text))) for one in original.observations]
-    kept = _mask_matches(kept, patterns) if patterns else kept
+    masked = [map_observation(one, lambda text: mask_keys(redact(text))) for one in original.observations]
+    masked = _mask_matches(masked, patterns) if patterns else masked
     notes = [mask_keys(redact(note)) for note in original.notes]
-    if left_out := len(original.observations) - len(kept):
+    if left_out := len(original.observations) - len(masked):
         questions = format_count(left_out, "question")
         notes.append(f"Left out {questions} that could not be searched for the `redact` patterns.")
     tools = tuple(redact.mask_struct(tool) for tool in original.tools)
-    return ObservationSet(tuple(kept), tools, tuple(notes))
+    return ObservationSet(tuple(masked), tools, tuple(notes))
 
 
 def map_observation(observation: Observation, change: TextChange) -> Observation:
@@ -82,7 +82,7 @@ def _mask_matches(observations: Sequence[Observation], patterns: Sequence[str]) 
         masked.set_masked(replace_matches_sync(patterns, masked.texts, MASK))
     except PatternError:
         alone = ([one] for one in observations if len(observations) > 1)
-        return [found for one in alone for found in _mask_matches(one, patterns)]
+        return [one_masked for one in alone for one_masked in _mask_matches(one, patterns)]
     return [map_observation(observation, masked.mask_text) for observation in observations]
 
 

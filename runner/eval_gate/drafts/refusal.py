@@ -1,7 +1,7 @@
-"""Whether a response refuses what was asked: decided by an LLM judge where there is one, else read from its words.
+"""Recognize refusals: by an LLM judge if there is one, otherwise by the words of the response.
 
-What a judge finds becomes an expectation, which the same judge grades in each run. What words say is only a reason not
-to write a case: words cannot tell a refusal from a help text with certainty, and a refusal has no fixed words.
+A judge's decision becomes an expectation, which the same judge scores in each run. Words are only a reason not to write
+a case: they cannot distinguish a refusal from a help text with certainty, and a refusal has no fixed words.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REFUSAL_RUBRIC: Final[Mapping[str, JsonValue]] = {
 }
 """The dimension of a rubric of tool-forge, as it stands in an eval file."""
 _OPENING: Final = 2
-"""Sentences at the beginning in which a refusal says so. What comes later is said of something else."""
+"""Sentences at the beginning in which a refusal says so. Later ones are about something else."""
 _SENTENCE: Final = re.compile(r"[^.!?\n]+[.!?\n]*")
 _REFUSES: Final = re.compile(
     r"""
@@ -37,7 +37,7 @@ _REFUSES: Final = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""Says of the speaker that it does not, may not or cannot do what an assistant is asked for."""
+"""The speaker does not, may not or cannot do what an assistant does."""
 
 
 def build_refusal_evaluator(question: str) -> Rubric:

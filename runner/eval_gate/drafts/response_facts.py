@@ -1,8 +1,8 @@
-"""Facts in responses: what all responses to a question share, once the words of the question are taken away.
+"""Find facts: what all responses to a question share beyond the words of the question.
 
-Numbers, dates, codes and names are facts wherever they stand. Ordinary words are wording, unless they are nearly all of
-an answer, or no answer to another question has them. A word of the question is a fact only as one of the alternatives
-that the question offers, or if a tool was called with it or returned it.
+Numbers, dates, codes and names are always facts. Ordinary words are facts only if they are nearly the whole response,
+or if no response to another question has them. A word of the question is a fact only as one of the alternatives that
+the question offers, or if a tool was called with it or returned it.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ _NO_NAMES: Final = frozenset(
         *("AI", "API", "URL", "JSON", "The", "A", "An", "You", "We", "It", "This", "That"),
     }
 )
-"""Words with a capital letter that are no names, or units, which are wording: 4 EUR are 4 euros."""
+"""Words with a capital letter that are no names; units are wording, since 4 EUR are 4 euros."""
 _AFTER_NUMBER: Final = re.compile(r"\d[.)]? ?$")
 """What stands before a unit."""
 _NOUN_CAPITALS: Final = frozenset(
     {"der", "die", "das", "und", "ist", "nicht", "ein", "eine", "für", "mit", "auf", "sie", "im", "zu"}
 )
-"""Words of a language that writes each noun with a capital letter."""
+"""Words of a language that capitalizes every noun."""
 _MIN_NOUN_CAPITALS: Final = 3
 _MIN_NAME: Final = 2
 _MAX_NAME_WORDS: Final = 8
-_MAX_FOUND: Final = 300
+_MAX_COMPARED: Final = 300
 """Facts of one response that are compared with those of the others."""
 _MIN_LOWER_WORD: Final = 4
 _FEW_WORDS: Final = 3
 _MIN_OTHER_ANSWERS: Final = 5
-"""Answers to other questions that tell the agent's wording from what one answer says."""
+"""Other questions that are needed to distinguish the agent's wording from the facts of one response."""
 _FIRST_CLAUSE: Final = re.compile(r"\s*([^\W\d_]+)\s*(?:[.,;:!?\N{EN DASH}\N{EM DASH}-]|$)")
 _OR: Final = re.compile(r"\b(?:or|oder|ou)\b", re.IGNORECASE)
 """Joins the alternatives of a question: in English, German, and in French and Portuguese."""
@@ -73,7 +73,7 @@ _MAX_KNOWN: Final = 200_000
 _MAX_FACT: Final = 80
 """Characters of one fact."""
 _UNSAFE: Final = re.compile(rf"[\x00-\x1f{INVISIBLE}]|{re.escape(MASK)}|\{{\{{|\$\{{")
-"""What must not be in an expectation: signs that nobody sees, masked text, and what a format may take for a token."""
+"""What an expectation must not have: invisible signs, masked text, and what a format may read as a token."""
 _UUID: Final = re.compile(UUID)
 _HEX_ID: Final = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{12,}", re.IGNORECASE)
 _LONG_NUMBER: Final = re.compile(r"\d{9,}")
@@ -81,7 +81,7 @@ _ISO_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d(?!\d)")
 _STAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
 _EPOCH_DIGITS: Final = (10, 13)
 _NEAR_NOW: Final = timedelta(days=8)
-"""Dates so near are relative to now where the question is."""
+"""Dates within this time are relative, if the question is."""
 _RELATIVE_TIME: Final = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|now|currently|latest|recent|(?:this|next|last|coming|past)\s+\w+|next|ago)\b",
     re.IGNORECASE,
@@ -99,7 +99,7 @@ class ResponseFact(FrozenStruct):
     pattern: str | None = None
     place: float = 0.0
     is_number: bool = False
-    """Whether it is found in whichever way it is written, as a number or date is."""
+    """Whether it is a number or date, which matches in every notation."""
 
 
 class SharedFacts(FrozenStruct):
@@ -107,7 +107,7 @@ class SharedFacts(FrozenStruct):
 
     facts: tuple[ResponseFact, ...] = ()
     word_groups: tuple[tuple[str, ...], ...] = ()
-    """Words of which one of each group is enough: another wording may replace a word."""
+    """Groups of words that need one match each: another wording may replace a word."""
     differing: tuple[str, ...] = ()
     of_now: tuple[str, ...] = ()
     """Texts that look like values of the moment of the responses, and are no facts."""
@@ -116,7 +116,7 @@ class SharedFacts(FrozenStruct):
 
 
 class Wording(FrozenStruct):
-    """The words of all answers of an agent: one that answers to several questions have says nothing of one answer."""
+    """The words of all responses of an agent: a word in responses to several questions is no fact of one of them."""
 
     counts: Mapping[str, int] = {}
     """Number of questions whose answers have a word."""
@@ -133,10 +133,7 @@ class Wording(FrozenStruct):
         return cls(Counter(word for one in words for word in one), len(words))
 
     def is_own(self, word: str, *, is_constant: bool) -> bool:
-        """Whether only answers to one question have this word.
-
-        Of too few questions nobody knows; then every word of an answer that is `is_constant`, the same each time, is.
-        """
+        """Whether only responses to one question have this word; with too few questions, whether it `is_constant`."""
         if self.size <= _MIN_OTHER_ANSWERS:
             return is_constant
         return self.counts.get(word.casefold(), 0) <= 1
@@ -149,47 +146,47 @@ def find_shared_facts(
     if not responses:
         return SharedFacts()
     texts = [to_well_formed(response.text[:STORED_RESPONSE]) for response in responses]
-    known = _KnownTexts(question, responses, texts)
-    finder = _FactFinder(known, Clock.from_prompt(question, len(responses), moment))
+    known_texts = _KnownTexts(question, responses, texts)
+    finder = _FactFinder(known_texts, Clock.from_prompt(question, len(responses), moment))
     by_response = [finder.find_facts(text) for text in texts]
     _add_names_of_others(by_response, texts)
     shared, differing = _compare_facts(by_response)
     groups = list(_iter_word_groups(responses, texts, [fact.text for fact in shared]))
-    if not known.has_same_wording:
+    if not known_texts.has_same_wording:
         groups = [group for group in groups if len(group) >= _MIN_GROUP]
     else:  # no other wording is known: each word is expected
         places = ((word, texts[0].find(word)) for word in dict.fromkeys(word for group in groups for word in group))
         shared += [replace(_build_word_fact(word), place=at / len(texts[0])) for word, at in places]
         groups = []
-    words = _find_shared_words(known, texts, shared, wording or Wording())
+    words = _find_shared_words(known_texts, texts, shared, wording or Wording())
     shared = sorted(_drop_contained([*shared, *words.facts]), key=lambda fact: fact.place)
     chosen = _choose_facts(shared)
-    named = {fact.text.casefold() for fact in shared}
+    shared_texts = {fact.text.casefold() for fact in shared}
     return SharedFacts(
         tuple(chosen),
         (*groups, *words.word_groups),
-        tuple(text for text in differing if text.casefold() not in named),
+        tuple(text for text in differing if text.casefold() not in shared_texts),
         tuple(finder.of_now),
         len(shared) - len(chosen),
     )
 
 
-def _add_names_of_others(by_response: Sequence[_FoundFacts], texts: Sequence[str]) -> None:
+def _add_names_of_others(by_response: Sequence[_FactsByKeys], texts: Sequence[str]) -> None:
     """Add each name that all responses have to the facts of all: in some it may begin a sentence or a longer name."""
-    names = {fact.text: fact for found in by_response for fact in found.values() if not fact.is_number}
-    for name, fact in list(names.items())[:_MAX_FOUND]:
+    names = {fact.text: fact for facts in by_response for fact in facts.values() if not fact.is_number}
+    for name, fact in list(names.items())[:_MAX_COMPARED]:
         if not all(name in text for text in texts):
             continue
         word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
         matches = [match for text in texts if (match := word.search(text)) is not None]
         if len(matches) == len(texts):
-            for found, match in zip(by_response, matches, strict=True):
-                found.setdefault((name,), replace(fact, place=match.start() / len(match.string)))
+            for facts, match in zip(by_response, matches, strict=True):
+                facts.setdefault((name,), replace(fact, place=match.start() / len(match.string)))
 
 
-def _compare_facts(by_response: Sequence[_FoundFacts]) -> tuple[list[ResponseFact], tuple[str, ...]]:
-    """Return the facts of the first response of which all others have a key too, and the texts of the other facts."""
-    everywhere = set.intersection(*({key for keys in found for key in keys} for found in by_response))
+def _compare_facts(by_response: Sequence[_FactsByKeys]) -> tuple[list[ResponseFact], tuple[str, ...]]:
+    """Return the first response's facts that share a key with all other responses, and the texts of other facts."""
+    everywhere = set.intersection(*({key for keys in facts for key in keys} for facts in by_response))
     shared: dict[str, ResponseFact] = {}
     for keys, fact in by_response[0].items():
         key = next((one for one in keys if one in everywhere), None)
@@ -197,19 +194,19 @@ def _compare_facts(by_response: Sequence[_FoundFacts]) -> tuple[list[ResponseFac
             is_as_written = key == keys[0]
             shared.setdefault(key, fact if is_as_written else replace(fact, text=key))
     differing = dict.fromkeys(
-        fact.text for found in by_response for keys, fact in found.items() if everywhere.isdisjoint(keys)
+        fact.text for facts in by_response for keys, fact in facts.items() if everywhere.isdisjoint(keys)
     )
     return list(shared.values()), tuple(differing)
 
 
 def _find_shared_words(
-    known: _KnownTexts, texts: Sequence[str], facts: Sequence[ResponseFact], wording: Wording
+    known_texts: _KnownTexts, texts: Sequence[str], facts: Sequence[ResponseFact], wording: Wording
 ) -> SharedFacts:
-    """Find the words that all texts share, only without other facts: another wording of an answer must not fail."""
+    """Find the words that all texts share, unless there are other facts: another wording must not fail."""
     if facts:
         return SharedFacts()
     by_text = [{_lower_first(match[0]): match for match in reversed([*_WORD.finditer(text)])} for text in texts]
-    rests = [{word for word in words if not known.is_repeated(word)} for words in by_text]
+    rests = [{word for word in words if not known_texts.is_repeated(word)} for words in by_text]
     everywhere = set.intersection(*rests)
     shared = [word for word in reversed(by_text[0]) if word in everywhere and word.isalpha()]
     chosen = [word for word in shared if all(_stands_alone(word, text) for text in texts)]
@@ -219,14 +216,14 @@ def _find_shared_words(
         if min(map(len, rests)) <= _FEW_WORDS:
             chosen = content or shared
         else:
-            own = [word for word in content if wording.is_own(word, is_constant=known.has_same_wording)]
+            own = [word for word in content if wording.is_own(word, is_constant=known_texts.has_same_wording)]
             chosen, more = (own, ()) if len(own) <= _FEW_WORDS else ([], own[:_MAX_GROUP])
     length = max(len(texts[0]), 1)
-    found = [
+    word_facts = [
         replace(_build_word_fact(word), text=match[0], place=match.start() / length)
         for word, match in ((word, by_text[0][word]) for word in chosen)
     ]
-    return SharedFacts(tuple(found), (tuple(more),) if more else ())
+    return SharedFacts(tuple(word_facts), (tuple(more),) if more else ())
 
 
 def _stands_alone(word: str, text: str) -> bool:
@@ -239,18 +236,18 @@ def _iter_word_groups(
     responses: Sequence[Response], texts: Sequence[str], facts: Sequence[str]
 ) -> Iterator[tuple[str, ...]]:
     """Yield the words of each tool result that all responses have, without those of facts; a list is one group."""
-    known = {word.casefold() for text in facts for word in _WORD.findall(text)}
-    seen: set[tuple[str, ...]] = set()
+    fact_words = {word.casefold() for text in facts for word in _WORD.findall(text)}
+    groups: set[tuple[str, ...]] = set()
     for call in responses[0].tool_calls:
         for result in _iter_short_texts(call.result):
             words = dict.fromkeys(word.lower() for word in _WORD.findall(result) if _is_content_word(word))
             group = tuple(
                 word
                 for word in words
-                if word not in known and all(re.search(rf"(?<!\w){re.escape(word)}", text) for text in texts)
+                if word not in fact_words and all(re.search(rf"(?<!\w){re.escape(word)}", text) for text in texts)
             )
-            if group and group not in seen and len(seen) < _MAX_GROUPS:
-                seen.add(group)
+            if group and group not in groups and len(groups) < _MAX_GROUPS:
+                groups.add(group)
                 yield group[:_MAX_GROUP]
 
 
@@ -281,13 +278,13 @@ def is_safe_text(text: str) -> bool:
 
 
 class Clock(FrozenStruct):
-    """Moment of the responses, by which values of this moment are told from lasting ones."""
+    """Moment of the responses, to distinguish its values from lasting ones."""
 
-    now: datetime
+    moment: datetime
     is_relative: bool = False
-    """The answer to the question depends on the day."""
+    """Whether the response to the question depends on the day."""
     has_one_response: bool = False
-    """Whether an id or a time stamp differs each time is not known, so that it counts as volatile."""
+    """Whether ids and time stamps count as volatile, because a second response is missing."""
 
     @classmethod
     def from_prompt(cls, question: str, response_count: int, moment: datetime | None = None) -> Clock:
@@ -302,12 +299,12 @@ class Clock(FrozenStruct):
             with suppress(ValueError):
                 return self.is_near(date.fromisoformat(text[:10]))
         if text.isascii() and text.isdigit() and len(text) in _EPOCH_DIGITS:
-            return abs(int(text[:10]) - self.now.timestamp()) < _NEAR_NOW.total_seconds()
-        return text == str(self.now.year)
+            return abs(int(text[:10]) - self.moment.timestamp()) < _NEAR_NOW.total_seconds()
+        return text == str(self.moment.year)
 
     def is_near(self, day: date) -> bool:
         """Whether a day is today, or near today and the answer depends on the day."""
-        return abs(day - self.now.date()) <= (_NEAR_NOW if self.is_relative else timedelta(0))
+        return abs(day - self.moment.date()) <= (_NEAR_NOW if self.is_relative else timedelta(0))
 
 
 def iter_leaf_texts(value: JsonValue) -> Iterator[str]:
@@ -317,17 +314,17 @@ def iter_leaf_texts(value: JsonValue) -> Iterator[str]:
 
 def list_alternatives(question: str) -> frozenset[str]:
     """List words that a question offers next to an "or" or before its commas: `Lisbon` of `Lisbon or Porto?`."""
-    found: set[str] = set()
+    alternatives: set[str] = set()
     for joint in _OR.finditer(question):
-        before = re.split(r"[.;:?!\n]", question[: joint.start()])[-1].split(",")
-        after = re.split(r"[,.;:?!\n]", question[joint.end() :])[0]
-        sides = [_WORD.findall(one) for one in (*before, after)]
+        left_parts = re.split(r"[.;:?!\n]", question[: joint.start()])[-1].split(",")
+        right_part = re.split(r"[,.;:?!\n]", question[joint.end() :])[0]
+        sides = [_WORD.findall(one) for one in (*left_parts, right_part)]
         for number, words in enumerate(sides):
-            others = {word.casefold() for at, one in enumerate(sides) if at != number for word in one}
+            other_words = {word.casefold() for at, one in enumerate(sides) if at != number for word in one}
             in_order = words if number == len(sides) - 1 else reversed(words)
-            own = (one for one in in_order if one.casefold() not in others)
-            found.update([one.casefold() for one in own if len(one) >= _MIN_ALTERNATIVE or one.isdigit()][:1])
-    return frozenset(found)
+            own = (one for one in in_order if one.casefold() not in other_words)
+            alternatives.update([one.casefold() for one in own if len(one) >= _MIN_ALTERNATIVE or one.isdigit()][:1])
+    return frozenset(alternatives)
 
 
 class _KnownTexts:
@@ -340,14 +337,14 @@ class _KnownTexts:
         self.has_results = bool(results)
         """Whether the target reports what its tools returned."""
         self._tool_texts = "\n".join((*sorted(params), *sorted(results)))[:_MAX_KNOWN]
-        self._found: dict[tuple[str, bool], bool] = {}
+        self._names_in_tools: dict[tuple[str, bool], bool] = {}
         self.has_same_wording = len(texts) > 1 and len(set(texts)) == 1
         """Whether all of several responses have the same text."""
         self.uncased_params = [
             text
             for text in sorted(params)
             if _MIN_NAME <= len(text) <= _MAX_FACT and text.lower() == text.upper() and any(map(str.isalpha, text))
-        ][:_MAX_FOUND]
+        ][:_MAX_COMPARED]
         """Arguments in a script without capital letters."""
         self._alternatives = list_alternatives(question)
         self._question_words = {word.casefold() for word in _WORD.findall(question)}
@@ -387,40 +384,40 @@ class _KnownTexts:
     def has_name(self, name: str, *, exact: bool) -> bool:
         """Whether a tool has the name, or the question offers it as an alternative; `exact`: with the same capitals."""
         key = name, exact
-        if key not in self._found:
+        if key not in self._names_in_tools:
             flags = re.NOFLAG if exact else re.IGNORECASE
-            found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self._tool_texts, flags)
-            self._found[key] = found is not None or name.casefold() in self._alternatives
-        return self._found[key]
+            match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self._tool_texts, flags)
+            self._names_in_tools[key] = match is not None or name.casefold() in self._alternatives
+        return self._names_in_tools[key]
 
 
-_FoundFacts: TypeAlias = dict[tuple[str, ...], ResponseFact]
+_FactsByKeys: TypeAlias = dict[tuple[str, ...], ResponseFact]
 """Facts of one response. Two that have a key in common are the same."""
 
 
 class _FactFinder:
     """Finds the facts of one text."""
 
-    def __init__(self, known: _KnownTexts, clock: Clock) -> None:
-        self._known = known
+    def __init__(self, known_texts: _KnownTexts, clock: Clock) -> None:
+        self._known_texts = known_texts
         self._clock = clock
         self.of_now: dict[str, None] = {}
-        """What looked like a value of this moment."""
+        """Texts that look like values of this moment."""
 
-    def find_facts(self, text: str) -> _FoundFacts:
+    def find_facts(self, text: str) -> _FactsByKeys:
         """Find the facts in the order of the text, each once."""
         length = max(len(text), 1)
         names = [(begin, (fact.text,), fact) for begin, fact in self._iter_names(text)]
-        found: _FoundFacts = {}
+        facts: _FactsByKeys = {}
         for begin, keys, fact in sorted([*self._iter_numbers(text), *names], key=lambda one: one[0]):
-            if len(found) < _MAX_FOUND and is_safe_text(fact.text) and len(fact.text) <= _MAX_FACT:
-                found.setdefault(keys, replace(fact, place=begin / length))
-        return found
+            if len(facts) < _MAX_COMPARED and is_safe_text(fact.text) and len(fact.text) <= _MAX_FACT:
+                facts.setdefault(keys, replace(fact, place=begin / length))
+        return facts
 
     def _iter_numbers(self, text: str) -> Iterator[tuple[int, tuple[str, ...], ResponseFact]]:
         lists = {match.start(1) for match in _LIST_NUMBER.finditer(text)}
         for token in iter_numbers(text):
-            if token.start in lists or self._known.is_repeated_number(token):
+            if token.start in lists or self._known_texts.is_repeated_number(token):
                 continue
             if not self._is_stable(token):
                 self.of_now[token.text] = None
@@ -428,10 +425,10 @@ class _FactFinder:
             yield token.start, token.keys, ResponseFact(token.text, is_number=True)
 
     def _is_stable(self, token: NumberToken) -> bool:
-        if self._known.has_number(token):
+        if self._known_texts.has_number(token):
             return True
         if token.day:
-            return not any(map(self._clock.is_near, _iter_days(*token.day, self._clock.now.year)))
+            return not any(map(self._clock.is_near, _iter_days(*token.day, self._clock.moment.year)))
         return not self._clock.is_volatile(token.text)
 
     def _iter_names(self, text: str) -> Iterator[tuple[int, ResponseFact]]:
@@ -441,20 +438,20 @@ class _FactFinder:
         for begin, words in _iter_capital_runs(text):
             if _AFTER_NUMBER.search(text[max(0, begin - 3) : begin]):
                 continue
-            kept = [(at, word) for at, word in words if not any(first <= at < last for first, last in dates)]
-            while kept and kept[0][1] in _NO_NAMES:
-                kept = kept[1:]
-            at_start = bool(kept) and kept[0][0] == begin and _is_sentence_start(text, begin)
-            if capitals_say_nothing or self._known.has_results:
-                kept = self._trim_to_known(kept, exact=at_start or capitals_say_nothing)
-            elif at_start and not self._known.is_name(kept[0][1]):
-                kept = self._trim_to_known(kept, exact=True)
-            while kept and self._known.is_repeated(kept[0][1]):
-                kept = kept[1:]
-            name = " ".join(word for _, word in kept)
-            if len(name) >= _MIN_NAME and name not in _NO_NAMES and not self._known.is_repeated(kept[-1][1]):
-                yield kept[0][0], ResponseFact(name, _build_name_pattern(name))
-        for name in self._known.uncased_params:
+            run = [(at, word) for at, word in words if not any(first <= at < last for first, last in dates)]
+            while run and run[0][1] in _NO_NAMES:
+                run = run[1:]
+            at_start = bool(run) and run[0][0] == begin and _is_sentence_start(text, begin)
+            if capitals_say_nothing or self._known_texts.has_results:
+                run = self._trim_to_known(run, exact=at_start or capitals_say_nothing)
+            elif at_start and not self._known_texts.is_name(run[0][1]):
+                run = self._trim_to_known(run, exact=True)
+            while run and self._known_texts.is_repeated(run[0][1]):
+                run = run[1:]
+            name = " ".join(word for _, word in run)
+            if len(name) >= _MIN_NAME and name not in _NO_NAMES and not self._known_texts.is_repeated(run[-1][1]):
+                yield run[0][0], ResponseFact(name, _build_name_pattern(name))
+        for name in self._known_texts.uncased_params:
             if (at := text.find(name)) >= 0:
                 yield at, ResponseFact(name)
 
@@ -463,7 +460,7 @@ class _FactFinder:
         ends = [words[first:] for first in range(len(words))]
         beginnings = [words[:last] for last in range(len(words) - 1, 0, -1)]
         for part in (*ends, *beginnings):
-            if self._known.has_name(" ".join(word for _, word in part), exact=exact):
+            if self._known_texts.has_name(" ".join(word for _, word in part), exact=exact):
                 return part
         return []
 
@@ -530,7 +527,7 @@ def _drop_contained(facts: Sequence[ResponseFact]) -> list[ResponseFact]:
 
 
 def _choose_facts(facts: Sequence[ResponseFact]) -> list[ResponseFact]:
-    """Choose as many facts as a case may have, spread over the response: half an answer must be noticed."""
+    """Choose as many facts as a case may have, spread over the response, so that half a response fails."""
     if len(facts) <= DRAFT_FACTS:
         return list(facts)
     step = (len(facts) - 1) / (DRAFT_FACTS - 1)

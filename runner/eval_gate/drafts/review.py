@@ -1,4 +1,4 @@
-"""Lets a person decide about drafts: shows what the target responded and what a draft expects, accepts or drops it."""
+"""Review of drafts: selects and renders them with their responses, and accepts or drops them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def select_drafts(files: Iterable[CaseFile], names: Sequence[str]) -> frozenset[
     """Find drafts by id or glob, or all. Raises GateError `draft-not-found` with every name that is no draft."""
     cases = [case for file in files for case in file.suite.cases]
     drafts = [case for case in cases if case.draft]
-    found: set[CaseKey] = set()
+    keys: set[CaseKey] = set()
     problems: list[Problem] = []
     for name in dict.fromkeys(names):
         exact = [case for case in cases if case.id == name]
@@ -50,7 +50,7 @@ def select_drafts(files: Iterable[CaseFile], names: Sequence[str]) -> frozenset[
             matching = exact or [case for case in drafts if globs.matches_glob(name, case.id)]
         else:
             matching = drafts
-        found.update(case.key for case in matching if case.draft)
+        keys.update(case.key for case in matching if case.draft)
         if not any(case.draft for case in matching):
             near = "" if exact else format_suggestion(name, [case.id for case in drafts])
             why = "is not a draft" if exact else f"there is no such draft{near}"
@@ -62,7 +62,7 @@ def select_drafts(files: Iterable[CaseFile], names: Sequence[str]) -> frozenset[
             "list the drafts with `eval-gate draft --review FILE`",
             problems=problems,
         )
-    return frozenset(found)
+    return frozenset(keys)
 
 
 def decide_drafts(file: CaseFile, *, accepted: Collection[str] = (), dropped: Collection[str] = ()) -> CaseFile:
@@ -77,7 +77,7 @@ def decide_drafts(file: CaseFile, *, accepted: Collection[str] = (), dropped: Co
 
 
 def render_draft(file: CaseFile, case: EvalCase, stored: StoredResponses | None = None) -> Iterator[str]:
-    """Render a draft for people: its id, remarks, what is sent, what was responded to it, and what is expected."""
+    """Render a draft for people: its id, remarks, messages, responses and expectations."""
     yield f"{to_console_line(case.id, 200)}  ({to_console_line(case.location.file, 200)}:{case.location.line})"
     if case.description:
         yield f"  {to_console_line(case.description)}"
@@ -123,8 +123,8 @@ def _render_response(response: Response) -> Iterator[str]:
     if (more := len(response.tool_calls) - _MAX_CALLS) > 0:
         yield f"and {format_count(more, 'more call')}"
     lines = [line for line in response.text[:_MAX_TEXT].splitlines() if line.strip()]
-    shown = [to_console_line(line) for line in lines[:_MAX_LINES]]
-    yield from shown or ["(an empty response)"]
+    first_lines = [to_console_line(line) for line in lines[:_MAX_LINES]]
+    yield from first_lines or ["(an empty response)"]
     if len(lines) > _MAX_LINES or len(response.text) > _MAX_TEXT:
         yield f"… ({len(response.text):,} characters in all)"
 
@@ -146,6 +146,6 @@ async def describe_stored_check(case: EvalCase, stored: StoredResponses, tokens:
         return f"the stored responses cannot be checked: {to_console_line(str(error), 500)}"
     finally:
         await matcher.aclose()
-    said = f"{len(stored.responses) - len(failures)} of {len(stored.responses)} stored responses pass"
+    summary = f"{len(stored.responses) - len(failures)} of {len(stored.responses)} stored responses pass"
     unchecked = f" ({left_out} not checked: an LLM judge or a program decides)" if left_out else ""
-    return f"{said}{unchecked}{f': {to_console_line(failures[0], 500)}' if failures else ''}"
+    return f"{summary}{unchecked}{f': {to_console_line(failures[0], 500)}' if failures else ''}"

@@ -1,6 +1,6 @@
-"""Stores the responses that drafts were made of beside the results, until somebody accepts or drops the drafts.
+"""Store the responses that drafts were made of with the results, until the drafts are accepted or dropped.
 
-They stay out of eval files, which people commit. Secrets and the matches of `redact` are masked before.
+They stay out of eval files, which people commit. Secrets and the matches of `redact` are masked first.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StoredResponses(Record, omit_defaults=True):
 
     @property
     def execution_count(self) -> int:
-        """How often the question was asked."""
+        """Number of executions, with or without a response."""
         return len(self.responses) + self.error_count
 
 
@@ -56,45 +56,45 @@ class ResponseStore:
 
     def __init__(self, folder: Path) -> None:
         self.file: Final = folder / DRAFT_RESPONSES
-        self._known: Mapping[_Key, StoredResponses] | None = None
-        """What the file had when it was read or written last."""
+        self._stored: Mapping[_Key, StoredResponses] | None = None
+        """Content of the file when it was last read."""
 
     def find(self, case: EvalCase) -> StoredResponses | None:
         """Find the responses of a draft; None if they are not stored here. Raises GateError `invalid-recording`."""
-        self._known = self._read() if self._known is None else self._known
-        return self._known.get(_get_key(case))
+        self._stored = self._read() if self._stored is None else self._stored
+        return self._stored.get(_get_key(case))
 
     def add(self, added: Iterable[StoredResponses]) -> None:
         """Store responses, in place of those of the same cases. Raises GateError, and then nothing has changed."""
         new = {(one.case_id, one.question): one for one in added}
-        kept = {key: one for key, one in self._read().items() if key not in new}
-        self._write(kept | new)
+        other_cases = {key: one for key, one in self._read().items() if key not in new}
+        self._write(other_cases | new)
 
     def discard(self, cases: Iterable[EvalCase]) -> None:
         """Remove the responses of cases that are no drafts any more. Raises GateError."""
-        stored, gone = self._read(), set(map(_get_key, cases))
-        if stored.keys() & gone:
-            self._write({key: one for key, one in stored.items() if key not in gone})
+        stored, keys = self._read(), set(map(_get_key, cases))
+        if stored.keys() & keys:
+            self._write({key: one for key, one in stored.items() if key not in keys})
 
     def _read(self) -> dict[_Key, StoredResponses]:
         try:
-            data = read_limited(self.file, MAX_BYTES, made=True)
+            data = read_limited(self.file, MAX_BYTES, is_generated=True)
             if len(data) > MAX_BYTES:
                 raise self._build_error(f"larger than {MAX_BYTES:,} bytes")
-            found = [decode_json(line, StoredResponses) for line in data.splitlines()]
+            entries = [decode_json(line, StoredResponses) for line in data.splitlines()]
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise self._build_error(error.strerror or "not readable") from error
         except MsgspecError as error:
             raise self._build_error("not as it was written") from error
-        return {(one.case_id, one.question): one for one in found}
+        return {(one.case_id, one.question): one for one in entries}
 
     def _write(self, stored: Mapping[_Key, StoredResponses]) -> None:
         """Write the newest responses that there is room for, or remove the file when there are none."""
         lines: list[bytes] = []
         room = MAX_BYTES
-        self._known = None
+        self._stored = None
         for line in (json.encode(one) + b"\n" for one in reversed([*stored.values()])):
             if (room := room - len(line)) < 0:
                 break

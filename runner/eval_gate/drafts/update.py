@@ -1,8 +1,8 @@
-"""Updates the expectations of existing cases from what their target does now.
+"""Update the expectations of existing cases to what their target does now.
 
-Only what fails is replaced. What cannot be found in responses, such as a rubric, stays and is named. A description that
-`draft` wrote is written anew; one that a person wrote stays and is named. No eval file says who wrote it: a description
-counts as ours if it only repeats, in the words of `DraftExpectation.description`, what its case expects.
+Only failing expectations are replaced. What responses do not show, such as a rubric, stays and is named. A description
+that `draft` wrote is renewed; one that a person wrote stays and is named. No eval file names the author: `draft` wrote
+a description if it only repeats, in the words of `DraftExpectation.description`, what its case expects.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _DESCRIPTION: Final = re.compile(
     r"(?:calls (?P<tools>.+?))??(?:, )?(?:answers with (?P<facts>.+?)|answers in words|refuses)?"
     rf"(?:\. {_REMARK})*"
 )
-"""A summary, and sentences about what was left out; a sentence of a person is none of these."""
+"""A summary, and remarks about what was left out; no sentence of a person matches."""
 _EITHER_CASE: Final = re.compile(r"\[(\w)\w\]")
 """`[Oo]` of a pattern that finds a word in either case."""
 _NO_TOOL: Final = "no tool"
@@ -59,16 +59,16 @@ _MAX_LENGTH: Final = 3_000
 
 
 def is_drafted_description(description: str, expectation: JsonValue) -> bool:
-    """Whether a description says nothing but what this expectation, as it is written in the file, expects."""
-    found = _DESCRIPTION.fullmatch(description) if 0 < len(description) <= _MAX_LENGTH else None
-    if found is None:
+    """Whether a description only repeats this expectation of the file."""
+    match = _DESCRIPTION.fullmatch(description) if 0 < len(description) <= _MAX_LENGTH else None
+    if match is None:
         return False
-    written = [*iter_texts(expectation)]
-    texts = [*written, *(_EITHER_CASE.sub(r"\1", text.replace("\\", "")) for text in written)]  # what patterns find
-    tools = [name for name in _split(found["tools"], r", | or ") if name != _NO_TOOL]
-    named = all(name in texts for name in tools)
-    facts = [fact.casefold() for fact in _split(found["facts"], ", ")]
-    return named and all(any(fact in text.casefold() for text in texts) for fact in facts)
+    strings = [*iter_texts(expectation)]
+    texts = [*strings, *(_EITHER_CASE.sub(r"\1", text.replace("\\", "")) for text in strings)]  # what patterns find
+    tools = [name for name in _split(match["tools"], r", | or ") if name != _NO_TOOL]
+    has_tools = all(name in texts for name in tools)
+    facts = [fact.casefold() for fact in _split(match["facts"], ", ")]
+    return has_tools and all(any(fact in text.casefold() for text in texts) for fact in facts)
 
 
 def _split(listed: str | None, between: str) -> list[str]:
@@ -78,11 +78,11 @@ def _split(listed: str | None, between: str) -> list[str]:
 
 _PROBE: Final = Path("probe.json")
 UNSCORED: Final = (specs.Rubric, specs.RubricJudge, specs.LlmJudge, specs.CodeJudge, specs.CodeGrader, specs.Composite)
-"""Evaluators that ask a model or start a program, or may do so: an update leaves them alone."""
+"""Evaluators that may call a model or start a program: an update does not change them."""
 
 
 class CaseUpdate(FrozenStruct):
-    """The new text of a file after one of its cases was updated, and what stays although it does not hold."""
+    """The new text of a file after an update of one case, and remarks on what still fails."""
 
     file: CaseFile
     remarks: tuple[str, ...] = ()
@@ -90,17 +90,17 @@ class CaseUpdate(FrozenStruct):
 
 
 class ObservedCase(FrozenStruct):
-    """What the target did for a case: as it was, to score it, and with secrets masked, to write it down."""
+    """What the target did for a case: unmasked to score it, and with secrets masked to write it."""
 
     scored: Observation
     masked: Observation | None
-    """None where it could not be masked, so that nothing of it may be written."""
+    """None if it could not be masked: nothing of it may be written."""
 
 
 async def update_case(
     file: CaseFile, case: EvalCase, observed: ObservedCase, tokens: TokenData, moment: datetime | None = None
 ) -> CaseUpdate:
-    """Update what a case expects and fails now, unwritten. Raises GateError if it cannot be edited."""
+    """Update the failing expectations of a case, unwritten. Raises GateError if it cannot be edited."""
     responses = observed.scored.responses
     if observed.scored.errors or not responses:
         count = len(observed.scored.errors) + len(responses)
@@ -112,9 +112,9 @@ async def update_case(
     matcher = PatternMatcher()
     try:
         scoring = _ResponseScoring(file.suite.format, responses, tokens, matcher)
-        called = {call.name for response in responses for call in response.tool_calls}
+        called_tools = {call.name for response in responses for call in response.tool_calls}
         derived = derive_expectation(observed.masked, moment)
-        new = await _merge_case(raw, ExpectationMerger(derived, called, scoring.fails), scoring)
+        new = await _merge_case(raw, ExpectationMerger(derived, called_tools, scoring.fails), scoring)
         remarks: list[str] = []
         if new is not None and not is_same_value(raw, new):
             new, remarks = _renew_description(raw, new, derived.description)
@@ -160,7 +160,7 @@ async def list_failures(
 
 
 class _ResponseScoring:
-    """Scores responses with parts of expectations, each of which is read as a case of its own."""
+    """Scores responses with parts of expectations, each as a case of its own."""
 
     def __init__(
         self, file_format: str, responses: Sequence[Response], tokens: TokenData, matcher: PatternMatcher
@@ -215,5 +215,5 @@ def _read_probe(file_format: str, part: Part) -> EvalCase:
 
 def render_diff(old: CaseFile, new: CaseFile) -> Iterator[str]:
     """Render the changes of a file as lines of a unified diff, as they are in the file."""
-    before, after = ([line.rstrip("\r") for line in one.data.decode().split("\n")] for one in (old, new))
-    yield from difflib.unified_diff(before, after, old.shown_as, new.shown_as, lineterm="")
+    old_lines, new_lines = ([line.rstrip("\r") for line in one.data.decode().split("\n")] for one in (old, new))
+    yield from difflib.unified_diff(old_lines, new_lines, old.shown_as, new.shown_as, lineterm="")

@@ -1,6 +1,6 @@
-"""Joins several attempts into one execution of a case, as the `execution.trials` of an AgentV 4 file ask.
+"""Joins several attempts into one execution of a case, as `execution.trials` of an AgentV 4 file defines.
 
-The gate counts executions, and its tests assume that the executions of a case are alike and independent. Attempts are
+The gate counts executions, and its tests assume that the executions of a case are equal and independent. Attempts are
 neither, because `pass_at_k` ends at the first that passes. Therefore all attempts together are one execution: it passes
 by the file's rule, and `trials`, re-runs and the history count it once.
 
@@ -53,7 +53,7 @@ def needs_attempt(rule: AttemptRule, records: Sequence[TrialRecord]) -> bool:
 
 
 def join_attempts(rule: AttemptRule, pass_score: float | None, records: Sequence[TrialRecord]) -> TrialRecord:
-    """Join the attempts of one execution, of which there is at least one.
+    """Join the attempts of one execution, at least one.
 
     `pass_score` is the one that the eval file sets. The details are those of the best attempt if the execution passes
     or one attempt is enough, else of the worst. An execution has no score if none of its attempts has one, or if one
@@ -71,16 +71,16 @@ def join_attempts(rule: AttemptRule, pass_score: float | None, records: Sequence
     # a required assertion that is missed makes the score of its attempt 0, and counts for no more than that
     vetoed = any(one.score > 0 and has_veto(one.evaluator_results) for one in scored)
     passed = not vetoed and (is_full(score) if pass_score is None else reaches_pass_score(score, pass_score))
-    shown = best if passed else min(scored, key=lambda one: (one.score, one.status is Status.PASSED))
+    decisive = best if passed else min(scored, key=lambda one: (one.score, one.status is Status.PASSED))
     joined = replace(
-        shown,
+        decisive,
         status=Status.PASSED if passed else Status.FAILED,
         score=score,
         vetoed=not passed and (vetoed or pass_score is not None),
-        error=None if passed else shown.error,
+        error=None if passed else decisive.error,
     )
-    said = f"{rule.strategy.value.replace('_', ' ')} of {len(records)} attempts {format_score(score)}"
-    return _add_totals(_describe_failure(joined, said), records, joins_scores=True)
+    summary = f"{rule.strategy.value.replace('_', ' ')} of {len(records)} attempts {format_score(score)}"
+    return _add_totals(_describe_failure(joined, summary), records, joins_scores=True)
 
 
 def _combine_scores(strategy: AttemptStrategy, scores: Sequence[float]) -> float:
@@ -101,23 +101,23 @@ def _describe_failure(trial_record: TrialRecord, attempts: str) -> TrialRecord:
     return replace(trial_record, error=": ".join(filter(None, (attempts, trial_record.error))))
 
 
-def _add_totals(shown: TrialRecord, records: Sequence[TrialRecord], *, joins_scores: bool) -> TrialRecord:
-    """Add duration, usage and cost of all attempts to the one that is shown."""
+def _add_totals(chosen: TrialRecord, records: Sequence[TrialRecord], *, joins_scores: bool) -> TrialRecord:
+    """Add duration, usage and cost of all attempts to the chosen one."""
     whole = TrialTotals.from_records(records)
-    # unknown tool calls of any attempt count, unless the shown one passes and is enough
-    decisive = (shown,) if shown.status is Status.PASSED and not joins_scores else (shown, *records)
+    # unknown tool calls of any attempt count, unless the chosen one passes and is enough
+    decisive = (chosen,) if chosen.status is Status.PASSED and not joins_scores else (chosen, *records)
     failed = sum(one.status is not Status.PASSED for one in records)
-    mixed = shown.status is Status.PASSED and failed
-    said = (f"passes by its rule: {failed} of {len(records)} attempts did not pass",) if mixed else ()
+    mixed = chosen.status is Status.PASSED and failed
+    notes = (f"passes by its rule: {failed} of {len(records)} attempts did not pass",) if mixed else ()
     return replace(
-        shown,
+        chosen,
         duration_ms=whole.duration_ms,
         attempts=whole.attempts,
         usage=whole.usage,
         cost_usd=whole.cost_usd,
         judge_usage=whole.judge_usage,
         judge_cost_usd=whole.judge_cost_usd,
-        warnings=(*whole.warnings, *said),
+        warnings=(*whole.warnings, *notes),
         calls_listed=any(one.calls_listed for one in records) or None,
         missing_calls=next((one.missing_calls for one in decisive if one.missing_calls), None),
     )

@@ -1,8 +1,8 @@
 """Runs suspects with the base branch's agent, during a run or for a merged run of shards.
 
-What it did is kept in a journal of its own, beside the run's. Nothing that goes wrong with it ends the run or changes
-what is known of it: the trouble is kept in a sentence. A drop of all cases shows only in the whole, so that no shard
-could have asked; nothing of such a run is asked again.
+Its executions have a journal of their own, next to the run's. A problem of the base agent neither ends the run nor
+changes its result, which quotes it. Only the merged run shows a drop of all cases, so no shard could run the base agent
+for it; nothing of such a run is re-run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 from eval_gate.engine.case_result import build_base_agent_trials, mark_unlisted_calls
 from eval_gate.engine.case_workspaces import CaseWorkspaces, HookRunner
 from eval_gate.engine.journal import Journal, TrialRecord
-from eval_gate.engine.reruns import BaseAgentRequest, RerunAllowance, RerunPolicy
+from eval_gate.engine.rerun_policy import BaseAgentRequest, RerunAllowance, RerunPolicy
 from eval_gate.engine.retention import prepare_for_journal
 from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
 from eval_gate.engine.trials import NoResponseError, TrialJob, TrialRunner, TrialServices
@@ -30,10 +30,10 @@ from eval_gate.text.escape import truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
 
 BASE_AGENT_JOURNAL_NAME: Final = "base-agent.jsonl"
-"""Its journal, with the lines that `cases.jsonl` has of the run's own target. Nobody reads it again: a run that is gone
-on with asks anew, because what counts is what it does now, and not what somebody left there meanwhile."""
+"""Its journal, with lines as in `cases.jsonl`. A resumed run does not read it, but runs the base agent again: only its
+present behavior counts."""
 MAX_FAILURES_IN_A_ROW: Final = 3
-"""Executions in a row without connection or answer in time."""
+"""Executions in a row without a connection, or without a response in time."""
 _MAX_ERROR: Final = 500
 
 
@@ -44,9 +44,9 @@ class RunServices(FrozenStruct):
     masking: PatternMatcher
     add_cost: Callable[[TrialRecord], None]
     has_budget: Callable[[], bool]
-    """Whether the money of the run is not used up."""
+    """Whether the cost limit of the run is not reached."""
     wait_unless_stopped: Callable[[Coroutine[None, None, None]], Awaitable[None]]
-    """Waits for something no longer than the run goes on. Raises TargetError."""
+    """Waits for a coroutine, at most until the run ends. Raises TargetError."""
     stop: asyncio.Event
 
 
@@ -54,28 +54,28 @@ class BaseAgentRun:
     """Base agent of one run and its executions so far."""
 
     def __init__(self, plan: RunPlan, base_agent: Target, folder: Path, services: RunServices) -> None:
-        self._plan, self._control, self._services = plan, base_agent, services
+        self._plan, self._base_agent, self._services = plan, base_agent, services
         self._file = folder / BASE_AGENT_JOURNAL_NAME
         self._records: dict[CaseKey, list[TrialRecord]] = defaultdict(list)
         self._cases = {case.key: case for case in plan.list_runnable_cases()}
         self._trouble: str | None = None
         self._healthy = False
-        self._silent = 0
+        self._failures_in_a_row = 0
 
     @property
     def facts(self) -> BaseAgentSummary | None:
-        """Who it is and what went wrong, once there is anything to say of it."""
+        """Identity, problem and cost; None before the first execution or problem."""
         if not self._records and self._trouble is None:
             return None
         every = [record for records in self._records.values() for record in records]
         costs = [usd for one in every for usd in (one.cost_usd, one.judge_cost_usd) if usd is not None]
         return BaseAgentSummary(
-            target=self._control.identity, problem=self._trouble, cost_usd=sum(costs) if costs else None
+            target=self._base_agent.identity, problem=self._trouble, cost_usd=sum(costs) if costs else None
         )
 
     @property
     def records(self) -> Mapping[CaseKey, Sequence[TrialRecord]]:
-        """What it did, by case, in the order of its executions."""
+        """Executions by case, in their order."""
         lists = any(record.calls_listed for records in self._records.values() for record in records)
         return {
             key: mark_unlisted_calls(sorted(records, key=lambda one: one.trial), lists=lists)
@@ -83,15 +83,15 @@ class BaseAgentRun:
         }
 
     async def run_round(self, request: BaseAgentRequest, allowance: RerunAllowance) -> bool:
-        """Ask each of these cases once; whether it is worth asking what comes next."""
+        """Run each of these cases once, and return whether another round may follow."""
         self._trouble = self._trouble or request.trouble
         if not request.keys or self._trouble is not None or not self._can_begin(request, allowance):
             return False
         if not await self._is_reachable():
             return False
-        asked = [self._cases[key] for key in request.keys]
+        cases = [self._cases[key] for key in request.keys]
         shared = self._services.make_trial_services()
-        trials = TrialRunner(self._control, shared)
+        trials = TrialRunner(self._base_agent, shared)
         with Journal(self._file) as journal:
 
             async def work(case: EvalCase) -> None:
@@ -103,7 +103,7 @@ class BaseAgentRun:
                 self._services.add_cost(record)
 
             try:
-                await run_jobs(iter(asked), self._plan.get_concurrency(self._control), work, self._services.stop)
+                await run_jobs(iter(cases), self._plan.get_concurrency(self._base_agent), work, self._services.stop)
             finally:
                 await shared.patterns.aclose()
         return not self._services.stop.is_set()
@@ -112,12 +112,12 @@ class BaseAgentRun:
         number = max((one.trial for one in self._records[case.key]), default=-1) + 1
         try:
             record = await trials.run(TrialJob(case, number))
-            self._silent = 0
+            self._failures_in_a_row = 0
         except NoResponseError as failure:
             record = failure.record
-            self._silent += 1
+            self._failures_in_a_row += 1
         record = await prepare_for_journal(record, self._plan, self._services.masking)
-        if self._silent >= MAX_FAILURES_IN_A_ROW:
+        if self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
             self._trouble = self._trouble or f"it gave no response: {truncate_middle(record.error or '', _MAX_ERROR)}"
         return record
 
@@ -132,7 +132,7 @@ class BaseAgentRun:
         """Whether the base agent is reachable; checked once."""
         if not self._healthy:
             try:
-                await self._services.wait_unless_stopped(self._control.check_health())
+                await self._services.wait_unless_stopped(self._base_agent.check_health())
             except TargetError as error:
                 self._trouble = f"it could not be reached: {truncate_middle(error.message, _MAX_ERROR)}"
                 return False
@@ -144,7 +144,7 @@ class BaseAgentFollowUp:
     """Base agent executions for one stored run."""
 
     def __init__(self, plan: RunPlan, base_agent: Target, run: RunResult, output_dir: Path) -> None:
-        """`plan` is that of all cases of the run; those that ask something else by now are not asked about."""
+        """`plan` is that of all cases of the run; cases whose fingerprint changed are not executed."""
         self._plan, self._run = plan, run
         folder = make_run_folder(output_dir, run.run_id)
         folder.mkdir(parents=True, exist_ok=True)
@@ -155,49 +155,49 @@ class BaseAgentFollowUp:
             self._masking,
             self._add_cost,
             self._has_budget,
-            _await_check,
+            lambda check: check,
             asyncio.Event(),
         )
-        self._asking = BaseAgentRun(plan, base_agent, folder, services)
+        self._runner = BaseAgentRun(plan, base_agent, folder, services)
 
-    async def execute(self, confirming: RerunPolicy) -> RunResult:
+    async def execute(self, policy: RerunPolicy) -> RunResult:
         """Run the suspects with the base agent, and return the run result with its executions.
 
-        Rounds continue as long as `confirming` requests more, that is while the gate is red and the base agent's
+        Rounds continue as long as `policy` requests more, that is while the gate is red and the base agent's
         responses may change that. Only cases whose fingerprint is still that of the stored run are executed.
         """
-        then = self._run.index_cases()
-        askable = frozenset(
+        stored_cases = self._run.index_cases()
+        repeatable = frozenset(
             key
             for case in self._plan.list_runnable_cases()
             if (key := case.key) in self._plan.list_base_agent_cases()
-            and key in then
-            and then[key].fingerprint == case.fingerprint
+            and key in stored_cases
+            and stored_cases[key].fingerprint == case.fingerprint
         )
         allowance = RerunAllowance(self._plan.compute_rerun_budget())
         try:
             while True:
-                wanted = await asyncio.to_thread(confirming.build_base_agent_request, self._build_result(), askable)
-                if not await self._asking.run_round(wanted, allowance):
+                request = await asyncio.to_thread(policy.build_base_agent_request, self._build_result(), repeatable)
+                if not await self._runner.run_round(request, allowance):
                     return self._build_result()
         finally:
             await self._masking.aclose()
 
     def _build_result(self) -> RunResult:
-        records, facts, before = self._asking.records, self._asking.facts, self._run.base_agent
-        told = {
+        records, facts, stored = self._runner.records, self._runner.facts, self._run.base_agent
+        cases = {
             key: replace(case, base_agent_trials=(*case.base_agent_trials, *build_base_agent_trials(more, case)))
             for key, case in self._run.iter_cases()
             if (more := records.get(key))
         }
-        known = (
+        summary = (
             facts
-            or before
+            or stored
             or BaseAgentSummary(target=self._plan.base_agent.identity if self._plan.base_agent else self._run.target)
         )
-        costs = [one.cost_usd for one in (facts, before) if one is not None and one.cost_usd is not None]
-        control = replace(known, cost_usd=sum(costs) if costs else None)
-        return replace(self._run.replace_cases(told), base_agent=control)
+        costs = [one.cost_usd for one in (facts, stored) if one is not None and one.cost_usd is not None]
+        summary = replace(summary, cost_usd=sum(costs) if costs else None)
+        return replace(self._run.replace_cases(cases), base_agent=summary)
 
     def _make_trial_services(self) -> TrialServices:
         hooks = HookRunner.from_plan(self._plan, self._run.run_id)
@@ -210,7 +210,3 @@ class BaseAgentFollowUp:
     def _has_budget(self) -> bool:
         most = self._plan.limits.max_cost_usd
         return most is None or self._spent < most
-
-
-async def _await_check(check: Coroutine[None, None, None]) -> None:
-    await check

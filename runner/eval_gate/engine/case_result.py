@@ -77,17 +77,17 @@ def build_detailed_trial(trial_record: TrialRecord) -> Trial:
     )
 
 
-def _build_trials(records: Sequence[TrialRecord], shown: TrialRecord, first: int | None) -> tuple[Trial, ...]:
-    """Every execution; of one that is alone, and of the one that is shown, the case itself says the rest."""
-    told = [
-        build_trial(record, decisive=True) if record is shown else build_detailed_trial(record) for record in records
+def _build_trials(records: Sequence[TrialRecord], decisive: TrialRecord, first: int | None) -> tuple[Trial, ...]:
+    """Build every execution; the case itself has the details of a single one, and of the decisive one."""
+    trials = [
+        build_trial(record, decisive=True) if record is decisive else build_detailed_trial(record) for record in records
     ]
     failed = next((record for record in records if record.status is Status.FAILED), None)
     if failed is None or first is None or len(records) == 1:
-        return tuple(told)
-    again = [record.trial >= first and _is_repeat(record, failed) for record in records]
+        return tuple(trials)
+    repeats = [record.trial >= first and _is_repeat(record, failed) for record in records]
     return tuple(
-        replace(one, repeats_first_failure=True) if same else one for one, same in zip(told, again, strict=True)
+        replace(one, repeats_first_failure=True) if same else one for one, same in zip(trials, repeats, strict=True)
     )
 
 
@@ -98,19 +98,19 @@ def build_base_agent_trials(records: Sequence[TrialRecord], current: CaseResult)
     repetition of the first failure, and as a response that also occurred in `current`.
     """
     failed = next((record for record in records if record.status is Status.FAILED), None)
-    answered = [current.details, *(one.details for one in current.trials if one.details is not None)]
+    current_details = [current.details, *(one.details for one in current.trials if one.details is not None)]
     return tuple(
         replace(
             build_trial(one),
             repeats_first_failure=failed is not None and _is_repeat(one, failed),
-            same_as_current=any(_is_same_response(one.details, other) for other in answered),
+            same_as_current=any(_is_same_response(one.details, other) for other in current_details),
         )
         for one in records
     )
 
 
 def _is_repeat(trial_record: TrialRecord, failed: TrialRecord) -> bool:
-    """Whether it failed with the very answer and calls of that one. What is not kept is not known to be the same."""
+    """Whether it failed with the same response and calls as `failed`; false if these are not stored."""
     return (
         trial_record is not failed
         and trial_record.status is Status.FAILED
@@ -118,14 +118,14 @@ def _is_repeat(trial_record: TrialRecord, failed: TrialRecord) -> bool:
     )
 
 
-def _is_same_response(said: CaseDetails, before: CaseDetails) -> bool:
+def _is_same_response(repeat: CaseDetails, first: CaseDetails) -> bool:
     return (
-        said.response is not None
-        and not said.replayed
-        and (said.response, said.response_length, said.tools_called)
-        == (before.response, before.response_length, before.tools_called)
-        and [(call.arguments, call.result) for call in said.tool_calls]
-        == [(call.arguments, call.result) for call in before.tool_calls]
+        repeat.response is not None
+        and not repeat.replayed
+        and (repeat.response, repeat.response_length, repeat.tools_called)
+        == (first.response, first.response_length, first.tools_called)
+        and [(call.arguments, call.result) for call in repeat.tool_calls]
+        == [(call.arguments, call.result) for call in first.tool_calls]
     )
 
 
@@ -136,48 +136,48 @@ def join_trials(
     first: int | None = None,
     end: RerunStopReason | None = None,
 ) -> CaseResult:
-    """Join the trials of a case, of which there is at least one, into its result so far.
+    """Join the trials of a case, at least one, into its result so far.
 
     Trials from number `first` on are re-runs, and `end` is why there were no more of them.
 
-    A case passes when more than half of its judged trials do; it is flaky when both passes and failures were seen.
-    Trials that could not be judged count for neither; a case with no judged trial is an error. The details are those
-    of the first trial that decided: a failed one for a failed case, the first that broke for an error.
+    A case passes if more than half of its scored trials do; it is flaky if some of them pass and some fail. Trials
+    without a score count for neither; a case without a scored trial is an error. The details are those of the first
+    decisive trial: a failed one for a failed case, the first without a score for an error.
     """
     if len(records) == 1:
-        (shown,) = records
-        judged = records if shown.status.is_scored else []
-        status, whole = shown.status if judged else _choose_unscored_status(records), TrialTotals.from_one(shown)
-        score, flaky = shown.score if judged else 0.0, False
+        (decisive,) = records
+        scored = records if decisive.status.is_scored else []
+        status, whole = decisive.status if scored else _choose_unscored_status(records), TrialTotals.from_one(decisive)
+        score, flaky = decisive.score if scored else 0.0, False
     else:
         records = sorted(records, key=lambda record: record.trial)
-        judged = [record for record in records if record.status.is_scored]
-        passes = sum([record.status is Status.PASSED for record in judged])
-        decided = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
-        status, whole = decided if judged else _choose_unscored_status(records), TrialTotals.from_records(records)
-        shown = next(record for record in records if record.status is status)
-        score = sum([record.score for record in judged]) / len(judged) if judged else 0.0
-        flaky = len({record.status for record in judged}) > 1
+        scored = [record for record in records if record.status.is_scored]
+        passes = sum([record.status is Status.PASSED for record in scored])
+        decided = Status.PASSED if passes * 2 > len(scored) else Status.FAILED
+        status, whole = decided if scored else _choose_unscored_status(records), TrialTotals.from_records(records)
+        decisive = next(record for record in records if record.status is status)
+        score = sum([record.score for record in scored]) / len(scored) if scored else 0.0
+        flaky = len({record.status for record in scored}) > 1
     return replace(
         case,
         passed=status is Status.PASSED,
         duration_ms=whole.duration_ms,
-        assertions_run=shown.assertions_run,
-        assertions_skipped=shown.assertions_skipped,
-        error=shown.error,
-        details=shown.details,
+        assertions_run=decisive.assertions_run,
+        assertions_skipped=decisive.assertions_skipped,
+        error=decisive.error,
+        details=decisive.details,
         status=status,
         score=score,
         flaky=flaky,
-        evaluator_results=shown.evaluator_results,
-        trace_summary=shown.trace_summary,
+        evaluator_results=decisive.evaluator_results,
+        trace_summary=decisive.trace_summary,
         reruns=0 if first is None else sum([record.trial >= first for record in records]),
         rerun_stop_reason=end,
-        trials=_build_trials(records, shown, first),
-        error_kind=shown.error_kind,
-        error_cause=shown.error_cause,
-        error_hint=shown.error_hint,
-        http_status=shown.http_status,
+        trials=_build_trials(records, decisive, first),
+        error_kind=decisive.error_kind,
+        error_cause=decisive.error_cause,
+        error_hint=decisive.error_hint,
+        http_status=decisive.http_status,
         attempts=whole.attempts,
         ran_first=any(record.ran_first for record in records),
         usage=whole.usage,
@@ -279,7 +279,7 @@ _ERROR_TEMPLATE: Final = (
 
 
 def find_listing_targets(plan: RunPlan, trials: FinishedTrials) -> ListingTargets:
-    """Which targets have listed calls in at least one answer to a case of the plan."""
+    """Find the targets that listed calls in at least one response to a case of the plan."""
     return frozenset(
         id(plan.get_target(case)) for case in plan.list_runnable_cases() if trials.has_listed_calls(case.key)
     )
@@ -294,14 +294,14 @@ def mark_unlisted_calls(records: Iterable[TrialRecord], *, lists: bool) -> list[
 
 
 def _mark_record(trial_record: TrialRecord) -> TrialRecord:
-    missing = trial_record.missing_calls
-    if missing is None or not trial_record.status.is_scored:
+    call_names = trial_record.missing_calls
+    if call_names is None or not trial_record.status.is_scored:
         return trial_record
     return replace(
         trial_record,
         status=Status.ERROR,
         score=0.0,
-        error=_ERROR_TEMPLATE.format(unknown=CALLS_UNKNOWN, missing=missing),
+        error=_ERROR_TEMPLATE.format(unknown=CALLS_UNKNOWN, missing=call_names),
         error_kind=ErrorKind.EVALUATION_ERROR,
         error_cause=ErrorCause.CALLS_UNKNOWN,
         vetoed=False,

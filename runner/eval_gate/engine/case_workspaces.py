@@ -1,9 +1,8 @@
 """Workspaces of cases: fresh copies of a template in which targets work and graders look, with their hooks.
 
-Source: AgentV 4.42.4 (`workspace`, `executeWorkspaceScript`, `file_changes`). A workspace of its own is removed when
-its execution is scored, a shared one at the end of the run. Hooks run as programs that grade do: without secrets, as
-the same user. git compares copies in a repository of our own: who works in the folder could otherwise choose what the
-changes are.
+Source: AgentV 4.42.4 (`workspace`, `executeWorkspaceScript`, `file_changes`). A case's own workspace is removed when
+its execution is scored, a shared one at the end of the run. Hooks run as graders that are programs do: without
+secrets, as the same user. git compares copies in a separate repository: otherwise the agent could choose the changes.
 """
 
 from __future__ import annotations
@@ -60,14 +59,14 @@ class HookRunner(FrozenStruct):
 
     async def run(self, name: HookName, hook: WorkspaceHook, workspace: Path, case: EvalCase | None) -> None:
         """Run a hook in the workspace of `case`; with None, in one that is shared. Raises HookError."""
-        told = _build_input(name, workspace, self.run_id, case)
+        hook_input = _build_input(name, workspace, self.run_id, case)
         usual_s = limits.HOOK_CLEANUP_S if name.startswith("after") else limits.HOOK_PREPARATION_S
         limit_s = usual_s if hook.timeout_ms is None else hook.timeout_ms / 1000
         command = Command(
-            tuple(_fill_in(word, told) for word in hook.command),
+            tuple(_fill_in(word, hook_input) for word in hook.command),
             Path(hook.cwd),
             self.environment,
-            stdin=json.dumps(told).encode(),
+            stdin=json.dumps(hook_input).encode(),
             timeout_s=limit_s,
             max_output=limits.HOOK_BYTES,
             max_errors=limits.HOOK_BYTES,
@@ -81,12 +80,12 @@ class HookRunner(FrozenStruct):
                 f"the {name} hook could not be run: {error.message}{f'; {hint}' if hint else ''}"
             ) from error
         words = finished.stderr.format_last_line(_MAX_QUOTED)
-        said = f": {words}" if words else ""
+        quote = f": {words}" if words else ""
         if finished.timed_out:
-            raise HookError(f"the {name} hook did not end within {limit_s:g} s{said}")
+            raise HookError(f"the {name} hook did not end within {limit_s:g} s{quote}")
         if finished.code:
-            missing = self.withheld.find_hint(" ".join(hook.command), said) or find_path_hint(command.line, command.cwd)
-            raise HookError(f"the {name} hook {finished.ending}{said}{f'; {missing}' if missing else ''}")
+            hint = self.withheld.find_hint(" ".join(hook.command), quote) or find_path_hint(command.line, command.cwd)
+            raise HookError(f"the {name} hook {finished.ending}{quote}{f'; {hint}' if hint else ''}")
 
 
 def _build_input(name: str, workspace: Path, run_id: str, case: EvalCase | None) -> dict[str, JsonValue]:
@@ -125,7 +124,7 @@ class OpenWorkspace:
         self._settings = settings
         self._hooks = hooks
         self._start: Sequence[InitialFile] | str | None = None
-        """What was there when the case began, or why that is not known; None before."""
+        """Files when the case began, or why they are unknown; None before."""
         with _report_errors():
             self._sandbox = Sandbox(initial_files=_read_unchanged_template(settings))
         try:
@@ -185,7 +184,7 @@ class OpenWorkspace:
             raise WorkspaceError(str(error)) from error
 
     def _mark_start(self) -> None:
-        """Remember what is there now. A hook may put more there than can be compared, which only some graders need."""
+        """Remember the present files, or why they cannot be compared: only some graders need them."""
         try:
             self._start = read_workspace(self.path)
         except (SandboxError, OSError) as error:
@@ -332,10 +331,10 @@ def format_changes(
     changes = compare_commits(stream)
     if changes is None:
         raise SandboxError("The changes cannot be shown: git is missing or failed.")
-    shown = changes.decode("utf-8", "replace")
-    if len(shown) > limit:
+    diff = changes.decode("utf-8", "replace")
+    if len(diff) > limit:
         raise SandboxError("The changes are too long to be shown.")
-    return shown
+    return diff
 
 
 def _iter_commit(branch: str, files: Iterable[InitialFile]) -> Iterator[bytes]:

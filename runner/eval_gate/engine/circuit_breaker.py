@@ -8,7 +8,7 @@ from eval_gate.engine.trials import NoResponseError
 from eval_gate.targets.base import Target
 
 MAX_FAILURES_IN_A_ROW = 5
-"""Trials in a row without connection or without answer in time; as many as are in flight at once if that is more."""
+"""Trials in a row without a connection or without a response in time; `concurrency` if that is more."""
 
 
 class CircuitBreaker:
@@ -17,7 +17,7 @@ class CircuitBreaker:
     def __init__(self) -> None:
         self._failures: list[NoResponseError] = []
         self._have_answered: set[int] = set()
-        """Targets (by `id`) that have answered anything."""
+        """Targets (by `id`) that responded at least once."""
 
     def start_target(self) -> None:
         """Forget the failures in a row: the next cases are for another target."""
@@ -31,11 +31,10 @@ class CircuitBreaker:
     def record_failure(
         self, target: Target, concurrency: int, failure: NoResponseError, *, was_late: bool
     ) -> str | None:
-        """One more without an answer: why the target is asked no more, if that is so now.
+        """Record a failure, and return the reason if the target gets no more requests.
 
-        A case that was too slow before (`was_late`) and is so again says nothing new of a target that answers others.
-        Such a target is waited for twice as long: the cases of one slow tool stand side by side, and are in flight
-        together.
+        If a target responds to other cases, a case that times out again (`was_late`) does not count, and the limit is
+        doubled: the cases of one slow tool are next to each other, and run at the same time.
         """
         slow = failure.record.timed_out and id(target) in self._have_answered
         if slow and was_late:

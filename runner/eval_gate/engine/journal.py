@@ -40,7 +40,7 @@ def _hash_line(line: bytes) -> int:
 class JournalLine(NamedTuple):
     """Position, length and keyed hash of one line of a journal.
 
-    No other process knows the key, so nobody can write another line with the same hash.
+    No other process knows the key, so none can write another line with the same hash.
     """
 
     start: int
@@ -125,7 +125,7 @@ class Journal:
     def append(self, trial_record: TrialRecord) -> JournalLine:
         """Write one trial. Returns once the operating system has it: this process may die, the line stays.
 
-        Raises GateError where it cannot be written: a trial that is not kept would be lost.
+        Raises GateError if it cannot be written: the trial would be lost.
         """
         line = _encode_line(trial_record)
         append_data(self._descriptor, line, self._file)
@@ -133,34 +133,34 @@ class Journal:
 
     def read(self, line: JournalLine) -> TrialRecord:
         """Read the trial at this place. Raises GateError `invalid-journal` if it is no longer what was written."""
-        os.lseek(self._descriptor, line.start, os.SEEK_SET)  # what is written goes to the end all the same
-        found = os.read(self._descriptor, line.size)
-        if _hash_line(found) != line.digest:
+        os.lseek(self._descriptor, line.start, os.SEEK_SET)  # lines are always appended
+        encoded = os.read(self._descriptor, line.size)
+        if _hash_line(encoded) != line.digest:
             raise GateError(
                 "invalid-journal",
                 f"{self._file} changed while the run wrote it: a finished trial is missing",
                 "start a new run, and do not change its folder",
                 exit_code=ExitCode.INCOMPLETE,
             )
-        return decode_json(found, TrialRecord)
+        return decode_json(encoded, TrialRecord)
 
 
 def _encode_line(trial_record: TrialRecord) -> bytes:
     return json.encode(trial_record) + b"\n"
 
 
-async def rewrite_lines(file: Path, kept: Callable[[TrialRecord], Awaitable[TrialRecord]]) -> None:
-    """Replace every finished trial of a journal by what `kept` makes of it, or raise GateError and change nothing."""
+async def rewrite_lines(file: Path, convert: Callable[[TrialRecord], Awaitable[TrialRecord]]) -> None:
+    """Convert every finished trial of a journal, or raise GateError and change nothing."""
     with open_replacement(file) as write:
         for record, _ in read_lines(file):
-            write(_encode_line(await kept(record)))
+            write(_encode_line(await convert(record)))
 
 
 def _drop_unfinished_line(descriptor: int) -> None:
     end = os.fstat(descriptor).st_size
     while end > 0:
         start = max(0, end - 65_536)
-        os.lseek(descriptor, start, os.SEEK_SET)  # what is written goes to the end all the same
+        os.lseek(descriptor, start, os.SEEK_SET)  # lines are always appended
         newline = os.read(descriptor, end - start).rfind(b"\n")
         if newline >= 0:
             os.ftruncate(descriptor, start + newline + 1)
@@ -197,7 +197,7 @@ class _TrialNote(NamedTuple):
     """Summary of a finished trial in memory, with the trial itself or its line in the journal."""
 
     trial: int
-    judged: bool
+    scored: bool
     timed_out: bool
     calls_listed: bool
     calls_missing: bool
@@ -214,14 +214,14 @@ class FinishedTrials:
     """
 
     def __init__(self, most: int = MAX_IN_MEMORY) -> None:
-        """`most` are kept as they are."""
+        """`most` records stay in memory; others are read from the journal."""
         self._most = most
         self._notes: dict[CaseKey, list[_TrialNote]] = defaultdict(list)
         self.journal: Journal | None = None
 
     def add(self, trial_record: TrialRecord, line: JournalLine) -> None:
-        """One more, in the place of what was known of the same trial before."""
-        missing = trial_record.missing_calls is not None
+        """Add a trial, or replace it."""
+        calls_missing = trial_record.missing_calls is not None
         is_at = trial_record if self._most > 0 else line
         self._most -= 1
         note = _TrialNote(
@@ -229,20 +229,20 @@ class FinishedTrials:
             trial_record.status.is_scored,
             trial_record.timed_out,
             trial_record.calls_listed is True,
-            missing,
+            calls_missing,
             trial_record.folder,
             trial_record.preparatory,
             is_at,
         )
-        known = self._notes[trial_record.case]
-        known[:] = [one for one in known if one.trial != note.trial] + [note]
+        notes = self._notes[trial_record.case]
+        notes[:] = [one for one in notes if one.trial != note.trial] + [note]
 
     def load_trials(self, key: CaseKey) -> list[TrialRecord]:
-        """Those of one case that count, in the order they finished. Raises GateError `invalid-journal`."""
+        """Load the trials of a case that count, in the order they finished. Raises GateError `invalid-journal`."""
         return [self._load_record(note) for note in self._notes.get(key, ()) if not note.preparatory]
 
     def load_preparatory_trials(self, key: CaseKey) -> list[TrialRecord]:
-        """Those of one case that were made only so that a later one could be run again. Raises as `load_trials`."""
+        """Load the trials of a case that only prepared re-runs of later cases. Raises as `load_trials`."""
         return [self._load_record(note) for note in self._notes.get(key, ()) if note.preparatory]
 
     def forget_case(self, key: CaseKey) -> None:
@@ -250,7 +250,7 @@ class FinishedTrials:
         self._notes.pop(key, None)
 
     def list_keys(self) -> set[TrialKey]:
-        """Which there are that count."""
+        """List the trials that count."""
         return {(key, note.trial) for key, notes in self._notes.items() for note in notes if not note.preparatory}
 
     def list_numbers(self, key: CaseKey) -> list[int]:
@@ -258,7 +258,7 @@ class FinishedTrials:
         return [note.trial for note in self._notes.get(key, ())]
 
     def count_preparatory(self) -> int:
-        """How many there are that do not count."""
+        """Count the trials that only prepared re-runs."""
         return sum(note.preparatory for notes in self._notes.values() for note in notes)
 
     def find_folder(self, key: TrialKey) -> str | None:
@@ -271,10 +271,10 @@ class FinishedTrials:
         return next((note.folder for note in notes if note.trial == trial and not note.preparatory), None)
 
     def drop(self, key: TrialKey) -> None:
-        """Remove a trial, if it is known, because it is executed again."""
+        """Remove a trial because it is repeated."""
         case, trial = key
-        if kept := [note for note in self._notes.pop(case, ()) if note.trial != trial]:
-            self._notes[case] = kept
+        if notes := [note for note in self._notes.pop(case, ()) if note.trial != trial]:
+            self._notes[case] = notes
 
     def has_listed_calls(self, key: CaseKey) -> bool:
         """Whether a response to this case has a list of tool calls."""
@@ -289,10 +289,10 @@ class FinishedTrials:
 
         `lists` means that the target has listed tool calls in this run (`engine.case_result`).
         """
-        kept = [note for note in self._notes.pop(key, ()) if note.judged and (lists or not note.calls_missing)]
-        if kept:
-            self._notes[key] = kept
-        return bool(kept)
+        notes = [note for note in self._notes.pop(key, ()) if note.scored and (lists or not note.calls_missing)]
+        if notes:
+            self._notes[key] = notes
+        return bool(notes)
 
     def list_cases(self) -> list[CaseKey]:
         """List the cases that have at least one execution."""

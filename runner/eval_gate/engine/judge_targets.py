@@ -1,7 +1,6 @@
 """Targets as LLM judges, and handling of cases that no judge can score.
 
-Judges know of no provider, and this knows of no evaluator but its needs. Source of the rubric tier: tool-forge
-interfaces, "RubricEvalCase".
+Source of the rubric tier: tool-forge interfaces, "RubricEvalCase".
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ class ModelJudge:
 
     @property
     def identity(self) -> str:
-        """Who grades, in plain text and without credentials."""
+        """Name and address of the judge, without credentials."""
         chat = self._asker.chat
         return _format_identity(self._name, f"{chat.provider}:{chat.model}", chat.address)
 
     @property
     def target_identity(self) -> TargetIdentity:
-        """Who grades, and set up how."""
+        """Identity and setup of the judge as a target."""
         chat = self._asker.chat
-        found = TargetIdentity(name=self._name, provider=chat.provider, identity=self.identity, model=chat.model)
-        return self._asker.setup.apply_to(found)
+        identity = TargetIdentity(name=self._name, provider=chat.provider, identity=self.identity, model=chat.model)
+        return self._asker.setup.apply_to(identity)
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -58,15 +57,15 @@ class ModelJudge:
         return tuple(f"judge {self._name}: {notice}" for notice in notices if notice)
 
     async def ask(self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None) -> JudgeReply:
-        """One question. Raises EvaluatorError: a judge that cannot be reached is no bad grade."""
+        """Send one prompt. Raises EvaluatorError: an unreachable judge is no bad score."""
         messages = (Message(role="system", content=system), Message(role="user", content=user))
         try:
-            asked = await self._asker.ask(messages, schema=schema)
+            exchange = await self._asker.ask(messages, schema=schema)
         except TargetError as error:
             raise EvaluatorError(
                 f"the judge {self._name} gave no response: {error.message}", hint=error.hint
             ) from error
-        return JudgeReply(asked.turn.text, asked.turn.usage, asked.cost_usd, asked.turn.model)
+        return JudgeReply(exchange.turn.text, exchange.turn.usage, exchange.cost_usd, exchange.turn.model)
 
     async def aclose(self) -> None:
         """Give connections back."""
@@ -83,13 +82,13 @@ class TargetJudge:
 
     @property
     def identity(self) -> str:
-        """Who grades, in plain text and without credentials."""
-        found = self._target.identity
-        return _format_identity(self._name, found.provider, found.identity)
+        """Name and address of the judge, without credentials."""
+        target = self._target.identity
+        return _format_identity(self._name, target.provider, target.identity)
 
     @property
     def target_identity(self) -> TargetIdentity:
-        """Who grades, and set up how."""
+        """Identity and setup of the judge as a target."""
         return replace(self._target.identity, name=self._name, identity=self.identity)
 
     @property
@@ -103,9 +102,9 @@ class TargetJudge:
         return tuple(f"judge {self._name}: {notice}" for notice in self._target.notices)
 
     async def ask(self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None) -> JudgeReply:
-        """One question, without the schema: of a target that is no model nobody knows how it would be told.
+        """Send one prompt, without the schema: only models take one.
 
-        Raises EvaluatorError when there is no answer in time.
+        Raises EvaluatorError if no response arrives in time.
         """
         messages = (Message(role="system", content=system), Message(role="user", content=user))
         try:
@@ -147,7 +146,7 @@ class Judges(FrozenStruct):
         return self.defaults.get((case.suite, case.target))
 
     def get_named(self, suite: str) -> Mapping[str, AnyJudge]:
-        """Those whom evaluators of this file name."""
+        """Return the judges that evaluators of this file name."""
         return self.by_file.get(suite, _NO_JUDGES)
 
     def __iter__(self) -> Iterator[AnyJudge]:
@@ -164,14 +163,14 @@ def list_judge_names(spec: EvaluatorSpec) -> set[str | None]:
         case LlmJudge() | RubricJudge():
             return {spec.judge_target}
         case Composite():
-            wanted = {name for member in spec.members for name in list_judge_names(member)}
-            return wanted | ({spec.aggregator.judge_target} if isinstance(spec.aggregator, JudgeAggregator) else set())
+            names = {name for member in spec.members for name in list_judge_names(member)}
+            return names | ({spec.aggregator.judge_target} if isinstance(spec.aggregator, JudgeAggregator) else set())
         case _:
             return set()
 
 
 def is_rubric_case(case: EvalCase) -> bool:
-    """Whether a case is judged by a rubric alone."""
+    """Whether a case has only a rubric as evaluator."""
     return bool(case.evaluators) and all(isinstance(spec, Rubric) for spec in case.evaluators)
 
 
@@ -197,5 +196,5 @@ def _drop_rubric(case: EvalCase, reason: str) -> EvalCase:
         return case
     if is_rubric_case(case):
         return replace(case, skip_reason=reason)
-    kept = tuple(spec for spec in case.evaluators if not isinstance(spec, Rubric))
-    return replace(case, evaluators=kept, warnings=(*case.warnings, f"its rubric is not evaluated: {reason}"))
+    evaluators = tuple(spec for spec in case.evaluators if not isinstance(spec, Rubric))
+    return replace(case, evaluators=evaluators, warnings=(*case.warnings, f"its rubric is not evaluated: {reason}"))

@@ -87,7 +87,7 @@ def build_initial_result(plan: RunPlan) -> RunResult:
         selections=plan.selections,
         planned_cases=plan.planned_cases,
         reruns=plan.max_reruns,
-        setup=plan.measurement,
+        setup=plan.evaluation_setup,
         summary=Summary(total_cases=total, not_run=total),
         warnings=plan.warnings,
     )
@@ -106,18 +106,18 @@ def build_run_result(plan: RunPlan, progress: RunProgress, wall_ms: float) -> Ru
     """Build the run result from all trials so far, in the order of the files.
 
     A case without a trial has status `not_run`, and the run is then not complete. If this is the last call
-    (`progress.over`), each case and its trials are released as soon as its result is built, unless something else
+    (`progress.is_final`), each case and its trials are released as soon as its result is built, unless something else
     holds the plan: the peak memory of a large run would otherwise include all of them.
     """
     lists = find_listing_targets(plan, progress.trials)
-    record, left = build_initial_result(plan), _drain_items(plan.suites)
+    record, suite_iterator = build_initial_result(plan), _drain_items(plan.suites)
     plan = plan.without_cases()
-    suites = tuple([_build_suite_result(plan, progress, suite, lists) for suite in left])
+    suites = tuple([_build_suite_result(plan, progress, suite, lists) for suite in suite_iterator])
     cases = [case for suite in suites for case in suite.cases]
-    told = (notice for target in plan.list_targets() for notice in target.notices)
+    notices = (notice for one in (*plan.list_targets(), *plan.judges) for notice in one.notices)
     return replace(
         record,
-        setup=_build_measurement(plan, cases),
+        setup=_build_setup(plan, cases),
         rerun_wait=progress.rerun_wait if any(case.reruns for case in cases) else 0,
         complete=all(case.status is not Status.NOT_RUN for case in cases),
         suites=suites,
@@ -126,14 +126,14 @@ def build_run_result(plan: RunPlan, progress: RunProgress, wall_ms: float) -> Ru
         stop_cause=progress.stop_cause[0],
         stop_hint=progress.stop_cause[1],
         base_agent=progress.base_agent,
-        warnings=(*plan.warnings, *progress.notices, *told, *plan.list_judge_notices()),
+        warnings=(*plan.warnings, *progress.notices, *notices),
     )
 
 
 def _drain_items(things: Iterable[_Item]) -> Iterator[_Item]:
-    """One after the other, held here no longer than until it is given."""
-    left = list(things)[::-1]
-    return (left.pop() for _ in range(len(left)))
+    """Yield the items one by one, and release each."""
+    remaining = list(things)[::-1]
+    return (remaining.pop() for _ in range(len(remaining)))
 
 
 def _summarize_run(suites: Sequence[SuiteResult], cases: Sequence[CaseResult], wall_ms: float) -> Summary:
@@ -143,21 +143,21 @@ def _summarize_run(suites: Sequence[SuiteResult], cases: Sequence[CaseResult], w
     return summarize_cases(cases, wall_ms)
 
 
-def _build_measurement(plan: RunPlan, cases: Iterable[CaseResult]) -> EvaluationSetup | None:
+def _build_setup(plan: RunPlan, cases: Iterable[CaseResult]) -> EvaluationSetup | None:
     """Build the setup of the evaluation; a recording counts only if a case used it, in a resumed run too."""
-    how = plan.measurement
+    how = plan.evaluation_setup
     if how is None or how.recording is None:
         return how
     resumed = plan.resumed_setup is not None and any(case.details.replayed for case in cases)
-    taken = resumed or (plan.recording is not None and plan.recording.used)
-    return how if taken else replace(how, recording=None)
+    uses_recording = resumed or (plan.recording is not None and plan.recording.used)
+    return how if uses_recording else replace(how, recording=None)
 
 
 def _build_suite_result(plan: RunPlan, progress: RunProgress, suite: EvalSuite, lists: ListingTargets) -> SuiteResult:
     staleness = plan.staleness.get(suite.file)
-    endpoint, left = plan.get_target(suite.cases[0]).identity.identity, _drain_items(suite.cases)
+    endpoint, case_iterator = plan.get_target(suite.cases[0]).identity.identity, _drain_items(suite.cases)
     suite = replace(suite, cases=())
-    cases = tuple([_build_case_result(plan, progress, case, lists) for case in left])
+    cases = tuple([_build_case_result(plan, progress, case, lists) for case in case_iterator])
     return SuiteResult(
         run_id=plan.run_id,
         timestamp=plan.timestamp,
@@ -193,8 +193,8 @@ def _build_case_result(plan: RunPlan, progress: RunProgress, case: EvalCase, lis
         return unrun
     first = progress.requested_trials.get(key, plan.limits.trials)
     result = add_preparatory_cost(join_trials(unrun, counted, first=first, end=end), preparatory)
-    if asked := progress.base_agent_trials.get(key):
-        result = replace(result, base_agent_trials=build_base_agent_trials(asked, result))
+    if base_records := progress.base_agent_trials.get(key):
+        result = replace(result, base_agent_trials=build_base_agent_trials(base_records, result))
     return prepare_for_result(
         count_reruns_as_new(result) if key in progress.new_cases else result, plan.limits.keep_responses
     )

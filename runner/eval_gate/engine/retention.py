@@ -1,7 +1,7 @@
 """Limits what is stored of one execution: response, tool calls, messages and judge prompts.
 
-What was too much is counted (`CaseDetails.dropped_counts`) or named (`StoredCall.truncated_parts`), so that nobody
-takes a part for the whole. The execution that decides its case keeps more than the others.
+Dropped details are counted (`CaseDetails.dropped_counts`) or named (`StoredCall.truncated_parts`), so that results
+show what is incomplete. The execution that decides its case keeps more than the others.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from eval_gate.text.key_forms import find_known_forms
 from eval_gate.text.mask import MASK
 
 _NOTHING_LEFT_OUT: Final[dict[str, int]] = {}
-"""One object for all of which nothing is left out; never changed."""
+"""One object for all details that are complete; never changed."""
 
 
 async def prepare_for_journal(trial_record: TrialRecord, plan: RunPlan, matcher: PatternMatcher) -> TrialRecord:
@@ -54,10 +54,10 @@ async def prepare_for_journal(trial_record: TrialRecord, plan: RunPlan, matcher:
 
     What only looks like a key stays, because it was scored; a warning names its place and form.
     """
-    kept = _drop_response(trial_record, plan.limits.keep_responses)
-    kept = await _redact_record(kept, plan.patterns, matcher) if plan.patterns else kept
-    found = describe_keys(kept)
-    return replace(kept, warnings=(*kept.warnings, *found)) if found else kept
+    stored = _drop_response(trial_record, plan.limits.keep_responses)
+    stored = await _redact_record(stored, plan.patterns, matcher) if plan.patterns else stored
+    warnings = describe_keys(stored)
+    return replace(stored, warnings=(*stored.warnings, *warnings)) if warnings else stored
 
 
 def describe_keys(trial_record: TrialRecord) -> tuple[str, ...]:
@@ -71,10 +71,10 @@ def describe_keys(trial_record: TrialRecord) -> tuple[str, ...]:
         texts["the tool calls hold"] = _join_texts(partial(map_details, CaseDetails(tool_calls=details.tool_calls)))
     if any(one.reasoning or one.misses or one.hits or one.evaluator_results for one in results):
         texts["the scores hold"] = _join_texts(partial(map_results, results))
-    found = {place: sorted({key.form for key in find_known_forms(text)}) for place, text in texts.items() if text}
+    by_place = {place: sorted({key.form for key in find_known_forms(text)}) for place, text in texts.items() if text}
     return tuple(
         f"{place} what looks like a key ({', '.join(forms)}), and is stored as it is: name it as a secret or in redact"
-        for place, forms in found.items()
+        for place, forms in by_place.items()
         if forms
     )
 
@@ -107,8 +107,8 @@ async def _redact_record(trial_record: TrialRecord, patterns: Sequence[str], mat
     except (PatternError, PatternWorkerError) as error:
         masked.set_masked(None)
         warnings = (f"redact: responses are not kept, because they could not be searched: {error}",)
-    made = _map_texts(trial_record, masked.mask_text)
-    return replace(made, details=truncate_details(made.details), warnings=warnings)
+    redacted = _map_texts(trial_record, masked.mask_text)
+    return replace(redacted, details=truncate_details(redacted.details), warnings=warnings)
 
 
 def _map_texts(trial_record: TrialRecord, change: TextChange) -> TrialRecord:
@@ -171,9 +171,9 @@ def build_details(response: Response, margin: int = 0, skipped_tokens: tuple[str
 def _truncate_calls(response: Response, margin: int) -> tuple[StoredCall, ...]:
     """Return the first tool calls, truncated, with the arguments from messages: only these may be no mapping."""
     reported = [call for message in response.messages or () for call in message.tool_calls]
-    told = len(reported) == len(response.tool_calls)
+    have_arguments = len(reported) == len(response.tool_calls)
     return tuple(
-        _build_stored_call(call, reported[at].input if told else call.params or None, STORED_CALL + margin)
+        _build_stored_call(call, reported[at].input if have_arguments else call.params or None, STORED_CALL + margin)
         for at, call in enumerate(islice(response.tool_calls, STORED_CALLS))
     )
 
@@ -187,16 +187,16 @@ def _build_stored_call(call: ToolCall, arguments: JsonValue, limit: int) -> Stor
 
 def _truncate_conversation(messages: Sequence[Message], margin: int) -> tuple[Message, ...]:
     """Return the first messages that fit the limit, each text truncated like a response."""
-    kept: list[Message] = []
+    stored: list[Message] = []
     room = STORED_CONVERSATION
     for message in islice(messages, STORED_MESSAGES):
-        shown = _truncate_message(message, margin)
-        room -= len(shown.content if isinstance(shown.content, str) else dump_compact_json(shown.content))
-        room -= sum(len(dump_compact_json(call.params)) for call in shown.tool_calls)
+        truncated = _truncate_message(message, margin)
+        room -= len(truncated.content if isinstance(truncated.content, str) else dump_compact_json(truncated.content))
+        room -= sum(len(dump_compact_json(call.params)) for call in truncated.tool_calls)
         if room < 0:
             break
-        kept.append(shown)
-    return tuple(kept)
+        stored.append(truncated)
+    return tuple(stored)
 
 
 def _truncate_message(message: Message, margin: int) -> Message:

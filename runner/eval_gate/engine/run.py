@@ -25,7 +25,7 @@ from eval_gate.engine.journal import (
     read_lines,
     rewrite_lines,
 )
-from eval_gate.engine.reruns import RerunAllowance, RerunPolicy, RerunSpacing
+from eval_gate.engine.rerun_policy import RerunAllowance, RerunPolicy, RerunSpacing
 from eval_gate.engine.result_builder import NO_BASE_AGENT_TRIALS, RunProgress, build_initial_result, build_run_result
 from eval_gate.engine.retention import prepare_for_journal
 from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan, describe_discarded_executions
@@ -55,16 +55,16 @@ from eval_gate.text.javascript.regex import PatternMatcher
 class Observer(Protocol):
     """Observer of a run, such as the progress display. It must return quickly and never raise."""
 
-    def on_start(self, plan: RunPlan, total: int, done: int) -> None:
-        """`total` trials belong to the run, `done` of them were finished by an earlier process."""
+    def on_start(self, plan: RunPlan, total: int, finished: int) -> None:
+        """Report the `total` trials of the run, and how many an earlier process has `finished`."""
         ...
 
     def on_trial(self, trial_record: TrialRecord) -> None:
         """One more trial is finished and journalled."""
         ...
 
-    def on_wait(self, said: str) -> None:
-        """Report that a target is not available yet; `said` is a sentence for people."""
+    def on_wait(self, message: str) -> None:
+        """Report that a target is not available yet; `message` is a sentence for people."""
         ...
 
 
@@ -95,7 +95,7 @@ class Run:
         self._stopped: str | None = None
         self._stop_cause: tuple[ErrorCause | None, str | None] = (None, None)
         self._healthy: dict[int, bool] = {}
-        self._unanswered = CircuitBreaker()
+        self._breaker = CircuitBreaker()
         self._listing: set[int] = set()
         """Targets (by `id`) that have listed their tool calls."""
         self._begun = Counter[int]()
@@ -111,19 +111,19 @@ class Run:
         self._spacing = RerunSpacing()
         self._in_doubt: set[CaseKey] = set()
         self._due: set[CaseKey] = set()
-        """Those of them whose turn it is."""
+        """Suspects that are being re-run."""
         self._masking = PatternMatcher()
-        """Looks for `redact`'s patterns, whatever patterns of eval files are at work meanwhile."""
+        """Matches the `redact` patterns, independently of patterns in eval files."""
         self._base_agent = self._create_base_agent_run()
         self._allowance: RerunAllowance | None = None
-        """What is left for re-runs, while there are any."""
+        """Remaining budget while re-runs are in progress."""
         self._paused: RerunAllowance | None = None
-        """The same between two times at which there are."""
+        """Remaining budget between two phases of re-runs."""
         keeps = plan.keeps_artifacts and plan.limits.keep_responses is not ResponseRetention.NONE
         self._artifacts = WorkspaceArtifacts(self._folder, plan.patterns) if keeps else None
 
     def stop(self, reason: str) -> None:
-        """End the run as soon as possible; the first reason given is the one that is told."""
+        """End the run as soon as possible; the first reason counts."""
         if self._stopped is None:
             self._stopped, self._stop_cause = reason, (ErrorCause.INTERRUPTED, None)
         self._stop.set()
@@ -161,7 +161,7 @@ class Run:
             await self._workspaces.aclose()
             self._notices += self._workspaces.notices
             del plan, jobs
-            return self._build_result(round((time.perf_counter() - started) * 1000, 3), over=True)
+            return self._build_result(round((time.perf_counter() - started) * 1000, 3), is_final=True)
 
     async def _run_jobs(self, jobs: list[TrialJob], journal: Journal) -> None:
         """Run all jobs, one target after the other: `--concurrency` is for the whole run."""
@@ -208,7 +208,7 @@ class Run:
         self._lane.clear()
         if self._stop.is_set():
             return
-        self._unanswered.start_target()
+        self._breaker.start_target()
         concurrency = plan.get_concurrency(target)
         batched = BatchResponses()
         if isinstance(target, BatchTarget) and target.batches:
@@ -277,12 +277,12 @@ class Run:
         self._add_cost(record)
 
     async def _run_trial(self, job: TrialJob, lane: _TargetLane) -> TrialRecord:
-        given = lane.batch_responses.responses.get(job.key)
+        batch_response = lane.batch_responses.responses.get(job.key)
         self._begun[id(lane.target)] += 1
         ran_first = self._begun[id(lane.target)] <= lane.concurrency
         try:
-            record = await self._prepare_record(await lane.trials.run(job, given))
-            self._unanswered.record_response(lane.target)
+            record = await self._prepare_record(await lane.trials.run(job, batch_response))
+            self._breaker.record_response(lane.target)
         except NoResponseError as failure:
             record = await self._prepare_record(failure.record)
             self._count_failure(lane.target, lane.concurrency, NoResponseError(record))
@@ -306,17 +306,17 @@ class Run:
 
     async def _rerun_suspects(self, policy: RerunPolicy, journal: Journal) -> None:
         """Re-run suspected cases by turns; if called again after more cases ran, decided ones stay decided."""
-        known, self._in_doubt = self._in_doubt, set()
+        earlier_suspects, self._in_doubt = self._in_doubt, set()
         # what was run more often because it is new is to be found once more
         result = self._build_result(0.0, fresh=frozenset())
         doubtful = set(await asyncio.to_thread(policy.find_rerun_candidates, result))
         self._spacing.get_interval_s = policy.get_interval_s
-        given = self._plan.limits.rerun_interval
-        self._spacing.reason = f"rerun-interval {given}" if given else "executions of one run belong together"
+        interval = self._plan.limits.rerun_interval
+        self._spacing.reason = f"rerun-interval {interval}" if interval else "executions of one run belong together"
         cases = {case.key: case for case in self._plan.list_runnable_cases() if case.key in doubtful}
-        begun = sum(len(self._list_reruns(case)) for key, case in cases.items() if key not in known)
+        begun = sum(len(self._list_reruns(case)) for key, case in cases.items() if key not in earlier_suspects)
         begun += self._trials.count_preparatory() if self._paused is None else 0
-        self._in_doubt = known | doubtful
+        self._in_doubt = earlier_suspects | doubtful
         base_agent = self._base_agent
         allowance = self._paused or RerunAllowance(self._plan.compute_rerun_budget())
         self._allowance = allowance.with_begun(begun)
@@ -344,15 +344,15 @@ class Run:
         return waiting
 
     async def _run_base_agent(self, base_agent: BaseAgentRun, policy: RerunPolicy, allowance: RerunAllowance) -> bool:
-        """Run the base agent while it may turn a failed gate; if it cleared cases, spared re-runs are due after all."""
-        askable, asked = self._plan.list_base_agent_cases(), False
+        """Run the base agent while it may turn a failed gate, and return whether further re-runs are due."""
+        repeatable, has_run = self._plan.list_base_agent_cases(), False
         with report_waiting_to(self._observer.on_wait):
             while self._stopped is None:
-                wanted = await asyncio.to_thread(policy.build_base_agent_request, self._build_result(0.0), askable)
-                if not await base_agent.run_round(wanted, allowance):
+                request = await asyncio.to_thread(policy.build_base_agent_request, self._build_result(0.0), repeatable)
+                if not await base_agent.run_round(request, allowance):
                     break
-                asked = True
-        return asked and await asyncio.to_thread(policy.has_cleared_failures, self._build_result(0.0))
+                has_run = True
+        return has_run and await asyncio.to_thread(policy.has_cleared_failures, self._build_result(0.0))
 
     def _make_trial_services(
         self, patterns: PatternMatcher, artifacts: WorkspaceArtifacts | None = None
@@ -462,7 +462,7 @@ class Run:
     def _count_failure(self, target: Target, concurrency: int, failure: NoResponseError) -> None:
         """Give up on a target that is gone or hangs: the rest is `not_run`."""
         was_late = self._trials.has_timed_out(failure.record.case)
-        if reason := self._unanswered.record_failure(target, concurrency, failure, was_late=was_late):
+        if reason := self._breaker.record_failure(target, concurrency, failure, was_late=was_late):
             self._abandon_target(target, reason, (failure.record.error_cause, failure.record.error_hint))
 
     def _add_trial(self, trial_record: TrialRecord, line: JournalLine, target: Target) -> None:
@@ -471,7 +471,7 @@ class Run:
             self._listing.add(id(target))
 
     async def _prepare_record(self, trial_record: TrialRecord) -> TrialRecord:
-        """Return the trial with only as much of its response as may be kept."""
+        """Return the trial with only as much of its response as may be stored."""
         return await prepare_for_journal(trial_record, self._plan, self._masking)
 
     async def _write_record(self, journal: Journal, trial_record: TrialRecord) -> tuple[TrialRecord, JournalLine]:
@@ -497,46 +497,48 @@ class Run:
         if plan.limits.keep_responses is ResponseRetention.NONE or plan.patterns:
             await rewrite_lines(self._folder / JOURNAL_NAME, self._prepare_record)
 
-    def _resume_from_journal(self, written: Iterable[tuple[TrialRecord, JournalLine]]) -> None:
+    def _resume_from_journal(self, lines: Iterable[tuple[TrialRecord, JournalLine]]) -> None:
         """Keep the scored trials of an earlier process; cases that share files run again if one of them does."""
         plan, trials = self._plan, self._trials
-        known = {case.key: case for case in plan.list_runnable_cases()}
-        fingerprints, others = ExecutionFingerprints.from_plan(plan), 0
-        for record, line in written:
-            case = known.get(record.case)
+        cases = {case.key: case for case in plan.list_runnable_cases()}
+        fingerprints, changed = ExecutionFingerprints.from_plan(plan), 0
+        for record, line in lines:
+            case = cases.get(record.case)
             if case is None:
                 continue
             if fingerprints.compute(case) == record.fingerprint:
                 trials.add(record, line)
             else:
-                others += 1
-        if others:
+                changed += 1
+        if changed:
             self._notices.append(
-                describe_discarded_executions(others, plan.resumed_setup, RunSetup.from_run(build_initial_result(plan)))
+                describe_discarded_executions(
+                    changed, plan.resumed_setup, RunSetup.from_run(build_initial_result(plan))
+                )
             )
         self._listing.update(find_listing_targets(plan, trials))
         for key in trials.list_cases():
-            target = plan.get_target(known[key])
+            target = plan.get_target(cases[key])
             if trials.keep_scored(key, lists=id(target) in self._listing):
-                self._unanswered.record_response(target)
-        before = plan.resumed_setup.setup if plan.resumed_setup else None
-        resumed_trials = (before.trials if before else None) or 0
+                self._breaker.record_response(target)
+        resumed_setup = plan.resumed_setup.setup if plan.resumed_setup else None
+        resumed_trials = (resumed_setup.trials if resumed_setup else None) or 0
         for key, trial in sorted(trials.list_keys()):
             if plan.limits.trials <= trial < resumed_trials:
                 self._resumed_trials[key] = max(self._resumed_trials.get(key, 0), trial + 1)
         self._drop_interrupted()
 
     def _drop_interrupted(self) -> None:
-        """Let go of what is made anew, and of re-runs that were made because of it."""
+        """Drop executions that are repeated, and their re-runs."""
         first, trials = self._plan.limits.trials, self._trials
         for key, number in tuple(self._folders.iter_interrupted(first, trials.find_folder)):
             trials.drop((key, number))
-            for again in trials.list_numbers(key):
-                if again >= first:
-                    trials.drop((key, again))
+            for rerun in trials.list_numbers(key):
+                if rerun >= first:
+                    trials.drop((key, rerun))
 
     def _have_others_passed(self) -> bool:
-        """Whether all cases that no rubric waits for were judged and passed."""
+        """Whether all cases that are not deferred have passed."""
         first = [case for case in self._plan.list_runnable_cases() if not self._plan.is_deferred(case)]
         return all(
             (records := self._list_counted_trials(case)) and all(record.status is Status.PASSED for record in records)
@@ -552,8 +554,8 @@ class Run:
         )
         return [job for job in jobs if job.key not in finished]
 
-    def _build_result(self, wall_ms: float, *, over: bool = False, fresh: Set[CaseKey] | None = None) -> RunResult:
-        """Build the result so far. `over`: trials are released. `fresh`: new cases, which the policy names if None."""
+    def _build_result(self, wall_ms: float, *, is_final: bool = False, fresh: Set[CaseKey] | None = None) -> RunResult:
+        """Build the result so far; `is_final` releases the trials. Without `fresh`, the policy names the new cases."""
         held_back = self._held_back and self._stopped is None
         base_agent = self._base_agent
         progress = RunProgress(
@@ -566,11 +568,11 @@ class Run:
             base_agent.records if base_agent else NO_BASE_AGENT_TRIALS,
             base_agent.facts if base_agent else None,
             self._new_cases if fresh is None else fresh,
-            over,
+            is_final,
             self._resumed_trials,
             policy.rerun_wait if (policy := self._plan.rerun_policy) is not None else 0,
         )
-        return build_run_result(self._release_plan() if over else self._plan, progress, wall_ms)
+        return build_run_result(self._release_plan() if is_final else self._plan, progress, wall_ms)
 
     def _release_plan(self) -> RunPlan:
         """Return the plan, and keep only a copy without cases."""

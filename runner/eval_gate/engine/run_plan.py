@@ -12,7 +12,7 @@ from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.judge_targets import Judges, is_rubric_case
 from eval_gate.engine.preparation.program_files import ProgramFiles
-from eval_gate.engine.reruns import RerunPolicy
+from eval_gate.engine.rerun_policy import RerunPolicy
 from eval_gate.model.base import JsonValue, as_fields
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.conversation import ToolSpec
@@ -31,8 +31,8 @@ from eval_gate.text.redaction import Redactor
 from eval_gate.text.tokens import TokenData
 
 SUITE_RERUNS: Final = 3
-"""How often the usual budget for re-runs reaches for the whole of the longest suite whose cases work on each other's
-files: four failures in a row decide most cases."""
+"""Times that the default budget can re-run the longest suite whose cases share files: four failures in a row decide
+most cases."""
 
 CheckBaselineFiles = Callable[[Mapping[str, int]], None]
 
@@ -59,39 +59,39 @@ class RunPlan(FrozenStruct):
     """Runnable cases of the whole plan, in all shards and including those that were not selected."""
     warnings: tuple[str, ...] = ()
     targets: Mapping[tuple[str, str | None], Target] = field(default_factory=dict)
-    """By eval file and the target its case wants, where that is not `target`."""
+    """Targets other than `target`, by eval file and the name that a case gives."""
     judges: Judges = field(default_factory=Judges)
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What commands of eval files get of the environment."""
+    """Environment variables for commands of eval files."""
     withheld: WithheldVariables = field(default_factory=WithheldVariables)
-    """What of it they do not get."""
+    """Environment variables that these commands do not get."""
     redactor: Redactor = field(default_factory=Redactor)
-    """Knows every secret of the run."""
+    """Redacts every secret of the run."""
     tools: tuple[ToolSpec, ...] = ()
     """The tools of the registry; empty if none is configured."""
     patterns: tuple[str, ...] = ()
-    """What they find is masked in everything that is stored."""
+    """Patterns whose matches are masked in everything that is stored."""
     case_texts: Mapping[CaseKey, CaseText] = field(default_factory=dict)
-    """Question and expectation of every case, as the result has them."""
+    """Prompt and expectation of every case, as the result has them."""
     recording: Recording | None = None
     base_agent: Target | None = None
     """Base agent, which runs cases if the gate would fail; None without one."""
     rerun_policy: RerunPolicy | None = None
     """Decides which cases are re-run; None for no re-runs."""
     max_reruns: int = 0
-    """How often `rerun_policy` may have one case run again."""
+    """Maximum re-runs of one case."""
     setup_fingerprints: Mapping[CaseKey, CaseFingerprints] = field(default_factory=dict)
-    """What every case is measured with: question, expectation, graders, seeds, snapshot, judge."""
+    """Setup of every case: prompt, expectation, graders, seeds, snapshot, judge."""
     program_files: ProgramFiles | None = None
     """Files of the programs that grade or prepare, as they were when the run was planned; None for no such files."""
     agent_programs: Mapping[int, JsonValue] = field(default_factory=dict)
-    """What stands for the files of a target's program, by the target's `id`."""
-    measurement: EvaluationSetup | None = None
-    """How all cases are measured: trials, re-runs, recordings, source of the snapshot."""
+    """Digest of the files of a target's program, by the target's `id`."""
+    evaluation_setup: EvaluationSetup | None = None
+    """Evaluation setup of all cases: trials, re-runs, recordings, source of the snapshot."""
     resumed_setup: RunSetup | None = None
     """What the run was set up with before it was resumed; None for a new one."""
     keeps_artifacts: bool = False
-    """What failing cases leave in folders of agents is kept beside the record: the folders themselves are removed."""
+    """Whether workspace artifacts of failing cases are stored next to the run result: the folders are removed."""
     rubrics_wait: bool = False
     """Rubric cases are run after the others, and only when these pass."""
     check_baseline_files: CheckBaselineFiles | None = None
@@ -100,10 +100,6 @@ class RunPlan(FrozenStruct):
     def is_deferred(self, case: EvalCase) -> bool:
         """Whether this case is run after the others."""
         return self.rubrics_wait and is_rubric_case(case)
-
-    def list_judge_notices(self) -> tuple[str, ...]:
-        """List the notices of all LLM judges."""
-        return tuple(notice for judge in self.judges for notice in judge.notices)
 
     def get_target(self, case: EvalCase) -> Target:
         """Return the target of a case."""
@@ -117,23 +113,23 @@ class RunPlan(FrozenStruct):
         """Return the number of concurrent cases: the setting, else that of the target, else 1."""
         return self.concurrency or target.workers or 1
 
-    def with_rerun_policy(self, confirming: RerunPolicy, max_reruns: int) -> RunPlan:
-        """Return a copy of the plan with up to `max_reruns` re-runs of each case that `confirming` selects."""
-        return replace(self, rerun_policy=confirming, max_reruns=max_reruns)
+    def with_rerun_policy(self, policy: RerunPolicy, max_reruns: int) -> RunPlan:
+        """Return a copy of the plan with up to `max_reruns` re-runs of each case that `policy` selects."""
+        return replace(self, rerun_policy=policy, max_reruns=max_reruns)
 
     def without_cases(self) -> RunPlan:
-        """All but the cases, for those who hand these over."""
+        """Return the plan without cases, so that these can be released."""
         return replace(self, suites=())
 
     async def aclose(self) -> None:
-        """Give back what targets and judges hold."""
+        """Close targets and judges."""
         for holder in (*self.list_targets(), *self.judges, *((self.base_agent,) if self.base_agent else ())):
             await holder.aclose()
 
     def list_base_agent_cases(self) -> frozenset[CaseKey]:
         """List the cases that the base agent, if there is one, can run each by itself."""
-        control = self.base_agent
-        if control is None:
+        base_agent = self.base_agent
+        if base_agent is None:
             return frozenset()
         return frozenset(
             case.key
@@ -141,7 +137,7 @@ class RunPlan(FrozenStruct):
             if self.get_target(case) is self.target
             and not case.dependent
             and case.agent is None
-            and (case.stubs is None or control.takes_stubs)
+            and (case.stubs is None or base_agent.takes_stubs)
         )
 
     def compute_rerun_budget(self) -> RerunBudget:
@@ -164,13 +160,13 @@ MAX_NAMED_SETTINGS: Final = 5
 """Settings that one sentence names."""
 
 
-def describe_discarded_executions(executions: int, before: RunSetup | None, current: RunSetup) -> str:
+def describe_discarded_executions(executions: int, earlier: RunSetup | None, current: RunSetup) -> str:
     """Describe the finished executions that a resumed run discards, and the setup changes that cause it."""
-    named = list(before.iter_differences(current)) if before else []
-    if before and before.commit != current.commit:
-        named.insert(0, f"commit {(before.commit or 'unknown')[:7]} → {(current.commit or 'unknown')[:7]}")
-    rest = len(named) - MAX_NAMED_SETTINGS
-    what = "; ".join([*named[:MAX_NAMED_SETTINGS], *([f"and {rest} more"] if rest > 0 else [])])
+    changes = list(earlier.iter_differences(current)) if earlier else []
+    if earlier and earlier.commit != current.commit:
+        changes.insert(0, f"commit {(earlier.commit or 'unknown')[:7]} → {(current.commit or 'unknown')[:7]}")
+    rest = len(changes) - MAX_NAMED_SETTINGS
+    what = "; ".join([*changes[:MAX_NAMED_SETTINGS], *([f"and {rest} more"] if rest > 0 else [])])
     since = what or "cases, graders, the agent, or their files"
     return f"repeating {format_count(executions, 'finished execution')}, because the setup changed: {since}"
 
@@ -185,33 +181,32 @@ class ExecutionFingerprints:
 
     def __init__(
         self,
-        measuring: EvaluationSetup | None,
-        yardsticks: Mapping[CaseKey, CaseFingerprints],
+        setup: EvaluationSetup | None,
+        setup_fingerprints: Mapping[CaseKey, CaseFingerprints],
         commit: str | None = None,
         program_of: Callable[[EvalCase], JsonValue] = lambda _: None,
     ) -> None:
-        """`program_of` says what stands for the files of the program that a case asks; None where it is none."""
-        how = measuring or EvaluationSetup()
+        """`program_of` returns the digest of the files of a case's target; None if the target is no program."""
+        how = setup or EvaluationSetup()
         settings: list[JsonValue] = [as_fields(one) for one in how.settings]
         self._run = compute_setup_fingerprint([how.snapshot, how.snapshot_program, commit, *settings])
         self._left_out = set() if how.snapshot_is_file else {"snapshot"}
-        self._yardsticks = yardsticks
+        self._fingerprints = setup_fingerprints
         self._program_of = program_of
 
     @classmethod
     def from_plan(cls, plan: RunPlan) -> ExecutionFingerprints:
-        """Those of the cases of this plan."""
+        """Build the execution fingerprints of the cases of this plan."""
         targets = plan.without_cases()
         programs = plan.agent_programs
         commit = plan.git.sha if plan.git else None
-        return cls(
-            plan.measurement, plan.setup_fingerprints, commit, lambda case: programs.get(id(targets.get_target(case)))
-        )
+        setup, fingerprints = plan.evaluation_setup, plan.setup_fingerprints
+        return cls(setup, fingerprints, commit, lambda case: programs.get(id(targets.get_target(case))))
 
     def compute(self, case: EvalCase) -> str:
         """Compute the fingerprint of an execution of this case, as 16 hexadecimal digits."""
-        yardstick = self._yardsticks.get(case.key)
-        known = structs.asdict(yardstick).items() if yardstick else ()
-        parts: JsonValue = {name: value for name, value in known if value is not None and name not in self._left_out}
-        parts = parts if yardstick else None
+        fingerprints = self._fingerprints.get(case.key)
+        items = structs.asdict(fingerprints).items() if fingerprints else ()
+        parts: JsonValue = {name: value for name, value in items if value is not None and name not in self._left_out}
+        parts = parts if fingerprints else None
         return compute_setup_fingerprint([self._run, case.fingerprint, parts, self._program_of(case)])

@@ -1,9 +1,8 @@
 """Re-runs of a case that depends on files of earlier cases, in a fresh workspace.
 
-One such suite re-run serves every case in it that is to be run again. The executions of the others are preparatory:
-they cost what they cost, and say nothing of their own cases. A case before that fails is no reason to stop, as it is
-none in a run: the record of the branch, which failures are held against, was made in the same way. Only where the
-agent could not be reached for one, what comes after it would find no files through nobody's fault, and is not executed.
+One suite re-run serves every suspect in it. The executions of the other cases are preparatory: they count for costs
+only. An earlier case that fails does not end it, as in a run: the history was made in the same way. If the agent is
+unreachable for a case, the cases after it would lack files, and are not executed.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ def plan_suite_rerun(cases: Sequence[EvalCase], number: int, is_wanted: Callable
     Return None if no case `is_wanted`. `number` must differ from that of every earlier execution of these cases,
     because it names the folder.
     """
-    wanted = [is_wanted(case) for case in cases]
-    if not any(wanted):
+    counts = [is_wanted(case) for case in cases]
+    if not any(counts):
         return None
-    last = max(at for at, one in enumerate(wanted) if one)
-    before = [TrialJob(case, number, preparatory=not wanted[at]) for at, case in enumerate(cases[:last])]
-    return TrialJob(cases[last], number, tuple(before))
+    last = max(at for at, one in enumerate(counts) if one)
+    preceding = [TrialJob(case, number, preparatory=not counts[at]) for at, case in enumerate(cases[:last])]
+    return TrialJob(cases[last], number, tuple(preceding))
 
 
 class SuiteRerun:
@@ -44,19 +43,17 @@ class SuiteRerun:
 
     @property
     def broken_by(self) -> TrialRecord | None:
-        """The execution for which the agent could not be reached, so that no more is made; None while there is none."""
+        """Execution for which the agent was unreachable, which ends the suite re-run; None if there is none."""
         return next((one for one in self._failed if one.error_kind is ErrorKind.AGENT_UNREACHABLE), None)
 
     def add_execution(self, trial_record: TrialRecord) -> TrialRecord:
         """Record an execution; one that counts gets a warning that names earlier cases that did not pass."""
-        told = trial_record
         if self._failed and not trial_record.preparatory:
             names = format_first_few(
                 [one.case_id for one in self._failed], _MAX_NAMED, lambda text: to_one_line(text, _MAX_ID)
             )
-            told = replace(
-                trial_record, warnings=(*trial_record.warnings, f"re-run after cases that did not pass: {names}")
-            )
+            warning = f"re-run after cases that did not pass: {names}"
+            trial_record = replace(trial_record, warnings=(*trial_record.warnings, warning))
         if trial_record.status is not Status.PASSED:
             self._failed.append(trial_record)
-        return told
+        return trial_record

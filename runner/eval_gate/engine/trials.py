@@ -14,7 +14,7 @@ from eval_gate.config.settings import RunLimits
 from eval_gate.engine.attempts import has_veto, join_attempts, needs_attempt
 from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenWorkspace, WorkspaceError
 from eval_gate.engine.journal import TrialKey, TrialRecord
-from eval_gate.engine.reruns import RerunSpacing
+from eval_gate.engine.rerun_policy import RerunSpacing
 from eval_gate.engine.retention import build_details
 from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
 from eval_gate.engine.worker_pool import yield_slot
@@ -40,10 +40,10 @@ from eval_gate.text.untrusted.surrogates import to_well_formed
 MAX_ERROR = 2_000
 """Characters of an error that are kept."""
 MAX_EXCEPTION_TEXT = 300
-"""Characters of an exception's own words: it may hold the whole answer."""
+"""Characters of an exception's text: it may contain the whole response."""
 DEFECT_LOGGER: Final = logging.getLogger("eval-gate.defects")
 _CHANGES_NAME: Final = "changes.diff"
-"""Name of what changed in the workspace of a failing case, among the artifacts that are kept of it."""
+"""Name of the workspace changes among the artifacts of a failing case."""
 _MAX_CASE_ID: Final = 200
 """Characters of the id of another case."""
 _TIMEOUT_HINT = "increase timeoutMs if it needs longer"
@@ -66,10 +66,10 @@ class TrialJob(NamedTuple):
     case: EvalCase
     trial: int
     preceding_jobs: tuple[TrialJob, ...] = ()
-    """What is executed before it, in this order and in the same folder: a re-run of a case that works on files of
-    earlier ones has its suite up to it run again."""
+    """Executions before it, in this order and in the same folder: a re-run of a case that needs files of earlier cases
+    repeats these too."""
     preparatory: bool = False
-    """It is made only because of a later one."""
+    """Whether it only prepares a later execution."""
 
     @property
     def key(self) -> TrialKey:
@@ -134,16 +134,16 @@ class TrialRunner:
     """Runner of trials against one target. Errors of targets and judges become trial results."""
 
     def __init__(self, target: Target, shared: TrialServices, spacing: RerunSpacing | None = None) -> None:
-        """`spacing` keeps re-runs apart; None for the base agent, which is asked as soon as it is needed."""
+        """`spacing` keeps re-runs apart; None for the base agent, which runs as soon as it is needed."""
         self._target = target
         self._limits = shared.plan.limits
         self._shared = shared
         self._spacing = spacing
 
-    async def run(self, job: TrialJob, given: Response | None = None) -> TrialRecord:
-        """Ask, judge, and say what became of it. `given` is the answer where a batch brought it.
+    async def run(self, job: TrialJob, batch_response: Response | None = None) -> TrialRecord:
+        """Request a response, unless the batch has one, and score it.
 
-        One answer, one case: a defect that an answer brings to light is an execution error of its case, and ours.
+        If this program fails on a response, only its case gets an evaluation error.
         """
         if self._spacing is not None and job.trial >= self._limits.trials:
             await self._wait_between_reruns(job, self._spacing)
@@ -151,7 +151,7 @@ class TrialRunner:
         try:
             if job.case.attempt_rule is not None:
                 return await self._run_attempts(job, job.case.attempt_rule)
-            return await self._run_trial(job, given)
+            return await self._run_trial(job, batch_response)
         except (NoResponseError, GateError):  # these are meant for the run
             raise
         # the second place for this: what breaks over one answer must not end the run of all others
@@ -172,19 +172,19 @@ class TrialRunner:
     async def _run_attempts(self, job: TrialJob, rule: AttemptRule) -> TrialRecord:
         """Make the attempts of one execution, and join them. Raises NoResponseError if none of them was scored."""
         records: list[TrialRecord] = []
-        unanswered: NoResponseError | None = None
+        no_response: NoResponseError | None = None
         while needs_attempt(rule, records):
             try:
                 records.append(await self._run_trial(job, None, attempt=len(records)))
             except NoResponseError as error:
-                unanswered = error
+                no_response = error
                 records.append(error.record)
         joined = join_attempts(rule, job.case.pass_score, records)
-        if unanswered is not None and joined.error_kind is unanswered.record.error_kind:
+        if no_response is not None and joined.error_kind is no_response.record.error_kind:
             raise NoResponseError(joined)
         return joined
 
-    async def _run_trial(self, job: TrialJob, given: Response | None, attempt: int = 0) -> TrialRecord:
+    async def _run_trial(self, job: TrialJob, batch_response: Response | None, attempt: int = 0) -> TrialRecord:
         try:
             if job.case.workspace is not None:
                 # at once: cases that share a workspace get it in the order in which they ask
@@ -192,7 +192,7 @@ class TrialRunner:
             is_first = job.trial == attempt == 0
             with nullcontext() if is_first else isolate_execution():
                 async with self._shared.workspaces.open_workspace(job.case, job.trial) as workspace:
-                    return await self._run_in_workspace(job, given, attempt, workspace)
+                    return await self._run_in_workspace(job, batch_response, attempt, workspace)
         except (WorkspaceError, EvaluatorError) as error:
             return replace(
                 self._build_record(job, 0.0),
@@ -218,9 +218,9 @@ class TrialRunner:
                 raise NoResponseError(record) from error
             return record
         if response.dry_run:
-            said = "; ".join(("dry run: no request was sent", *response.warnings))
+            message = "; ".join(("dry run: no request was sent", *response.warnings))
             begun = self._build_record(job, response.duration_ms)
-            return replace(begun, status=Status.SKIPPED, error=said[:MAX_ERROR])
+            return replace(begun, status=Status.SKIPPED, error=message[:MAX_ERROR])
         duration_ms = round(response.duration_ms, 3)
         try:
             await self._shared.check_programs(job.case)
@@ -229,8 +229,8 @@ class TrialRunner:
             await self._shared.check_programs(job.case)
         except EvaluatorError as error:
             return _add_evaluation_error(self._build_response_record(job, duration_ms, response), error)
-        answered = self._build_response_record(job, duration_ms, response, case_score.skipped_tokens)
-        scored = _add_scores(answered, case_score)
+        unscored = self._build_response_record(job, duration_ms, response, case_score.skipped_tokens)
+        scored = _add_scores(unscored, case_score)
         if job.case.pass_score is not None and scored.status is Status.FAILED:
             scored = replace(scored, vetoed=True)  # the policy's pass score must not pass it
         files = response.files or ()
@@ -248,8 +248,8 @@ class TrialRunner:
             or not files
         ):
             return trial_record
-        said = await workspace_artifacts.store(trial_record, files, self._shared.patterns)
-        return replace(trial_record, warnings=(*trial_record.warnings, said)) if said else trial_record
+        warning = await workspace_artifacts.store(trial_record, files, self._shared.patterns)
+        return replace(trial_record, warnings=(*trial_record.warnings, warning)) if warning else trial_record
 
     async def _request_response(self, request: Request, timeout_ms: float | None) -> Response:
         """Request the target's response within `timeout_ms`; None means no limit. Raises TargetError."""
@@ -262,8 +262,8 @@ class TrialRunner:
             if retrying.failure is not None:  # only the repeated request timed out
                 raise _build_retry_timeout(retrying.failure, timeout_ms) from error
             # the contract's words; whether the late response would have passed is unknown
-            said = f"timeout: no response within {timeout_ms} ms"
-            raise TargetError(said, fault=TargetFault.LATE, hint=_TIMEOUT_HINT) from error
+            message = f"timeout: no response within {timeout_ms} ms"
+            raise TargetError(message, fault=TargetFault.LATE, hint=_TIMEOUT_HINT) from error
 
     def _get_timeout_ms(self, case: EvalCase) -> float | None:
         """Return the timeout of the case, else that of the run unless the target has one of its own."""
@@ -272,7 +272,7 @@ class TrialRunner:
         return None if self._target.timeout_ms is not None else self._limits.timeout_ms
 
     def _build_record(self, job: TrialJob, duration_ms: float) -> TrialRecord:
-        """Build the record of an execution that has come to nothing yet."""
+        """Build the record of an execution that has no response yet."""
         return TrialRecord(
             eval_file=job.case.suite,
             case_id=job.case.id,
@@ -284,16 +284,16 @@ class TrialRunner:
             preparatory=job.preparatory,
         )
 
-    def build_unmade_record(self, job: TrialJob, before: TrialRecord) -> TrialRecord:
-        """Build the record of a re-run that is not made: the agent could not be reached for a case before it."""
-        said = f"not re-run: the agent was unreachable in {before.case_id[:_MAX_CASE_ID]}, which runs before it"
+    def build_unmade_record(self, job: TrialJob, failure: TrialRecord) -> TrialRecord:
+        """Build the record of a re-run that is not made because the agent was unreachable for an earlier case."""
+        message = f"not re-run: the agent was unreachable in {failure.case_id[:_MAX_CASE_ID]}, which runs before it"
         return replace(
             self._build_record(job, 0.0),
             attempts=0,
-            error=said,
+            error=message,
             error_kind=ErrorKind.AGENT_UNREACHABLE,
-            error_cause=before.error_cause,
-            error_hint=before.error_hint,
+            error_cause=failure.error_cause,
+            error_hint=failure.error_hint,
         )
 
     def _build_error_record(self, job: TrialJob, error: TargetError, duration_ms: float) -> TrialRecord:
@@ -310,15 +310,15 @@ class TrialRunner:
     def _build_response_record(
         self, job: TrialJob, duration_ms: float, response: Response, skipped_tokens: tuple[str, ...] = ()
     ) -> TrialRecord:
-        """Build the record of an execution with what the target gave back, before it is scored."""
-        silent = (
+        """Build the record of an execution with its response, before it is scored."""
+        calls_unknown = (
             response.tool_calls_known is None and not response.tool_calls and has_tool_assertions(job.case.evaluators)
         )
         return replace(
             self._build_record(job, duration_ms),
             attempts=response.attempts,
             calls_listed=bool(response.tool_calls) or response.tool_calls_known,
-            missing_calls=response.tool_calls_location if silent else None,
+            missing_calls=response.tool_calls_location if calls_unknown else None,
             details=build_details(response, MARGIN if self._shared.plan.patterns else 0, skipped_tokens),
             usage=response.usage,
             cost_usd=response.cost_usd,
@@ -326,11 +326,11 @@ class TrialRunner:
         )
 
 
-def _add_scores(answered: TrialRecord, case_score: CaseScore) -> TrialRecord:
-    """Add what the evaluators made of the response."""
+def _add_scores(trial_record: TrialRecord, case_score: CaseScore) -> TrialRecord:
+    """Add the scores of the response."""
     results = truncate_judge_prompts(case_score.results)
     return replace(
-        answered,
+        trial_record,
         status=Status.PASSED if case_score.passed else Status.FAILED,
         score=case_score.score,
         assertions_run=case_score.assertions_run,
@@ -341,7 +341,7 @@ def _add_scores(answered: TrialRecord, case_score: CaseScore) -> TrialRecord:
         trace_summary=case_score.trace_summary,
         judge_usage=case_score.judge_usage,
         judge_cost_usd=case_score.judge_cost_usd,
-        warnings=answered.warnings + case_score.warnings,
+        warnings=trial_record.warnings + case_score.warnings,
     )
 
 
@@ -349,7 +349,7 @@ def build_defect_record(trial_record: TrialRecord, error: Exception) -> TrialRec
     """Build an evaluation error for a failure of this program, with a traceback for `DEFECT_LOGGER`."""
     DEFECT_LOGGER.info("a bug in eval-gate, in case %s", trial_record.case_id, exc_info=error)
     name = type(error).__name__
-    said = f"eval-gate failed on this case: {name}: {to_well_formed(str(error))[:MAX_EXCEPTION_TEXT]}".rstrip(": ")
+    message = f"eval-gate failed on this case: {name}: {to_well_formed(str(error))[:MAX_EXCEPTION_TEXT]}".rstrip(": ")
     return TrialRecord(
         eval_file=trial_record.eval_file,
         case_id=trial_record.case_id,
@@ -359,15 +359,15 @@ def build_defect_record(trial_record: TrialRecord, error: Exception) -> TrialRec
         duration_ms=trial_record.duration_ms,
         attempts=1,
         preparatory=trial_record.preparatory,
-        error=f"{said} (a bug in eval-gate: --verbose shows where)",
+        error=f"{message} (a bug in eval-gate: --verbose shows where)",
         error_kind=ErrorKind.EVALUATION_ERROR,
         error_cause=ErrorCause.INTERNAL_ERROR,
     )
 
 
 def _build_retry_timeout(error: TargetError, timeout_ms: float | None) -> TargetError:
-    said = f"{error.message}; no time left to retry within {timeout_ms} ms"
-    return TargetError(said, fault=error.fault, status=error.status, hint=error.hint, known_cause=error.known_cause)
+    message = f"{error.message}; no time left to retry within {timeout_ms} ms"
+    return TargetError(message, fault=error.fault, status=error.status, hint=error.hint, known_cause=error.known_cause)
 
 
 def _add_evaluation_error(trial_record: TrialRecord, error: EvaluatorError) -> TrialRecord:
@@ -417,23 +417,23 @@ class BatchResponses(Struct):
 async def request_batches(
     target: BatchTarget, jobs: Sequence[TrialJob], limits: RunLimits, stop: asyncio.Event
 ) -> BatchResponses:
-    """One call for each eval file and trial. A call that breaks is a notice, since asking again costs as much again."""
+    """Make one call for each eval file and trial. A failed call becomes a notice: another would cost as much again."""
     groups: dict[tuple[str, int], list[TrialJob]] = defaultdict(list)
     for job in jobs:
         groups[job.case.suite, job.trial].append(job)
-    found = BatchResponses()
+    batch = BatchResponses()
     for (suite, trial), group in groups.items():
         if stop.is_set():
             break
         try:
-            answers = await _await_batch(target, group, limits, stop)
+            responses = await _await_batch(target, group, limits, stop)
         except TargetError as error:
-            found.notices.append(
+            batch.notices.append(
                 f"the batch of {len(group)} cases of {suite} failed, so each case ran by itself: {error.message}"
             )
             continue
-        found.responses |= {(CaseKey(suite, case_id), trial): answer for case_id, answer in answers.items()}
-    return found
+        batch.responses |= {(CaseKey(suite, case_id), trial): response for case_id, response in responses.items()}
+    return batch
 
 
 async def _await_batch(

@@ -12,13 +12,13 @@ from typing import Any, Final, Generic, TypeVar
 Job = TypeVar("Job")
 
 RESUME_FIRST_FROM: Final = 10
-"""Jobs under way from which on those that gave way come before new ones: what is begun is to come to an end."""
+"""Jobs in progress from which on waiting jobs come before new ones, so that begun jobs end."""
 GAP_FACTOR: Final = 1.3
-"""How much further apart than the least: what is just far enough meets again at the next hiccup."""
+"""Factor on the least gap between starts: at the least gap, they coincide again at the next delay."""
 MAX_GAP_S: Final = 0.005
 CPU_CHECK_SPACING: Final = 16
-"""After so many starts, what they have cost is looked up ever more seldom: to ask the system costs as much as a tenth
-of a case, and the mean changes less and less."""
+"""Starts after which the used CPU time is read less and less often: a reading costs as much as a tenth of a case, and
+the mean changes less and less."""
 BUSY_CPU_SHARE: Final = 0.8
 """Share of the time that this process computes, from which on it is itself what jobs wait for."""
 
@@ -113,9 +113,9 @@ class _WorkerSlots(Generic[Job]):
         while self.workers:
             await self._ended.wait()
             self._ended.clear()
-            ended = {worker for worker in self.workers if worker.done()}
-            self.workers -= ended
-            for worker in ended:
+            finished = {worker for worker in self.workers if worker.done()}
+            self.workers -= finished
+            for worker in finished:
                 worker.result()
 
     async def yield_slot(self, seconds: float) -> None:
@@ -167,14 +167,14 @@ class _StartPacer:
 
     async def wait_turn(self) -> None:
         """Return when it is this caller's turn."""
-        now = self._clock()
+        current_s = self._clock()
         self._starts += 1
         if self._starts >= self._next_look:
             self._used = time.process_time() - self._used_before
             self._next_look = self._starts + 1 + self._starts // CPU_CHECK_SPACING
         used = self._used
-        if used > BUSY_CPU_SHARE * (now - self._began):
+        if used > BUSY_CPU_SHARE * (current_s - self._began):
             return  # the process is the bottleneck, or has only just begun: keeping starts apart would only cost more
-        self._latest = max(now, self._latest + min(GAP_FACTOR * used / self._starts, MAX_GAP_S))
-        if self._latest > now:
-            await asyncio.sleep(self._latest - now)
+        self._latest = max(current_s, self._latest + min(GAP_FACTOR * used / self._starts, MAX_GAP_S))
+        if self._latest > current_s:
+            await asyncio.sleep(self._latest - current_s)

@@ -2,11 +2,10 @@
 
 The cases of an Agent Evals suite whose agent changes files share a folder for each trial (agent-evals behaviour 3.2),
 and so do those of an AgentV file with a shared workspace.
-So what a case finds is part of what it is measured with, and a trial of a suite is finished as a whole or not at all.
+So the cases before a case are part of its setup fingerprint, and a trial of a suite is finished as a whole or repeated.
 
-What a failing case left in its folder becomes one Markdown file beside the record: one, because paths that an agent
-chose are text in it and lead nowhere; Markdown, because people read it and it is no result that anybody could take for
-one.
+The workspace artifacts of a failing case become one Markdown file next to the run result. One file, because paths that
+an agent chose are only text in it. Markdown, because people read it, and no tool takes it for a result.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from eval_gate.text.mask import MASK
 _EMPTY_DIGEST: Final = compute_digest([])
 _ARTIFACT_PREFIX: Final = "workspace"
 _MAX_NAME: Final = 40
-"""Characters of a case's id, and of its file's name, in the name of what is kept."""
+"""Characters of a case's id, and of its file's name, in the name of an artifact file."""
 
 
 def digest_preceding_cases(suite: EvalSuite) -> Mapping[CaseKey, str]:
@@ -43,12 +42,12 @@ def digest_preceding_cases(suite: EvalSuite) -> Mapping[CaseKey, str]:
     their prompts and their timeouts. The expectations and names of these cases are not part of it, because they
     leave nothing in a folder.
     """
-    found, before = {}, _EMPTY_DIGEST
+    digests, digest = {}, _EMPTY_DIGEST
     for case in suite.cases:
         if (case.agent is not None or case.dependent) and case.skip_reason is None:
-            found[case.key] = before
-            before = compute_digest([before, *_list_agent_inputs(case)])
-    return found
+            digests[case.key] = digest
+            digest = compute_digest([digest, *_list_agent_inputs(case)])
+    return digests
 
 
 def _list_agent_inputs(case: EvalCase) -> list[JsonValue]:
@@ -79,15 +78,15 @@ class SharedWorkspaces:
         """All cases that share a folder with this one, in the order they are run, itself among them."""
         return self._cases[case.suite]
 
-    def iter_interrupted(self, trials: int, named: Callable[[TrialKey], str | None]) -> Iterator[TrialKey]:
-        """Every execution that has to be made anew, because its suite was not finished in one folder and this order.
+    def iter_interrupted(self, trials: int, find_folder: Callable[[TrialKey], str | None]) -> Iterator[TrialKey]:
+        """Yield the executions to repeat: their suite was not finished in one folder and in this order.
 
-        `named` says in which folder one was made; None where it is not finished.
+        `find_folder` returns the folder of an execution; None if it is not finished.
         """
         for file, cases in self._cases.items():
             for trial in range(trials):
                 keys = [(case.key, trial) for case in cases]
-                folders = {named(key) for key in keys}
+                folders = {find_folder(key) for key in keys}
                 if len(folders) > 1 or not all(one and one.endswith(self._order[file]) for one in folders):
                     yield from keys
 
@@ -108,10 +107,10 @@ class WorkspaceArtifacts:
             return None
         count = format_count(len(changed), "file")
         try:
-            shown = await self._render_files(changed, matcher)
+            pages = await self._render_files(changed, matcher)
         except (PatternError, PatternWorkerError) as error:
             return f"workspace artifacts ({count}) are not kept, because they could not be searched: {error}"
-        text = _render_page(trial_record, shown, len(entries) - len(changed))
+        text = _render_page(trial_record, pages, len(entries) - len(changed))
         if len(text) > self._room:
             return f"workspace artifacts ({count}) are not kept: this run already has {WORKSPACE_RUN:,} characters"
         self._room -= len(text)
@@ -120,7 +119,7 @@ class WorkspaceArtifacts:
         return f"workspace artifacts are kept next to the run result: {name} ({count})"
 
     async def _render_files(self, entries: Sequence[FileEntry], matcher: PatternMatcher) -> list[tuple[str, str]]:
-        """Path and text of each file, as far as there is room; why there is none where that is so."""
+        """Render path and text of each file within the limit, or the reason why the text is missing."""
         texts, room = [], WORKSPACE_CASE
         for entry in entries:
             text = entry.text or ""
@@ -140,18 +139,18 @@ class WorkspaceArtifacts:
 def _render_file(text: str, limit: int, whole: int, problem: str | None) -> str:
     if problem is not None:
         return f"Not kept: {problem}\n"
-    kept = text[:limit]
-    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", kept)), default=0))
-    end = "" if kept.endswith("\n") or not kept else "\n"
+    excerpt = text[:limit]
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", excerpt)), default=0))
+    end = "" if excerpt.endswith("\n") or not excerpt else "\n"
     cut = f"\nTruncated: it has {whole:,} characters.\n" if whole > limit else ""
-    return f"{fence}\n{kept}{end}{fence}\n{cut}"
+    return f"{fence}\n{excerpt}{end}{fence}\n{cut}"
 
 
 def _render_page(trial_record: TrialRecord, files: Sequence[tuple[str, str]], unchanged: int) -> str:
-    said = f"Workspace artifacts of trial {trial_record.trial + 1}: {len(files):,} files.\n"
+    intro = f"Workspace artifacts of trial {trial_record.trial + 1}: {len(files):,} files.\n"
     if unchanged:
-        said += f"{format_count(unchanged, 'more file')} did not change.\n"
-    parts = [f"# {_format_inline_code(trial_record.case_id)} of {_format_inline_code(trial_record.eval_file)}\n", said]
+        intro += f"{format_count(unchanged, 'more file')} did not change.\n"
+    parts = [f"# {_format_inline_code(trial_record.case_id)} of {_format_inline_code(trial_record.eval_file)}\n", intro]
     parts += [f"## {_format_inline_code(path)}\n\n{text}" for path, text in files]
     return "\n".join(parts)
 

@@ -19,7 +19,7 @@ MAX_ERROR = 500
 
 
 async def score_case(context: EvaluationContext) -> CaseScore:
-    """Judge the response by the case's evaluators and rule. Raises EvaluatorError when an evaluator could not judge."""
+    """Score the response by the case's evaluators and rule. Raises EvaluatorError if an evaluator has no score."""
     match context.case.aggregation:
         case Aggregation.FIRST_FAILURE:
             return await _score_until_failure(context)
@@ -30,17 +30,17 @@ async def score_case(context: EvaluationContext) -> CaseScore:
 
 
 async def _score_until_failure(context: EvaluationContext) -> CaseScore:
-    """In order, stopping at the first failure (tool-forge runner contract, "Assertion Execution")."""
+    """Run in order, up to the first failure (tool-forge runner contract, "Assertion Execution")."""
     evaluations: list[EvaluatorScore] = []
     failed, score, run = None, 1.0, 0
     for spec in context.case.evaluators:
-        said = await run_evaluator(spec, context)
-        evaluations.append(said)
-        run += said.checks_run
-        if not said.passed:
-            failed, score = said, said.score
+        result = await run_evaluator(spec, context)
+        evaluations.append(result)
+        run += result.checks_run
+        if not result.passed:
+            failed, score = result, result.score
             break
-        score = min(score, said.score)  # an assertion's score is 1 or 0; a rubric may pass with less than all of it
+        score = min(score, result.score)  # an assertion's score is 1 or 0; a rubric may pass with less than 1
     joined = _build_case_score(
         context, evaluations, score, failed.error if failed else None, passed=failed is None, assertions_run=run
     )
@@ -59,10 +59,10 @@ def _warn_nothing_checked(joined: CaseScore) -> CaseScore:
 
 
 async def _score_all(context: EvaluationContext) -> CaseScore:
-    """Every one of them, and all have to pass (Agent Evals); the score is the share that does."""
+    """Run all, which must all pass (Agent Evals); the score is the share that passes."""
     specs = context.case.evaluators
     evaluations = [await run_evaluator(spec, context) for spec in specs]
-    failed = [said for said in evaluations if not said.passed]
+    failed = [result for result in evaluations if not result.passed]
     score = (len(specs) - len(failed)) / len(specs) if specs else 1.0
     joined = _build_case_score(context, evaluations, score, failed[0].error if failed else None, passed=not failed)
     return joined if joined.assertions_run else _warn_nothing_checked(joined)
@@ -74,11 +74,11 @@ async def _score_weighted(context: EvaluationContext) -> CaseScore:
     if not specs:
         raise EvaluatorError("the case has no evaluators")
     evaluations = await run_evaluators(specs, context, run_evaluator)
-    score = compute_weighted_mean((spec.weight, said.score) for spec, said in zip(specs, evaluations, strict=True))
-    if any(said.zeroes_case for said in evaluations):
+    score = compute_weighted_mean((spec.weight, one.score) for spec, one in zip(specs, evaluations, strict=True))
+    if any(one.zeroes_case for one in evaluations):
         score = 0.0
     error = _find_shortfall(specs, evaluations)
-    vetoed = any(said.vetoed and spec.weight > 0 for spec, said in zip(specs, evaluations, strict=True))
+    vetoed = any(one.vetoed and spec.weight > 0 for spec, one in zip(specs, evaluations, strict=True))
     if reaches_pass_score(score, context.case.pass_score) and not vetoed:
         error = None
     joined = _build_case_score(context, evaluations, score, error and truncate(error, MAX_ERROR), passed=error is None)
@@ -95,32 +95,30 @@ def _build_case_score(
     assertions_run: int | None = None,
 ) -> CaseScore:
     """Build the score of a case from the results of all its evaluators, or of the first ones."""
-    # lists, not generators: this is done for every case, and most have a handful of evaluators that say nothing else
+    # lists are faster than generators for the few evaluators of most cases
     specs = context.case.evaluators
     return CaseScore(
         passed=passed,
         score=score,
         error=error,
         assertions_run=sum([not spec.checks_nothing for spec in specs]) if assertions_run is None else assertions_run,
-        assertions_skipped=sum([said.checks_skipped for said in evaluations]),
-        skipped_tokens=tuple([token for said in evaluations for token in said.skipped_tokens]),
-        warnings=tuple([warning for said in evaluations for warning in said.warnings]),
+        assertions_skipped=sum([one.checks_skipped for one in evaluations]),
+        skipped_tokens=tuple([token for one in evaluations for token in one.skipped_tokens]),
+        warnings=tuple([warning for one in evaluations for warning in one.warnings]),
         results=tuple(
-            [build_evaluator_result(spec, said, spec.weight) for spec, said in zip(specs, evaluations, strict=False)]
+            [build_evaluator_result(spec, one, spec.weight) for spec, one in zip(specs, evaluations, strict=False)]
         ),
-        judge_usage=Usage.add_up([said.usage for said in evaluations]),
-        judge_cost_usd=add_up([said.cost_usd for said in evaluations]),
+        judge_usage=Usage.add_up([one.usage for one in evaluations]),
+        judge_cost_usd=add_up([one.cost_usd for one in evaluations]),
     )
 
 
 def _find_shortfall(specs: Sequence[EvaluatorSpec], evaluations: Sequence[EvaluatorScore]) -> str | None:
     """Find the error of the first counting evaluator below the full score, or say that all have weight 0."""
-    counted = [
-        (spec, said) for spec, said in zip(specs, evaluations, strict=True) if spec.weight > 0 or said.zeroes_case
-    ]
+    counted = [(spec, one) for spec, one in zip(specs, evaluations, strict=True) if spec.weight > 0 or one.zeroes_case]
     if not counted:
         return "every evaluator has weight 0, so there is no score"
-    for spec, said in counted:
-        if is_below_full(said):
-            return said.error or f"{truncate(spec.name)}: score {format_score(said.score)}"
+    for spec, one in counted:
+        if is_below_full(one):
+            return one.error or f"{truncate(spec.name)}: score {format_score(one.score)}"
     return None

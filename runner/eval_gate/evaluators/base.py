@@ -33,7 +33,7 @@ class Judge(Protocol):
     """An LLM judge. Retries, caching and pacing are hidden behind it."""
 
     async def ask(self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None) -> JudgeReply:
-        """One question; where the provider can hold its model to a JSON Schema, the reply is to have this one.
+        """Send one request; if the provider supports it, the reply must have this JSON Schema.
 
         A reply may be of any other form all the same.
         Raises EvaluatorError when the judge cannot be reached or refuses: that is no bad grade.
@@ -60,15 +60,15 @@ class EvaluationContext(FrozenStruct):
     tokens: TokenData
     patterns: PatternMatcher
     judge: Judge | None = None
-    """Who grades where an evaluator names nobody; None when nobody was configured."""
+    """The default judge, for evaluators that name none; None if none is configured."""
     judges: Mapping[str, Judge] = field(default_factory=dict)
-    """Who grades where an evaluator names a target (`judge_target`)."""
+    """Judges by target name, for evaluators with a `judge_target`."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """All the variables that a command which grades may see."""
+    """Environment of grader commands."""
     withheld_variables: WithheldVariables = field(default_factory=WithheldVariables)
-    """Variables that are kept from such a command, so that its failure can be explained by them."""
+    """Variables withheld from grader commands, to explain a failure by them."""
     mask: Mask | None = None
-    """Takes secrets out of what such a command prints."""
+    """Mask for secrets in the output of grader commands."""
     workspace: WorkspaceState | None = None
     """The folder in which the target worked; None if the case has none."""
 
@@ -77,8 +77,8 @@ class EvaluationContext(FrozenStruct):
         if self.workspace is None:
             return None
         if self.workspace.problem is not None:
-            said = f"the changes in the workspace are not known: {self.workspace.problem}"
-            raise EvaluatorError(said).add_prefix(truncate(name))
+            message = f"the changes in the workspace are not known: {self.workspace.problem}"
+            raise EvaluatorError(message).add_prefix(truncate(name))
         return self.workspace.changes
 
 
@@ -100,17 +100,17 @@ class EvaluatorScore(FrozenStruct):
     warnings: tuple[str, ...] = ()
     reasoning: str | None = None
     provider_request: dict[str, JsonValue] | None = None
-    """What was put to a judge: `systemPrompt`, `userPrompt`, and how it answered."""
+    """Request to a judge: `systemPrompt`, `userPrompt`, and facts about its replies."""
     usage: Usage | None = None
     """Tokens of the judge, over all its replies."""
     cost_usd: float | None = None
     """Cost of the judge, where it is known."""
     vetoed: bool = False
-    """Something that is required is missing: it fails, whatever the score."""
+    """Whether a required part is missing, which fails the case whatever the score."""
     zeroes_case: bool = False
-    """The case needs more than this score: without it the whole case scores 0."""
+    """Whether the score is below the required one, which makes the case score 0."""
     members: tuple[EvaluatorResult, ...] = ()
-    """What the evaluators within this one said."""
+    """Results of the evaluators within this one."""
 
     @property
     def passed(self) -> bool:
@@ -119,11 +119,11 @@ class EvaluatorScore(FrozenStruct):
 
 
 RunEvaluator: TypeAlias = Callable[[EvaluatorSpec, EvaluationContext], Awaitable[EvaluatorScore]]
-"""How one evaluator is asked, whatever its class."""
+"""Function that runs one evaluator of any class."""
 EvaluatorFunction: TypeAlias = Callable[..., Awaitable[EvaluatorScore]]
-"""Takes its own class of spec and the context; that of a composite also how its members are asked."""
+"""Function of its own class of spec and the context; for a composite also of a `RunEvaluator`."""
 EvaluatorTable: TypeAlias = Mapping[type[EvaluatorSpec], EvaluatorFunction]
-"""Who judges what. The name that people read (`type`) does not tell: two classes are an `llm_judge`."""
+"""Functions by class of spec: `type` is not enough, because two classes have `llm_judge`."""
 
 
 class EvaluatorError(Exception):

@@ -1,10 +1,10 @@
 """Run the evaluators of a case, apply their requirements and build their results.
 
-Each dialect has a table of functions by class of spec, loaded when it is needed: most runs need one dialect, and what
-asks judges or starts commands takes its time to load.
+Each dialect has a table of functions by class of spec, loaded on first use: most runs need one dialect, and the modules
+for judges and commands load slowly.
 
-Of several evaluators all run, whatever the others say. Those that ask a judge wait for it side by side. The others take
-turns: each of them may start a program, and a case must not start as many programs at once as it has evaluators.
+All evaluators of a case run, whatever their scores. LLM judges run concurrently. The others run one after another,
+because each may start a program, and a case must not start as many programs at once as it has evaluators.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from eval_gate.text.javascript.regex import PatternError, PatternWorkerError
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 DIALECTS: Final = ("tool_forge", "agent_evals", "agentv")
-"""Folders of this room whose `table` has a `TABLE`. Asked in this order: the quickest to load is first."""
+"""Folders of this package whose `table` has a `TABLE`, searched in this order: the quickest to load is first."""
 _JUDGE_SPECS: tuple[type[EvaluatorSpec], ...] = (LlmJudge, RubricJudge, Rubric)
 
 
 async def run_evaluator(spec: EvaluatorSpec, context: EvaluationContext) -> EvaluatorScore:
-    """Judge by one evaluator. Raises EvaluatorError when it could not be judged: never a failed assertion.
+    """Score by one evaluator. Raises EvaluatorError if there is no score: that is never a failed assertion.
 
     A pattern that cannot be compiled or searched fails its assertion, also one that is negated.
     """
     grader = _get_evaluator(type(spec))
     try:
-        if isinstance(spec, Composite):  # asks its members in turn
+        if isinstance(spec, Composite):  # runs its members
             score = await grader(spec, context, run_evaluator)
         else:
             score = await grader(spec, context)
     except PatternError as error:
-        said = to_well_formed(f"{truncate(spec.name)}: {error}")
-        return _apply_floor(spec, EvaluatorScore(score=0.0, misses=(said,), error=said, checks_run=1))
+        message = to_well_formed(f"{truncate(spec.name)}: {error}")
+        return _apply_floor(spec, EvaluatorScore(score=0.0, misses=(message,), error=message, checks_run=1))
     except PatternWorkerError as error:
         raise EvaluatorError(f"{spec.type}: {error}") from error
     return _apply_floor(spec, _negate(spec, score) if isinstance(spec, NamedEvaluatorSpec) and spec.negate else score)
@@ -58,7 +58,7 @@ async def run_evaluator(spec: EvaluatorSpec, context: EvaluationContext) -> Eval
 async def run_evaluators(
     specs: Sequence[EvaluatorSpec], context: EvaluationContext, evaluate: RunEvaluator
 ) -> list[EvaluatorScore]:
-    """Score by each, in order. Raises EvaluatorError as soon as one could not judge; by then the others have ended."""
+    """Score by each, in order. Raises the first EvaluatorError, after the others have ended."""
     turns = asyncio.Lock()
 
     async def one(spec: EvaluatorSpec) -> EvaluatorScore:
@@ -91,8 +91,8 @@ def _apply_floor(spec: EvaluatorSpec, evaluation: EvaluatorScore) -> EvaluatorSc
     """Turn a score below the minimum into a veto and a case score of 0 (AgentV 4.42.4, `required` and `min_score`)."""
     if isinstance(spec, NamedEvaluatorSpec) and spec.floor is not None and evaluation.score < spec.floor:
         score, floor = format_value_and_limit(evaluation.score, spec.floor, 2)
-        said = evaluation.error or f"{truncate(spec.name)}: score {score}"
-        needed = f"{said} (required: at least {floor})"
+        reason = evaluation.error or f"{truncate(spec.name)}: score {score}"
+        needed = f"{reason} (required: at least {floor})"
         return replace(evaluation, error=needed, vetoed=True, zeroes_case=True)
     return evaluation
 
@@ -102,8 +102,8 @@ def _negate(spec: NamedEvaluatorSpec, evaluation: EvaluatorScore) -> EvaluatorSc
     score = 1 - evaluation.score
     error = None
     if score < 1:
-        found = evaluation.hits[0] if evaluation.hits else f"score {format_score(evaluation.score)}"
-        error = f"{truncate(spec.name)}: must not be true: {truncate(found, 200)}"
+        evidence = evaluation.hits[0] if evaluation.hits else f"score {format_score(evaluation.score)}"
+        error = f"{truncate(spec.name)}: must not be true: {truncate(evidence, 200)}"
     return replace(
         evaluation,
         score=score,
@@ -134,12 +134,12 @@ def build_evaluator_result(spec: EvaluatorSpec, evaluation: EvaluatorScore, weig
 
 
 def _has_details(evaluation: EvaluatorScore) -> bool:
-    """Whether there is more to keep than that it passed, as with most assertions of most cases there is not."""
-    said = evaluation.hits or evaluation.misses or evaluation.members
-    return bool(said or evaluation.reasoning or evaluation.provider_request)
+    """Whether the result has details; most assertions of most cases only pass."""
+    lines = evaluation.hits or evaluation.misses or evaluation.members
+    return bool(lines or evaluation.reasoning or evaluation.provider_request)
 
 
 @lru_cache(maxsize=1_000)
 def _build_passed_result(name: str, kind: str, weight: float) -> EvaluatorResult:
-    """One object for all that only passed."""
+    """Return one object for all results without details."""
     return EvaluatorResult(name=name, type=kind, score=1.0, weight=weight)

@@ -1,6 +1,6 @@
 """Description of what a case expects, one short line per check.
 
-Values are shown as they are compared: tokens stand for what they lead to, as far as they lead anywhere.
+Values are shown as they are compared: with tokens replaced if they can be resolved.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from eval_gate.text.javascript.strings import dump_compact_json, format_js_numbe
 from eval_gate.text.tokens import TokenData, format_token_value, resolve_tokens
 
 SpecDescriber: TypeAlias = Callable[[Any, TokenData], Iterable[str]]
-"""Takes its own class of spec and what tokens stand for; gives the lines."""
+"""Function of its own class of spec and the token data that yields the lines."""
 INDENT: Final = "  "
 
 
@@ -48,11 +48,11 @@ class Expectation(NamedTuple):
 
 def describe_expectation(case: EvalCase, tokens: TokenData) -> Expectation:
     """Describe in a limited number of lines: expected outcome, reference answer, then every check in order."""
-    found = tuple(islice(_iter_lines(case, tokens), STORED_CHECKS + 1))
+    candidates = tuple(islice(_iter_lines(case, tokens), STORED_CHECKS + 1))
     lines = tuple(
-        truncate(" ".join(line[: 2 * STORED_CHECK].splitlines()), STORED_CHECK) for line in found[:STORED_CHECKS]
+        truncate(" ".join(line[: 2 * STORED_CHECK].splitlines()), STORED_CHECK) for line in candidates[:STORED_CHECKS]
     )
-    more = len(found) > len(lines) or any(len(line) > STORED_CHECK for line in found)
+    more = len(candidates) > len(lines) or any(len(line) > STORED_CHECK for line in candidates)
     return Expectation(lines, more)
 
 
@@ -92,8 +92,8 @@ def _to_one_line(text: str) -> str:
 
 def _format_resolved_text(text: str, tokens: TokenData) -> str:
     """Quote a text as it is compared, with its tokens resolved if they can be."""
-    found = resolve_tokens(text, tokens).text
-    return quote_one_line(text if found is None else found)
+    resolved = resolve_tokens(text, tokens).text
+    return quote_one_line(text if resolved is None else resolved)
 
 
 def _format_value(value: JsonValue, tokens: TokenData) -> str:
@@ -175,7 +175,7 @@ def _describe_composite(spec: specs.Composite, tokens: TokenData) -> Iterator[st
         case specs.JudgeAggregator():
             yield "an LLM judge gives these the full score:"
     for member in spec.members:
-        # what a member weighs stands with the whole, not with itself
+        # the composite's line shows the weight of a member
         weighed = replace(member, weight=weights.get(member.name, 1.0))
         yield from (f"{INDENT}{line}" for line in describe_evaluator(weighed, tokens))
 
@@ -232,8 +232,8 @@ _METRIC_UNITS: Final[Mapping[str, str]] = {
 def _describe_field_accuracy(spec: FieldAccuracy, _: TokenData) -> Iterator[str]:
     for check in spec.fields:
         expected = find_by_path(spec.expected, check.path)
-        wanted = "" if expected is NOT_FOUND else f" {dump_compact_json(expected)}"
-        yield f"response has{wanted} at {check.path}"
+        value = "" if expected is NOT_FOUND else f" {dump_compact_json(expected)}"
+        yield f"response has{value} at {check.path}"
 
 
 _DESCRIBERS: Final[Mapping[type[specs.EvaluatorSpec], SpecDescriber]] = {

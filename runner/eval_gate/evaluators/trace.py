@@ -1,8 +1,8 @@
 """The trace of a response for evaluators: messages, tool calls and a summary.
 
 Source: agentv evaluation spec, "Trace Data Model", "Evaluator OutputMessages Context", "Output Message Format";
-agentv behaviour 7. A target may report messages, a trace (deprecated), plain tool calls, or nothing but a text. A bare
-text is an answer and no trace: what it called is not known, which is something else than no call.
+agentv behaviour 7. A target may report messages, a trace (deprecated), plain tool calls, or only a text. With only a
+text, the tool calls are unknown, which is not the same as no calls.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def find_messages(response: Response) -> tuple[OutputMessage, ...] | None:
 
 
 def has_reported_calls(response: Response) -> bool:
-    """Whether the target reported its calls, or we led the exchange ourselves. Silence is no report."""
+    """Whether the target reported its calls, or Eval Gate itself ran the exchange with a model."""
     return response.tool_calls_known is True or bool(response.tool_calls or response.conversation)
 
 
@@ -72,7 +72,7 @@ def list_calls(response: Response) -> list[ReportedCall] | None:
 
 
 def format_calls(response: Response) -> list[str]:
-    """Every call in one line, with its arguments as JSON, for prompts."""
+    """Format every call in one line, with its arguments as JSON, for prompts."""
     lines = ((call.name, dump_compact_json(call.args) if call.args else "") for call in list_calls(response) or ())
     return [truncate(f"{name}: {args}" if args else name, MAX_NAME) for name, args in islice(lines, MAX_NAMES)]
 
@@ -101,9 +101,9 @@ def _to_message(response: Response) -> OutputMessage:
 
 def _build_summary(calls: Iterable[str], events: int, errors: int) -> TraceSummary:
     counts = Counter(truncate(to_well_formed(name), MAX_NAME) for name in calls)
-    # the most called, of equals the first by name: the same calls give the same summary, whatever their order
-    kept = sorted(counts, key=lambda name: (-counts[name], name))[:MAX_NAMES]
-    by_name = {name: counts[name] for name in sorted(kept)}
+    # ties are sorted by name, so that the order of the calls does not change the summary
+    most_called = sorted(counts, key=lambda name: (-counts[name], name))[:MAX_NAMES]
+    by_name = {name: counts[name] for name in sorted(most_called)}
     return TraceSummary(event_count=events, tool_names=tuple(by_name), tool_calls_by_name=by_name, error_count=errors)
 
 
@@ -118,7 +118,7 @@ def messages_to_json(messages: Iterable[OutputMessage] | None) -> JsonValue:
 
 
 def build_prompt_messages(response: Response) -> JsonValue:
-    """Messages for a prompt: a bare text is shown as one message, or a template would show the judge no answer."""
+    """Return the messages for a prompt; a bare text becomes one message, so that the judge sees it."""
     return messages_to_json(find_messages(response) or (_to_message(response),))
 
 

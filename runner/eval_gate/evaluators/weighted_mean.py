@@ -12,13 +12,13 @@ from typing import Final
 from eval_gate.evaluators.base import EvaluatorScore
 
 TOLERANCE: Final = 1e-9
-"""What a computed score may miss 1 by: 0.1 + 0.2 + 0.7 is 0.9999999999999999."""
+"""Rounding error of a full score: 0.1 + 0.2 + 0.7 is 0.9999999999999999."""
 _DIGITS: Final = 12
 _BELOW_FULL: Final = math.nextafter(1.0, 0.0)
 
 
 def is_full(score: float) -> bool:
-    """Whether a score is 1, but for what floating point arithmetic may have taken from it."""
+    """Whether a score is 1, but for a rounding error."""
     return score >= 1.0 - TOLERANCE
 
 
@@ -28,7 +28,7 @@ def reaches_pass_score(score: float, pass_score: float | None) -> bool:
 
 
 def is_below_full(evaluation: EvaluatorScore) -> bool:
-    """Whether this evaluator keeps the mean below 1, or fails the whole whatever the mean is."""
+    """Whether this evaluator keeps the mean below 1, or fails the case whatever the mean is."""
     return evaluation.vetoed or not is_full(evaluation.score)
 
 

@@ -16,11 +16,11 @@ MAX_NAME = 80
 MAX_MEMBERS = 20
 """Values of one line. More do not fit on it."""
 MAX_ITEMS = 50
-"""Hits, or misses, of one evaluator that are kept."""
+"""Maximum hits, or misses, of one evaluator."""
 
 
 def truncate(text: str, limit: int = MAX_VALUE) -> str:
-    """At most `limit` characters, an ellipsis for the rest."""
+    """Truncate to `limit` characters, with an ellipsis for the rest."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -48,20 +48,20 @@ def format_score(score: float) -> str:
 
 def describe_missing_number(number: str, response: str) -> str:
     """Say that a response lacks a number, and which ones it has instead: `expected 21; response has 12, 3`."""
-    there = dict.fromkeys(truncate(token.text, MAX_NAME) for token in islice(iter_numbers(response), MAX_LIST))
-    named = truncate(", ".join(there), MAX_LIST) if there else "none"
-    return f"expected the number {truncate(number)}; response has {named}"
+    numbers = dict.fromkeys(truncate(token.text, MAX_NAME) for token in islice(iter_numbers(response), MAX_LIST))
+    listed = truncate(", ".join(numbers), MAX_LIST) if numbers else "none"
+    return f"expected the number {truncate(number)}; response has {listed}"
 
 
 def format_times(count: int) -> str:
-    """How often something happened, as `1 time` or `3 times`."""
+    """Format a count, such as `1 time` or `3 times`."""
     return format_count(count, "time")
 
 
 def limit_items(lines: Iterable[str], limit: int = MAX_ITEMS) -> tuple[str, ...]:
-    """Hits or misses as they are kept: so many, and instead of the last one that there are more."""
-    kept = tuple(islice(lines, limit + 1))
-    return kept if len(kept) <= limit else (*kept[: limit - 1], "… and more")
+    """Keep at most `limit` hits or misses; if there are more, the last line says so."""
+    items = tuple(islice(lines, limit + 1))
+    return items if len(items) <= limit else (*items[: limit - 1], "… and more")
 
 
 def quote_one_line(text: str) -> str:

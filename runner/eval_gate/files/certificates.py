@@ -19,15 +19,15 @@ CERTIFICATES_HINT: Final = "set the variable `SSL_CERT_FILE` to a file with the 
 
 def share_certificates(variables: MutableMapping[str, str]) -> None:
     """Set the variables that clients look at to the certificates that one of them names; set ones stay."""
-    named = next((variables[name] for name in VARIABLE_NAMES if variables.get(name)), None)
-    if named is None:
+    certificates = next((variables[name] for name in VARIABLE_NAMES if variables.get(name)), None)
+    if certificates is None:
         return
     if not (variables.get("SSL_CERT_FILE") or variables.get("SSL_CERT_DIR")):
         from pathlib import Path
 
-        variables["SSL_CERT_DIR" if Path(named).is_dir() else "SSL_CERT_FILE"] = named
+        variables["SSL_CERT_DIR" if Path(certificates).is_dir() else "SSL_CERT_FILE"] = certificates
     if not (variables.get("REQUESTS_CA_BUNDLE") or variables.get("CURL_CA_BUNDLE")):
-        variables["REQUESTS_CA_BUNDLE"] = named
+        variables["REQUESTS_CA_BUNDLE"] = certificates
 
 
 def get_certificate_variable() -> str:
@@ -37,7 +37,7 @@ def get_certificate_variable() -> str:
 
 @cache
 def load_ssl_context() -> ssl.SSLContext:
-    """Those of the environment, else of certifi. To read them takes 20 to 40 ms, which each client would spend anew."""
+    """Load the certificates of the environment, else of certifi, once: that takes 20 to 40 ms."""
     import httpx
 
     return httpx.create_ssl_context()

@@ -1,8 +1,8 @@
 """Rules for file paths: where reading and writing is allowed, and how a path is shown.
 
-A path of a configuration file may be a stranger's (a pull request brings its own), and we may be root. Whatever it
-holds, `/etc/x`, `../x`, or the name of a link that was committed, it leads to a place below the working directory or
-is refused. In the action that is the workspace.
+A path of a configuration file is untrusted, because a pull request can change it, and Eval Gate may be root. `/etc/x`,
+`../x` or a committed link is refused unless it leads to a place below the working directory, in the action the
+workspace.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ def resolve_path(path: str | Path, *, anywhere: bool = False, root: Path | None 
     case. A path into the working directory still may not lead out through a link, because someone else may have
     made the link.
     """
-    here = Path(os.path.realpath(root or Path.cwd()))
+    start = Path(os.path.realpath(root or Path.cwd()))
     # without links first: `link/..` is the folder in which the link is, not one that the link chooses
-    plain = Path(os.path.normpath(here / path))
+    plain = Path(os.path.normpath(start / path))
     real = Path(os.path.realpath(plain))
-    if plain.is_relative_to(here):
-        return real if real.is_relative_to(here) else None
+    if plain.is_relative_to(start):
+        return real if real.is_relative_to(start) else None
     return real if anywhere else None
 
 
 def find_path_problem(text: str) -> str | None:
-    """Why no system takes this text for a path or an address, as the rest of a sentence; None where one may.
+    """Explain in the rest of a sentence why no system accepts this path or address; None if one may.
 
     Systems refuse it in every call that looks there, also in those that only ask whether something is there.
     """
@@ -63,9 +63,9 @@ def find_path_problem(text: str) -> str | None:
 
 
 def find_write_problem(path: str | Path, *, anywhere: bool) -> str | None:
-    """Why no file can be written there, as the rest of a sentence; None where nothing speaks against it.
+    """Explain in the rest of a sentence why no file can be written there; None if one can.
 
-    This is said before anything is run. Until the file is written it may change: the writing looks again.
+    This check comes before the run. The path may change until then, so writing checks it again.
     """
     place = resolve_path(path, anywhere=anywhere)
     if place is None:
@@ -80,13 +80,13 @@ def find_folder_problem(path: str | Path, *, anywhere: bool, root: Path | None =
 
 
 def find_read_problem(path: str | Path, *, root: Path | None = None) -> str | None:
-    """Why a file that a description names, relative to `root` or the working directory, is not read and sent anywhere.
+    """Explain why a configured file, relative to `root` or the working directory, must not be read and sent; or None.
 
     It has to be in the repository, links followed: `/proc/self/environ` is a file as well.
     """
-    here = Path(os.path.realpath(root or Path.cwd()))
-    within = Path(os.path.realpath(here / path)).is_relative_to(find_repository(here) or here)
-    return None if within else "is outside of the repository"
+    start = Path(os.path.realpath(root or Path.cwd()))
+    is_inside = Path(os.path.realpath(start / path)).is_relative_to(find_repository(start) or start)
+    return None if is_inside else "is outside of the repository"
 
 
 def find_repository(folder: Path) -> Path | None:
@@ -96,8 +96,8 @@ def find_repository(folder: Path) -> Path | None:
 
 def format_path(path: Path, root: Path | None = None) -> str:
     """Format a path for people: POSIX style, relative to `root` (the working directory) if it lies below it."""
-    here = root or Path.cwd()
-    return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
+    start = root or Path.cwd()
+    return (path.relative_to(start) if path.is_relative_to(start) else path).as_posix()
 
 
 def format_relative_path(path: Path, root: Path | None = None) -> str:
@@ -106,10 +106,10 @@ def format_relative_path(path: Path, root: Path | None = None) -> str:
     The path is relative if the file is in a folder above or in the same repository. Other paths are formatted
     as by `format_path`. `root` is by default the working directory.
     """
-    here = root or Path.cwd()
-    if path.parent in here.parents or path.is_relative_to(find_repository(here) or here):
-        return Path(os.path.relpath(path, here)).as_posix()
-    return format_path(path, here)
+    start = root or Path.cwd()
+    if path.parent in start.parents or path.is_relative_to(find_repository(start) or start):
+        return Path(os.path.relpath(path, start)).as_posix()
+    return format_path(path, start)
 
 
 def _read_mode(path: str | Path) -> int | None:

@@ -12,7 +12,7 @@ _MAX_TEXT: Final = 16_000_000
 
 
 def find_git_dir(checkout: Path) -> Path | None:
-    """Find where git keeps what belongs to this checkout, worktree or submodule; None where it is none."""
+    """Find the git folder of this checkout, worktree or submodule; None if it is not one."""
     git = checkout / ".git"
     if git.is_dir():
         return git
@@ -22,14 +22,14 @@ def find_git_dir(checkout: Path) -> Path | None:
 
 
 def find_git_folder(checkout: Path) -> Path | None:
-    """Find it as `find_git_dir` does, but not of a submodule: the commit of the checkout around it says what it is."""
+    """Find it as `find_git_dir` does, but not for a submodule, which the outer checkout's commit determines."""
     git = find_git_dir(checkout)
-    around = (os.path.realpath(one / ".git" / "modules") for one in checkout.parents)
-    return None if git is None or any(map(git.is_relative_to, around)) else git
+    module_folders = (os.path.realpath(one / ".git" / "modules") for one in checkout.parents)
+    return None if git is None or any(map(git.is_relative_to, module_folders)) else git
 
 
 def read_git_text(file: Path) -> str | None:
-    """Read a text among git's own files, without the blanks around it; None if it cannot be read."""
+    """Read one of git's own files as stripped text; None if it cannot be read."""
     try:
         with file.open(encoding="utf-8", errors="surrogateescape") as stream:
             return stream.read(_MAX_TEXT).strip()

@@ -29,8 +29,8 @@ class RefusedReadError(Exception):
 class ReadCheck(Protocol):
     """Check that is called with each file read and may refuse it."""
 
-    def __call__(self, path: Path, data: bytes, *, made: bool) -> None:
-        """Check the bytes of a file, which a step of the job may have `made`. Raises RefusedReadError."""
+    def __call__(self, path: Path, data: bytes, *, is_generated: bool) -> None:
+        """Check the bytes of a file, which may be `is_generated` by a step of the job. Raises RefusedReadError."""
         ...
 
 
@@ -38,15 +38,15 @@ _FETCH: Final = "fetch it with Git LFS: `lfs: true` of actions/checkout, or `git
 _checks: list[ReadCheck] = []
 
 
-def read_limited(path: Path, limit: int, *, made: bool = False) -> bytes:
+def read_limited(path: Path, limit: int, *, is_generated: bool = False) -> bytes:
     """Read up to `limit` + 1 bytes of a file that a decision depends on.
 
-    One byte more than `limit` says that the file is too large. `made`: a step of the job, such as a build, may
-    have made the file.
+    One byte more than `limit` says that the file is too large. `is_generated`: a step of the job, such as
+    a build, may have made the file.
 
     Raises OSError, GateError for a Git LFS pointer, and RefusedReadError for what `check_reads` refuses.
     """
-    data = read_limited_or_pointer(path, limit, made=made)
+    data = read_limited_or_pointer(path, limit, is_generated=is_generated)
     _refuse_lfs_pointer(path, data)
     return data
 
@@ -67,11 +67,11 @@ def read_optional(path: Path, limit: int, *, shown_as: str, hint: str) -> bytes 
     raise GateError("configuration-unreadable", f"{shown_as} cannot be read: {why}", hint)
 
 
-def read_limited_or_pointer(path: Path, limit: int, *, made: bool = False) -> bytes:
+def read_limited_or_pointer(path: Path, limit: int, *, is_generated: bool = False) -> bytes:
     """Read a file as `read_limited` does, or a Git LFS pointer: for programs, whose content does not matter."""
     data = read_limited_raw(path, limit)
     for check in _checks:
-        check(path, data, made=made)
+        check(path, data, is_generated=is_generated)
     return data
 
 
@@ -87,7 +87,7 @@ def read_limited_result(path: Path, limit: int) -> bytes:
 
 
 def read_limited_raw(path: Path, limit: int) -> bytes:
-    """Read up to `limit` + 1 bytes without the checks on reads: for what is compared in another way. Raises OSError."""
+    """Read up to `limit` + 1 bytes without the checks on reads: for files with a check of their own. Raises OSError."""
     with path.open("rb") as stream:
         return stream.read(limit + 1)
 
@@ -95,14 +95,14 @@ def read_limited_raw(path: Path, limit: int) -> bytes:
 def _refuse_lfs_pointer(path: Path, data: bytes) -> None:
     if parse_lfs_pointer(data) is None:
         return
-    shown, what = format_path(path, Path.cwd()), "is a Git LFS pointer, not the file itself"
-    problem = Problem(f"{what}: {_FETCH}", file=shown)
-    raise GateError("lfs-pointer", f"{shown} {what}", _FETCH, problems=[problem])
+    shown_as, what = format_path(path, Path.cwd()), "is a Git LFS pointer, not the file itself"
+    problem = Problem(f"{what}: {_FETCH}", file=shown_as)
+    raise GateError("lfs-pointer", f"{shown_as} {what}", _FETCH, problems=[problem])
 
 
 @contextmanager
 def check_reads(check: ReadCheck) -> Iterator[None]:
-    """Whatever `read_limited` reads meanwhile, in any thread, passes this check: the very bytes that count."""
+    """Apply this check to all bytes that `read_limited` reads within the block, in any thread."""
     _checks.append(check)
     try:
         yield

@@ -1,12 +1,11 @@
 """Write files atomically below the working directory, without following links.
 
-A path is never given to the system as a whole. Its links are read once, and from the working directory on every folder
-is opened in the one before, so that nobody can put a link in its place in between: a program of a pull request runs
-beside us, and we may be root. What is done in an open folder (`OpenFolder`) is done there, whatever its path comes to
-mean meanwhile.
+A program of a pull request may run at the same time and swap a folder for a link, and Eval Gate may be root. So links
+are resolved once, and from the working directory on each folder is opened within the one before (`OpenFolder`): writing
+stays in the open folder, also if its path leads elsewhere meanwhile.
 
-Where a system opens no folders (Windows), the path stands for it, and links are looked for before each step: then a
-program that runs beside us can win the race for one. Programs are not run there by us.
+Windows cannot open folders. There, paths are used and links are checked before each step, which leaves a race; Eval
+Gate runs no programs on Windows.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _REPARSE_POINT: Final = stat.FILE_ATTRIBUTE_REPARSE_POINT
 
 
 def write_atomically(file: Path, content: str | bytes) -> None:
-    """Replace `file` as a whole, in folders made where they are missing. Raises GateError, and then it is as it was.
+    """Replace `file` atomically, and create missing folders. Raises GateError and leaves the file unchanged.
 
     Where `file` is a link to a file below the working directory, it is that file which is replaced.
     """
@@ -68,7 +67,7 @@ def open_replacement(file: Path) -> Iterator[Callable[[bytes], object]]:
 
 
 def remove_file(file: Path) -> None:
-    """Remove a file that we wrote. Raises GateError."""
+    """Remove a file of Eval Gate. Raises GateError."""
     with _convert_errors(file), _open_parent(file) as (folder, name):
         folder.remove_file(name)
 
@@ -87,7 +86,7 @@ def open_to_append(file: Path) -> int:
 
 
 def append_data(descriptor: int, data: bytes, file: Path) -> None:
-    """Write all of it at the end; once this returns the system has it. Raises GateError, naming `file`."""
+    """Append all of `data` and flush it. Raises GateError, naming `file`."""
     try:
         while data:
             data = data[os.write(descriptor, data) :]
@@ -105,7 +104,7 @@ def open_new_file(file: Path) -> int | None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder, and those above it that are missing. Raises GateError."""
+    """Create the folder, and missing ones above it. Raises GateError."""
     with _convert_errors(folder):
         _open_nested_folder(folder).close()
 
@@ -130,19 +129,19 @@ def _use_folder(folder: Path) -> Iterator[OpenFolder]:
 def _open_nested_folder(folder: Path) -> OpenFolder:
     """Open a folder, each part within the part before it, from the working directory on; create missing ones."""
     place = _resolve_output(folder)
-    here = Path(os.path.realpath(Path.cwd()))
-    if not place.is_relative_to(here):
-        # only a person at the command line leads here, and the folders there are theirs
+    start = Path(os.path.realpath(Path.cwd()))
+    if not place.is_relative_to(start):
+        # only a person at the command line leads here, to folders of their own
         place.mkdir(parents=True, exist_ok=True)
         return open_folder(place)
-    found = open_folder(here)
-    for name in place.relative_to(here).parts:
+    parent = open_folder(start)
+    for name in place.relative_to(start).parts:
         try:
-            below = found.open_subfolder(name)
+            child = parent.open_subfolder(name)
         finally:
-            found.close()
-        found = below
-    return found
+            parent.close()
+        parent = child
+    return parent
 
 
 def _resolve_output(path: Path) -> Path:
@@ -164,8 +163,8 @@ def _refuse_special_file(folder: OpenFolder, name: str, file: Path) -> None:
 
 
 def _refuse_hard_link(descriptor: int, file: Path) -> None:
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:  # a file with a second name may belong to another user
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:  # a file with a second name may belong to another user
         raise _build_not_writable(file, NO_FILE)
 
 
@@ -183,8 +182,8 @@ def _build_write_error(path: Path, error: OSError | ValueError) -> GateError:
     )
     if isinstance(error, PermissionError) and (place := _find_root_owned(path)):
         command = f'sudo chown -R "$(id -u)" -- {shlex.quote(str(place))}'
-        said = f"{place} belongs to root, probably because a container wrote it: run `{command}`"
-        refused.hint = f"{said}, or {refused.hint}"
+        cause = f"{place} belongs to root, probably because a container wrote it: run `{command}`"
+        refused.hint = f"{cause}, or {refused.hint}"
     return refused
 
 
@@ -193,10 +192,10 @@ def _find_root_owned(path: Path) -> Path | None:
     if not hasattr(os, "geteuid") or os.geteuid() == 0:
         return None
     with contextlib.suppress(OSError):
-        found = next((one for one in (path, *path.parents) if one.exists()), None)
+        existing = next((one for one in (path, *path.parents) if one.exists()), None)
         # elsewhere root owns files for a reason, and no message should suggest to change `/`'s owner
-        if found is not None and found.stat().st_uid == 0 and Path.cwd() in found.resolve().parents:
-            return found
+        if existing is not None and existing.stat().st_uid == 0 and Path.cwd() in existing.resolve().parents:
+            return existing
     return None
 
 
@@ -225,7 +224,7 @@ class OpenFolder(Protocol):
         ...
 
     def replace(self, own: str, name: str) -> None:
-        """Give one file the name of another, which is gone then."""
+        """Rename a file, and replace one of the new name."""
         ...
 
     def remove_file(self, name: str) -> None:
@@ -233,15 +232,15 @@ class OpenFolder(Protocol):
         ...
 
     def close(self) -> None:
-        """Give the folder back."""
+        """Close the folder."""
         ...
 
 
 class _DescriptorFolder:
     """Folder that is opened once; no path is resolved a second time."""
 
-    def __init__(self, path: str | Path, within: int | None = None) -> None:
-        self._folder = os.open(path, _FOLDER, dir_fd=within)
+    def __init__(self, path: str | Path, parent: int | None = None) -> None:
+        self._folder = os.open(path, _FOLDER, dir_fd=parent)
 
     def open_subfolder(self, name: str) -> Self:
         with suppress(FileExistsError):
@@ -294,14 +293,14 @@ class _PathFolder:
         (self._path / name).unlink()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no descriptor is open."""
 
     @staticmethod
     def _refuse_link(path: Path) -> None:
         with suppress(FileNotFoundError):
-            found = path.lstat()
+            status = path.lstat()
             # a junction of Windows is no symbolic link, and leads elsewhere all the same
-            if stat.S_ISLNK(found.st_mode) or getattr(found, "st_file_attributes", 0) & _REPARSE_POINT:
+            if stat.S_ISLNK(status.st_mode) or getattr(status, "st_file_attributes", 0) & _REPARSE_POINT:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
 
 

@@ -29,7 +29,7 @@ class EvalSource(FrozenStruct):
 
     @property
     def file_hash(self) -> str:
-        """The first 12 hex digits of the SHA-256 of the bytes (tool-forge contract, `evalFileHash`)."""
+        """First 12 hex digits of the SHA-256 of the bytes (tool-forge contract, `evalFileHash`)."""
         return hashlib.sha256(self.data).hexdigest()[:12]
 
 
@@ -61,7 +61,7 @@ class Positions(Protocol):
 
 
 CaseOrigin = tuple[str, Positions | None, int | None]
-"""The file of a case, what knows its places, and its line where nothing does."""
+"""File of a case, positions in it, and the line of the case if there are no positions."""
 
 
 class MultiFilePositions:
@@ -136,35 +136,35 @@ class Notation(FrozenStruct):
     """A file syntax, such as JSON or YAML."""
 
     parse: Callable[[bytes, Path, str], Document]
-    """The document in these bytes of a file, which people see as the last. Raises GateError with file and lines."""
+    """Parse bytes; the last argument is the displayed name of the file. Raises GateError with file and lines."""
     outline: Callable[[bytes], Outline]
-    """What can be read of bytes that `parse` refuses."""
+    """Read the outline of bytes that `parse` refuses."""
 
 
 class Mine(FrozenStruct):
     """The document is a suite of this dialect."""
 
     is_certain: bool = True
-    """No other tool has files of this shape, in whatever notation."""
+    """Whether no other tool has files of this shape, in any notation."""
 
 
 class Broken(FrozenStruct):
-    """The document was meant to be of this dialect, and is no suite of it."""
+    """The document is meant for this dialect, but is no suite of it."""
 
     reason: str
     is_part: bool = False
-    """A suite may name the file as a part of it."""
+    """Whether a suite may name the file as a part of it."""
 
 
 Recognition = Mine | Broken | None
-"""None: nothing in the document is of the dialect."""
+"""Result of a dialect's recognition; None for a document of something else."""
 
 
 class Recognizer(Protocol):
-    """Says what a parsed document is to a dialect. `is_named`: the file's name is one of the dialect."""
+    """Recognizes a parsed document. `is_named`: the file's name is one of the dialect."""
 
     def __call__(self, document: JsonValue, /, *, is_named: bool) -> Recognition:
-        """Return what the document is."""
+        """Return what the document is to the dialect."""
         ...
 
 
@@ -176,14 +176,14 @@ class Dialect(FrozenStruct):
     """An eval file format, listed in `dialect_names.py` and recognized by the keys of a document."""
 
     notations: Mapping[str, Notation]
-    """How a file is written, by its suffix."""
+    """Notations by suffix."""
     recognize: Recognizer
-    """What a document is to the dialect."""
+    """Recognize a document of the dialect."""
     load: Callable[[JsonValue, Positions, EvalSource, ReadOptions], EvalSuite]
-    """The suite of this document; raises EvalFileError with every problem of the file at once."""
+    """Load the suite of a document. Raises EvalFileError with all problems of the file."""
     build_json_schema: Callable[[], dict[str, JsonValue]]
-    """The JSON Schema of a file."""
+    """Build the JSON Schema of a file."""
     is_own_name: Callable[[Path], bool] = _return_false
-    """Whether the name of a file says that it is of this dialect."""
+    """Whether the name of a file is one of this dialect."""
     is_companion: Callable[[Path], bool] = _return_false
-    """Whether this file belongs to a file of evals beside it, and need not hold any itself."""
+    """Whether this file belongs to an eval file in its folder, and need not hold cases itself."""

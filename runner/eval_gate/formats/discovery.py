@@ -56,7 +56,7 @@ UNREAD_NOTATIONS: Final[Mapping[str, Callable[[bytes], Outline]]] = {
     ".ndjson": outline_lines,
     ".toml": lambda _: Outline(()),
 }
-"""Notations that people write data in and no dialect has: evals in them are an error."""
+"""Notations of data that no dialect has: evals in them are an error."""
 _LISTED_SUFFIXES: Final = ", ".join(sorted(SUFFIXES))
 _EXPLAINED_FILES: Final = 5
 _HEAD_BYTES: Final = 1 << 16
@@ -81,17 +81,17 @@ class EvalDocument(FrozenStruct):
 
 
 class LeftOut(FrozenStruct):
-    """A file of a folder that is no eval file, with a sentence for people where they may think that it is one."""
+    """A file of a folder that is no eval file, with a note for people if it looks like one."""
 
     file: str
     note: str = ""
     problem: Problem | None = None
-    """What is wrong unless a suite names the file as a part of it."""
+    """Problem of the file, unless a suite names it as a part."""
 
 
 def find_eval_files(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]:
     """Find the files that paths, folders and globs name, sorted. Raises GateError for one that matches nothing."""
-    found: dict[Path, EvalFile] = {}
+    by_path: dict[Path, EvalFile] = {}
     problems: list[Problem] = []
     for pattern in patterns:
         if len(problems) >= FINDINGS:
@@ -100,8 +100,8 @@ def find_eval_files(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]
         if not files:
             problems.append(Problem(_explain_no_match(pattern, root)))
         for file in files:
-            known = found.get(file.path)
-            found[file.path] = EvalFile(file.path, explicit=file.explicit or (known is not None and known.explicit))
+            other = by_path.get(file.path)
+            by_path[file.path] = EvalFile(file.path, explicit=file.explicit or (other is not None and other.explicit))
     if problems:
         raise GateError(
             "eval-files-not-found",
@@ -110,16 +110,16 @@ def find_eval_files(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]
             "`eval-gate init`",
             problems=problems,
         )
-    return tuple(found[path] for path in sorted(found))
+    return tuple(by_path[path] for path in sorted(by_path))
 
 
 def find_partial_selection(patterns: Sequence[str], usual: Sequence[str], root: Path) -> tuple[str, ...]:
     """Return these paths, as results name them, if they leave out an eval file of `usual`. Raises GateError."""
-    taken = {os.path.realpath(file.path) for file in find_eval_files(patterns, root)}
-    others = (
-        file for pattern in usual for file in _iter_matches(pattern, root) if os.path.realpath(file.path) not in taken
+    paths = {os.path.realpath(file.path) for file in find_eval_files(patterns, root)}
+    rest = (
+        file for pattern in usual for file in _iter_matches(pattern, root) if os.path.realpath(file.path) not in paths
     )
-    if not any(has_evals(file, root) for file in others):
+    if not any(has_evals(file, root) for file in rest):
         return ()
     return tuple(sorted({format_path(root / pattern, root) for pattern in patterns}))
 
@@ -133,7 +133,7 @@ def has_evals(file: EvalFile, root: Path) -> bool:
 
 
 def may_be_eval_file(file: str, patterns: Sequence[str]) -> bool:
-    """Whether a run of these paths may have read this file, relative to its root; nothing is looked at."""
+    """Whether a run of these paths may have read this file, relative to its root, without looking at the disk."""
     path = PurePosixPath(file)
     if path.is_absolute() or path.suffix.lower() not in SUFFIXES or path.name in NON_EVAL_FILES:
         return False
@@ -191,27 +191,27 @@ def _walk_folder(folder: Path) -> Iterator[Path]:
 
 
 def may_hold_evals(file: Path) -> bool:
-    """Whether a file of a folder is looked into, by its name."""
+    """Whether a file of a folder may hold evals, by its name."""
     suffix = file.suffix.lower()
     return (suffix in SUFFIXES or suffix in UNREAD_NOTATIONS) and file.name not in NON_EVAL_FILES
 
 
 def is_run_folder(folder: Path) -> bool:
-    """Whether a run wrote the folder, whose name is then its result's id; a file called so hides no evals."""
+    """Whether a run wrote the folder: its name is the id in its result, so that no other folder is skipped."""
     result = folder / RESULT_FILES[0]
     try:
-        found = _RUN_ID.search(read_limited_raw(result, _HEAD_BYTES)) if result.is_file() else None
+        match = _RUN_ID.search(read_limited_raw(result, _HEAD_BYTES)) if result.is_file() else None
     except OSError:
         return False
-    return found is not None and found[1].decode() == folder.name
+    return match is not None and match[1].decode() == folder.name
 
 
 def _explain_no_match(pattern: str, root: Path) -> str:
     path = root / pattern
     if path.is_dir():
-        others = sorted(entry.name for entry in path.iterdir() if entry.is_file() and not entry.name.startswith("."))
-        seen = f": {quote_name(others[0])} is not read, only names with {_LISTED_SUFFIXES}" if others else ""
-        return f"no eval files in the folder {quote_name(pattern)}{seen}"
+        names = sorted(entry.name for entry in path.iterdir() if entry.is_file() and not entry.name.startswith("."))
+        example = f": {quote_name(names[0])} is not read, only names with {_LISTED_SUFFIXES}" if names else ""
+        return f"no eval files in the folder {quote_name(pattern)}{example}"
     if globs.is_glob(pattern):
         return f"nothing matches {quote_name(pattern)}"
     near = format_suggestion(path.name, [entry.name for entry in path.parent.iterdir()]) if path.parent.is_dir() else ""
@@ -221,24 +221,26 @@ def _explain_no_match(pattern: str, root: Path) -> str:
 def load_suites(
     files: Sequence[EvalFile], root: Path, reading: ReadOptions, left_out: list[LeftOut] | None = None
 ) -> tuple[EvalSuite, ...]:
-    """Read every file. Raises one GateError with the problems of all of them, and reads none half.
+    """Load all suites, or raise one GateError with the problems of all files.
 
     To `left_out` come the files of folders that are no eval files.
     """
     suites: list[EvalSuite] = []
-    others: list[LeftOut] = []
+    skipped: list[LeftOut] = []
     problems: list[Problem] = []
     for file in files:
         try:
-            found = read_eval_document(file, root)
-            if isinstance(found, LeftOut):
-                others.append(found)
+            content = read_eval_document(file, root)
+            if isinstance(content, LeftOut):
+                skipped.append(content)
             else:
-                suites.append(found.dialect.load(found.document.value, found.document.positions, found.source, reading))
+                suites.append(
+                    content.dialect.load(content.document.value, content.document.positions, content.source, reading)
+                )
         except GateError as error:
             problems += error.problems
     if not problems:
-        problems += _find_unnamed_parts(others, suites)
+        problems += _find_unnamed_parts(skipped, suites)
     if problems:
         problems = list(dict.fromkeys(problems))  # a file may belong to two suites
         raise GateError(
@@ -248,7 +250,7 @@ def load_suites(
             problems=problems,
         )
     if left_out is not None:
-        left_out += others
+        left_out += skipped
     if not suites:
         raise GateError(
             "eval-files-not-found",
@@ -260,7 +262,7 @@ def load_suites(
 
 
 def _find_unnamed_parts(left_out: Sequence[LeftOut], suites: Sequence[EvalSuite]) -> list[Problem]:
-    """Find the files that would be parts of a suite, and that none of these names."""
+    """Find files that look like parts of a suite, but that none of these suites names."""
     if not left_out or any(one.note for one in left_out):  # another tool's suite may name any file
         return []
     parts = {case.location.file for suite in suites for case in suite.cases}
@@ -268,7 +270,7 @@ def _find_unnamed_parts(left_out: Sequence[LeftOut], suites: Sequence[EvalSuite]
 
 
 def _explain_skip(file: EvalFile, root: Path) -> Sequence[Problem]:
-    """Explain why a file of a folder is no eval file, in the words for one that somebody names."""
+    """Explain why a file of a folder is no eval file, in the words for a file that is named."""
     try:
         read_eval_document(replace(file, explicit=True), root)
     except GateError as error:
@@ -283,12 +285,12 @@ def check_baseline_files(
     patterns: Sequence[str],
     root: Path,
 ) -> None:
-    """Check that no file of which the baseline has cases lies in the chosen folders without being read.
+    """Check that the chosen folders hold no unread file that has cases in the baseline.
 
     `suites` has the baseline's number of cases by file. A file that is gone, or not chosen, is no mistake. Raises
     GateError `invalid-eval-files`.
     """
-    others = {one.file for one in left_out}
+    skipped = {one.file for one in left_out}
     folders = [folder for pattern in patterns if (folder := root / pattern).is_dir()]
     problems = [
         Problem(
@@ -298,7 +300,7 @@ def check_baseline_files(
         )
         for file, count in suites.items()
         if file not in loaded
-        if file in others
+        if file in skipped
         or ((root / file).is_file() and any((root / file).is_relative_to(folder) for folder in folders))
     ]
     if problems:
@@ -316,42 +318,42 @@ def read_eval_document(file: EvalFile, root: Path) -> EvalDocument | LeftOut:
     Raises GateError for a file that was meant as evals and is none: it is named, its name says so, or a dialect finds
     its cases in what can be read. `unknown-format` means only that a named file is something else.
     """
-    shown = format_path(file.path, root)  # by which results identify the suite
-    data = read_bytes(file.path, shown)
+    shown_as = format_path(file.path, root)  # by which results identify the suite
+    data = read_bytes(file.path, shown_as)
     suffix = file.path.suffix.lower()
     if suffix in UNREAD_NOTATIONS and not file.explicit:
-        return _leave_out_unread(file, data, shown)
+        return _leave_out_unread(file, data, shown_as)
     notation = find_notation(file.path)
     try:
-        document = parse_document(notation, data, file.path, shown)
+        document = parse_document(notation, data, file.path, shown_as)
     except GateError as error:
         if _is_something_else(file, notation, data):
-            return LeftOut(shown)
-        raise _explain_unreadable_file(file, data, shown) or error from None
+            return LeftOut(shown_as)
+        raise _explain_unreadable_file(file, data, shown_as) or error from None
     if document.value == [] and not file.explicit and not _is_own_name(file.path):
-        return LeftOut(shown)
-    found = recognize_document(document.value, file.path, explicit=file.explicit)
-    if isinstance(found, Dialect):
-        _require_utf8_name(shown)
-        return EvalDocument(found, document, EvalSource(shown, data, file.path, root))
-    if isinstance(found, Broken) and not is_companion_file(file.path):
-        problem = Problem(found.reason, file=shown, line=1)
-        if found.is_part and not file.explicit:
-            return LeftOut(shown, problem=problem)
-        raise GateError("invalid-eval-file", f"{shown} is not an eval file", problems=[problem])
-    other = found if isinstance(found, UnsupportedFile) else None
+        return LeftOut(shown_as)
+    recognition = recognize_document(document.value, file.path, explicit=file.explicit)
+    if isinstance(recognition, Dialect):
+        _require_utf8_name(shown_as)
+        return EvalDocument(recognition, document, EvalSource(shown_as, data, file.path, root))
+    if isinstance(recognition, Broken) and not is_companion_file(file.path):
+        problem = Problem(recognition.reason, file=shown_as, line=1)
+        if recognition.is_part and not file.explicit:
+            return LeftOut(shown_as, problem=problem)
+        raise GateError("invalid-eval-file", f"{shown_as} is not an eval file", problems=[problem])
+    other = recognition if isinstance(recognition, UnsupportedFile) else None
     if file.explicit and not is_companion_file(file.path):
         other = other or identify_text(data[:_HEAD_BYTES].decode("utf-8", "replace"))
         raise _build_unknown_format_error(
-            shown, other.describe_alternative(shown) if other else f"not an eval file: expected {EXPECTED_SHAPE}"
+            shown_as, other.describe_alternative(shown_as) if other else f"not an eval file: expected {EXPECTED_SHAPE}"
         )
-    # who put it among evals may think that it is run
-    note = f"{shown} {other.describe_alternative(shown)}" if other and (other is ADK or other is AGENTV_5) else ""
-    return LeftOut(shown, note)
+    # its author may expect that it is run
+    note = f"{shown_as} {other.describe_alternative(shown_as)}" if other and (other is ADK or other is AGENTV_5) else ""
+    return LeftOut(shown_as, note)
 
 
 def _is_latest_pointer(file: Path) -> bool:
-    """Whether a file points to the newest run. Whoever wrote it, even a step before in this job, it has no cases."""
+    """Whether a file points to the newest run. It has no cases, also if an earlier step of this job wrote it."""
     try:
         return file.name == RESULT_FILES[1] and json.loads(read_limited_raw(file, _HEAD_BYTES)).keys() == _POINTER_KEYS
     except (OSError, ValueError, AttributeError, RecursionError):
@@ -359,7 +361,7 @@ def _is_latest_pointer(file: Path) -> bool:
 
 
 def find_notation(path: Path) -> Notation:
-    """Find how a file is written, by its suffix. A file of another one is tried as JSON."""
+    """Find the notation of a file by its suffix; JSON for an unknown one."""
     suffix = path.suffix.lower()
     return next((one.notations[suffix] for one in DIALECTS.values() if suffix in one.notations), JSON[".json"])
 
@@ -367,31 +369,31 @@ def find_notation(path: Path) -> Notation:
 def recognize_document(
     value: JsonValue, path: Path, *, explicit: bool = False
 ) -> Dialect | Broken | UnsupportedFile | None:
-    """Ask every dialect what a document is to it, and return the answer that counts.
+    """Have every dialect recognize a document, and return the result that counts.
 
-    The first dialect that is written so has it. A suite in a notation that its dialect does not have is broken. What
-    only other tools' files have comes before all, and what may be theirs after.
+    The first dialect with this notation has it; a suite in a notation that its dialect does not have is broken. A file
+    that is certainly of another tool comes before all dialects, and a possible one after them.
     """
     other = identify_document(value)
     suffix = path.suffix.lower() if path.suffix.lower() in SUFFIXES else ".json"
-    answers = {name: one.recognize(value, is_named=one.is_own_name(path)) for name, one in DIALECTS.items()}
+    recognitions = {name: one.recognize(value, is_named=one.is_own_name(path)) for name, one in DIALECTS.items()}
     if other is not None and other.is_certain:
         # two keys of another tool hide no evals
-        if not any(isinstance(one, Mine) and one.is_certain for one in answers.values()):
+        if not any(isinstance(one, Mine) and one.is_certain for one in recognitions.values()):
             return other
-        answers = {name: one for name, one in answers.items() if isinstance(one, Mine) and one.is_certain}
-    for name, answer in answers.items():
-        if isinstance(answer, Mine) and suffix in DIALECTS[name].notations:
+        recognitions = {name: one for name, one in recognitions.items() if isinstance(one, Mine) and one.is_certain}
+    for name, recognition in recognitions.items():
+        if isinstance(recognition, Mine) and suffix in DIALECTS[name].notations:
             return DIALECTS[name]
-    for name, answer in answers.items():
-        if isinstance(answer, Mine) and (answer.is_certain or explicit):
+    for name, recognition in recognitions.items():
+        if isinstance(recognition, Mine) and (recognition.is_certain or explicit):
             notations = ", ".join(DIALECTS[name].notations)
             return Broken(f"has the shape of {name}, which is written in {notations} only")
-    return next((one for one in answers.values() if isinstance(one, Broken)), other)
+    return next((one for one in recognitions.values() if isinstance(one, Broken)), other)
 
 
 def _is_something_else(file: EvalFile, notation: Notation, data: bytes) -> bool:
-    """Whether a file that cannot be read was not meant as evals, by all that can be read of it."""
+    """Whether a file that cannot be parsed is not meant as evals, by its outline."""
     if file.explicit or _is_own_name(file.path):
         return False
     outline = notation.outline(data)
@@ -399,21 +401,21 @@ def _is_something_else(file: EvalFile, notation: Notation, data: bytes) -> bool:
 
 
 def _has_evals_in(file: EvalFile, outline: Outline) -> bool:
-    """Whether a dialect finds its own in what can be read of a file."""
+    """Whether a dialect recognizes the outline of a file."""
     return any(isinstance(recognize_document(one, file.path), Dialect | Broken) for one in outline.documents)
 
 
-def _leave_out_unread(file: EvalFile, data: bytes, shown: str) -> LeftOut:
-    """Leave out a file in a notation that no dialect has. Raises GateError where it holds evals."""
+def _leave_out_unread(file: EvalFile, data: bytes, shown_as: str) -> LeftOut:
+    """Leave out a file in a notation that no dialect has. Raises GateError if it holds evals."""
     outline = UNREAD_NOTATIONS[file.path.suffix.lower()](data)
     if not _is_own_name(file.path) and not _has_evals_in(file, outline):
-        return LeftOut(shown)
-    problem = Problem(f"{file.path.suffix} is not read: write the evals in {_LISTED_SUFFIXES}", file=shown, line=1)
-    raise GateError("invalid-eval-file", f"{shown} cannot be read", problems=[problem])
+        return LeftOut(shown_as)
+    problem = Problem(f"{file.path.suffix} is not read: write the evals in {_LISTED_SUFFIXES}", file=shown_as, line=1)
+    raise GateError("invalid-eval-file", f"{shown_as} cannot be read", problems=[problem])
 
 
 def _explain_unreadable_file(file: EvalFile, data: bytes, shown_as: str) -> GateError | None:
-    """Say what a file is that somebody named and that no parser reads, or return None where its errors say enough."""
+    """Explain a named file that no parser reads, or return None if the parser's error says enough."""
     if not file.explicit:
         return None
     text = data[:_HEAD_BYTES].decode("utf-8", "replace")
@@ -423,14 +425,14 @@ def _explain_unreadable_file(file: EvalFile, data: bytes, shown_as: str) -> Gate
     return _build_unknown_format_error(shown_as, _describe_results_file(shown_as, text)) if is_guess else None
 
 
-def _build_unknown_format_error(shown: str, said: str) -> GateError:
-    problem = Problem(said, file=shown, line=1)
-    return GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])
+def _build_unknown_format_error(shown_as: str, message: str) -> GateError:
+    problem = Problem(message, file=shown_as, line=1)
+    return GateError("unknown-format", f"{shown_as} is not an eval file", problems=[problem])
 
 
-def _describe_results_file(shown: str, text: str) -> str:
+def _describe_results_file(shown_as: str, text: str) -> str:
     """Describe a file that is not in a notation of evals, such as a table, and how to use it."""
-    way = f"if it contains results, use `eval-gate check {shlex.quote(shown)}`"
+    way = f"if it contains results, use `eval-gate check {shlex.quote(shown_as)}`"
     return f"looks like {describe_content(text)}, not like an eval file: expected {EXPECTED_SHAPE}; {way}"
 
 
@@ -439,13 +441,13 @@ def _is_own_name(file: Path) -> bool:
     return any(one.is_own_name(file) for one in DIALECTS.values())
 
 
-def _require_utf8_name(shown: str) -> None:
+def _require_utf8_name(shown_as: str) -> None:
     """Check that the name of a file is UTF-8: results identify a suite by it, and could hold no other."""
-    if not is_well_formed(shown):
-        problem = Problem("its name is not UTF-8: rename it", file=shown)
-        raise GateError("file-unreadable", f"{shown} has a name that is not UTF-8", problems=[problem])
+    if not is_well_formed(shown_as):
+        problem = Problem("its name is not UTF-8: rename it", file=shown_as)
+        raise GateError("file-unreadable", f"{shown_as} has a name that is not UTF-8", problems=[problem])
 
 
 def is_companion_file(file: Path) -> bool:
-    """Whether this file says more about the evals of a file beside it, and need not hold any itself."""
+    """Whether this file belongs to an eval file in its folder, and need not hold cases itself."""
     return any(one.is_companion(file) for one in DIALECTS.values())

@@ -1,6 +1,6 @@
 """Validate a document against its pydantic model, and collect problems and warnings.
 
-The shape is declared in the `wire` module of a dialect, from what is strict about names and texts here (`FileModel`).
+The `file_model` of a dialect declares the shape, derived from `FileModel`, which is strict about names and texts.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def _require_number(text: str) -> str:
 
 
 NumberText = Annotated[Text, AfterValidator(_require_number)]
-"""A number, date or code that a response contains in whichever way it is written."""
+"""A number, date or code that a response contains in any way of writing it."""
 CaseId = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Path = tuple[str | int, ...]
 _CASE_DEPTH: Final = 2
-"""Steps that lead to a case as a whole: `cases` and its number."""
+"""Steps of the path to a case: `cases` and its index."""
 _MAX_SHOWN: Final = 80
 _MAX_FIELD: Final = 200
 _MAX_KEYS: Final = 5
-"""Unknown keys that are named as the reason why a case is skipped."""
+"""Maximum unknown keys in the reason why a case is skipped."""
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
@@ -63,7 +63,7 @@ class FileModel(BaseModel):
 
 
 def find_skip_reason(mistakes: Iterable[EvalMistake]) -> str | None:
-    """Find the mistake because of which a case is skipped, and return its message."""
+    """Return the message of the mistake that makes a case skipped."""
     return next((one.message for one in mistakes if one.kind is MistakeKind.UNKNOWN_EXPECTATIONS), None)
 
 
@@ -99,15 +99,15 @@ class Findings(Struct):
 
     @property
     def is_full(self) -> bool:
-        """Whether what is found from here on is only counted."""
+        """Whether further findings are only counted."""
         return len(self.all) >= FINDINGS
 
-    def suggest_word(self, word: str, known: Iterable[str]) -> str:
+    def suggest_word(self, word: str, known_words: Iterable[str]) -> str:
         """Suggest the most similar known word, or nothing when the findings are full: the search is slow."""
-        return "" if self.is_full else format_suggestion(word, known)
+        return "" if self.is_full else format_suggestion(word, known_words)
 
     def add(self, message: str, path: Path, *, silent: bool = False) -> None:
-        """Keep one more, or count it."""
+        """Add a finding, or count it if the findings are full."""
         self._keep(Finding(message, path, silent))
 
     def lint_pattern(self, pattern: str, flags: str, path: Path) -> None:
@@ -120,7 +120,7 @@ class Findings(Struct):
     def lint_unknown_keys(
         self, part: BaseModel, path: Path, ignored: Container[str] = (), *, silent: bool = True
     ) -> None:
-        """Report keys that nobody reads, with the nearest one that is read: where there is one, `silent` or not."""
+        """Report unknown keys with the nearest known one; a key that is near to one is a `silent` finding or none."""
         for key in part.model_extra or {}:
             if key not in ignored:
                 hint = self.suggest_word(key, get_known_keys(type(part)))
@@ -132,7 +132,7 @@ class Findings(Struct):
         self._keep(Finding(message, path, silent=True, mistake=MistakeKind.UNKNOWN_EXPECTATIONS))
 
     def _keep(self, finding: Finding) -> None:
-        """Keep one more, or count it. A case that is skipped is always kept: it must not run."""
+        """Add a mistake, or count it; one that skips a case is always added, because that case must not run."""
         if self.is_full and finding.mistake is not MistakeKind.UNKNOWN_EXPECTATIONS:
             self._omitted_count += 1
             return
@@ -142,12 +142,12 @@ class Findings(Struct):
 
     @property
     def strict_problems(self) -> list[Finding]:
-        """Those that are problems under --strict. What was only counted may be one."""
+        """Findings that are problems under --strict; omitted ones may be too."""
         return [finding for finding in (*self.all, *self.overflow) if finding.silent]
 
     @property
     def overflow(self) -> tuple[Finding, ...]:
-        """How many more there are, where there are."""
+        """Line with the number of further findings, if there are any."""
         return (
             Finding(f"{self._omitted_count:,} more warnings about this file are not listed", (), silent=True),
         ) * bool(self._omitted_count)
@@ -175,7 +175,7 @@ class DocumentReader:
         return self._positions.find_line(self._strip_cases_step(steps))
 
     def build_problem(self, message: str, steps: Iterable[str | int]) -> Problem:
-        """Something that keeps the file from being used; it is not kept yet."""
+        """Build a problem, without adding it."""
         path = self._strip_cases_step(steps)
         return Problem(
             message, file=self.file, line=self._positions.find_line(path), field=format_field_path(path) or None
@@ -186,22 +186,22 @@ class DocumentReader:
         model: type[Shape],
         document: JsonValue,
         *,
-        written: Callable[[Path], Path],
-        said: Callable[[ErrorDetails], str] = describe_error,
+        convert_path: Callable[[Path], Path],
+        describe: Callable[[ErrorDetails], str] = describe_error,
     ) -> Shape:
         """Validate the document with this model. Raises EvalFileError with every mistake.
 
-        `written` converts a path of pydantic to the path in the file, and `said` describes one mistake.
+        `convert_path` converts a path of pydantic to the path in the file, and `describe` describes one mistake.
         """
         try:
             return model.model_validate(document)
         except ValidationError as error:
             for detail in list_errors(error):
-                path = written(detail["loc"])
+                path = convert_path(detail["loc"])
                 is_missing = detail["type"] == "missing"
                 where = _format_case_suffix(document, path) if is_missing or len(path) == _CASE_DEPTH else ""
                 meant = _suggest_written_key(model, detail) if is_missing else ""
-                self.problems.append(self.build_problem(f"{said(detail)}{where}{meant}", path))
+                self.problems.append(self.build_problem(f"{describe(detail)}{where}{meant}", path))
             raise self._build_error() from error
 
     def build_mistakes(self, findings: Findings, index: int) -> tuple[EvalMistake, ...]:
@@ -233,8 +233,8 @@ class DocumentReader:
             self.problems += [self.build_problem(finding.message, finding.path) for finding in findings.strict_problems]
         if self.problems:
             raise self._build_error()
-        said = (*(one for one in findings.all if one.mistake is None), *findings.overflow)
-        return [f"{_describe_place(one.path, cases)}: {one.message}" for one in said]
+        warnings = (*(one for one in findings.all if one.mistake is None), *findings.overflow)
+        return [f"{_describe_place(one.path, cases)}: {one.message}" for one in warnings]
 
     def _strip_cases_step(self, steps: Iterable[str | int]) -> Path:
         """Return the path in the file as written: a bare list of cases has no `cases` step."""
@@ -246,16 +246,16 @@ class DocumentReader:
 
 
 def _suggest_written_key(model: type[BaseModel], detail: ErrorDetails) -> str:
-    """Suggest the key that was probably meant for a missing one: the nearest beside it that no part of a file has."""
+    """Suggest the key that was probably meant for a missing one: the nearest sibling that no part of a file has."""
     schema = model.model_json_schema()
     parts = (schema, *schema.get("$defs", {}).values())
-    known = {key for part in parts for key in part.get("properties", ())}
-    beside = detail["input"] if isinstance(detail["input"], dict) else {}
-    return format_suggestion(str(detail["loc"][-1]), [key for key in beside if key not in known])
+    known_keys = {key for part in parts for key in part.get("properties", ())}
+    siblings = detail["input"] if isinstance(detail["input"], dict) else {}
+    return format_suggestion(str(detail["loc"][-1]), [key for key in siblings if key not in known_keys])
 
 
 def _format_case_suffix(document: JsonValue, path: Path) -> str:
-    """Which case it is in, by the name that its author gave it; empty where it is in none, or that has no name."""
+    """Format the name of the case at this path; empty outside of a case, or without a name."""
     part = document
     for step in path[:_CASE_DEPTH]:
         if isinstance(part, dict) and isinstance(step, str):

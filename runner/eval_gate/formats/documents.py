@@ -12,38 +12,40 @@ from eval_gate.formats.outlines import outline_json, outline_yaml
 from eval_gate.text.sources.json import MAX_BYTES, parse_json
 
 
-def read_bytes(path: Path, shown: str) -> bytes:
+def read_bytes(path: Path, shown_as: str) -> bytes:
     """Read one byte more than eval files may have, to show that a file is too large. Raises GateError."""
     try:
         return read_limited(path, MAX_BYTES)
     except OSError as error:
-        problem = Problem(f"cannot be read: {error.strerror}", file=shown)
+        problem = Problem(f"cannot be read: {error.strerror}", file=shown_as)
         raise GateError(
-            "file-unreadable", f"{shown} cannot be read", "name an existing file", problems=[problem]
+            "file-unreadable", f"{shown_as} cannot be read", "name an existing file", problems=[problem]
         ) from error
 
 
 def is_too_large(data: bytes) -> bool:
-    """Whether a file, of which these bytes were read, is larger than the limit of eval files."""
+    """Whether these bytes of a file are more than an eval file may have."""
     return len(data) > MAX_BYTES
 
 
-def parse_document(notation: Notation, data: bytes, path: Path, shown: str) -> Document:
+def parse_document(notation: Notation, data: bytes, path: Path, shown_as: str) -> Document:
     """Parse the document in `data`. Raises GateError with the file and line of the mistake."""
     if is_too_large(data):
-        problem = Problem(f"larger than {MAX_BYTES:,} bytes", file=shown)
-        raise GateError("file-unreadable", f"{shown} is too large", "split it into several files", problems=[problem])
-    return notation.parse(data, path, shown)
+        problem = Problem(f"larger than {MAX_BYTES:,} bytes", file=shown_as)
+        raise GateError(
+            "file-unreadable", f"{shown_as} is too large", "split it into several files", problems=[problem]
+        )
+    return notation.parse(data, path, shown_as)
 
 
-def parse_yaml(data: bytes, shown: str, *, any_number: bool = False) -> Document:
+def parse_yaml(data: bytes, shown_as: str, *, any_number: bool = False) -> Document:
     """Parse the document from YAML. The YAML library is loaded with the first such file."""
     from eval_gate.text.sources import yaml
 
-    return Document(*yaml.parse_yaml(data, shown, any_number=any_number))
+    return Document(*yaml.parse_yaml(data, shown_as, any_number=any_number))
 
 
-_JSON: Final = Notation(lambda data, _, shown: Document(*parse_json(data, shown)), outline_json)
-_YAML: Final = Notation(lambda data, _, shown: parse_yaml(data, shown), outline_yaml)
+_JSON: Final = Notation(lambda data, _, shown_as: Document(*parse_json(data, shown_as)), outline_json)
+_YAML: Final = Notation(lambda data, _, shown_as: parse_yaml(data, shown_as), outline_yaml)
 JSON: Final = {".json": _JSON}
 YAML: Final = {".yaml": _YAML, ".yml": _YAML}

@@ -1,4 +1,4 @@
-"""What can still be read of a file that a strict parser refuses: enough to see whose file it was meant to be."""
+"""Lenient outlines of files that a strict parser refuses, to find the format that they are meant for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
 
 _MAX_EVENTS: Final = 400_000
-"""Values, and ends of lists and mappings, that are looked at."""
+"""Maximum values, and ends of lists and mappings."""
 _MAX_LINES: Final = 20_000
 _MAX_DEPTH: Final = 6
 """No format needs more levels to be recognized."""
@@ -20,19 +20,19 @@ _TOKEN: Final = re.compile(
 
 
 _UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
-"""What stands for bytes that are no UTF-8."""
+"""Replacement of bytes that are not UTF-8."""
 
 
 class Outline(FrozenStruct):
-    """The documents of a refused file, with every scalar as text, and whether that is all of them."""
+    """Documents of a refused file, with every scalar as text, and whether they are complete."""
 
     documents: tuple[JsonValue, ...]
     is_complete: bool = True
-    """False where anything may stand behind what could be read."""
+    """Whether the whole file was read."""
 
 
 def outline_yaml(data: bytes) -> Outline:
-    """Outline YAML. Tags, duplicate keys, several documents and too many values are no obstacle."""
+    """Outline YAML, also with tags, duplicate keys, several documents or too many values."""
     import yaml
     from yaml import events
 
@@ -56,7 +56,7 @@ def outline_yaml(data: bytes) -> Outline:
 
 
 def outline_json(data: bytes) -> Outline:
-    """Outline JSON. Comments, trailing commas and words without quotes, as in JSON5, are no obstacle."""
+    """Outline JSON, also with comments, trailing commas and words without quotes, as in JSON5."""
     built, has_containers = _OutlineBuilder(), False
     whole = data.decode("utf-8-sig", "replace")
     for token in islice(_TOKEN.finditer(whole), 2 * _MAX_EVENTS):
@@ -77,14 +77,14 @@ def outline_json(data: bytes) -> Outline:
 
 
 def outline_lines(data: bytes) -> Outline:
-    """Outline JSON lines, as one document with a list `cases`. A broken line says nothing of the others."""
+    """Outline JSON lines, as one document with a list `cases`, without broken lines."""
     lines = islice((line for line in data.split(b"\n") if line.strip()), _MAX_LINES)
     is_text = _UNREADABLE not in data.decode("utf-8-sig", "replace") and b"\0" not in data
     return Outline(({"cases": [one for line in lines for one in outline_json(line).documents]},), is_complete=is_text)
 
 
 class _OutlineBuilder:
-    """Builds documents from what a scanner finds, without recursion."""
+    """Builder of documents from a scanner's events, without recursion."""
 
     def __init__(self) -> None:
         self.documents: list[JsonValue] = []
@@ -97,7 +97,7 @@ class _OutlineBuilder:
         return len(self._open)
 
     def open_container(self, container: JsonValue) -> JsonValue:
-        """Open a list or mapping, and return it: under a key that is there already, the first one goes on."""
+        """Open a list or mapping, and return it; a repeated key continues the first one."""
         opened = self.place_value(container)
         self._open.append(opened)
         self._keys.append(None)
@@ -114,21 +114,21 @@ class _OutlineBuilder:
             self._keys[-1] = None
 
     def place_value(self, value: JsonValue) -> JsonValue:
-        """Place a key or value where it belongs, and return the one that its members go to."""
+        """Add a key or value to the open list or mapping, and return the container of its members."""
         if not self._open:
             self.documents.append(value)
             return value
-        within = self._open[-1]
-        if isinstance(within, list):
-            within += [value] if len(self._open) < _MAX_DEPTH else []
-        elif isinstance(within, dict):
+        parent = self._open[-1]
+        if isinstance(parent, list):
+            parent += [value] if len(self._open) < _MAX_DEPTH else []
+        elif isinstance(parent, dict):
             key, self._keys[-1] = self._keys[-1], None
             if key is None:
                 self._keys[-1] = value if isinstance(value, str) else ""
             elif key == "<<" and isinstance(value, dict):
-                within |= {name: one for name, one in value.items() if name not in within}
-            elif isinstance(value, dict | list) and type(within.get(key)) is type(value):
-                return within[key]
-            elif len(self._open) < _MAX_DEPTH and not within.get(key):
-                within[key] = value
+                parent |= {name: one for name, one in value.items() if name not in parent}
+            elif isinstance(value, dict | list) and type(parent.get(key)) is type(value):
+                return parent[key]
+            elif len(self._open) < _MAX_DEPTH and not parent.get(key):
+                parent[key] = value
         return value

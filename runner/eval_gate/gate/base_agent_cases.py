@@ -1,8 +1,7 @@
 """Which cases the base branch's agent runs next: only while its results can turn a red gate.
 
-A few of each cause come first. Once one of them stays red for certain nobody is asked about the others: the gate is
-red whatever they are. Where all of these are cleared the others are asked about too, since nothing is cleared by what
-another case did.
+A few cases of each cause come first. Once one of them stays red for certain, the gate is red whatever the others are,
+and no further case is run. If all of them are cleared, the others are run too: no case is cleared by another one.
 """
 
 from __future__ import annotations
@@ -54,10 +53,10 @@ class BaseAgentCases(FrozenStruct):
 
 
 def select_base_agent_cases(decided: RunResult, inputs: GateInputs, askable: Set[CaseKey]) -> BaseAgentCases:
-    """Select the cases that the base agent runs next, given its results so far.
+    """Select the cases that the base agent runs next, given its results so far: none unless the gate fails.
 
-    Select nothing unless the gate fails. `decided` is the run with the verdict that it would have now, and with the
-    target that would run the cases as its `base_agent`. `askable` are the cases that this agent can run.
+    `decided` is the run with the verdict that it would have now, and with the target that would run the cases as its
+    `base_agent`. `askable` are the cases that this agent can run.
     """
     comparison, verdict = decided.comparison, decided.verdict
     if comparison is None or not decided.reruns or verdict is None or verdict.outcome is not Outcome.FAILED:
@@ -76,8 +75,7 @@ def select_base_agent_cases(decided: RunResult, inputs: GateInputs, askable: Set
 def select_error_cases(decided: RunResult, max_errors: int | None, askable: Set[CaseKey]) -> BaseAgentCases:
     """Select the cases with which the base agent tells an outage from a change that makes the agent err.
 
-    Select nothing unless the run has more agent errors than usual, no limit of errors decides, and enough cases can
-    tell.
+    Select nothing unless the run has more agent errors than usual, without a limit, and enough cases can tell.
     """
     finding = decided.comparison.error_finding if decided.comparison is not None else None
     cases = {key: case for key, case in decided.iter_cases() if key in askable}
@@ -96,8 +94,7 @@ def _has_agent_error(case: CaseResult) -> bool:
 def find_clearable_cases(decided: RunResult, inputs: GateInputs) -> tuple[CaseKey, ...]:
     """Find the regressions of a failed run that the base agent could clear.
 
-    Return an empty tuple if the base agent need not run. If only scores dropped together, no single case is a
-    regression, and all cases that the base agent can run are returned.
+    If only scores dropped together, no single case is a regression, and all cases that it can run are returned.
     """
     askable = frozenset(key for key, case in decided.iter_cases() if not case.dependent)
     if decided.comparison is None or not select_base_agent_cases(decided, inputs, askable).keys:
@@ -122,12 +119,12 @@ def _select_next(
     askable: Set[CaseKey],
 ) -> BaseAgentCases:
     cases, pass_score = current.index_cases(), inputs.policy.pass_score
-    asked = [one.key for one in comparison.select_changes(CaseClass.STILL_PASSING) if cases[one.key].base_agent_trials]
-    if asked:
-        counts = [count_base_agent_results(cases[key], pass_score) for key in asked]
+    probes = [one.key for one in comparison.select_changes(CaseClass.STILL_PASSING) if cases[one.key].base_agent_trials]
+    if probes:
+        counts = [count_base_agent_results(cases[key], pass_score) for key in probes]
         passes, runs = sum(one.passes for one in counts), sum(one.executions for one in counts)
         if not runs:
-            errors = (trial.error for key in asked for trial in cases[key].base_agent_trials if trial.error)
+            errors = (trial.error for key in probes for trial in cases[key].base_agent_trials if trial.error)
             why = "".join(f": {to_one_line(error, 300)}" for error in [*errors][:1])
             return BaseAgentCases(trouble=f"none of its responses has a score{why}")
         if passes * 2 <= runs:
@@ -136,42 +133,42 @@ def _select_next(
     evidence = comparison.evidence
     prior = build_rerun_criteria(evidence).prior if evidence else DEFAULT_PRIOR
     alone = [one for one in red if one.grounds is not None and one.grounds.kind is not GroundKind.SUITE_DROP]
-    found = {
+    clearances = {
         one.key: decide_clearance(
             count_base_agent_results(cases[one.key], pass_score), (one.case_history or NO_HISTORY).counts, prior
         )
         for one in alone
     }
-    if sum(one is CaseClearance.RED for one in found.values()) > inputs.policy.allowed_regressions:
+    if sum(one is CaseClearance.RED for one in clearances.values()) > inputs.policy.allowed_regressions:
         return BaseAgentCases()
     open_ = [
         one.key
         for one in alone
-        if found[one.key] is CaseClearance.OPEN and len(cases[one.key].base_agent_trials) < MAX_CASE_EXECUTIONS
+        if clearances[one.key] is CaseClearance.OPEN and len(cases[one.key].base_agent_trials) < MAX_CASE_EXECUTIONS
     ]
-    first = [] if asked else list(witnesses)
+    first = [] if probes else list(witnesses)
     if turn := _select_batch([one.key for one in alone], open_, cases):
         return BaseAgentCases((*first, *turn))
-    if CaseClearance.OPEN in found.values():
+    if CaseClearance.OPEN in clearances.values():
         return BaseAgentCases()
     whole = _select_suite_cases(current, comparison, askable)
-    left = [key for key in whole if len(cases[key].base_agent_trials) < DECISIVE_COUNT]
-    return BaseAgentCases(left, max((DECISIVE_COUNT - len(cases[key].base_agent_trials) for key in left), default=1))
+    due = [key for key in whole if len(cases[key].base_agent_trials) < DECISIVE_COUNT]
+    return BaseAgentCases(due, max((DECISIVE_COUNT - len(cases[key].base_agent_trials) for key in due), default=1))
 
 
 def _select_batch(
     every: Sequence[CaseKey], open_: Collection[CaseKey], cases: Mapping[CaseKey, CaseResult]
 ) -> list[CaseKey]:
     """Select the open cases of the next batch: the first case of each cause, then the second ones."""
-    seen, places = Counter[str](), dict[CaseKey, int]()
+    cause_counts, places = Counter[str](), dict[CaseKey, int]()
     for key in every:
         cause = get_group_key(find_cause(cases[key]) or "")
-        places[key] = seen[cause]
-        seen[cause] += 1
+        places[key] = cause_counts[cause]
+        cause_counts[cause] += 1
     by_turns = sorted(every, key=lambda key: places[key])
-    left = set(open_)
+    open_keys = set(open_)
     for begin in range(0, len(by_turns), _BATCH_SIZE):
-        if turn := [key for key in by_turns[begin : begin + _BATCH_SIZE] if key in left]:
+        if turn := [key for key in by_turns[begin : begin + _BATCH_SIZE] if key in open_keys]:
             return turn
     return []
 
@@ -205,8 +202,8 @@ def _select_witnesses(current: RunResult, comparison: Comparison, askable: Set[C
 
 def _select_suite_cases(current: RunResult, comparison: Comparison, askable: Set[CaseKey]) -> list[CaseKey]:
     """Return all compared cases if passes or scores dropped in the whole suite; else nothing."""
-    found, scores = comparison.suite_finding, comparison.score_finding
-    if not ((found is not None and found.is_drop) or (scores is not None and scores.is_drop)):
+    passes, scores = comparison.suite_finding, comparison.score_finding
+    if not ((passes is not None and passes.is_drop) or (scores is not None and scores.is_drop)):
         return []
     cases = current.index_cases()
     return [

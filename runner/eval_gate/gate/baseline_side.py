@@ -43,30 +43,27 @@ NO_RESULT: Final = "-"
 def add_baseline_sides(
     comparison: Comparison, cases: GateCases, branch_history: History, retention: RetentionRules
 ) -> Comparison:
-    """Add the baseline's side of each changed case, and the runs up to the baseline, to a comparison.
-
-    `branch_history` ends with the baseline.
-    """
+    """Add the baseline's side of each changed case, and the runs of a history that ends with it, to a comparison."""
     sides = {
-        change.key: before
+        change.key: earlier
         for change in comparison.changes
         if not is_unchanged(change)
-        if (before := cases.get_earlier(change.key)) is not None and before.status.is_scored
+        if (earlier := cases.get_earlier(change.key)) is not None and earlier.status.is_scored
     }
     history, recent = _find_earlier_runs(cases, branch_history)
     if recent is None:
-        known = {cases.get_earlier_key(key): cases.here[key] for key in sides}
-        letters = summarize_outcomes(branch_history, known, cases.pass_score)
+        by_earlier_key = {cases.get_earlier_key(key): cases.current_cases[key] for key in sides}
+        letters = summarize_outcomes(branch_history, by_earlier_key, cases.pass_score)
         recent = {key: letters[cases.get_earlier_key(key)] for key in sides}
-    kept = {key: build_baseline_side(case, cases.here.get(key)) for key, case in sides.items()}
+    copies = {key: build_baseline_side(case, cases.current_cases.get(key)) for key, case in sides.items()}
     if retention.keep_responses is not ResponseRetention.ALL:
-        without = {one.key for one in comparison.changes if _keeps_no_response(one, retention.keep_responses)}
-        kept = {key: drop_response_text(side) if key in without else side for key, side in kept.items()}
+        no_text = {one.key for one in comparison.changes if _keeps_no_response(one, retention.keep_responses)}
+        copies = {key: drop_response_text(side) if key in no_text else side for key, side in copies.items()}
     if retention.patterns:
-        kept = _redact_sides(kept, retention.patterns)
+        copies = _redact_sides(copies, retention.patterns)
 
     def add_baseline_side(change: CaseChange) -> CaseChange:
-        side = kept.get(change.key)
+        side = copies.get(change.key)
         return (
             change if side is None else replace(change, baseline_result=side, recent_results=recent.get(change.key, ""))
         )
@@ -74,17 +71,14 @@ def add_baseline_sides(
     return replace(comparison, changes=tuple(map(add_baseline_side, comparison.changes)), recent_runs=history)
 
 
-def _keeps_no_response(change: CaseChange, kept: ResponseRetention) -> bool:
+def _keeps_no_response(change: CaseChange, retention: ResponseRetention) -> bool:
     """Whether nothing of a response is kept of a case: of none, or of one that passes as before."""
     passes = change.change is CaseClass.STILL_PASSING and not change.score_drop
-    return kept is ResponseRetention.NONE or (kept is ResponseRetention.FAILING and passes)
+    return retention is ResponseRetention.NONE or (retention is ResponseRetention.FAILING and passes)
 
 
 def build_baseline_side(case: CaseResult, current: CaseResult | None = None) -> BaselineResult:
-    """Build the baseline's side of a case, without the prompts of its LLM judges.
-
-    `current` is the case in this run, whose expectation may be another.
-    """
+    """Build the baseline's side of a case, without prompts of LLM judges and expectations that `current` has too."""
     one = measure_execution(case)
     expected = frozenset(current.text.expectation) if current and current.text else None
     return BaselineResult(
@@ -117,10 +111,7 @@ def _redact_sides(sides: Mapping[CaseKey, BaselineResult], patterns: Sequence[st
 
 
 def drop_response_text(side: BaselineResult) -> BaselineResult:
-    """Remove all text of the response from the baseline's side.
-
-    The baseline may have been stored when responses were still kept.
-    """
+    """Remove the text of the response from the baseline's side, which may be from when responses were still kept."""
     error, results = side.error, side.evaluator_results
     return replace(
         side,

@@ -1,12 +1,12 @@
 """Cases that pass in both runs and behave differently: another tool, number of calls, parameter or response. Pure.
 
-No verdict reads them. Said is what all stored executions of this run have in common and none of the baseline's shows;
-what was not stored, or truncated, is not compared. What varies by itself is left out: the executions of one run differ,
-the newest runs of the baseline's branch keep changing, or one of them did what this run does. So is what varies in a
-good part of all cases there, because the history of a single case is short.
+No verdict reads them. A change is what all stored executions of this run have in common and none of the baseline's
+shows; what was not stored, or truncated, is not compared. What varies by itself is left out: the executions of one run
+differ, the newest runs of the baseline's branch keep changing, or one of them did what this run does. So is what varies
+in a good part of all cases of that branch, because the history of a single case is short.
 
-With a single earlier run nobody can know what varies. An id or a time of day in a parameter then differs in most cases,
-each time in another way, and is left out too.
+A single earlier run does not show what varies. An id or a time of day in a parameter then differs in most cases, each
+time in another way, and is left out too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Final, NamedTuple, TypeVar
 
 from eval_gate.config.settings import RetentionRules
@@ -68,25 +68,25 @@ def find_behaviour_changes(cases: GateCases, history: History = EMPTY_HISTORY) -
 
 def _find_all(cases: GateCases, history: History) -> list[_Finding]:
     listing, listed = _find_listing_targets(cases.run), _find_listing_targets(cases.baseline)
-    branch = _BranchBehaviour(history, cases.there)
-    found: list[_Finding] = []
-    for key, case, before in _iter_pairs(cases):
-        if _has_equal_details(case, before):
+    branch = _BranchBehaviour(history, cases.baseline_cases)
+    findings: list[_Finding] = []
+    for key, case, earlier in _iter_pairs(cases):
+        if _has_equal_details(case, earlier):
             continue
-        sides = _Sides(key, list_behaviours(before), list_behaviours(case), cases.get_earlier_key(key), branch)
+        sides = _Sides(key, list_behaviours(earlier), list_behaviours(case), cases.get_earlier_key(key), branch)
         if not (sides.baseline and sides.current):
             continue
-        if case.target in listing and before.target in listed:
-            found += _find_call_changes(sides)
-        found += _find_response_change(sides)
-    return found
+        if case.target in listing and earlier.target in listed:
+            findings += _find_call_changes(sides)
+        findings += _find_response_change(sides)
+    return findings
 
 
 def _iter_pairs(cases: GateCases) -> Iterator[tuple[CaseKey, CaseResult, CaseResult]]:
     """Yield each case that passes in both runs after the same prompt: in this run, then in the baseline."""
-    for key, case, before in cases.iter_pairs():
-        if case.passed and before.passed and _has_same_prompt(case, before):
-            yield key, case, before
+    for key, case, earlier in cases.iter_pairs():
+        if case.passed and earlier.passed and _has_same_prompt(case, earlier):
+            yield key, case, earlier
 
 
 class _Place(NamedTuple):
@@ -132,8 +132,8 @@ class _Sides(FrozenStruct):
     def varies(self, place: _Place, current: object) -> bool:
         """Whether something varies by itself, or may, or was what it is now in a run of the branch."""
         values = self.list_values(place)
-        seen = any(current in run for run in values)
-        return seen or _keeps_changing(values) or self.branch.varies_in_many_cases(place)
+        occurs = any(current in run for run in values)
+        return occurs or _keeps_changing(values) or self.branch.varies_in_many_cases(place)
 
 
 class _BranchBehaviour:
@@ -152,8 +152,8 @@ class _BranchBehaviour:
     def list_values(self, key: CaseKey, place: _Place) -> list[list[object]]:
         """List the values of a case at a place by run, newest first, for each of its executions that is known."""
         values = [[_get_value(one, place) for one in run] for run in self._list_runs(key)]
-        known = [[one for one in run if one is not _UNKNOWN] for run in values]
-        return [run for run in known if run]
+        runs = [[one for one in run if one is not _UNKNOWN] for run in values]
+        return [run for run in runs if run]
 
     def varies_in_many_cases(self, place: _Place) -> bool:
         """Whether a good part of the cases that have something at a place keep changing it."""
@@ -175,9 +175,9 @@ class _BranchBehaviour:
         return self._runs[key]
 
     def _iter_runs(self, key: CaseKey) -> Iterator[tuple[BehaviourDigest, ...]]:
-        known, fingerprint = self._history.get_case(key), compute_result_fingerprint(self._cases[key])
-        fits = [match_fingerprints(one, fingerprint).same_case for one in known.fingerprints]
-        runs = zip(known.decode_behaviours(), known.decode_entries_unchecked(), self._usable, strict=False)
+        history, fingerprint = self._history.get_case(key), compute_result_fingerprint(self._cases[key])
+        fits = [match_fingerprints(one, fingerprint).same_case for one in history.fingerprints]
+        runs = zip(history.decode_behaviours(), history.decode_entries_unchecked(), self._usable, strict=False)
         for digests, entry, usable in runs:
             if entry is None or not (usable and digests):
                 continue
@@ -211,38 +211,38 @@ def _has_same_prompt(case: CaseResult, baseline_case: CaseResult) -> bool:
     """Whether both runs sent the same prompt, with the same values of its tokens."""
     if not match_fingerprints(compute_result_fingerprint(case), compute_result_fingerprint(baseline_case)).same_case:
         return False
-    now, then = case.fingerprints, baseline_case.fingerprints
-    if now is None or then is None:
+    new, old = case.fingerprints, baseline_case.fingerprints
+    if new is None or old is None:
         return True
-    pairs = ((now.prompt, then.prompt), (now.seeds, then.seeds), (now.snapshot, then.snapshot))
-    return all(one == other for one, other in pairs) and (not case.dependent or now.cases_before == then.cases_before)
+    pairs = ((new.prompt, old.prompt), (new.seeds, old.seeds), (new.snapshot, old.snapshot))
+    return all(one == other for one, other in pairs) and (not case.dependent or new.cases_before == old.cases_before)
 
 
 def _has_equal_details(case: CaseResult, baseline_case: CaseResult) -> bool:
     """Whether a case did the same in both runs, as most cases of a stable agent do."""
-    now, then = case.details, baseline_case.details
+    new, old = case.details, baseline_case.details
     # as texts, because Python takes 1 and true for equal
-    calls = [repr([call.arguments for call in details.tool_calls]) for details in (now, then)]
-    return (now.response, now.tools_called, calls[0]) == (then.response, then.tools_called, calls[1])
+    calls = [repr([call.arguments for call in details.tool_calls]) for details in (new, old)]
+    return (new.response, new.tools_called, calls[0]) == (old.response, old.tools_called, calls[1])
 
 
 def _count_places(cases: GateCases) -> Counter[_Place]:
     """Count the cases in which both runs have a parameter, or a response."""
-    found = Counter[_Place]()
-    for _, case, before in _iter_pairs(cases):
-        then, now = list_behaviours(before), list_behaviours(case)
-        if then and now:
-            found.update(_iter_places(then[0], now[0]))
-    return found
+    counts = Counter[_Place]()
+    for _, case, earlier in _iter_pairs(cases):
+        old, new = list_behaviours(earlier), list_behaviours(case)
+        if old and new:
+            counts.update(_iter_places(old[0], new[0]))
+    return counts
 
 
 def _iter_places(baseline: Behaviour, current: Behaviour) -> Iterator[_Place]:
     if baseline.response is not None and current.response is not None:
         yield _RESPONSE
     for tool, parameters in baseline.parameters.items():
-        others = current.parameters.get(tool)
-        if parameters and others:
-            yield from (_Place(tool, name) for name in parameters if name in others)
+        current_parameters = current.parameters.get(tool)
+        if parameters and current_parameters:
+            yield from (_Place(tool, name) for name in parameters if name in current_parameters)
 
 
 def _keeps_changing(runs: Sequence[Sequence[object]]) -> bool:
@@ -259,8 +259,8 @@ def _is_often(number: int, times: int) -> bool:
 
 def _get_common(values: Iterable[_Value]) -> _Value | None:
     """Return the value that all executions have; None if they differ, or if one of them is None."""
-    found = list(values)
-    return found[0] if found and all(one == found[0] for one in found) else None
+    all_values = list(values)
+    return all_values[0] if all_values and all(one == all_values[0] for one in all_values) else None
 
 
 # Calls
@@ -268,55 +268,54 @@ def _get_common(values: Iterable[_Value]) -> _Value | None:
 
 def _find_call_changes(sides: _Sides) -> list[_Finding]:
     tools = dict.fromkeys(tool for one in (*sides.baseline, *sides.current) for tool in one.calls)
-    gone, new, found = list[str](), list[str](), list[_Finding]()
+    removed, added, findings = list[str](), list[str](), list[_Finding]()
     for tool in tools:
-        then = _get_common(one.calls.get(tool, 0) for one in sides.baseline)
-        now = _get_common(one.calls.get(tool, 0) for one in sides.current)
-        if then is None or now is None:
+        old = _get_common(one.calls.get(tool, 0) for one in sides.baseline)
+        new = _get_common(one.calls.get(tool, 0) for one in sides.current)
+        if old is None or new is None:
             continue
-        if then == now:
-            found += _find_parameter_changes(sides, tool)
+        if old == new:
+            findings += _find_parameter_changes(sides, tool)
             continue
-        if sides.varies(_Place(tool), now):
+        if sides.varies(_Place(tool), new):
             continue
-        if then and now:
+        if old and new:
             change = BehaviourChange(
-                **sides.key._asdict(), kind=BehaviourKind.CALL_COUNT, tool=tool, baseline=str(then), current=str(now)
+                **sides.key._asdict(), kind=BehaviourKind.CALL_COUNT, tool=tool, baseline=str(old), current=str(new)
             )
-            found.append(_Finding(change))
+            findings.append(_Finding(change))
         else:
-            (gone if then else new).append(tool)
-    for at in range(max(len(gone), len(new))):
-        before, after = gone[at] if at < len(gone) else None, new[at] if at < len(new) else None
-        found.append(
-            _Finding(BehaviourChange(**sides.key._asdict(), kind=BehaviourKind.TOOL, baseline=before, current=after))
-        )
-    return found
+            (removed if old else added).append(tool)
+    findings += (
+        _Finding(BehaviourChange(**sides.key._asdict(), kind=BehaviourKind.TOOL, baseline=lost, current=gained))
+        for lost, gained in zip_longest(removed, added)
+    )
+    return findings
 
 
 def _find_parameter_changes(sides: _Sides, tool: str) -> Iterator[_Finding]:
-    known = [one.parameters.get(tool) for one in (*sides.baseline, *sides.current)]
-    places = dict.fromkeys(place for one in known if one is not None for place in one)
-    if None in known:
+    parameters = [one.parameters.get(tool) for one in (*sides.baseline, *sides.current)]
+    places = dict.fromkeys(place for one in parameters if one is not None for place in one)
+    if None in parameters:
         return
     for place in places:
-        then = _get_common(_get_values(one, tool, place) for one in sides.baseline)
-        now = _get_common(_get_values(one, tool, place) for one in sides.current)
-        if then is None or now is None or then == now:
+        old = _get_common(_get_values(one, tool, place) for one in sides.baseline)
+        new = _get_common(_get_values(one, tool, place) for one in sides.current)
+        if old is None or new is None or old == new:
             continue
         where = _Place(tool, place)
-        if sides.varies(where, hash_values(now) if now else None):
+        if sides.varies(where, hash_values(new) if new else None):
             continue
-        gone, new = _subtract(then, now), _subtract(now, then)
-        difference = _classify_difference(then, now, gone, new)
+        removed, added = _subtract(old, new), _subtract(new, old)
+        difference = _classify_difference(old, new, removed, added)
         change = BehaviourChange(
             **sides.key._asdict(),
             kind=BehaviourKind.PARAMETER,
             tool=tool,
             parameter=place,
             difference=difference,
-            baseline=_format_values(gone),
-            current=_format_values(new),
+            baseline=_format_values(removed),
+            current=_format_values(added),
         )
         yield _Finding(change, len(sides.list_values(where)))
 
@@ -355,11 +354,14 @@ def _format_values(values: Sequence[str]) -> str | None:
 
 def _find_response_change(sides: _Sides) -> Iterator[_Finding]:
     """Yield the change of the response if each of this run's lost many words of each of the baseline's."""
-    then, now = ([one.response for one in side] for side in (sides.baseline, sides.current))
-    pairs = [(before, after) for before in then for after in now]
-    if not all(before is not None and after is not None and has_lost_words(before, after) for before, after in pairs):
+    old, new = ([one.response for one in side] for side in (sides.baseline, sides.current))
+    pairs = [(baseline, current) for baseline in old for current in new]
+    if not all(
+        baseline is not None and current is not None and has_lost_words(baseline, current)
+        for baseline, current in pairs
+    ):
         return
-    if _differ_among_themselves(then) or _differ_among_themselves(now):
+    if _differ_among_themselves(old) or _differ_among_themselves(new):
         return
     losses = sides.list_values(_RESPONSE)
     if _loses_words_often(losses) or sides.branch.varies_in_many_cases(_RESPONSE):
@@ -367,8 +369,8 @@ def _find_response_change(sides: _Sides) -> Iterator[_Finding]:
     change = BehaviourChange(
         **sides.key._asdict(),
         kind=BehaviourKind.RESPONSE,
-        baseline=_describe_response(then[0] or ""),
-        current=_describe_response(now[0] or ""),
+        baseline=_describe_response(old[0] or ""),
+        current=_describe_response(new[0] or ""),
     )
     yield _Finding(change, len(losses) + 1)
 
@@ -403,8 +405,8 @@ def _collect_changes(findings: Sequence[_Finding], cases: GateCases) -> Behaviou
     }
     compared = _count_places(cases) if several else Counter[_Place]()
     varying = {place for place, number in several.items() if number * 2 > compared[place]}
-    named = tuple(one.change for one in findings if not (one.may_vary and one.place in varying))
-    return BehaviourChanges(cases=len({one.key for one in named}), changes=named)
+    listed_changes = tuple(one.change for one in findings if not (one.may_vary and one.place in varying))
+    return BehaviourChanges(cases=len({one.key for one in listed_changes}), changes=listed_changes)
 
 
 # What is stored
@@ -415,8 +417,7 @@ def add_behaviour_changes(
 ) -> Comparison:
     """Add how passing cases behave differently to a comparison, and mark these cases.
 
-    A stored run that is checked again may have its baseline, but no history or details any more. What it knew then
-    stays.
+    A stored run that is checked again keeps its changes: its history or details may be gone.
     """
     recorded = cases.run.comparison
     if (
@@ -425,16 +426,16 @@ def add_behaviour_changes(
         and recorded.baseline.run_id == cases.baseline.run_id
         and len(recorded.recent_runs) > len(branch_history.runs)
     ):
-        found = recorded.behaviour_changes
+        behaviour = recorded.behaviour_changes
     else:
-        shown = _redact_baseline(cases, branch_history, retention.patterns) if retention.patterns else cases
-        found = find_behaviour_changes(shown, branch_history)
-    found = limit_behaviour_changes(found)
-    keys = {one.key for one in found.changes}
+        masked_cases = _redact_baseline(cases, branch_history, retention.patterns) if retention.patterns else cases
+        behaviour = find_behaviour_changes(masked_cases, branch_history)
+    behaviour = limit_behaviour_changes(behaviour)
+    keys = {one.key for one in behaviour.changes}
     changes = comparison.changes
     if keys:
         changes = tuple(replace(one, behaves_differently=True) if one.key in keys else one for one in changes)
-    return replace(comparison, changes=changes, behaviour_changes=found)
+    return replace(comparison, changes=changes, behaviour_changes=behaviour)
 
 
 def _redact_baseline(cases: GateCases, history: History, patterns: Sequence[str]) -> GateCases:
@@ -442,7 +443,7 @@ def _redact_baseline(cases: GateCases, history: History, patterns: Sequence[str]
     keys = {cases.get_earlier_key(one.change.key) for one in _find_all(cases, history)}
     masked = TextMasking()
     for key in keys:
-        _map_case_details(cases.there[key], lambda details: map_details(details, masked.collect_text))
+        _map_case_details(cases.baseline_cases[key], lambda details: map_details(details, masked.collect_text))
 
     def mask(details: CaseDetails) -> CaseDetails:
         return map_details(details, masked.mask_text)
@@ -452,8 +453,8 @@ def _redact_baseline(cases: GateCases, history: History, patterns: Sequence[str]
         masked.set_masked(replace_matches_sync(patterns, masked.texts, MASK))
     except PatternError:  # too slow to search: only names of tools are left to compare
         change = drop_response
-    hidden = {key: _map_case_details(cases.there[key], change) for key in keys}
-    return replace(cases, baseline=cases.baseline.replace_cases(hidden))
+    masked_cases = {key: _map_case_details(cases.baseline_cases[key], change) for key in keys}
+    return replace(cases, baseline=cases.baseline.replace_cases(masked_cases))
 
 
 def _map_case_details(case: CaseResult, change: Callable[[CaseDetails], CaseDetails]) -> CaseResult:
@@ -462,10 +463,10 @@ def _map_case_details(case: CaseResult, change: Callable[[CaseDetails], CaseDeta
     return replace(case, details=change(case.details), trials=trials)
 
 
-def limit_behaviour_changes(found: BehaviourChanges) -> BehaviourChanges:
+def limit_behaviour_changes(behaviour: BehaviourChanges) -> BehaviourChanges:
     """Truncate the texts, and drop the changes beyond what a run result lists; their cases stay counted."""
     return replace(
-        found,
+        behaviour,
         changes=tuple(
             replace(
                 one,
@@ -474,7 +475,7 @@ def limit_behaviour_changes(found: BehaviourChanges) -> BehaviourChanges:
                 baseline=_truncate(one.baseline),
                 current=_truncate(one.current),
             )
-            for one in found.changes[:BEHAVIOUR_CHANGES]
+            for one in behaviour.changes[:BEHAVIOUR_CHANGES]
         ),
     )
 

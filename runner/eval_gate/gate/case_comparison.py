@@ -1,15 +1,15 @@
 """Compare a run with its baseline case by case; the plain class of each case. Pure.
 
-Each case is held against the newest run, at or before the baseline, that judged it by the same yardstick
-(`EarlierResult`). A case is looked at in this order, and the first line that holds is its class:
+Each case is compared with the newest run, at or before the baseline, that scored it with the same case fingerprint and
+evaluation setup (`EarlierResult`). The first line that holds is the class of a case:
 
-1. not in the baseline, nor judged by any run before it: `added`; not here: `removed`
-2. crashed here and judged then: as one that fails here, unless the baseline could not judge it either
-3. not judged here: `still_errored` or `unscored_in_baseline` for an execution error, as the baseline could not judge it
-or could; else `not_run` (which holds skipped cases too)
-4. never judged by the same question and expectation: `incomparable`
-5. passes here, but with failed executions among them: `flaky`
-6. passed then and fails now: `regression`; the reverse: `new_pass`; else `still_passing`, `still_failing`
+1. not in the baseline, and without a score in any run before it: `added`; not in this run: `removed`
+2. agent error in this run, and an earlier score: as a case that fails, unless the baseline has no score either
+3. no score in this run: `still_errored` or `unscored_in_baseline` for an execution error, as the baseline has no score
+or has one; else `not_run` (which holds skipped cases too)
+4. no earlier score with the same prompt and expectation: `incomparable`
+5. passes in this run, but with failed executions among them: `flaky`
+6. passed earlier and fails now: `regression`; the reverse: `new_pass`; else `still_passing`, `still_failing`
 """
 
 from __future__ import annotations
@@ -52,23 +52,23 @@ def compare_cases(
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE,
     has_other_parts: bool = False,
 ) -> Comparison:
-    """Every case of both runs, exactly once; those of the baseline that are gone come last.
+    """Compare every case of both runs, exactly once; those of the baseline that are gone come last.
 
-    Cases of the baseline that were not chosen here are left out. A graded case whose score fell by more than
-    `score_tolerance` is a score drop, whatever its class; the tolerance changes nothing else.
-    `has_other_parts`: other parts of the run may have been answered, so that silence in this one says nothing.
+    Cases of the baseline that this run did not select are left out. A graded case whose score fell by more than
+    `score_tolerance` is a score drop, whatever its class. With `has_other_parts`, the agent may have responded in other
+    parts of the run, so that a part without a response says nothing.
     """
     stale = {suite.eval_file: suite.stale for suite in cases.run.suites}
     silent = not has_other_parts and has_no_response(cases.run)
     changes = []
-    for key, case in cases.here.items():
-        known, before = evidence.get(key, NO_CASE_EVIDENCE), cases.get_earlier(key)
+    for key, case in cases.current_cases.items():
+        case_evidence, earlier = evidence.get(key, NO_CASE_EVIDENCE), cases.get_earlier(key)
         unreachable = silent and case.status is Status.ERROR
         counted = replace(case, error_kind=ErrorKind.AGENT_UNREACHABLE) if unreachable else case
-        change = _compare_case(key, known, before, counted, score_tolerance)
+        change = _compare_case(key, case_evidence, earlier, counted, score_tolerance)
         changes.append(replace(change, stale=True) if stale[key.suite] else change)
     changes += [
-        _build_removed_case(key, cases.there[key], evidence.get(key, NO_CASE_EVIDENCE).newest_result)
+        _build_removed_case(key, cases.baseline_cases[key], evidence.get(key, NO_CASE_EVIDENCE).newest_result)
         for key in cases.absent.removed
     ]
     return Comparison(
@@ -100,20 +100,19 @@ def _add_assumed_spread(changes: Sequence[CaseChange]) -> Iterator[CaseChange]:
 def add_contract_fields(cases: GateCases) -> tuple[SuiteResult, ...]:
     """Add `baselineRunId`, `regressions` and `newPasses` to the suites exactly as the contract says.
 
-    A case that passed in the baseline and has `passed: false` now is a regression, whatever the cause. The reverse
-    is a new pass. Cases that are in only one of the runs are neither, and so are cases that did not run or were
-    skipped, because these say nothing.
+    A case that passed in the baseline and has `passed: false` now is a regression, whatever the cause; the reverse is a
+    new pass. Cases of only one run, and cases that did not run or were skipped, are neither.
     """
     return tuple(_add_suite_fields(suite, cases) for suite in cases.run.suites)
 
 
 def _add_suite_fields(suite: SuiteResult, cases: GateCases) -> SuiteResult:
     both = [
-        (case, before.passed)
+        (case, earlier.passed)
         for case in suite.cases
         if case.status in _CONTRACT_STATUSES
-        and (before := cases.get_earlier(CaseKey(suite.eval_file, case.id))) is not None
-        and before.status in _CONTRACT_STATUSES
+        and (earlier := cases.get_earlier(CaseKey(suite.eval_file, case.id))) is not None
+        and earlier.status in _CONTRACT_STATUSES
     ]
     return replace(
         suite,
@@ -127,9 +126,9 @@ def _compare_case(
     key: CaseKey, evidence: CaseEvidence, baseline: CaseResult | None, current: CaseResult, tolerance: float
 ) -> CaseChange:
     change, reason = _classify_case(evidence, current)
-    then = evidence.newest_result
-    earlier = then.tally if then else None
-    if baseline is not None and (then is None or then.run is None) and change not in _ERROR_CLASSES:
+    newest = evidence.newest_result
+    earlier = newest.tally if newest else None
+    if baseline is not None and (newest is None or newest.run is None) and change not in _ERROR_CLASSES:
         earlier = count_passes(baseline)
     return CaseChange(
         suite=key.suite,
@@ -137,11 +136,11 @@ def _compare_case(
         change=change,
         baseline=earlier,
         current=count_passes(current),
-        compared_with=then.run if then else None,
+        compared_with=newest.run if newest else None,
         score_history=evidence.score_history,
         reason=reason,
         location=current.location,
-        **build_score_fields(change, earlier.score if then and earlier else None, baseline, current, tolerance),
+        **build_score_fields(change, earlier.score if newest and earlier else None, baseline, current, tolerance),
     )
 
 
@@ -170,10 +169,7 @@ def _classify_case(evidence: CaseEvidence, current: CaseResult) -> tuple[CaseCla
 
 
 def has_no_response(run: RunResult) -> bool:
-    """Whether the agent gave no sign of life at all: no answer, and no error of its own either.
-
-    Then its time-outs say no more about its answers than refused connections do.
-    """
+    """Whether the agent gave neither a response nor an error of its own: its time-outs then say as little."""
     trials = (
         trial for _, case in run.iter_cases() for trial in case.list_executions()
     )  # usually the first case has a response, which ends the search
@@ -209,13 +205,13 @@ def _build_tally(k: int, n: int, score: float) -> PassCount:
 
 
 def _build_removed_case(key: CaseKey, case: CaseResult, earlier: EarlierResult | None) -> CaseChange:
-    known = count_passes(case)
-    newest = earlier if known is None else None
+    tally = count_passes(case)
+    newest = earlier if tally is None else None
     return CaseChange(
         suite=key.suite,
         case_id=key.case_id,
         change=CaseClass.REMOVED,
-        baseline=newest.tally if newest else known,
+        baseline=newest.tally if newest else tally,
         compared_with=newest.run if newest else None,
         location=case.location,
         graded=case.graded,
@@ -250,12 +246,12 @@ def _iter_notes(cases: GateCases) -> Iterator[str]:
     if not earlier.complete:
         yield "the baseline run is incomplete"
     if _list_targets(earlier) != _list_targets(current):
-        others = ", ".join(f"{name} ({provider})" for name, provider in _list_targets(earlier)[:MAX_NAMED_TARGETS])
-        yield f"the baseline evaluated another target: {others}"
-    if current.partial and (out := len(cases.absent.not_selected)):
-        were = "were" if out != 1 else "was"
-        yield f"{out} of the baseline's {earlier.summary.total_cases} cases {were} not selected for this run"
-    new = sum(cases.get_earlier(key) is None for key in cases.here)
+        names = ", ".join(f"{name} ({provider})" for name, provider in _list_targets(earlier)[:MAX_NAMED_TARGETS])
+        yield f"the baseline evaluated another target: {names}"
+    if current.partial and (number := len(cases.absent.not_selected)):
+        were = "were" if number != 1 else "was"
+        yield f"{number} of the baseline's {earlier.summary.total_cases} cases {were} not selected for this run"
+    new = sum(cases.get_earlier(key) is None for key in cases.current_cases)
     if new and earlier.partial and earlier.selections != current.selections:
         yield f"the baseline has selected cases only: {new} of {current.summary.total_cases} cases are not in it"
     if earlier.shard != current.shard:

@@ -3,16 +3,16 @@
 Ids and files are names, and another name measures nothing else. The surest sign comes first, and a sign that points to
 two cases points to none.
 
-An earlier case that is not here under any name is gone, or was not chosen here. What was chosen is applied to the
-baseline's own record of a case (its eval file, id, tags and tier there), so that no change of the eval files moves a
-case out of a choice without being seen.
+An earlier case without a match in this run is gone, or was not selected. The selection is applied to the baseline's own
+record of a case (its eval file, id, tags and tier then), so that no change of the eval files moves a case out of a
+selection without being seen.
 
-A case here that no earlier run has is new, unless the baseline cannot say so: a part of it is missing, or it has none
-of the cases here and may be another gate's. What such a case did before is known to nobody.
+A case without an earlier run is new, unless the baseline cannot say so: a part of it is missing, or it has none of the
+cases of this run and may be another gate's. The history of such a case is unknown.
 
-Failures of test runners may stand under names that the baseline does not have, beside tests that passed there and are
-gone. A hook that fails, a part of a test and a renamed test all look like this. The baseline cannot say that they are
-new: what is gone, or was not run because of them, may be what failed.
+Failures of test runners may have names that the baseline does not have, while tests that passed in it are gone. A hook
+that fails, a part of a test and a renamed test all look like this. The baseline cannot say that they are new: what is
+gone, or was not run because of them, may be what failed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FAILING_STATUSES = frozenset({Status.FAILED, Status.ERROR})
 def find_earlier_keys(baseline: RunResult, current: RunResult) -> Mapping[CaseKey, CaseKey]:
     """Map each case that had another key in the baseline to that key.
 
-    Cases that kept their file and id are left out. A case that is new here is the earlier one that is gone if it
+    A new case is the earlier one that is gone if it
 
     1. has the same prompt and expectation: under the same id in its moved file, under the same id, in the same
        file, or anywhere
@@ -53,23 +53,23 @@ def find_earlier_keys(baseline: RunResult, current: RunResult) -> Mapping[CaseKe
     3. has the same name in results of other tools, apart from what is new in every run
     4. has the same id in its moved file, whatever its prompt is now
 
-    No earlier case is matched twice, and none that is still here by its own key. A case that a part of a plan does
-    not have may be in another part, so it is not gone. Rule 4 and moved files therefore do not apply to a part.
+    No earlier case is matched twice. A case that a part of a run lacks may be in another part and is not gone, so rule
+    4 and moved files do not apply to a part.
     """
-    there, here = baseline.index_cases(), current.index_cases()
-    if there.keys() == here.keys():
+    baseline_cases, current_cases = baseline.index_cases(), current.index_cases()
+    if baseline_cases.keys() == current_cases.keys():
         return {}
     part = current.partial or current.shard is not None
     moved = {} if part else match_moved_files(baseline, current)
-    gone = {key: case for key, case in there.items() if key not in here}
-    new = {key: case for key, case in here.items() if key not in there}
-    found: dict[CaseKey, CaseKey] = {}
+    lost = {key: case for key, case in baseline_cases.items() if key not in current_cases}
+    new = {key: case for key, case in current_cases.items() if key not in baseline_cases}
+    earlier_keys: dict[CaseKey, CaseKey] = {}
     both_external = baseline.is_external and current.is_external
     for sign in _build_match_keys(moved, both_external=both_external)[: -1 if part else None]:
-        for now, then in _match_unique_cases(gone, new, sign):
-            found[now] = then
-            del new[now], gone[then]
-    return found
+        for new_key, old_key in _match_unique_cases(lost, new, sign):
+            earlier_keys[new_key] = old_key
+            del new[new_key], lost[old_key]
+    return earlier_keys
 
 
 class AbsentCases(FrozenStruct):
@@ -84,10 +84,7 @@ class AbsentCases(FrozenStruct):
 
 
 class GateCases(FrozenStruct, dict=True):
-    """Cases of a run and of its baseline, and which of them are the same case.
-
-    `earlier_keys` has the baseline's keys of the cases that have another key in this run.
-    """
+    """Cases of a run and of its baseline, with the baseline's keys of those that have another key in this run."""
 
     baseline: RunResult
     run: RunResult
@@ -108,12 +105,12 @@ class GateCases(FrozenStruct, dict=True):
         return replace(self, baseline=baseline, run=run, pass_score=pass_score)
 
     @cached_property
-    def here(self) -> Mapping[CaseKey, CaseResult]:
+    def current_cases(self) -> Mapping[CaseKey, CaseResult]:
         """The cases of this run."""
         return self.run.index_cases()
 
     @cached_property
-    def there(self) -> Mapping[CaseKey, CaseResult]:
+    def baseline_cases(self) -> Mapping[CaseKey, CaseResult]:
         """The cases of the baseline, by their keys there."""
         return self.baseline.index_cases()
 
@@ -128,37 +125,36 @@ class GateCases(FrozenStruct, dict=True):
 
     def get_earlier(self, key: CaseKey) -> CaseResult | None:
         """Return a case of this run as it is in the baseline; None if it is new."""
-        return self.there.get(self.earlier_keys.get(key, key))
+        return self.baseline_cases.get(self.earlier_keys.get(key, key))
 
     def iter_pairs(self) -> Iterator[tuple[CaseKey, CaseResult, CaseResult]]:
         """Yield each case that both runs have: its key here, the case here, and the one in the baseline."""
-        for key, case in self.here.items():
-            if (before := self.get_earlier(key)) is not None:
-                yield key, case, before
+        for key, case in self.current_cases.items():
+            if (earlier := self.get_earlier(key)) is not None:
+                yield key, case, earlier
 
     @cached_property
     def absent(self) -> AbsentCases:
         """Where the baseline's cases are that this run lacks. What one shard does not have may be in another."""
-        run, kept = self.run, {self.get_earlier_key(key) for key in self.here}
-        gone = {key: case for key, case in self.there.items() if key not in kept}
+        run, common_keys = self.run, {self.get_earlier_key(key) for key in self.current_cases}
+        lost = {key: case for key, case in self.baseline_cases.items() if key not in common_keys}
         if run.shard is not None:
-            return AbsentCases(not_selected=tuple(gone))
+            return AbsentCases(not_selected=tuple(lost))
         if not run.partial:
-            return AbsentCases(removed=tuple(gone))
+            return AbsentCases(removed=tuple(lost))
         if not run.selections:
-            return AbsentCases(unknown=tuple(gone))
-        taken = _find_selected_cases(gone, run, self.baseline)
-        return AbsentCases(tuple(key for key in gone if key in taken), tuple(key for key in gone if key not in taken))
+            return AbsentCases(unknown=tuple(lost))
+        selected = _find_selected_cases(lost, run, self.baseline)
+        return AbsentCases(
+            tuple(key for key in lost if key in selected), tuple(key for key in lost if key not in selected)
+        )
 
     @property
     def shares_nothing(self) -> bool:
-        """Whether none of the baseline's cases is here under any name, although some would have been chosen here.
-
-        Such a baseline says nothing about the cases here: it may well be another gate's.
-        """
+        """Whether the baseline has none of these cases, although it should: then it may well be another gate's."""
         absent = self.absent
-        gone = len(absent.removed) + len(absent.not_selected) + len(absent.unknown)
-        return bool(absent.removed) and gone == len(self.there)
+        number = len(absent.removed) + len(absent.not_selected) + len(absent.unknown)
+        return bool(absent.removed) and number == len(self.baseline_cases)
 
 
 def _find_selected_cases(cases: _Cases, chosen_by: RunResult, run: RunResult) -> Set[CaseKey]:
@@ -174,15 +170,15 @@ def _find_selected_cases(cases: _Cases, chosen_by: RunResult, run: RunResult) ->
 
 def find_uncovered_cases(cases: GateCases, comparison: Comparison) -> tuple[CaseKey, ...]:
     """Find the cases without an earlier result that the baseline does not show to be new."""
-    run, baseline, there = cases.run, cases.baseline, cases.there
+    run, baseline, old = cases.run, cases.baseline, cases.baseline_cases
     keys = [one.key for one in comparison.changes if one.change in _WITHOUT_HISTORY]
     if cases.shares_nothing:
         return tuple(keys)
     lacks_any = not baseline.complete or (baseline.shard is not None and baseline.shard != run.shard)
-    new = {key: cases.here[key] for key in keys if key not in there}
+    new = {key: cases.current_cases[key] for key in keys if key not in old}
     unknown = set() if lacks_any or not baseline.partial else new.keys() - _find_selected_cases(new, baseline, run)
     return tuple(
-        key for key in keys if (there[key].status is Status.NOT_RUN if key in there else lacks_any or key in unknown)
+        key for key in keys if (old[key].status is Status.NOT_RUN if key in old else lacks_any or key in unknown)
     )
 
 
@@ -204,14 +200,15 @@ def has_all_cases(run: RunResult) -> bool:
 
 
 def match_moved_files(baseline: RunResult, current: RunResult) -> Mapping[str, str]:
-    """Map each new eval file of this run to the file that it was in the baseline.
-
-    Two files match if each is the only one of its kind left on its side.
-    """
-    there, here = {suite.eval_file for suite in baseline.suites}, {suite.eval_file for suite in current.suites}
-    gone = _group_by_kind(suite for suite in baseline.suites if suite.eval_file not in here)
-    new = _group_by_kind(suite for suite in current.suites if suite.eval_file not in there)
-    return {files[0]: gone[kind][0] for kind, files in new.items() if len(files) == len(gone.get(kind, ())) == 1}
+    """Map each new eval file to its earlier name, if each is the only one of its kind left on its side."""
+    old, new = {suite.eval_file for suite in baseline.suites}, {suite.eval_file for suite in current.suites}
+    old_files = _group_by_kind(suite for suite in baseline.suites if suite.eval_file not in new)
+    new_files = _group_by_kind(suite for suite in current.suites if suite.eval_file not in old)
+    return {
+        files[0]: old_files[kind][0]
+        for kind, files in new_files.items()
+        if len(files) == len(old_files.get(kind, ())) == 1
+    }
 
 
 def _group_by_kind(suites: Iterable[SuiteResult]) -> Mapping[Hashable, list[str]]:
@@ -220,11 +217,11 @@ def _group_by_kind(suites: Iterable[SuiteResult]) -> Mapping[Hashable, list[str]
 
 def _group(pairs: Iterable[tuple[Hashable, _Item]]) -> Mapping[Hashable, list[_Item]]:
     """Group items by their signs, without those that have none."""
-    found: dict[Hashable, list[_Item]] = defaultdict(list)
+    groups: dict[Hashable, list[_Item]] = defaultdict(list)
     for sign, item in pairs:
         if sign is not None:
-            found[sign].append(item)
-    return found
+            groups[sign].append(item)
+    return groups
 
 
 def _build_match_keys(moved: Mapping[str, str], *, both_external: bool) -> tuple[_MatchKey, ...]:
@@ -264,39 +261,40 @@ def _get_lasting_name(key: CaseKey, case: CaseResult) -> Hashable:
     return None if case.fingerprint is None or name == key.case_id else (key.suite, name)
 
 
-def _match_unique_cases(gone: _Cases, new: _Cases, sign: _MatchKey) -> list[tuple[CaseKey, CaseKey]]:
+def _match_unique_cases(lost: _Cases, added: _Cases, sign: _MatchKey) -> list[tuple[CaseKey, CaseKey]]:
     """Match a new and an earlier case that are the only ones with this key in their run."""
-    there, here = (_group((sign(key, case), key) for key, case in cases.items()) for cases in (gone, new))
-    return [(keys[0], there[one][0]) for one, keys in here.items() if len(keys) == len(there.get(one, ())) == 1]
+    old, new = (_group((sign(key, case), key) for key, case in cases.items()) for cases in (lost, added))
+    return [(keys[0], old[one][0]) for one, keys in new.items() if len(keys) == len(old.get(one, ())) == 1]
 
 
 class PossibleRenames(FrozenStruct):
     """Failing cases of this run that may be renamed cases of the baseline, and those cases."""
 
     failing: tuple[CaseKey, ...] = ()
-    missing: tuple[CaseKey, ...] = ()
+    old_cases: tuple[CaseKey, ...] = ()
 
 
 def find_possible_renames(cases: GateCases) -> PossibleRenames:
     """Find possible renames in JUnit results. In other formats the prompt matches a renamed case."""
     if not cases.run.target.provider == cases.baseline.target.provider == ResultsFormat.JUNIT:
         return PossibleRenames()
-    gone = frozenset(cases.absent.removed)
-    lost = {key: case for key, case in cases.there.items() if case.passed and (key in gone or _is_skipped(key, cases))}
+    removed = frozenset(cases.absent.removed)
+    passed = ((key, case) for key, case in cases.baseline_cases.items() if case.passed)
+    lost = {key: case for key, case in passed if key in removed or _is_skipped(key, cases)}
     pairs = [
         (key, other)
-        for key, case in cases.here.items()
+        for key, case in cases.current_cases.items()
         if case.status in _FAILING_STATUSES
         and (case.error_kind is ErrorKind.EVALUATION_ERROR or cases.get_earlier(key) is None)
-        for other, before in lost.items()
-        if case.error_kind is ErrorKind.EVALUATION_ERROR or _can_be_renamed(key, case, other, before)
+        for other, earlier in lost.items()
+        if case.error_kind is ErrorKind.EVALUATION_ERROR or _can_be_renamed(key, case, other, earlier)
     ]
     return PossibleRenames(tuple(dict.fromkeys(key for key, _ in pairs)), tuple(dict.fromkeys(key for _, key in pairs)))
 
 
 def _is_skipped(key: CaseKey, cases: GateCases) -> bool:
     """Whether a case of the baseline is skipped here."""
-    case = cases.here.get(cases.current_keys.get(key, key))
+    case = cases.current_cases.get(cases.current_keys.get(key, key))
     return case is not None and case.status is Status.SKIPPED
 
 

@@ -72,12 +72,12 @@ class PriorEvidence(FrozenStruct):
 
     @property
     def all_case_evidence(self) -> Mapping[CaseKey, CaseEvidence]:
-        """The past of the cases of the run, and of those that are only in the baseline and were not judged there."""
-        gone = {
+        """The evidence on the cases of the run, and on those that only the baseline has, without a score."""
+        unscored = {
             key: CaseEvidence(one, in_baseline=True, unscored_in_baseline=True)
             for key, one in self.unscored_in_baseline.items()
         }
-        return {**gone, **self.case_evidence}
+        return {**unscored, **self.case_evidence}
 
     @property
     def rerun_criteria(self) -> RerunCriteria:
@@ -97,7 +97,7 @@ class PriorEvidence(FrozenStruct):
 
 def build_rerun_criteria(evidence: Evidence) -> RerunCriteria:
     """Build the criteria by which the cases of a run are confirmed that has this evidence."""
-    known, thresholds = evidence.prior, None
+    prior, thresholds = evidence.prior, None
     if evidence.required_evidence is not None:
         thresholds = EvidenceThresholds(
             evidence.required_evidence,
@@ -106,7 +106,7 @@ def build_rerun_criteria(evidence: Evidence) -> RerunCriteria:
         )
     return RerunCriteria(
         evidence.cases,
-        Prior(known.weights, known.steady_share, evidence.shares, evidence.history_worth),
+        Prior(prior.weights, prior.steady_share, evidence.shares, evidence.history_worth),
         evidence.false_alarm_rate,
         evidence.reruns,
         thresholds,
@@ -118,15 +118,15 @@ def build_rerun_criteria(evidence: Evidence) -> RerunCriteria:
 def collect_prior_evidence(
     cases: GateCases, baseline: Baseline, policy: Policy, quarantined_in_baseline: Collection[CaseKey] = ()
 ) -> PriorEvidence:
-    """Collect what the history says about the cases of a run; it does not depend on what happened in the run.
+    """Collect what the history says about the cases of a run, whatever happened in it.
 
-    `quarantined_in_baseline` are the cases of the baseline in quarantine, from which nothing is learned.
+    Nothing is learned from `quarantined_in_baseline`, the cases of the baseline in quarantine.
     """
     run, score = cases.run, policy.pass_score
-    past = HistoryEvidence(baseline, score, quarantined_in_baseline, run.rerun_wait)
+    history = HistoryEvidence(baseline, score, quarantined_in_baseline, run.rerun_wait)
     number, trials = max(count_planned_cases(run), 1), count_trials(run)
-    criteria = RerunCriteria(number, past.prior, policy.false_alarm_rate, run.reruns, trials=trials)
-    thresholds = criteria.add_thresholds(past.histories).thresholds
+    criteria = RerunCriteria(number, history.prior, policy.false_alarm_rate, run.reruns, trials=trials)
+    thresholds = criteria.add_thresholds(history.histories).thresholds
     evidence = Evidence(
         baseline_run_id=baseline.result.run_id,
         cases=number,
@@ -134,27 +134,26 @@ def collect_prior_evidence(
         reruns=run.reruns,
         trials=trials,
         pass_score=score,
-        prior=FailurePrior(weights=past.prior.weights, steady_share=past.prior.steady),
+        prior=FailurePrior(weights=history.prior.weights, steady_share=history.prior.steady),
         required_evidence=thresholds.threshold if thresholds else None,
         required_evidence_if_all_failed=thresholds.all_failed_threshold if thresholds else None,
         required_evidence_if_never_failed=thresholds.never_failed_threshold if thresholds else 0.0,
-        run_share=past.run_shares.run_share,
-        shares=past.run_shares.shares,
-        history_worth=past.run_shares.history_worth,
-        history_runs=past.level_run_count,
-        branch_runs=past.run_days,
-        error_runs=past.error_runs,
-        unscored_in_baseline=past.unscored_in_baseline,
-        permitted_regressions=past.permitted_regressions,
+        run_share=history.run_shares.run_share,
+        shares=history.run_shares.shares,
+        history_worth=history.run_shares.history_worth,
+        history_runs=history.level_run_count,
+        branch_runs=history.run_days,
+        error_runs=history.error_runs,
+        unscored_in_baseline=history.unscored_in_baseline,
+        permitted_regressions=history.permitted_regressions,
     )
-    return PriorEvidence(past.get_case_evidence(cases), evidence)
+    return PriorEvidence(history.get_case_evidence(cases), evidence)
 
 
 def restore_prior_evidence(cases: GateCases, evidence: Evidence) -> PriorEvidence:
     """Restore from the run result what was known when the run was made.
 
-    Whether the baseline has a case is looked up. After parts were merged, only the whole run shows which cases moved
-    from another file.
+    Whether the baseline has a case is looked up again: only a whole run, merged from parts, shows which cases moved.
     """
     assert cases.run.comparison is not None
     measured = is_measured(cases.baseline)
@@ -193,10 +192,7 @@ def count_planned_cases(run: RunResult) -> int:
 
 
 def count_trials(run: RunResult) -> int:
-    """Count the executions of a case before re-runs: the setting, or the most frequent number in external results.
-
-    The further executions of new cases do not count: they say nothing of the other cases, or of other parts of the run.
-    """
+    """Count the executions of a case before re-runs: the setting, or the most frequent number in external results."""
     if run.setup is not None and run.setup.trials is not None:
         return run.setup.trials
     planned = (len(case.trials) - case.reruns - case.new_case_executions for _, case in run.iter_cases())
@@ -231,7 +227,7 @@ def _build_facts(
     evidence: Mapping[CaseKey, CaseEvidence],
 ) -> list[CaseFacts]:
     """Build the facts of the cases that have a plain class."""
-    before = dict(_iter_dependent_cases(run))
+    preceding_cases = dict(_iter_dependent_cases(run))
     return [
         CaseFacts(
             key,
@@ -241,7 +237,7 @@ def _build_facts(
             is_late=has_only_timeouts(case.list_executions()),
             must_pass=is_must_pass(case, patterns),
             rerun_end=case.rerun_stop_reason,
-            preceding_cases=before.get(key),
+            preceding_cases=preceding_cases.get(key),
         )
         for key, case in run.iter_cases()
         if key in classes
@@ -256,15 +252,15 @@ def _iter_dependent_cases(run: RunResult) -> Iterator[tuple[CaseKey, int]]:
 
 
 def _select_scored_cases(
-    facts: Sequence[CaseFacts], here: Mapping[CaseKey, CaseResult], prior_evidence: PriorEvidence
+    facts: Sequence[CaseFacts], cases: Mapping[CaseKey, CaseResult], prior_evidence: PriorEvidence
 ) -> list[ScoredCase]:
     """Select the graded cases to test together by the scores of first executions, as in every test of the suite."""
     scored = []
     for one in facts:
         history = prior_evidence.case_evidence.get(one.key, NO_CASE_EVIDENCE).score_history
-        if history is None or not history.by_run or not one.plain_class.is_compared or not here[one.key].graded:
+        if history is None or not history.by_run or not one.plain_class.is_compared or not cases[one.key].graded:
             continue
-        if (score := compute_first_score(here[one.key])) is not None:
+        if (score := compute_first_score(cases[one.key])) is not None:
             scored.append(ScoredCase(one.key, score, history.by_run))
     return select_testable_cases(scored)
 
@@ -279,19 +275,16 @@ def _run_score_test(
         if one.case_class is CaseClass.REGRESSION
         and (one.grounds is None or one.grounds.kind is not GroundKind.SUITE_DROP)
     }
-    left = select_testable_cases(
+    tested_cases = select_testable_cases(
         drop_largest_falls([one for one in scored if one.key not in alone], allowed - len(alone))
     )
-    return compute_score_finding(left, limit) if left else None
+    return compute_score_finding(tested_cases, limit) if tested_cases else None
 
 
 def refine_comparison(
     comparison: Comparison, cases: GateCases, prior_evidence: PriorEvidence, policy: Policy
 ) -> Comparison:
-    """Refine a plain comparison with histories, re-runs, the base agent and the suite tests.
-
-    Without re-runs (`run.reruns` is 0), every case keeps the class of the plain rule.
-    """
+    """Refine a plain comparison with histories, re-runs, base agent and suite tests; without re-runs, classes stay."""
     run, evidence = cases.run, prior_evidence.evidence
     histories = {key: one.history for key, one in prior_evidence.case_evidence.items() if one.history.counts.executions}
     changes = tuple(
@@ -301,7 +294,7 @@ def refine_comparison(
     if not run.reruns:
         return comparison
     facts = build_case_facts(comparison, cases, prior_evidence, policy.must_pass)
-    scored, allowed = _select_scored_cases(facts, cases.here, prior_evidence), policy.allowed_regressions
+    scored, allowed = _select_scored_cases(facts, cases.current_cases, prior_evidence), policy.allowed_regressions
     share = (SUITE_TEST_SHARE / 2 if scored else SUITE_TEST_SHARE) * compute_error_share(evidence.cases)
     days, errors = prior_evidence.day_effects, prior_evidence.error_share
     criteria = adjust_to_day(prior_evidence.rerun_criteria, facts, days)
@@ -315,7 +308,7 @@ def refine_comparison(
         one = classified.get(key := change.key)
         if one is None or change.change is CaseClass.REMOVED:
             return change
-        grounds = one.grounds and replace(one.grounds, repeats=find_repeats(cases.here[key]))
+        grounds = one.grounds and replace(one.grounds, repeats=find_repeats(cases.current_cases[key]))
         return replace(change, change=one.case_class, grounds=grounds)
 
     return replace(
@@ -323,6 +316,6 @@ def refine_comparison(
         changes=tuple(map(refine_change, changes)),
         suite_finding=cleared.suite_finding,
         error_finding=recheck_error_finding(cleared.error_finding, count_all_base_agent_executions(run)),
-        score_finding=recheck_score_finding(scores, scored, cases.here, base_agent),
+        score_finding=recheck_score_finding(scores, scored, cases.current_cases, base_agent),
         false_alarm_rate=evidence.false_alarm_rate,
     )

@@ -17,11 +17,7 @@ _CHECK_PREFIX: Final = re.compile(r"([A-Za-z][\w ./-]{0,40}): (?=\S)")
 
 
 def find_cause(case: CaseResult) -> str | None:
-    """Find the cause of a failure, in one line.
-
-    It is the evaluator that costs a graded case most, or else the first line of the error. Return None if there is
-    neither.
-    """
+    """Find the cause of a failure: the evaluator that costs a graded case most, or the first line of the error."""
     low = find_low_evaluators(case)
     return f"{LOW_SCORE}: {to_one_line(low[0].name, MAX_EVALUATOR_NAME)}" if low else find_first_line(case.error)
 
@@ -39,10 +35,10 @@ def get_group_key(failure: str) -> str:
 def find_check_name(failure: str) -> str | None:
     """Find the name of the check or exception in a failure, or None.
 
-    A low score has none, because it comes from many checks; neither has the kind of an error, which many crashes share.
+    A low score has none, because it comes from many checks; neither has an error kind, which many errors share.
     """
-    found = _CHECK_PREFIX.match(drop_error_prefix(failure))
-    return found[1] if found and found[1] != LOW_SCORE else None
+    match = _CHECK_PREFIX.match(drop_error_prefix(failure))
+    return match[1] if match and match[1] != LOW_SCORE else None
 
 
 def mask_numbers(failure: str) -> str:

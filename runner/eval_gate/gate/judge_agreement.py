@@ -1,6 +1,6 @@
 """How well the LLM judges of a run agree with people: reads `.eval-gate/judges.json`.
 
-The file is read strictly, and `calibrate` writes it. What it says turns no verdict: it is said beside it.
+The file is read strictly, and `calibrate` writes it. It turns no verdict: reports show it with the verdict.
 """
 
 from collections import defaultdict
@@ -86,14 +86,14 @@ def build_comparison(**values: object) -> JudgeAgreementRecord:
         raise _build_error(JUDGES_PATH, [Problem(what, file=JUDGES_PATH, field=format_field_path(place))]) from error
 
 
-def merge_comparisons(known: Sequence[JudgeAgreementRecord], new: Sequence[JudgeAgreementRecord]) -> str:
-    """Merge new judge comparisons into the known ones, and return the text of the file.
+def merge_comparisons(old: Sequence[JudgeAgreementRecord], new: Sequence[JudgeAgreementRecord]) -> str:
+    """Merge new judge comparisons into the old ones by judge and evaluator, and return the text of the file.
 
-    A new comparison replaces an older one of the same judge and evaluator. Raises GateError if there are too many.
+    Raises GateError if there are too many.
     """
-    said = {(one.judge, one.evaluator): one for one in (*known, *new)}
-    kept = [said[key] for key in sorted(said, key=lambda key: (key[0], key[1] or ""))]
-    file = JudgesFile(judges=tuple(convert(to_builtins(one), JudgesEntry) for one in kept))
+    by_key = {(one.judge, one.evaluator): one for one in (*old, *new)}
+    comparisons = [by_key[key] for key in sorted(by_key, key=lambda key: (key[0], key[1] or ""))]
+    file = JudgesFile(judges=tuple(convert(to_builtins(one), JudgesEntry) for one in comparisons))
     text = json.format(json.encode(file), indent=2).decode() + "\n"
     parse_comparisons(text.encode(), shown_as=JUDGES_PATH)  # what a run would not read is not written
     return text
@@ -120,55 +120,54 @@ JudgeLookup = Callable[[], JudgeComparisons]
 
 
 def add_judges(run: RunResult, ask: JudgeLookup | None) -> RunResult:
-    """Add to a run what is known of its LLM judges.
-
-    Without a lookup in `ask`, the run keeps what its result already has.
-    """
+    """Add to a run what is known of its LLM judges; without a lookup in `ask`, its result stays as it is."""
     if ask is None:
         return run
     graded = _group_by_judge(run)
     if not graded:
         return run if run.judges is None else replace(run, judges=None)
-    known = ask()
+    comparisons = ask()
     whole = run.shard is None and not run.partial
     order = sorted(graded, key=lambda name: (-len(graded[name]), name))
-    judges = tuple(_build_judge(name, graded[name], known, whole=whole) for name in order)
-    return replace(run, judges=RunJudges(judges=judges, problem=known.trouble))
+    judges = tuple(_build_judge(name, graded[name], comparisons, whole=whole) for name in order)
+    return replace(run, judges=RunJudges(judges=judges, problem=comparisons.trouble))
 
 
 def _group_by_judge(run: RunResult) -> dict[str, list[CaseFingerprints]]:
     """Group the setup fingerprints of the scored cases by the LLM judge that scored them."""
-    found: dict[str, list[CaseFingerprints]] = defaultdict(list)
+    groups: dict[str, list[CaseFingerprints]] = defaultdict(list)
     for _, case in run.iter_cases():
         if case.fingerprints is not None and case.fingerprints.judge and case.status.is_scored:
-            found[case.fingerprints.judge].append(case.fingerprints)
-    return found
+            groups[case.fingerprints.judge].append(case.fingerprints)
+    return groups
 
 
-def _build_judge(name: str, graded: Sequence[CaseFingerprints], known: JudgeComparisons, *, whole: bool) -> RunJudge:
-    own = [one for one in known.entries if one.judge == name]
+def _build_judge(
+    name: str, graded: Sequence[CaseFingerprints], comparisons: JudgeComparisons, *, whole: bool
+) -> RunJudge:
+    own = [one for one in comparisons.entries if one.judge == name]
     fits = [one for one in own if _is_applicable(one, graded, whole=whole)]
     proposed = not fits and any(
-        one.judge == name and _is_applicable(one, graded, whole=whole) for one in known.proposed_entries
+        one.judge == name and _is_applicable(one, graded, whole=whole) for one in comparisons.proposed_entries
     )
-    knowing, nearest = CalibrationStatus.NOT_COMPARED, None
+    calibration, nearest = CalibrationStatus.NOT_COMPARED, None
     for candidates, what in (
         (fits, CalibrationStatus.COMPARED),
         (own, CalibrationStatus.OTHER_PROMPT),
-        (known.entries, CalibrationStatus.OTHER_JUDGE),
+        (comparisons.entries, CalibrationStatus.OTHER_JUDGE),
     ):
         if candidates:
-            knowing, nearest = what, min(candidates, key=_rank_agreement)
+            calibration, nearest = what, min(candidates, key=_rank_agreement)
             break
-    return RunJudge(judge=name, cases=len(graded), calibration=knowing, agreement=nearest, proposed=proposed)
+    return RunJudge(judge=name, cases=len(graded), calibration=calibration, agreement=nearest, proposed=proposed)
 
 
 def _is_applicable(one: JudgeAgreementRecord, graded: Sequence[CaseFingerprints], *, whole: bool) -> bool:
     """Whether the judge was compared as it grades here; a part of a run may have none of the labelled cases."""
-    prompts = {yardstick.grader for yardstick in graded}
+    prompts = {fingerprints.grader for fingerprints in graded}
     if not (prompts & set(one.prompts) if one.prompts else None in prompts):
         return False
-    rubrics = {yardstick.expectation for yardstick in graded}
+    rubrics = {fingerprints.expectation for fingerprints in graded}
     return not whole or not one.rubrics or bool(rubrics & set(one.rubrics))
 
 

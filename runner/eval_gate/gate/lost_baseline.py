@@ -1,8 +1,8 @@
 """A baseline that this run lost because something in its setup has another name. Pure.
 
-Whoever renames a gate, its results folder, its targets or its selection starts without a baseline, and nothing can be
-a regression. So the results under the earlier name are held against the run after all: not as its baseline, because
-nobody says that they belong together, but as far as to never pass what they say was lost.
+A run with a renamed gate, results folder, target or selection starts without a baseline, and nothing can be a
+regression. So it is compared with the results under the earlier name after all: they do not become its baseline,
+because nothing says that they belong together, but what they show as lost does not pass.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class LostBaseline(FrozenStruct):
 
     def describe_name(self) -> str:
         """Describe what has another name."""
-        before, now = (describe_name(name or "") for name in (self.change.baseline, self.change.current))
-        return f"the {self.change.subject} {before} is now {now}, so nothing is compared"
+        old_name, new_name = (describe_name(name or "") for name in (self.change.baseline, self.change.current))
+        return f"the {self.change.subject} {old_name} is now {new_name}, so nothing is compared"
 
     def describe_loss(self) -> str:
         """Describe which cases are worse here, and why they are not regressions, as half a sentence."""
@@ -53,14 +53,14 @@ class LostBaseline(FrozenStruct):
 
 
 def find_lost_baseline(absent: NoBaseline, run: RunResult, policy: Policy) -> LostBaseline | None:
-    """Find the result of the same cases that this run is not compared with: the one beside which most is worse.
+    """Find the result of the same cases that this run is not compared with: the one against which most is worse.
 
     `run` has the pass score of the policy applied. Return None if no stored result has one of its cases.
     """
     if not policy.needs_baseline:
         return None
-    found = [lost for one in absent.unlinked if (lost := _compare_with(one, run, policy)) is not None]
-    return max(found, key=lambda lost: (len(lost.worse_cases), lost.altered_cases), default=None)
+    candidates = [lost for one in absent.unlinked if (lost := _compare_with(one, run, policy)) is not None]
+    return max(candidates, key=lambda lost: (len(lost.worse_cases), lost.altered_cases), default=None)
 
 
 def _compare_with(unlinked: UnlinkedResult, run: RunResult, policy: Policy) -> LostBaseline | None:
@@ -71,11 +71,11 @@ def _compare_with(unlinked: UnlinkedResult, run: RunResult, policy: Policy) -> L
     most, waived = policy.max_score_drop, cases.baseline.waived_keys
     worse = [
         key
-        for key, case, before in shared
+        for key, case, earlier in shared
         if case.status.is_scored
         and (
-            (policy.uses_baseline and not case.passed and (before.passed or cases.get_earlier_key(key) in waived))
-            or (most is not None and case.graded and exceeds_limit(before.score - case.score, most))
+            (policy.uses_baseline and not case.passed and (earlier.passed or cases.get_earlier_key(key) in waived))
+            or (most is not None and case.graded and exceeds_limit(earlier.score - case.score, most))
         )
     ]
     changes = find_setup_changes(cases, policy.to_run_policy(run))

@@ -39,7 +39,7 @@ _DIGITS: Final = 9
 
 
 class _Outcome(NamedTuple):
-    """Score from 0 to 1, and the share of executions that passed; None if nobody knows which score passes."""
+    """Score from 0 to 1, and the share of executions that passed; None if it is unknown which score passes."""
 
     score: float
     passes: float | None
@@ -52,15 +52,14 @@ _Row = tuple[MetricKind, str]
 def add_metric_changes(comparison: Comparison, cases: GateCases) -> Comparison:
     """Add how evaluators and tags compare with the baseline to a comparison.
 
-    A stored run that is checked again may have lost evaluator results to the limits of its size. What it knew when it
-    was made stays.
+    A stored run that is checked again keeps its changes: evaluator results may be lost to the limits of its size.
     """
-    found, recorded = find_metric_changes(comparison, cases), cases.run.comparison
+    metrics, recorded = find_metric_changes(comparison, cases), cases.run.comparison
     if recorded is not None and recorded.metric_changes is not None:
         same = recorded.baseline.run_id == comparison.baseline.run_id
-        if same and _count_cases(recorded.metric_changes) > _count_cases(found):
-            found = recorded.metric_changes
-    return replace(comparison, metric_changes=replace(found, rows=found.rows[:METRIC_ROWS]))
+        if same and _count_cases(recorded.metric_changes) > _count_cases(metrics):
+            metrics = recorded.metric_changes
+    return replace(comparison, metric_changes=replace(metrics, rows=metrics.rows[:METRIC_ROWS]))
 
 
 def _count_cases(changes: MetricChanges) -> int:
@@ -84,12 +83,12 @@ def find_metric_changes(comparison: Comparison, cases: GateCases) -> MetricChang
 
 def _collect_pairs(comparison: Comparison, cases: GateCases) -> Mapping[_Row, Sequence[_Pair]]:
     pairs: dict[_Row, list[_Pair]] = defaultdict(list)
-    for before, case in _iter_compared_cases(comparison, cases):
-        then, now = _average_case(before), _average_case(case)
-        if then is not None and now is not None:
+    for earlier, case in _iter_compared_cases(comparison, cases):
+        old, new = _average_case(earlier), _average_case(case)
+        if old is not None and new is not None:
             for tag in dict.fromkeys(case.tags):
-                pairs[MetricKind.TAG, tag].append((then, now))
-        for name, both in _iter_evaluator_pairs(before, case, cases.pass_score):
+                pairs[MetricKind.TAG, tag].append((old, new))
+        for name, both in _iter_evaluator_pairs(earlier, case, cases.pass_score):
             pairs[MetricKind.EVALUATOR, name].append(both)
     return pairs
 
@@ -99,9 +98,9 @@ def _iter_compared_cases(comparison: Comparison, cases: GateCases) -> Iterator[t
     for change in comparison.changes:
         if not change.change.is_compared or change.compared_with is not None:
             continue
-        case, before = cases.here.get(change.key), cases.get_earlier(change.key)
-        if case is not None and before is not None and case.status.is_scored and before.status.is_scored:
-            yield before, case
+        case, earlier = cases.current_cases.get(change.key), cases.get_earlier(change.key)
+        if case is not None and earlier is not None and case.status.is_scored and earlier.status.is_scored:
+            yield earlier, case
 
 
 def _list_first_executions(case: CaseResult) -> Sequence[Trial]:
@@ -121,33 +120,33 @@ def _average_case(case: CaseResult) -> _Outcome | None:
 
 
 def _iter_evaluator_pairs(earlier: CaseResult, case: CaseResult, pass_score: float) -> Iterator[tuple[str, _Pair]]:
-    then, now = _average_evaluators(earlier, pass_score), _average_evaluators(case, pass_score)
-    for name in now | then:
-        both = then.get(name) or _infer_passed_check(earlier, case), now.get(name) or _infer_passed_check(case, earlier)
+    old, new = _average_evaluators(earlier, pass_score), _average_evaluators(case, pass_score)
+    for name in new | old:
+        both = old.get(name) or _infer_passed_check(earlier, case), new.get(name) or _infer_passed_check(case, earlier)
         if both[0] is not None and both[1] is not None:
             yield name, (both[0], both[1])
 
 
 def _average_evaluators(case: CaseResult, pass_score: float) -> dict[str, _Outcome]:
     """Map the name of each evaluator to its mean outcome; evaluators of one name are one."""
-    known = [case.evaluator_results]
+    executions = [case.evaluator_results]
     if len(case.trials) > 1:
-        known = [
+        executions = [
             case.evaluator_results if one.decisive else one.evaluator_results for one in _list_first_executions(case)
         ]
-        if not all(known):
-            known = known[:1]
+        if not all(executions):
+            executions = executions[:1]
     results: dict[str, list[EvaluatorResult]] = defaultdict(list)
-    for execution in known:
+    for execution in executions:
         for name, result in iter_named_results(execution):
             results[name].append(result)
-    return {name: _average_results(found, pass_score) for name, found in results.items()}
+    return {name: _average_results(named_results, pass_score) for name, named_results in results.items()}
 
 
 def iter_named_results(
     results: Iterable[EvaluatorResult], composite: str = "", depth: int = 0
 ) -> Iterator[tuple[str, EvaluatorResult]]:
-    """Yield evaluator results with the names of their rows: `style`, and `policy / facts` for a member of `policy`.
+    """Yield evaluator results with the names of their rows: `policy / facts` for a member of the composite `policy`.
 
     A composite with a single member stands for it.
     """
@@ -164,7 +163,7 @@ def _average_results(results: Sequence[EvaluatorResult], pass_score: float) -> _
 
 
 def _is_passing(result: EvaluatorResult, pass_score: float) -> bool | None:
-    """Whether an evaluator passed by itself; None if another tool gave a score and said nothing of passing."""
+    """Whether an evaluator passed by itself; None if another tool gave a score without a pass or fail."""
     if result.vetoed:
         return False
     if result.type == _CHECK and (result.hits or result.misses):
@@ -176,10 +175,10 @@ def _is_passing(result: EvaluatorResult, pass_score: float) -> bool | None:
 
 def _infer_passed_check(case: CaseResult, other: CaseResult) -> _Outcome | None:
     """Infer a passed check that a large run result dropped: otherwise only cases that failed would count."""
-    then, now = case.fingerprints, other.fingerprints
-    if not case.passed or case.graded or case.flaky or case.text is not None or then is None or now is None:
+    own, reference = case.fingerprints, other.fingerprints
+    if not case.passed or case.graded or case.flaky or case.text is not None or own is None or reference is None:
         return None
-    return _PASSED if then.expectation is not None and then.expectation == now.expectation else None
+    return _PASSED if own.expectation is not None and own.expectation == reference.expectation else None
 
 
 _PASSED: Final = _Outcome(1.0, 1.0)
@@ -191,22 +190,22 @@ def _average(values: Sequence[float]) -> float:
 
 def _average_known(values: Sequence[float | None]) -> float | None:
     """Average the values, or return None if one of them is unknown."""
-    known = [float(one) for one in values if one is not None]
-    return _round_share(_average(known)) if len(known) == len(values) else None
+    numbers = [float(one) for one in values if one is not None]
+    return _round_share(_average(numbers)) if len(numbers) == len(values) else None
 
 
 def _build_row(kind: MetricKind, name: str, pairs: Sequence[_Pair]) -> MetricChange:
-    differences = [round(now.score - then.score, _DIGITS) for then, now in pairs]
+    differences = [round(new.score - old.score, _DIGITS) for old, new in pairs]
     interval = compute_interval(differences)
-    rates = _average_known([then.passes for then, _ in pairs]), _average_known([now.passes for _, now in pairs])
+    rates = _average_known([old.passes for old, _ in pairs]), _average_known([new.passes for _, new in pairs])
     if rates[0] is None or rates[1] is None:
         rates = None, None
     return MetricChange(
         kind=kind,
         name=name[:METRIC_NAME],
         cases=len(pairs),
-        baseline_score=_round_share(fmean(then.score for then, _ in pairs)),
-        current_score=_round_share(fmean(now.score for _, now in pairs)),
+        baseline_score=_round_share(fmean(old.score for old, _ in pairs)),
+        current_score=_round_share(fmean(new.score for _, new in pairs)),
         baseline_pass_rate=rates[0],
         current_pass_rate=rates[1],
         difference=round(fmean(differences), _DIGITS) + 0.0,  # never -0.0

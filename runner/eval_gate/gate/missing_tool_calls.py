@@ -1,10 +1,10 @@
 """Mark cases as evaluation errors where the baseline lists tool calls and this run lists none.
 
-AgentV scores an answer without trace and messages 0, with a miss of fixed words (agentv evaluation spec, Tool
+AgentV scores a response without trace and messages 0, with a miss of fixed words (agentv evaluation spec, Tool
 Trajectory Evaluator), and that stays so in the history of the evaluator. It is no news about the agent where the same
-case had its calls listed in the baseline and no answer of this run to any case of the same target has them: the list is
-looked for in the wrong place, or the agent's log is another one. Such a case could not be judged, and the fault is not
-the agent's. A case that fails by its other evaluators, whatever was called, stays failed.
+case had its calls listed in the baseline and no response of this run to any case of the same target has them: the list
+is looked for in the wrong place, or the agent's log is another one. Such a case has no score, and the fault is not the
+agent's. A case that fails by its other evaluators, whatever was called, stays failed.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _ERROR: Final = (
 
 def mark_unknown_calls(cases: GateCases, pass_score: float) -> RunResult:
     """Mark each case that could not be scored because its tool calls are unknown as an evaluation error."""
-    lost = {key: _mark_case(cases.here[key]) for key in _find_cases_without_calls(cases, pass_score)}
+    lost = {key: _mark_case(cases.current_cases[key]) for key in _find_cases_without_calls(cases, pass_score)}
     return recount_cases(cases.run, cases.run.replace_cases(lost)) if lost else cases.run
 
 
 def _find_cases_without_calls(cases: GateCases, pass_score: float) -> Iterator[CaseKey]:
     lacking = {key: case for key, case in cases.run.iter_cases() if _can_pass_with_calls(case, pass_score)}
-    listing = {case.target for case in cases.here.values() if _has_calls(case)} if lacking else ()
+    listing = {case.target for case in cases.current_cases.values() if _has_calls(case)} if lacking else ()
     for key, case in lacking.items():
-        before = cases.get_earlier(key)
-        passed = before is not None and _has_calls(before) and is_passing_case(before, pass_score)
+        earlier = cases.get_earlier(key)
+        passed = earlier is not None and _has_calls(earlier) and is_passing_case(earlier, pass_score)
         if passed and case.target not in listing:
             yield key
 
@@ -57,8 +57,8 @@ def _has_calls(case: CaseResult) -> bool:
     """Whether what the agent called is known of it. Of a result without details its evaluators know."""
     if case.trace_summary is not None or case.details.tools_called:
         return True
-    executions = [case.evaluator_results, *(trial.evaluator_results for trial in case.trials)]
-    return any(one.type in _READS_CALLS and not _lacks_calls(one) for said in executions for one in _iter_results(said))
+    runs = [case.evaluator_results, *(trial.evaluator_results for trial in case.trials)]
+    return any(one.type in _READS_CALLS and not _lacks_calls(one) for results in runs for one in _iter_results(results))
 
 
 def _lacks_calls(result: EvaluatorResult) -> bool:

@@ -1,6 +1,6 @@
-"""Notes about models that answered or judged in place of the baseline's, as providers name them. Pure.
+"""Notes about models that responded or judged in place of the baseline's, as providers name them. Pure.
 
-Nothing of ours need have changed for that. It is a fact beside a verdict, and excuses nothing.
+Repository and setup may be the same. The notes change no verdict and excuse nothing.
 """
 
 from __future__ import annotations
@@ -18,36 +18,33 @@ _MAX_NAME_LENGTH: Final = 80
 
 
 def iter_model_notes(current: RunResult, baseline: RunResult) -> Iterator[str]:
-    """Yield a note if other models responded than in the baseline, and one if other models scored.
-
-    Only the cases that both runs have are compared.
-    """
+    """Yield a note if other models responded than in the baseline, and one if others scored, in cases of both runs."""
     kinds: tuple[tuple[str, Callable[[CaseResult], str | None]], ...] = (
         ("agent", lambda case: case.details.model),
         ("judge", lambda case: _find_judge_model(case.evaluator_results)),
     )
-    for whose, named in kinds:
-        if (difference := _find_model_difference(current, baseline, named)) is not None:
-            there, now, share = difference
+    for whose, get_name in kinds:
+        if (difference := _find_model_difference(current, baseline, get_name)) is not None:
+            old, new, share = difference
             yield (
-                f"the model behind the {whose} changed since the baseline: from {there} to {now} ({share} cases). "
+                f"the model behind the {whose} changed since the baseline: from {old} to {new} ({share} cases). "
                 "This does not affect the verdict"
             )
 
 
 def _find_model_difference(
-    current: RunResult, baseline: RunResult, named: Callable[[CaseResult], str | None]
+    current: RunResult, baseline: RunResult, get_name: Callable[[CaseResult], str | None]
 ) -> tuple[str, str, str] | None:
     """Find the model names in the baseline and in this run, and in how many cases they differ."""
-    before = {key: name for key, case in baseline.iter_cases() if (name := named(case))}
-    if not before:
+    old = {key: name for key, case in baseline.iter_cases() if (name := get_name(case))}
+    if not old:
         return None
-    both = [(before[key], name) for key, case in current.iter_cases() if key in before and (name := named(case))]
-    there, now = {one for one, _ in both}, {one for _, one in both}
-    if there == now:
+    both = [(old[key], name) for key, case in current.iter_cases() if key in old and (name := get_name(case))]
+    old_names, new_names = {one for one, _ in both}, {one for _, one in both}
+    if old_names == new_names:
         return None
     differ = sum(one != other for one, other in both)
-    return format_model_names(there), format_model_names(now), f"{differ} of {len(both)}"
+    return format_model_names(old_names), format_model_names(new_names), f"{differ} of {len(both)}"
 
 
 def _find_judge_model(results: Sequence[EvaluatorResult]) -> str | None:
@@ -56,8 +53,8 @@ def _find_judge_model(results: Sequence[EvaluatorResult]) -> str | None:
         name = (result.evaluator_provider_request or {}).get("model")
         if isinstance(name, str):
             return name
-        if (within := _find_judge_model(result.evaluator_results)) is not None:
-            return within
+        if (model := _find_judge_model(result.evaluator_results)) is not None:
+            return model
     return None
 
 

@@ -21,13 +21,10 @@ def find_must_pass_cases(run: RunResult, patterns: Sequence[str]) -> frozenset[C
 
 
 def find_lost_patterns(baseline: RunResult, current: RunResult, patterns: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Find the patterns that match cases of the baseline and none of this run.
-
-    Return the ids of the matched baseline cases by pattern.
-    """
-    there, here = ([(case.id, case.tags) for _, case in run.iter_cases()] for run in (baseline, current))
-    named = {one: tuple(case[0] for case in there if matches_case(one, *case)) for one in dict.fromkeys(patterns)}
-    return {one: ids for one, ids in named.items() if ids and not any(matches_case(one, *case) for case in here)}
+    """Find the patterns that match no case of this run, with the ids of the baseline's cases that they match."""
+    old, new = ([(case.id, case.tags) for _, case in run.iter_cases()] for run in (baseline, current))
+    matches = {one: tuple(case[0] for case in old if matches_case(one, *case)) for one in dict.fromkeys(patterns)}
+    return {one: ids for one, ids in matches.items() if ids and not any(matches_case(one, *case) for case in new)}
 
 
 def add_idle_pattern_warnings(run: RunResult, patterns: Iterable[str], *, strict: bool = False) -> RunResult:

@@ -17,8 +17,8 @@ from eval_gate.struct import replace
 def is_passing_trial(trial: Trial, pass_score: float, *, graded: bool) -> bool:
     """Whether one execution passed: it says so, or it was graded and its score reaches `pass_score`.
 
-    The one definition, for the engine's re-runs as for the verdict. What could not be judged never passes, whatever its
-    score says, nor what misses something that is required.
+    The one definition, for the engine's re-runs as for the verdict. An execution without a score never passes, nor one
+    that misses something required.
     """
     if trial.status is Status.PASSED:
         return True
@@ -45,24 +45,24 @@ def apply_pass_score(run: RunResult, pass_score: float) -> RunResult:
     return recount_cases(run, held)
 
 
-def recount_cases(before: RunResult, after: RunResult) -> RunResult:
+def recount_cases(original: RunResult, changed: RunResult) -> RunResult:
     """Update the counts of a run and of its suites to other results of the same cases; others stay as they were."""
-    pairs = list(zip(before.suites, after.suites, strict=True))
+    pairs = list(zip(original.suites, changed.suites, strict=True))
     suites = tuple(replace(new, summary=_recount(old.summary, old.cases, new.cases)) for old, new in pairs)
-    cases = ([case for suite in run.suites for case in suite.cases] for run in (before, after))
-    return replace(after, suites=suites, summary=_recount(before.summary, *cases))
+    cases = ([case for suite in run.suites for case in suite.cases] for run in (original, changed))
+    return replace(changed, suites=suites, summary=_recount(original.summary, *cases))
 
 
-def _recount(summary: Summary, before: Sequence[CaseResult], after: Sequence[CaseResult]) -> Summary:
-    more = Counter(case.status for case in after)
-    more.subtract(case.status for case in before)
+def _recount(summary: Summary, old_cases: Sequence[CaseResult], new_cases: Sequence[CaseResult]) -> Summary:
+    more = Counter(case.status for case in new_cases)
+    more.subtract(case.status for case in old_cases)
     passed, failed = summary.passed + more[Status.PASSED], summary.failed + more[Status.FAILED]
     return replace(
         summary,
         passed=passed,
         failed=failed,
         errored=summary.errored + more[Status.ERROR],
-        flaky=summary.flaky + sum(case.flaky for case in after) - sum(case.flaky for case in before),
+        flaky=summary.flaky + sum(case.flaky for case in new_cases) - sum(case.flaky for case in old_cases),
         pass_rate=passed / (passed + failed) if passed + failed else None,
     )
 

@@ -106,14 +106,14 @@ def _compare_numbers(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupC
             continue
         kind = SetupChangeKind.CHANGED
         if strictness is not None:
-            before, after = (_OPTIONAL_RULES[name] if value is None else strictness(value) for value in (was, is_now))
-            kind = SetupChangeKind.LOOSENED if after < before else SetupChangeKind.TIGHTENED
+            old, new = (_OPTIONAL_RULES[name] if value is None else strictness(value) for value in (was, is_now))
+            kind = SetupChangeKind.LOOSENED if new < old else SetupChangeKind.TIGHTENED
         yield _build_difference(kind, name, _format_value(was), _format_value(is_now))
 
 
 def _compare_names(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
-    if gone := [pattern for pattern in baseline.must_pass if pattern not in current.must_pass]:
-        yield _build_difference(SetupChangeKind.LOOSENED, "must-pass", ", ".join(gone), None)
+    if removed := [pattern for pattern in baseline.must_pass if pattern not in current.must_pass]:
+        yield _build_difference(SetupChangeKind.LOOSENED, "must-pass", ", ".join(removed), None)
     if new := [pattern for pattern in current.must_pass if pattern not in baseline.must_pass]:
         yield _build_difference(SetupChangeKind.TIGHTENED, "must-pass", None, ", ".join(new))
     for name in NAME_RULES:
@@ -125,9 +125,9 @@ def _compare_names(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupCha
 
 def _compare_score_rules(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:
     """Rules about scorers. One that came or went stands for or against a tool's own verdict, which may ask for more."""
-    before, after = ({rule.name: rule for rule in _parse_score_rules(policy)} for policy in (baseline, current))
-    for name in sorted(before.keys() | after.keys()):
-        was, is_now = before.get(name), after.get(name)
+    old_rules, new_rules = ({rule.name: rule for rule in _parse_score_rules(policy)} for policy in (baseline, current))
+    for name in sorted(old_rules.keys() | new_rules.keys()):
+        was, is_now = old_rules.get(name), new_rules.get(name)
         if was == is_now:
             continue
         kind = SetupChangeKind.CHANGED if was is None or is_now is None else _classify_score_change(was, is_now)
@@ -143,11 +143,11 @@ def _parse_score_rules(policy: RunPolicy) -> Iterator[ScoreRule]:
 
 def _classify_score_change(was: ScoreRule, is_now: ScoreRule) -> SetupChangeKind:
     """Whether the second asks for less; where it asks for something else, it does so for some score."""
-    before, after = (
+    old, new = (
         (_STRICT_DIRECTIONS[rule.sign], _STRICT_DIRECTIONS[rule.sign] * rule.value, "=" not in rule.sign)
         for rule in (was, is_now)
     )
-    stricter = before[0] == after[0] != 0 and after > before
+    stricter = old[0] == new[0] != 0 and new > old
     return SetupChangeKind.TIGHTENED if stricter else SetupChangeKind.LOOSENED
 
 

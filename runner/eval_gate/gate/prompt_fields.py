@@ -25,22 +25,19 @@ _FieldPair = tuple[FieldDigests, FieldDigests]
 
 
 def align_fingerprints(cases: GateCases) -> RunResult:
-    """Give the cases that ask the same as in the baseline, but for values that are new in every run, its fingerprints.
-
-    A case with another name may be one of them.
-    """
+    """Give cases the baseline's fingerprints if their prompts differ only in values that are new in every run."""
     run, baseline = cases.run, cases.baseline
     if not (run.is_external and baseline.is_external):
         return run
-    pairs = {key: (case, before) for key, case, before in cases.iter_pairs()}
-    other = [key for key, (case, before) in pairs.items() if _get_prompt_parts(case) != _get_prompt_parts(before)]
+    pairs = {key: (case, earlier) for key, case, earlier in cases.iter_pairs()}
+    other = [key for key, (case, earlier) in pairs.items() if _get_prompt_parts(case) != _get_prompt_parts(earlier)]
     if not other:
         return run
-    known, varying = baseline.varying_fields, _find_varying(pairs.values())
+    old_fields, varying = baseline.varying_fields, _find_varying(pairs.values())
     left_out = {
         name: numbers
         for name, numbers in varying.items()
-        if numbers <= (known.get(name, -1) if known is not None else 0)
+        if numbers <= (old_fields.get(name, -1) if old_fields is not None else 0)
     }
     return run.replace_cases(
         {key: _adopt_fingerprints(*pairs[key]) for key in other if _asks_same(*pairs[key], left_out)}
@@ -54,12 +51,12 @@ def find_varying_fields(cases: GateCases) -> dict[str, bool] | None:
     """
     if not cases.run.is_external:
         return None
-    pairs = [(case, before) for _, case, before in cases.iter_pairs()]
-    known = cases.baseline.varying_fields
+    pairs = [(case, earlier) for _, case, earlier in cases.iter_pairs()]
+    old_fields = cases.baseline.varying_fields
     names = {one.name for case, other in pairs for one, _ in _pair_fields(case, other) if one.stable}
-    once = {name: False for name, numbers in (known or {}).items() if not numbers and name in names}
+    once = {name: False for name, numbers in (old_fields or {}).items() if not numbers and name in names}
     if not any(_pair_fields(*pair) for pair in pairs):
-        return known
+        return old_fields
     return once | _find_varying(pairs)
 
 
@@ -68,24 +65,24 @@ def _find_varying(pairs: Iterable[tuple[CaseResult, CaseResult]]) -> dict[str, b
 
     One value that stays the same shows that the others may have been edited. Numbers have to differ in two cases.
     """
-    seen = defaultdict[str, list[_FieldPair]](list)
+    pairs_by_name = defaultdict[str, list[_FieldPair]](list)
     for case, other in pairs:
         for pair in _pair_fields(case, other):
-            seen[pair[0].name].append(pair)
-    found: dict[str, bool] = {}
-    for name, fields in seen.items():
+            pairs_by_name[pair[0].name].append(pair)
+    varying: dict[str, bool] = {}
+    for name, fields in pairs_by_name.items():
         if _count_same_rests(fields, lambda one: one.stable):
-            found[name] = False
+            varying[name] = False
         elif _count_same_rests(fields, lambda one: one.fixed) > 1:
-            found[name] = True
-    return found
+            varying[name] = True
+    return varying
 
 
 def _count_same_rests(fields: Iterable[_FieldPair], get_rest: Callable[[FieldDigests], str | None]) -> int:
     """Count the fields that are the same but for such values; 0 if one with such values is the same altogether."""
-    known = [(one, two) for one, two in fields if get_rest(one) and get_rest(two)]
-    same = any(one.value == two.value for one, two in known)
-    return 0 if same else sum(get_rest(one) == get_rest(two) for one, two in known)
+    pairs = [(one, two) for one, two in fields if get_rest(one) and get_rest(two)]
+    same = any(one.value == two.value for one, two in pairs)
+    return 0 if same else sum(get_rest(one) == get_rest(two) for one, two in pairs)
 
 
 def iter_left_out_notes(cases: GateCases) -> Iterator[str]:
@@ -98,10 +95,10 @@ def iter_left_out_notes(cases: GateCases) -> Iterator[str]:
         if one.value != two.value
     )
     if counts:
-        named = format_first_few(
+        names = format_first_few(
             list(counts), _MAX_NAMED, lambda name: f"{name} ({format_count(counts[name], 'case')})"
         )
-        yield f"left out of the comparison: {named}, because the values are new in every run"
+        yield f"left out of the comparison: {names}, because the values are new in every run"
 
 
 def describe_difference(case: CaseResult, baseline: CaseResult) -> str:
@@ -111,13 +108,13 @@ def describe_difference(case: CaseResult, baseline: CaseResult) -> str:
         return _UNKNOWN_DIFFERENCE
     if one.expectation != two.expectation:
         return "the expectation differs"
-    now, then = {field.name: field for field in one.fields}, {field.name: field for field in two.fields}
-    differing = [name for name, field in now.items() if name in then and field.value != then[name].value]
+    new, old = {field.name: field for field in one.fields}, {field.name: field for field in two.fields}
+    differing = [name for name, field in new.items() if name in old and field.value != old[name].value]
     # what could be left out is the reason only where nothing else differs
-    edited = [name for name in differing if now[name].fixed is None or now[name].fixed != then[name].fixed]
+    edited = [name for name in differing if new[name].fixed is None or new[name].fixed != old[name].fixed]
     changes = (
-        *(f"{name} is missing" for name in then if name not in now),
-        *(f"{name} is new" for name in now if name not in then),
+        *(f"{name} is missing" for name in old if name not in new),
+        *(f"{name} is new" for name in new if name not in old),
         *(f"{name} differs" for name in edited or differing),
     )
     return format_first_few(changes, 3) if changes else _UNKNOWN_DIFFERENCE

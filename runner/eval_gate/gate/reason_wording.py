@@ -1,7 +1,6 @@
 """Word the reasons of a verdict that need more than a value and a limit.
 
-Every report shows these sentences as the verdict has them. They hold the names of cases as they are: whoever shows them
-escapes them.
+Every report shows these sentences as they are in the verdict. Names of cases are unescaped; the reports escape them.
 """
 
 from __future__ import annotations
@@ -62,9 +61,9 @@ class GroundText(NamedTuple):
 
     conclusion: str | None = None
     decision: str | None = None
-    """What decided, of one case; None where the counts say it."""
+    """What decided about one case; None if the counts show it."""
     unconfirmed: str | None = None
-    """Why nobody knows whether the change is the cause, of several cases that keep the gate from deciding."""
+    """Why it is unknown whether the change is the cause, of several cases that make the gate inconclusive."""
     is_tested: bool = True
     """Whether a chance was computed that decided."""
 
@@ -98,7 +97,7 @@ GROUND_TEXTS: Final = {
         "suspected",
         "executions of one run belong together here: if it fails in another run too, this change broke it",
         "they failed every time, but executions of one run belong together here: run the job again; if they fail "
-        "again, waive them or run a base agent: attempts are not added up",
+        "again, fix them: attempts are not added up, and neither waivers nor a base agent apply",
     ),
     GroundKind.GATE_FAILED: GroundText(
         "suspected",
@@ -186,13 +185,13 @@ def has_regression_by_itself(comparison: Comparison) -> bool:
     return any(one is not None and one.kind is not GroundKind.SUITE_DROP for one in grounds)
 
 
-def describe_suite_drop(finding: SuiteFinding, *, others: bool = False) -> str:
+def describe_suite_drop(finding: SuiteFinding, *, has_regressions: bool = False) -> str:
     """`6 of 60 cases failed at first (usually fewer than 1); chance without a real change: 1 in 10,000 (limit …)`.
 
-    What the branch's own days make of it follows, and the base agent's result. `others`: some cases are regressions by
-    themselves and are not among these.
+    What the branch's own days make of it follows, and the base agent's result. `has_regressions`: some cases are
+    regressions by themselves and are not among these.
     """
-    cases = format_count(finding.cases, "other case" if others else "case")
+    cases = format_count(finding.cases, "other case" if has_regressions else "case")
     if finding.executions is not None:
         cases = f"{format_count(finding.executions, 'execution')} of {cases}"
     steady = " that seldom fail" if finding.steady_cases_only else ""

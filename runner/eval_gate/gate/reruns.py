@@ -59,8 +59,7 @@ _WORTH_WAITING: Final = frozenset({Suspicion.REGRESSION, Suspicion.MUST_PASS})
 MAX_ALWAYS_RERUN: Final = 5
 """Suspects that are always re-run: each of them may have its own cause."""
 ENOUGH_CONFIRMED: Final = 12
-"""Confirmed regressions from which on suspects are spared: two to four re-runs each, a quarter to a half of an
-execution a case in a suite of 100."""
+"""Confirmed regressions from which on no further suspect is re-run, which saves two to four re-runs each."""
 _MIN_SHARD_SHARE: Final = 3
 """The same of one shard of many."""
 
@@ -73,7 +72,7 @@ class RerunInterval(FrozenStruct):
     """Maximum seconds that all waits of a case may take together, without a user's interval; 0 for no wait."""
 
     def compute_s(self, run_share: float, max_reruns: int) -> float:
-        """Compute the seconds between two executions of a case, of which `run_share` belongs to the run."""
+        """Compute the seconds between two executions of a case; `run_share` of its variance belongs to the run."""
         if self.given_s is not None:
             return self.given_s
         return min(compute_rerun_wait(run_share), self.most_s / max(max_reruns, 1))
@@ -102,7 +101,7 @@ class Suspects(FrozenStruct):
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is anything to spare."""
+        """Whether there are too many suspects to re-run all of them."""
         return self.allowed_regressions is not None and len(self.causes) > max(MAX_ALWAYS_RERUN, self.enough_confirmed)
 
     def is_gate_failing(self, confirmed: Collection[CaseKey]) -> bool:
@@ -122,20 +121,19 @@ class Suspects(FrozenStruct):
         )
 
     def select_next(self, waiting: Sequence[CaseKey], confirmed: Collection[CaseKey]) -> list[CaseKey]:
-        """Those of the waiting cases that are re-run next; when they are done, the others are asked about again.
+        """Select the waiting cases that are re-run next: first a dozen, by turns over the causes.
 
-        First a dozen, by turns over the causes. Then all, or where the gate fails for certain by now as many as are
-        missing to a dozen.
+        Then all of them, or, if the gate fails for certain by now, as many as are missing to a dozen.
         """
         mine = [key for key in waiting if key in self.causes]
-        others = [key for key in waiting if key not in self.causes]
+        other_cases = [key for key in waiting if key not in self.causes]
         if not self.is_limited or not mine:
             return list(waiting)
         if len(mine) == len(self.causes):
-            return others + self._select_first(mine)
+            return other_cases + self._select_first(mine)
         if not self.is_gate_failing(confirmed):
-            return others + mine
-        return others + self._alternate_causes(mine)[: max(self.enough_confirmed - len(confirmed), 0)]
+            return other_cases + mine
+        return other_cases + self._alternate_causes(mine)[: max(self.enough_confirmed - len(confirmed), 0)]
 
     def _select_first(self, mine: Sequence[CaseKey]) -> list[CaseKey]:
         """Select a dozen suspects, and as many more as make the gate fail for certain if all are confirmed."""
@@ -146,11 +144,11 @@ class Suspects(FrozenStruct):
 
     def _alternate_causes(self, mine: Sequence[CaseKey]) -> list[CaseKey]:
         """Order the suspects by turns over the causes; those that cannot make the gate fail come last."""
-        seen, places = Counter[str](), dict[CaseKey, tuple[bool, int]]()
+        counts, places = Counter[str](), dict[CaseKey, tuple[bool, int]]()
         for key in mine:
             of = key in self.non_blocking, self.causes[key]
-            places[key] = of[0], seen[repr(of)]
-            seen[repr(of)] += 1
+            places[key] = of[0], counts[repr(of)]
+            counts[repr(of)] += 1
         return sorted(places, key=lambda key: places[key])
 
 
@@ -163,14 +161,14 @@ class Reruns:
         max_reruns: int,
         *,
         budgeted: bool = False,
-        later: Callable[[], GateInputs] | None = None,
+        load_inputs: Callable[[], GateInputs] | None = None,
         interval: RerunInterval = NO_INTERVAL,
     ) -> None:
-        """`max_reruns` is per case; `budgeted`: a user limits all of them. `later` waits for inputs with a baseline."""
+        """`max_reruns` is per case; `budgeted`: a user limits all. `load_inputs` waits for inputs with a baseline."""
         self._interval = interval
         self._wait_s = 0.0
         self._inputs = inputs
-        self._later = later
+        self._load_inputs = load_inputs
         self._max_reruns = max_reruns
         self._budgeted = budgeted
         self._new_cases: dict[CaseKey, int] = {}
@@ -208,16 +206,13 @@ class Reruns:
         return round(self._wait_s)
 
     def get_interval_s(self, key: CaseKey) -> float:
-        """Return the seconds that a re-run of this case keeps from the execution before it.
-
-        New cases wait only if a user says so: all of their executions are first ones.
-        """
+        """Return the seconds before a re-run of this case. New cases wait only if a user says so."""
         return self._interval.given_s or (0.0 if key in self._new_cases else self._wait_s)
 
     def find_rerun_candidates(self, result: RunResult) -> Collection[CaseKey]:
-        """Every case whose first execution leaves something to decide, and those of which nothing is known."""
-        if self._later is not None:
-            self._inputs, self._later = self._later(), None
+        """Find the cases whose first execution leaves something to decide, and the new ones."""
+        if self._load_inputs is not None:
+            self._inputs, self._load_inputs = self._load_inputs(), None
         run = replace(result, reruns=self._max_reruns)
         facts, self._criteria, share = build_facts_before_reruns(run, self._inputs)
         if any(one.suspicion in _WORTH_WAITING for one in facts):
@@ -228,8 +223,8 @@ class Reruns:
         # of most cases nothing is to be decided, whatever more was seen
         suspects = {one.key: one for one in facts if one.suspicion is not None or one.has_only_errors}
         self._first = {key: _drop_reruns(case) for key, case in result.iter_cases() if key in suspects}
-        others = count_run_errors((one for one in facts if one.key not in suspects), self._criteria, share)
-        self._errors = replace(others, is_part=run.shard is not None)
+        other_errors = count_run_errors((one for one in facts if one.key not in suspects), self._criteria, share)
+        self._errors = replace(other_errors, is_part=run.shard is not None)
         self._facts = {key: self._count_reruns(one, ()) for key, one in suspects.items()}
         self._latest = suspects
         steps = decide_next_steps(self._facts.values(), self._criteria, self._count_errors())
@@ -260,10 +255,7 @@ class Reruns:
         return errors
 
     def select_next(self, waiting: Sequence[CaseKey]) -> Sequence[CaseKey]:
-        """Those of the waiting cases that are run again next: all of a few, else some of each cause first.
-
-        New cases come last: what is left of the budget is theirs.
-        """
+        """Select the cases to re-run next: all of a few, else some of each cause first; new cases come last."""
         suspects = [key for key in waiting if key not in self._new_cases]
         turn = self._suspects.select_next(suspects, self._confirmed) if suspects else []
         return turn or [key for key in waiting if key in self._new_cases]
@@ -306,16 +298,16 @@ class Reruns:
         return self._is_failing_already(result)
 
     def _look_up_waivers(self) -> None:
-        """Add waivers from elsewhere, such as comments, once, so that nobody waits for them twice."""
+        """Add waivers from elsewhere, such as comments, once: no later look-up waits for them again."""
         waivers, look_up = self._inputs.waivers, self._inputs.waiver_lookup
         if waivers is not None and look_up is not None:
             self._inputs = replace(self._inputs, waivers=look_up(waivers), waiver_lookup=None)
 
     def has_cleared_failures(self, result: RunResult) -> bool:
-        """Whether the base agent cleared a case. Cleared cases no longer spare other suspects their re-runs."""
-        found = find_cleared_cases(self._decide(result).comparison)
-        self._suspects = replace(self._suspects, non_blocking=self._suspects.non_blocking | found)
-        return bool(found)
+        """Whether the base agent cleared a case. Cleared cases no longer keep other suspects from a re-run."""
+        cleared = find_cleared_cases(self._decide(result).comparison)
+        self._suspects = replace(self._suspects, non_blocking=self._suspects.non_blocking | cleared)
+        return bool(cleared)
 
     def _is_failing_already(self, result: RunResult) -> bool:
         verdict = self._decide(result).verdict
@@ -329,10 +321,10 @@ class Reruns:
         facts = self._facts.get(key)
         if facts is None:
             return False
-        self._latest[key] = now = self._count_reruns(facts, reruns)
-        errors = self._count_errors() if now.has_only_errors else None
-        step = decide_next_step(now, self._criteria, errors)
-        if step is RerunStep.CONFIRMED and _may_regress(now):
+        self._latest[key] = latest = self._count_reruns(facts, reruns)
+        errors = self._count_errors() if latest.has_only_errors else None
+        step = decide_next_step(latest, self._criteria, errors)
+        if step is RerunStep.CONFIRMED and _may_regress(latest):
             self._confirmed.add(key)
         return step is RerunStep.AGAIN
 

@@ -38,9 +38,9 @@ from eval_gate.text.distinct_values import format_value_and_limit
 from eval_gate.text.escape import format_count, format_first_few
 
 SCORE_SHARE: Final = 0.01
-"""The accepted chance that scores which only vary are called a drop, over all graded cases together."""
+"""Accepted chance that scores which only vary count as a drop, over all graded cases together."""
 BEYOND_LIMIT: Final = 0.05
-"""The accepted chance, of each case whose score fell by just as much as is allowed, that it is called more."""
+"""Accepted chance that a score which fell by exactly the limit counts as a larger fall, of each case."""
 _SMALLEST_DROP: Final = 10**-SCORE_DIGITS
 """Smallest drop of a score: stored scores are rounded, so two thirds are no drop from 0.6667."""
 _FLAKY_CLASSES: Final = (CaseClass.INCONCLUSIVE, CaseClass.FLAKY, CaseClass.REGRESSION)
@@ -114,7 +114,7 @@ class RuleFinding(FrozenStruct):
 
 
 def apply_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
-    """Every rule of the policy that can be applied, in the order people care about them."""
+    """Yield the finding of each rule of the policy that applies, the most important one first."""
     if not policy.is_report_only:
         yield from _apply_change_rules(rule_input, policy)
         finding = rule_input.comparison.error_finding if rule_input.comparison is not None else None
@@ -159,7 +159,7 @@ def _apply_regression_rule(rule_input: RuleInput, allowed: int) -> RuleFinding:
 
 
 def _apply_suite_rule(rule_input: RuleInput, finding: SuiteFinding) -> RuleFinding:
-    """Build the finding about all cases together: many small drops that no single case shows, unless all are waived."""
+    """Build the finding about all cases together: many small drops that no single case shows."""
     assert rule_input.comparison is not None
     # with trials, all cases of a drop may pass: those that failed some are the ones that could be waived
     is_part_left = any(
@@ -167,7 +167,7 @@ def _apply_suite_rule(rule_input: RuleInput, finding: SuiteFinding) -> RuleFindi
         for change in rule_input.unwaived_changes
     )
     value, limit = f"{finding.failures} failing", f"{finding.expected:.1f} expected"
-    reason = describe_suite_drop(finding, others=has_regression_by_itself(rule_input.comparison))
+    reason = describe_suite_drop(finding, has_regressions=has_regression_by_itself(rule_input.comparison))
     return RuleFinding(RuleCode.SUITE_DROP, value, limit, not (finding.is_drop and is_part_left), reason)
 
 
@@ -184,7 +184,7 @@ def _apply_agent_error_rule(finding: ErrorFinding) -> RuleFinding:
 
 
 def _apply_suite_score_rule(rule_input: RuleInput, finding: ScoreFinding) -> RuleFinding:
-    """All scores together. Nothing is left of it where every case that scores lower is waived."""
+    """Build the finding about all scores together; it holds if every case that scores lower is waived."""
     is_part_left = any(
         change.score_change is not None and change.score_change < 0 for change in rule_input.unwaived_changes
     )
@@ -193,15 +193,15 @@ def _apply_suite_score_rule(rule_input: RuleInput, finding: ScoreFinding) -> Rul
 
 
 def _apply_must_pass_rule(rule_input: RuleInput, policy: Policy) -> RuleFinding:
-    """Cases that must pass and do not. One that recovered when it was run again has not failed for sure."""
-    unsettled = _find_keys(rule_input, CaseClass.INCONCLUSIVE)
+    """Count the must-pass cases that fail; a case that passed in a re-run is inconclusive."""
+    inconclusive = _find_keys(rule_input, CaseClass.INCONCLUSIVE)
     failing = {
         key: case.id
         for key, case in rule_input.run.iter_cases()
         if case.status.is_scored
         and not case.passed
         and is_must_pass(case, policy.must_pass)
-        and key not in unsettled
+        and key not in inconclusive
         and not rule_input.is_waived(key)
     }
     finding = _build_count_finding(RuleCode.MUST_PASS, len(failing))
@@ -216,11 +216,11 @@ def _describe_must_pass_regressions(rule_input: RuleInput, policy: Policy, faili
     if not rule_input.is_refined or rule_input.count_unwaived(CaseClass.REGRESSION) <= policy.allowed_regressions:
         return None
     must = find_must_pass_cases(rule_input.run, policy.must_pass)
-    named = [one.key.case_id for one in rule_input.regressions.single if one.key in must]
-    if len(named) != failing:
+    case_ids = [one.key.case_id for one in rule_input.regressions.single if one.key in must]
+    if len(case_ids) != failing:
         return None
     which = "is a must-pass case" if failing == 1 else "are must-pass cases"
-    return f"{failing} of them {which}: {format_first_few(named, 3)}"
+    return f"{failing} of them {which}: {format_first_few(case_ids, 3)}"
 
 
 def _apply_failure_rule(rule_input: RuleInput) -> RuleFinding:
@@ -231,16 +231,16 @@ def _apply_failure_rule(rule_input: RuleInput) -> RuleFinding:
 
 
 def _count_flaky(rule_input: RuleInput) -> int:
-    """Cases with both results among their trials, those whose evidence does not decide, and what is worse than that."""
-    unsettled, fresh = _find_keys(rule_input, *_FLAKY_CLASSES), _find_keys(rule_input, *NEW_CASE_CLASSES)
+    """Count the cases that passed and failed in their trials, are inconclusive, or are regressions."""
+    flaky_keys, fresh = _find_keys(rule_input, *_FLAKY_CLASSES), _find_keys(rule_input, *NEW_CASE_CLASSES)
     return sum(
-        (case.flaky or key in unsettled or (key in fresh and is_flaky(case))) and not rule_input.is_waived(key)
+        (case.flaky or key in flaky_keys or (key in fresh and is_flaky(case))) and not rule_input.is_waived(key)
         for key, case in rule_input.run.iter_cases()
     )
 
 
 def _find_keys(rule_input: RuleInput, *classes: CaseClass) -> set[CaseKey]:
-    """Find the cases of these classes; there are none without a comparison."""
+    """Find the cases of these classes; none without a comparison."""
     return {change.key for change in (rule_input.comparison.select_changes(*classes) if rule_input.comparison else ())}
 
 
@@ -267,19 +267,19 @@ def _compute_score_drops(run: RunResult, comparison: Comparison, most: float) ->
 
 
 def _apply_score_drop_rule(rule_input: RuleInput, most: float) -> RuleFinding:
-    """Over all graded cases that can be compared, whatever became of them."""
+    """Apply the limit of score drops to all comparable graded cases, whatever their class."""
     assert rule_input.comparison is not None
-    found = _compute_score_drops(rule_input.run, rule_input.comparison, most)
-    drops = [drop for key, drop in found.items() if not rule_input.is_waived(key)]
-    over = sum(exceeds_limit(drop, most) for drop in drops)
+    drops_by_key = _compute_score_drops(rule_input.run, rule_input.comparison, most)
+    drops = [drop for key, drop in drops_by_key.items() if not rule_input.is_waived(key)]
+    count = sum(exceeds_limit(drop, most) for drop in drops)
     largest, limit = format_limit(max([0.0, *drops])), format_limit(most)
     graded = [one.score_history for one in rule_input.comparison.changes if one.score_change is not None]
     histories = [one for one in graded if one is not None and one.degrees_of_freedom]
     more = " and by more than scores vary" if histories else ""
-    known = "; how much scores vary is estimated from all cases, because there is only one earlier run"
-    assumed = known if any(history.from_one_run for history in histories) else ""
-    what = f"the score of {format_count(over, 'case')} fell by more than {limit}{more} (largest drop: {largest})"
-    return RuleFinding(RuleCode.SCORE_DROP, largest, limit, over == 0, f"{what}{assumed}")
+    note = "; how much scores vary is estimated from all cases, because there is only one earlier run"
+    assumed = note if any(history.from_one_run for history in histories) else ""
+    what = f"the score of {format_count(count, 'case')} fell by more than {limit}{more} (largest drop: {largest})"
+    return RuleFinding(RuleCode.SCORE_DROP, largest, limit, count == 0, f"{what}{assumed}")
 
 
 def compute_score_share(comparison: Comparison) -> float:
@@ -288,12 +288,11 @@ def compute_score_share(comparison: Comparison) -> float:
 
 
 def compute_score_drop(change: CaseChange, score: float, most: float, limit: float) -> float:
-    """By how much a score fell: against the mean of its history, where that is known; 0 where it may only have varied.
+    """Compute the fall of a score from the mean of its history; 0 if the variation of scores explains it.
 
-    `limit` is the chance below which it has not only varied. A fall by more than `most` is one of no more than that
-    where what is beyond may only have varied, at `BEYOND_LIMIT`: the rule is about what an answer is worth, not about
-    the grade that it was given once. Where nothing is known of how scores vary, the fall against the one earlier run is
-    all there is.
+    `limit` is the chance below which variation does not explain it. If variation explains what exceeds `most` (at
+    `BEYOND_LIMIT`), the fall counts as `most`: the rule is about the quality of a response, not about a single grade.
+    Without a known variation, the fall is that from the one earlier run.
     """
     assert change.score_change is not None
     history = change.score_history
@@ -309,10 +308,11 @@ def compute_score_drop(change: CaseChange, score: float, most: float, limit: flo
 
 def _apply_pass_rate_rule(rule_input: RuleInput, least: float) -> RuleFinding:
     """Apply the minimum pass rate to the scored cases, without quarantined ones."""
-    aside = rule_input.waiving.quarantined_keys
-    counted = [case.passed for key, case in rule_input.run.iter_cases() if case.status.is_scored and key not in aside]
+    quarantined = rule_input.waiving.quarantined_keys
+    scored = ((key, case) for key, case in rule_input.run.iter_cases() if case.status.is_scored)
+    counted = [case.passed for key, case in scored if key not in quarantined]
     rate = sum(counted) / len(counted) if counted else 0.0
-    value, limit = (f"{shown} %" for shown in format_value_and_limit(rate, least, 1, scale=100))
+    value, limit = (f"{number} %" for number in format_value_and_limit(rate, least, 1, scale=100))
     if not counted:
         what = f"no pass rate: no case with a score counts (limit {limit})"
         return RuleFinding(RuleCode.PASS_RATE, "–", limit, ok=least <= 0, message=what, inconclusive=least > 0)
@@ -321,7 +321,7 @@ def _apply_pass_rate_rule(rule_input: RuleInput, least: float) -> RuleFinding:
 
 
 def _apply_usage_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
-    """Latency, cost and tokens of the typical case beside the baseline."""
+    """Yield the findings about latency, cost and tokens of the typical case."""
     kinds = (
         (RuleCode.LATENCY, policy.max_latency_increase, usage_increase.get_latency_ms),
         (RuleCode.COST, policy.max_cost_increase, usage_increase.get_cost_usd),
@@ -335,23 +335,23 @@ def _apply_usage_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFi
             yield _build_increase_finding(code, most, usage_increase.compute_increase(pairs, most / 100))
 
 
-def _build_increase_finding(code: RuleCode, most: float, found: usage_increase.UsageIncrease) -> RuleFinding:
-    if found.unknown:
-        cases, has = format_count(found.missing_cases, "case"), "has" if found.missing_cases == 1 else "have"
+def _build_increase_finding(code: RuleCode, most: float, increase: usage_increase.UsageIncrease) -> RuleFinding:
+    if increase.unknown:
+        cases, has = format_count(increase.missing_cases, "case"), "has" if increase.missing_cases == 1 else "have"
         what = (
             f"{cases} had {code.label.lower()} in the baseline and {has} none in this run, so the limit of "
             f"+{most:g} % cannot be checked"
         )
         return RuleFinding(code, "unknown", f"+{most:g} %", ok=False, message=what, inconclusive=True)
-    if found.ratio is None:
+    if increase.ratio is None:
         return RuleFinding(code, "unknown", f"+{most:g} %", ok=True, message="")
-    change, limit = format_value_and_limit((found.ratio - 1) * 100, most, 0)
-    change = f"{'' if change.startswith('-') else '+'}{change} %" if math.isfinite(found.ratio) else "up from 0"
+    change, limit = format_value_and_limit((increase.ratio - 1) * 100, most, 0)
+    change = f"{'' if change.startswith('-') else '+'}{change} %" if math.isfinite(increase.ratio) else "up from 0"
     limit = f"+{limit} %"
-    unsure = found.ratio > 1 + most / 100 and not found.exceeds_limit
-    shown = f"{change} ({format_count(found.cases, 'case')}, may be chance)" if unsure else change
+    unsure = increase.ratio > 1 + most / 100 and not increase.exceeds_limit
+    value = f"{change} ({format_count(increase.cases, 'case')}, may be chance)" if unsure else change
     what = f"{code.label.lower()} of the typical case: {change} since the baseline (limit {limit})"
-    return RuleFinding(code, shown, limit, not found.exceeds_limit, what)
+    return RuleFinding(code, value, limit, not increase.exceeds_limit, what)
 
 
 def iter_new_errors(run: RunResult, comparison: Comparison | None, max_errors: int | None) -> Iterator[CaseResult]:
@@ -361,13 +361,13 @@ def iter_new_errors(run: RunResult, comparison: Comparison | None, max_errors: i
     count: the test of the run decides about them.
     """
     changes = comparison.changes if comparison else ()
-    apart = {GroundKind.GATE_FAILED, *((GroundKind.AGENT_ERRORS,) if max_errors is None else ())}
-    known = {
+    excluded_kinds = {GroundKind.GATE_FAILED, *((GroundKind.AGENT_ERRORS,) if max_errors is None else ())}
+    known_keys = {
         one.key
         for one in changes
-        if one.change in _KNOWN_ERRORS or (one.grounds is not None and one.grounds.kind in apart)
+        if one.change in _KNOWN_ERRORS or (one.grounds is not None and one.grounds.kind in excluded_kinds)
     }
-    return (case for key, case in run.iter_cases() if case.status is Status.ERROR and key not in known)
+    return (case for key, case in run.iter_cases() if case.status is Status.ERROR and key not in known_keys)
 
 
 def _apply_error_rule(rule_input: RuleInput, limit: int | None) -> RuleFinding:
@@ -394,16 +394,16 @@ def _is_external_error(case: CaseResult) -> bool:
 def _apply_coverage_rule(run: RunResult, least: float) -> RuleFinding:
     """Apply the minimum share of cases with a score; skipped cases have none."""
     summary = run.summary
-    judged, total = summary.passed + summary.failed, summary.total_cases
-    silent = sum(_is_external_error(case) for _, case in run.iter_cases())
-    share, at_most = ((many / total if total else 0.0) for many in (judged, judged + silent))
-    value, limit = (f"{shown} %" for shown in format_value_and_limit(share, least, 1, scale=100))
+    scored, total = summary.passed + summary.failed, summary.total_cases
+    external_errors = sum(_is_external_error(case) for _, case in run.iter_cases())
+    share, at_most = ((many / total if total else 0.0) for many in (scored, scored + external_errors))
+    value, limit = (f"{number} %" for number in format_value_and_limit(share, least, 1, scale=100))
     what = f"{value} of the cases have a score, below the limit of {limit}"
     return RuleFinding(RuleCode.COVERAGE, value, limit, share >= least, what, inconclusive=share < least <= at_most)
 
 
 def _apply_setup_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
-    """Yield the findings of rules that ask for a look whenever a change touches such a case or a policy rule."""
+    """Yield the findings about removed, changed and new cases, and about loosened rules."""
     if rule_input.comparison is None:
         return
     measured = rule_input.comparison.setup_changes or SetupChanges()

@@ -15,19 +15,18 @@ _DIGITS: Final = 6
 
 
 def build_score_fields(
-    change: CaseClass, baseline: float | None, before: CaseResult | None, current: CaseResult, tolerance: float
+    change: CaseClass, baseline: float | None, baseline_case: CaseResult | None, current: CaseResult, tolerance: float
 ) -> Mapping[str, Any]:
     """Build the score fields of a CaseChange of this class; there are none for a case that is not graded.
 
-    `baseline` is the score that the case is compared with. `before` is the case in the baseline, whose evaluators are
-    shown.
+    `baseline` is the score that the case is compared with. `baseline_case` has the evaluators that are shown.
     """
     if not current.graded:
         return {}
     if baseline is None or not change.is_compared or not current.status.is_scored:
         return {"graded": True}
     difference = round(clamp_score(current.score) - clamp_score(baseline), _DIGITS) + 0.0  # never -0.0
-    earlier = _find_changed_scores(before, current) if before else {}
+    earlier = _find_changed_scores(baseline_case, current) if baseline_case else {}
     fell = exceeds_limit(-difference, tolerance) or bool(find_fallen_evaluators(current, earlier, tolerance))
     return {
         "graded": True,
@@ -59,14 +58,14 @@ def format_limit(value: float) -> str:
 
 def _find_changed_scores(baseline: CaseResult, current: CaseResult) -> dict[str, float]:
     """Earlier scores by name, where they are others now; not for a name that stands for several evaluators."""
-    before, after = _index_by_name(baseline.evaluator_results), _index_by_name(current.evaluator_results)
-    return {name: score for name, score in before.items() if round(after.get(name, score) - score, _DIGITS) != 0}
+    old, new = _index_by_name(baseline.evaluator_results), _index_by_name(current.evaluator_results)
+    return {name: score for name, score in old.items() if round(new.get(name, score) - score, _DIGITS) != 0}
 
 
 def _index_by_name(results: Iterable[EvaluatorResult]) -> dict[str, float]:
     results = tuple(results)
-    seen = Counter(result.name for result in results)
-    return {result.name: clamp_score(result.score) for result in results if seen[result.name] == 1}
+    counts = Counter(result.name for result in results)
+    return {result.name: clamp_score(result.score) for result in results if counts[result.name] == 1}
 
 
 def clamp_score(score: float) -> float:

@@ -12,48 +12,45 @@ from eval_gate.model.setup_change import SettingOwner, SetupChange, SetupChangeK
 from eval_gate.struct import replace
 
 UNNAMED_SETTINGS = "settings"
-"""Stands for settings of which a record does not tell which."""
+"""Stands for settings whose names a run result does not have."""
 
 
 class SettingComparison:
-    """Comparison of the settings of a baseline and a run, case by case.
-
-    A setting that one of the results does not have is not a change.
-    """
+    """Comparison of the settings of a baseline and a run, case by case; one that a result lacks is no change."""
 
     def __init__(self, baseline: RunResult, current: RunResult) -> None:
-        self._then, self._now = _RunSetup(baseline), _RunSetup(current)
-        before, after = baseline.setup, current.setup
-        changed = compare_settings(before.settings, after.settings) if before and after else ()
+        self._old, self._new = _RunSetup(baseline), _RunSetup(current)
+        old, new = baseline.setup, current.setup
+        changed = compare_settings(old.settings, new.settings) if old and new else ()
         self._of_run = tuple(_build_change(SettingOwner.RUN, "", one) for one in changed)
-        before_by, after_by = ({one.name: one for one in run.suite_agents} for run in (baseline, current))
-        self._agents = before_by, after_by
-        self._known: dict[tuple[object, ...], tuple[SetupChange, ...]] = {}
+        old_agents, new_agents = ({one.name: one for one in run.suite_agents} for run in (baseline, current))
+        self._agents = old_agents, new_agents
+        self._cache: dict[tuple[object, ...], tuple[SetupChange, ...]] = {}
 
     def find_changes(
         self, baseline: CaseResult, current: CaseResult, files: tuple[str, str]
     ) -> tuple[SetupChange, ...]:
         """Find the changed settings that concern this case, whose eval files then and now are `files`."""
-        before, after = baseline.fingerprints or CaseFingerprints(), current.fingerprints or CaseFingerprints()
-        names = self._then.get_target_name(baseline), self._now.get_target_name(current)
+        old, new = baseline.fingerprints or CaseFingerprints(), current.fingerprints or CaseFingerprints()
+        names = self._old.get_target_name(baseline), self._new.get_target_name(current)
         key = (
-            *(names, files, before.target, after.target, before.timeout_ms, after.timeout_ms),
-            *(before.judge, after.judge, before.judge_setup, after.judge_setup, before.agent, after.agent),
+            *(names, files, old.target, new.target, old.timeout_ms, new.timeout_ms),
+            *(old.judge, new.judge, old.judge_setup, new.judge_setup, old.agent, new.agent),
         )
-        if key not in self._known:
-            self._known[key] = (
+        if key not in self._cache:
+            self._cache[key] = (
                 *(self._of_run if baseline.fingerprints and current.fingerprints else ()),
-                *self._compare_targets(names, before, after),
-                *self._compare_suites(files, before, after),
-                *self._compare_judges(before, after),
-                *self._compare_cases(before, after),
+                *self._compare_targets(names, old, new),
+                *self._compare_suites(files, old, new),
+                *self._compare_judges(old, new),
+                *self._compare_cases(old, new),
             )
-        return self._known[key]
+        return self._cache[key]
 
     def _compare_targets(
         self, names: tuple[str, str], baseline: CaseFingerprints, current: CaseFingerprints
     ) -> Iterator[SetupChange]:
-        was, is_now = self._then.find_target(names[0], baseline.target), self._now.find_target(names[1], current.target)
+        was, is_now = self._old.find_target(names[0], baseline.target), self._new.find_target(names[1], current.target)
         if was is None or is_now is None:
             return
         if names[0] != names[1]:
@@ -64,11 +61,11 @@ class SettingComparison:
             return
         changed = list(compare_settings(was.setup, is_now.setup))
         elsewhere = (was.provider, was.model, was.identity) != (is_now.provider, is_now.model, is_now.identity)
-        # that it is somewhere else, or another model, is said of the target as a whole
-        shown = [
+        # the target as a whole shows another place or model
+        settings = [
             one for one in changed if not (elsewhere and (one.role is SettingRole.LOCATION or one.name == "model"))
         ]
-        for one in shown:
+        for one in settings:
             yield _build_change(SettingOwner.TARGET, names[0], one)
         if not changed and not elsewhere:
             yield _build_unnamed_change(SettingOwner.TARGET, names[0], baseline.target, current.target)
@@ -88,16 +85,16 @@ class SettingComparison:
     def _compare_judges(self, baseline: CaseFingerprints, current: CaseFingerprints) -> Iterator[SetupChange]:
         if None in {baseline.judge_setup, current.judge_setup} or baseline.judge_setup == current.judge_setup:
             return
-        before, after = self._then.find_judges(baseline.judge), self._now.find_judges(current.judge)
+        old, new = self._old.find_judges(baseline.judge), self._new.find_judges(current.judge)
         changed = [
             _build_change(SettingOwner.JUDGE, name, one._replace(role=None))
-            for name in sorted(before.keys() & after.keys())
-            for one in compare_settings(before[name].setup, after[name].setup)
+            for name in sorted(old.keys() & new.keys())
+            for one in compare_settings(old[name].setup, new[name].setup)
         ]
         yield from changed
         if not changed and baseline.judge == current.judge:
             yield _build_unnamed_change(
-                SettingOwner.JUDGE, ", ".join(sorted(after)), baseline.judge_setup, current.judge_setup
+                SettingOwner.JUDGE, ", ".join(sorted(new)), baseline.judge_setup, current.judge_setup
             )
 
     @staticmethod
@@ -126,8 +123,8 @@ class _RunSetup:
 
         Return None if no target has the name. For a target without a description, the name has to do.
         """
-        named = self._targets.get(name, ())
-        return next((one for one in named if one.fingerprint == fingerprint), named[0] if named else None)
+        targets = self._targets.get(name, ())
+        return next((one for one in targets if one.fingerprint == fingerprint), targets[0] if targets else None)
 
     def find_judges(self, who: str | None) -> Mapping[str, TargetIdentity]:
         """Find the LLM judges that a case names, by name."""
@@ -138,14 +135,14 @@ class ProgramComparison:
     """Comparison of what programs that grade or prepare a case can load in a baseline and a run, case by case."""
 
     def __init__(self, baseline: RunResult, current: RunResult) -> None:
-        before, after = baseline.setup or EvaluationSetup(), current.setup or EvaluationSetup()
-        self._then, self._now = before.programs or ComparedPrograms(), after.programs or ComparedPrograms()
-        # cases are compared one by one, so an eval file beside a grader is none of its files; but a file that only
+        old, new = baseline.setup or EvaluationSetup(), current.setup or EvaluationSetup()
+        self._old, self._new = old.programs or ComparedPrograms(), new.programs or ComparedPrograms()
+        # cases are compared one by one, so an eval file next to a grader is none of its files; but a file that only
         # now became one was a file of the grader
-        new = {suite.eval_file for suite in current.suites} - {file.path for file in self._then.files}
-        self._evals = frozenset({suite.eval_file for suite in baseline.suites} | new)
-        self._known: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, ...]] = {}
-        one, other = before.snapshot_program, after.snapshot_program
+        new_evals = {suite.eval_file for suite in current.suites} - {file.path for file in self._old.files}
+        self._evals = frozenset({suite.eval_file for suite in baseline.suites} | new_evals)
+        self._cache: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, ...]] = {}
+        one, other = old.snapshot_program, new.snapshot_program
         self.snapshot_files = self._compare((one,), (other,)) if one and other else ()
         """Changed files of the snapshot command."""
 
@@ -153,20 +150,20 @@ class ProgramComparison:
         """Find the changed files of the programs of a case that a difference of this kind is about, sorted."""
         if kind is SetupChangeKind.SNAPSHOT_SOURCE:
             return self.snapshot_files
-        before, after = baseline.fingerprints or CaseFingerprints(), current.fingerprints or CaseFingerprints()
+        old, new = baseline.fingerprints or CaseFingerprints(), current.fingerprints or CaseFingerprints()
         if kind is SetupChangeKind.PREPARATION:
-            return self._compare(before.preparing_programs, after.preparing_programs)
-        return self._compare(before.programs, after.programs)
+            return self._compare(old.preparing_programs, new.preparing_programs)
+        return self._compare(old.programs, new.programs)
 
     def _compare(self, baseline: tuple[str, ...], current: tuple[str, ...]) -> tuple[str, ...]:
         if not (baseline and current):
             return ()
-        if (baseline, current) not in self._known:
-            before = self._then.get_files(baseline, self._evals)
-            after = self._now.get_files(current, self._evals)
-            changed = (path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
-            self._known[baseline, current] = tuple(sorted(changed))
-        return self._known[baseline, current]
+        if (baseline, current) not in self._cache:
+            old = self._old.get_files(baseline, self._evals)
+            new = self._new.get_files(current, self._evals)
+            changed = (path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
+            self._cache[baseline, current] = tuple(sorted(changed))
+        return self._cache[baseline, current]
 
 
 def _build_change(whose: SettingOwner, subject: str, one: SettingChange) -> SetupChange:

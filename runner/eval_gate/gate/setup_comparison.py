@@ -28,16 +28,16 @@ MAX_NAMED_CASES: Final = 20
 MAX_NAMED_FILES: Final = 20
 """Files of one difference that are kept by name."""
 MAX_GROUPS: Final = 20
-"""Judges and targets that are told one by one."""
+"""Judges and targets that are listed one by one."""
 DEFAULT_EXTERNAL_COVERAGE: Final = 0.5
 """The share of the baseline's cases that another tool's results have to hold where `min_coverage` says nothing."""
 _KIND_ORDER: Final = {kind: place for place, kind in enumerate(SetupChangeKind)}
 _PROGRAM_KINDS: Final = frozenset(
     {SetupChangeKind.GRADER, SetupChangeKind.PREPARATION, SetupChangeKind.SNAPSHOT_SOURCE}
 )
-"""Differences that may be in the files of programs, each of which is named."""
+"""Differences that may be in the files of programs. Each file is named."""
 _SETTING_KINDS: Final = frozenset({SetupChangeKind.SETUP, SetupChangeKind.TARGET_ASSIGNMENT, SetupChangeKind.AGENT})
-"""Differences in settings, each of which has a group of cases of its own."""
+"""Differences in settings. Each has a group of cases of its own."""
 _FINGERPRINT_KINDS: Final = frozenset(
     {
         *(
@@ -80,8 +80,8 @@ def find_setup_changes(
 ) -> SetupChanges:
     """Find everything that differs, the weightiest first. The baseline has its own policy in the history.
 
-    `lost` are the cases that the baseline could not judge, as an earlier run did. Both runs are held to their pass
-    scores. What one of the records does not say is no difference.
+    `lost` are the cases without a score in the baseline, as an earlier run has them. Both runs have their pass scores
+    applied. What one of the run results does not say is no difference.
     """
     baseline, current, rules = cases.baseline, cases.run, tuple[SetupChange, ...]()
     if baseline.policy:
@@ -93,13 +93,13 @@ def find_setup_changes(
         )
     touched = list(_iter_case_changes(cases, lost))
     kinds = {one.change.kind for one in touched}
-    found = [
+    changes = [
         *rules,
         *_group_changes(touched),
         *_compare_targets(baseline, current, moved=SetupChangeKind.TARGET_ASSIGNMENT in kinds),
     ]
     return SetupChanges(
-        changes=tuple(sorted(found, key=lambda one: _KIND_ORDER[one.kind])),
+        changes=tuple(sorted(changes, key=lambda one: _KIND_ORDER[one.kind])),
         removed_cases=sum(one.change.kind is SetupChangeKind.REMOVED for one in touched),
         changed_cases=len({one.case for one in touched if one.passed and one.change.kind in _CHANGED_KINDS}),
         loosened_rules=sum(rule.kind is SetupChangeKind.LOOSENED for rule in rules),
@@ -114,18 +114,18 @@ def _add_default_coverage(policy: RunPolicy, run: RunResult) -> RunPolicy:
 
 
 def _find_freed_cases(cases: GateCases, baseline: RunPolicy, policy: RunPolicy) -> Iterator[SetupChange]:
-    """Cases that had to pass and that no rule means any more, though it is still there: gone, renamed, a tag less."""
-    kept = [pattern for pattern in baseline.must_pass if pattern in policy.must_pass]
-    gone = set(cases.absent.removed) if kept and has_all_cases(cases.run) else ()
+    """Yield a change if cases that had to pass match no rule any more, because they are gone, renamed or lost a tag."""
+    patterns = [pattern for pattern in baseline.must_pass if pattern in policy.must_pass]
+    removed_keys = set(cases.absent.removed) if patterns and has_all_cases(cases.run) else ()
 
     def is_free(key: CaseKey) -> bool:
-        other = cases.here.get(cases.current_keys.get(key, key))
-        return key in gone if other is None else not is_must_pass(other, policy.must_pass)
+        other = cases.current_cases.get(cases.current_keys.get(key, key))
+        return key in removed_keys if other is None else not is_must_pass(other, policy.must_pass)
 
-    freed = [case.id for key, case in cases.there.items() if is_must_pass(case, kept) and is_free(key)]
+    freed = [case.id for key, case in cases.baseline_cases.items() if is_must_pass(case, patterns) and is_free(key)]
     if freed:
-        named = ", ".join(freed[:MAX_NAMED_CASES])
-        yield SetupChange(kind=SetupChangeKind.LOOSENED, subject="must-pass", baseline=named, count=len(freed))
+        names = ", ".join(freed[:MAX_NAMED_CASES])
+        yield SetupChange(kind=SetupChangeKind.LOOSENED, subject="must-pass", baseline=names, count=len(freed))
 
 
 class _CaseChange(NamedTuple):
@@ -163,9 +163,9 @@ def _rank_group(group: tuple[SetupChange, Sequence[ChangedCase]]) -> tuple[int, 
 
 def _iter_case_changes(cases: GateCases, lost: Mapping[CaseKey, EarlierResult]) -> Iterator[_CaseChange]:
     removed, differences = set(cases.absent.removed), _CaseDifferences(cases.baseline, cases.run)
-    for key, case in cases.there.items():
+    for key, case in cases.baseline_cases.items():
         own = cases.current_keys.get(key, key)
-        other, passed = cases.here.get(own), case.passed or (key in lost and lost[key].passed)
+        other, passed = cases.current_cases.get(own), case.passed or (key in lost and lost[key].passed)
         changes: Iterable[SetupChange] = ()
         if other is not None:
             changes = differences.iter_changes(case, other, (key.suite, own.suite), passed=passed)
@@ -180,11 +180,11 @@ class _CaseDifferences:
     """Differences of single cases of a baseline and a run."""
 
     def __init__(self, baseline: RunResult, current: RunResult) -> None:
-        before, after = baseline.setup or EvaluationSetup(), current.setup or EvaluationSetup()
+        old, new = baseline.setup or EvaluationSetup(), current.setup or EvaluationSetup()
         self._programs = ProgramComparison(baseline, current)
         self._settings = SettingComparison(baseline, current)
         self._fixed_snapshot = _is_snapshot_comparable(baseline.setup, current.setup, self._programs)
-        self._snapshots, self._setup = (before.snapshot, after.snapshot), after
+        self._snapshots, self._setup = (old.snapshot, new.snapshot), new
         self._by_another_tool = baseline.is_external and current.is_external
 
     def iter_changes(
@@ -216,11 +216,11 @@ def _compare_fingerprints(
 ) -> Iterator[SetupChangeKind]:
     """Yield the differences of a case: in prompt and checks only if it passed, in what scores it always."""
     one, other = baseline.fingerprints or CaseFingerprints(), current.fingerprints or CaseFingerprints()
-    asked = {
+    case_parts = {
         SetupChangeKind.EXPECTATION: (one.expectation, other.expectation),
         SetupChangeKind.PROMPT: (one.prompt, other.prompt),
     }
-    differ = [kind for kind, sides in asked.items() if _is_different(*sides)]
+    differ = [kind for kind, sides in case_parts.items() if _is_different(*sides)]
     if passed:
         yield from (_refine_kind(kind, baseline, current) for kind in differ)
     if passed and (baseline.dependent or current.dependent) and _is_different(one.cases_before, other.cases_before):
@@ -236,14 +236,14 @@ def _compare_fingerprints(
         }
         # a part that only one of the two has came or went with its evaluator, which is the expectation, or is not known
         has_both = not differ and baseline.status.is_scored and current.status.is_scored
-        alike = [kind for kind, sides in graded.items() if sides[0] != sides[1] and (None not in sides or has_both)]
+        kinds = [kind for kind, sides in graded.items() if sides[0] != sides[1] and (None not in sides or has_both)]
         if one.preparation != other.preparation:
-            alike.append(SetupChangeKind.PREPARATION)
-        yield from alike
-        differ += alike
+            kinds.append(SetupChangeKind.PREPARATION)
+        yield from kinds
+        differ += kinds
     if passed and not differ and _is_different(baseline.fingerprint, current.fingerprint):
         yield _refine_kind(SetupChangeKind.PROMPT_OR_EXPECTATION, baseline, current)
-    elif passed and not set(differ) & set(asked) and (less := _find_skipped_checks(baseline, current)):
+    elif passed and not set(differ) & set(case_parts) and (less := _find_skipped_checks(baseline, current)):
         yield less
 
 
@@ -253,12 +253,12 @@ def _join_graders(parts: CaseFingerprints) -> str | None:
 
 def _refine_kind(kind: SetupChangeKind, baseline: CaseResult, current: CaseResult) -> SetupChangeKind:
     """Return a more specific kind if the case checks less than before, which only a case that passes shows."""
-    before, after = (case.assertions_run + case.assertions_skipped for case in (baseline, current))
+    old_number, new_number = (case.assertions_run + case.assertions_skipped for case in (baseline, current))
     if kind is SetupChangeKind.PROMPT or not current.passed:
         return kind
     if baseline.assertions_run and not current.assertions_run:
         return SetupChangeKind.NO_CHECKS
-    return SetupChangeKind.FEWER_CHECKS if after < before else kind
+    return SetupChangeKind.FEWER_CHECKS if new_number < old_number else kind
 
 
 def _find_external_changes(
@@ -270,7 +270,7 @@ def _find_external_changes(
     one, other = (case.fingerprints or CaseFingerprints() for case in (baseline, current))
     if (one.prompt and not other.prompt) or (one.expectation and not other.expectation):
         yield SetupChangeKind.UNSTATED
-    before, after = (
+    old_types, new_types = (
         {one.name: one.type for one in case.evaluator_results}
         if len(case.evaluator_results) == case.assertions_run  # a large run result does not store all results
         else {}
@@ -278,9 +278,9 @@ def _find_external_changes(
     )
     if baseline.assertions_run > current.assertions_run:
         yield SetupChangeKind.FEWER_CHECKS if current.assertions_run else SetupChangeKind.NO_CHECKS
-    elif after and before.keys() - after.keys():  # as many scorers with another name: another expectation
+    elif new_types and old_types.keys() - new_types.keys():  # as many scorers with another name: another expectation
         yield SetupChangeKind.EXPECTATION
-    elif any(after.get(name) == UNDECIDED_TYPE and kind != UNDECIDED_TYPE for name, kind in before.items()):
+    elif any(new_types.get(name) == UNDECIDED_TYPE and kind != UNDECIDED_TYPE for name, kind in old_types.items()):
         yield SetupChangeKind.NO_LONGER_DECIDES
 
 
@@ -289,8 +289,8 @@ def _can_be_recorded(case: CaseResult, judges: Sequence[TargetIdentity]) -> bool
     who = _get_judge(case)
     if case.details.replayed or who is None:
         return case.details.replayed
-    known = [judge for judge in judges if judge.identity in who]
-    return not known or any(judge.model is not None for judge in known)  # commands are never recorded
+    own_judges = [judge for judge in judges if judge.identity in who]
+    return not own_judges or any(judge.model is not None for judge in own_judges)  # commands are never recorded
 
 
 def _find_skipped_checks(baseline: CaseResult, current: CaseResult) -> SetupChangeKind | None:
@@ -323,14 +323,14 @@ def _is_snapshot_comparable(
 
 def _compare_targets(baseline: RunResult, current: RunResult, *, moved: bool) -> Iterator[SetupChange]:
     """Compare targets of the same name; without any, it is another target, unless the cases say so (`moved`)."""
-    before, after = _index_by_name(baseline), _index_by_name(current)
-    same = [name for name in after if name in before]
+    old, new = _index_by_name(baseline), _index_by_name(current)
+    same = [name for name in new if name in old]
     if not same and not moved:
-        were, are = (_join_sorted(one.identity for one in targets.values()) for targets in (before, after))
-        if were == are:  # told apart by their names alone
-            were, are = _join_sorted(before), _join_sorted(after)
+        were, are = (_join_sorted(one.identity for one in targets.values()) for targets in (old, new))
+        if were == are:  # they differ only in their names
+            were, are = _join_sorted(old), _join_sorted(new)
         yield SetupChange(kind=SetupChangeKind.TARGET, baseline=were, current=are)
-    yield from [one for name in same for one in _compare_target(name, before[name], after[name])][:MAX_GROUPS]
+    yield from [one for name in same for one in _compare_target(name, old[name], new[name])][:MAX_GROUPS]
 
 
 def _compare_target(name: str, baseline: TargetIdentity, current: TargetIdentity) -> Iterator[SetupChange]:

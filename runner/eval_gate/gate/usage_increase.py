@@ -1,12 +1,12 @@
 """Increase of latency, cost and tokens of the typical case against the baseline. Pure.
 
 Two runs of the same agent never take equally long, so totals are not compared: one slow case would decide. What counts
-is the median over cases of "here divided by then", and it counts as too much only when a sign test is sure that more
-than half of the cases are above the limit (one in a hundred; Conover, Practical Nonparametric Statistics, 3.4). With
-fewer than seven cases nothing can be that sure, and the rule says so instead of guessing.
+is the median over cases of the current value divided by the baseline's, and it counts as too much only when a sign test
+is sure that more than half of the cases are above the limit (one in a hundred; Conover, Practical Nonparametric
+Statistics, 3.4). With fewer than seven cases nothing can be that sure, and the rule says so instead of guessing.
 
-What the baseline knows and this run does not tell may be anything: where the median would be above the limit if that
-were endless, nobody knows whether the typical case costs too much.
+A value that only the baseline has may be anything now: if the median would be above the limit with endless values, it
+is unknown whether the typical case costs too much.
 """
 
 from __future__ import annotations
@@ -39,27 +39,28 @@ class UsageIncrease(FrozenStruct):
     exceeds_limit: bool
     """The typical case costs more than allowed, and a sign test is sure of it."""
     missing_cases: int = 0
-    """Cases whose cost the baseline knows and this run does not tell."""
+    """Cases whose cost only the baseline has."""
     unknown: bool = False
-    """So many of these cases that it is unknown whether the typical case exceeds the limit."""
+    """Whether these cases are so numerous that the typical case may exceed the limit or not."""
 
 
 UsagePairs = tuple[tuple[float, float | None], ...]
-"""Then and here, of every case that has both; None where it is not told here."""
+"""The baseline's and the current value of every case that both runs have; None if this run has no value."""
 
 
 def compute_increase(pairs: UsagePairs, most: float) -> UsageIncrease:
     """Whether the typical case costs more than `most` (0.2 is 20 %) above the baseline."""
-    ratios = [_compute_ratio(then, here) for then, here in pairs if here is not None]
-    untold = sum(here is None for _, here in pairs)
-    unknown = untold > 0 and median([*ratios, *[math.inf] * untold]) > 1 + most
+    ratios = [_compute_ratio(baseline, current) for baseline, current in pairs if current is not None]
+    lacking = sum(current is None for _, current in pairs)
+    unknown = lacking > 0 and median([*ratios, *[math.inf] * lacking]) > 1 + most
     if not ratios:
-        return UsageIncrease(0, None, 1.0, exceeds_limit=False, missing_cases=untold, unknown=unknown)
+        return UsageIncrease(0, None, 1.0, exceeds_limit=False, missing_cases=lacking, unknown=unknown)
     above = sum(ratio > 1 + most for ratio in ratios)
     chance = _compute_sign_test_chance(above, len(ratios))
-    over = median(ratios) > 1 + most and chance <= SIGN_TEST_LIMIT
+    typical = median(ratios)
+    is_above = typical > 1 + most and chance <= SIGN_TEST_LIMIT
     return UsageIncrease(
-        len(ratios), median(ratios), chance, exceeds_limit=over, missing_cases=untold, unknown=unknown and not over
+        len(ratios), typical, chance, exceeds_limit=is_above, missing_cases=lacking, unknown=unknown and not is_above
     )
 
 
@@ -78,17 +79,17 @@ def _compute_sign_test_chance(above: int, cases: int) -> float:
 def pair_values(
     comparison: Comparison, run: RunResult, baseline: RunResult, measure: Callable[[CaseResult], float | None]
 ) -> UsagePairs:
-    """Then and here of every case that both runs judged by the same question, as `measure` has it.
+    """Pair the values of every case that both runs scored with the same fingerprint, as `measure` has them.
 
-    A case that was answered from a recording took nothing, and has no side here.
+    A case with a recorded response took nothing, and has no current value.
     """
-    here, then = run.index_cases(), baseline.index_cases()
-    both = (one.key for one in comparison.changes if one.change.is_compared and one.key in here and one.key in then)
-    measured = ((measure(then[key]), measure(here[key]), here[key].details.replayed) for key in both)
+    new, old = run.index_cases(), baseline.index_cases()
+    both = (one.key for one in comparison.changes if one.change.is_compared and one.key in new and one.key in old)
+    measured = ((measure(old[key]), measure(new[key]), new[key].details.replayed) for key in both)
     return tuple(
-        (before, after)
-        for before, after, replayed in measured
-        if before is not None and (after is not None or not replayed)
+        (old_value, value)
+        for old_value, value, replayed in measured
+        if old_value is not None and (value is not None or not replayed)
     )
 
 

@@ -65,8 +65,8 @@ WaiverLookup = Callable[[KnownWaivers], KnownWaivers]
 class GateInputs(FrozenStruct):
     """Inputs of the verdict beyond the run: baseline, policy, waivers and agreement of judges.
 
-    `waiver_lookup` is called only if a failure could be waived: for the verdict, or earlier if so many cases failed
-    that some re-runs may be unnecessary.
+    `waiver_lookup` is called only if a failure could be waived: for the verdict, or earlier if waived failures could
+    make re-runs unnecessary.
     """
 
     baseline: Baseline | NoBaseline
@@ -84,7 +84,7 @@ class _Entry(FrozenStruct):
 
     recorded: GateCases
     cases: GateCases
-    known: PriorEvidence
+    prior_evidence: PriorEvidence
 
 
 def decide_verdict(run: RunResult, inputs: GateInputs) -> RunResult:
@@ -109,7 +109,7 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
         run = replace(run, varying_fields=find_varying_fields(cases))
     waiving = _build_waiving(cases.run, comparison, inputs, cases.earlier_keys)
     comparison = _add_renamed_waivers(comparison, waiving, cases.earlier_keys)
-    permitted = entry.known.evidence.permitted_regressions
+    permitted = entry.prior_evidence.evidence.permitted_regressions
     covered = waiving.covered_keys if waiving else ()
     comparison = count_ended_permissions(comparison, permitted, cases, covered, most)
     decided = replace(
@@ -155,11 +155,11 @@ def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[
         held = apply_pass_score(run, policy.pass_score)
         return build_facts_without_baseline(held, policy.pass_score, policy.must_pass), criteria, NO_ERROR_SHARE
     entry = _enter_gate(run, inputs, baseline)
+    evidence = entry.prior_evidence
     # a case that is too late is run again in a shard even if it is the only one there: the whole must know
-    plain = compare_cases(entry.cases, baseline, entry.known.all_case_evidence, has_other_parts=run.shard is not None)
-    facts = build_case_facts(plain, entry.cases, entry.known, policy.must_pass)
-    known = entry.known
-    return facts, adjust_to_day(known.rerun_criteria, facts, known.day_effects), known.error_share
+    plain = compare_cases(entry.cases, baseline, evidence.all_case_evidence, has_other_parts=run.shard is not None)
+    facts = build_case_facts(plain, entry.cases, evidence, policy.must_pass)
+    return facts, adjust_to_day(evidence.rerun_criteria, facts, evidence.day_effects), evidence.error_share
 
 
 def _enter_gate(run: RunResult, inputs: GateInputs, baseline: Baseline) -> _Entry:
@@ -184,19 +184,19 @@ def _enter_gate(run: RunResult, inputs: GateInputs, baseline: Baseline) -> _Entr
 
 def _compare_with_baseline(entry: _Entry, inputs: GateInputs, baseline: Baseline) -> Comparison:
     """Compare and refine, with the changes of the setup and the notes on what bears on the verdict."""
-    policy, cases, known = inputs.policy, entry.cases, entry.known
-    run, evidence = cases.run, known.all_case_evidence
+    policy, cases, prior_evidence = inputs.policy, entry.cases, entry.prior_evidence
+    run, evidence = cases.run, prior_evidence.all_case_evidence
     plain = compare_cases(cases, baseline, evidence, score_tolerance=policy.score_tolerance)
-    refined = refine_comparison(plain, cases, known, policy)
+    refined = refine_comparison(plain, cases, prior_evidence, policy)
     notes = (
         *refined.notes,
-        *_iter_rerun_notes(run, policy, known.evidence.run_share),
+        *_iter_rerun_notes(run, policy, prior_evidence.evidence.run_share),
         *_iter_baseline_change_notes(run, refined),
         *_iter_score_notes(run, refined, policy),
         *iter_base_agent_notes(run, refined),
         *iter_model_notes(run, cases.baseline),
     )
-    setup = find_setup_changes(cases, policy.to_run_policy(run), lost=known.unscored_in_baseline)
+    setup = find_setup_changes(cases, policy.to_run_policy(run), lost=prior_evidence.unscored_in_baseline)
     return replace(refined, notes=notes, setup_changes=setup)
 
 
@@ -228,41 +228,41 @@ def _iter_score_notes(run: RunResult, current: Comparison, policy: Policy) -> It
     if most is None:
         return
     share, cases = compute_score_share(current), run.index_cases()
-    spared = [
+    small_drops = [
         change
         for change in current.changes
         if change.score_change is not None
         and exceeds_limit(-change.score_change, most)
         and not exceeds_limit(compute_score_drop(change, cases[change.key].score, most, share), most)
     ]
-    if not spared:
+    if not small_drops:
         return
-    largest = min(spared, key=lambda change: (change.score_change or 0.0, change.key))
+    largest = min(small_drops, key=lambda change: (change.score_change or 0.0, change.key))
     history = largest.score_history
     assert history is not None  # else every fall counts
-    many = f"{len(spared)} scores are" if len(spared) > 1 else "1 score is"
-    known = "estimated from all cases" if history.from_one_run else "by its history"
+    many = f"{len(small_drops)} scores are" if len(small_drops) > 1 else "1 score is"
+    source = "estimated from all cases" if history.from_one_run else "by its history"
     yield (
         f"{many} lower than in the baseline by more than {format_limit(most)}, but may only vary, so max-score-drop "
         f"holds ({largest.case_id[:100]} is {-(largest.score_change or 0.0):.2f} lower and varies by "
-        f"{history.spread:.2f} from run to run, {known})"
+        f"{history.spread:.2f} from run to run, {source})"
     )
 
 
 def _iter_baseline_change_notes(run: RunResult, current: Comparison) -> Iterator[str]:
     """Yield a note on what changed if the run was compared with another baseline before."""
-    before = run.comparison
-    if before is None or before.baseline.run_id == current.baseline.run_id:
+    earlier = run.comparison
+    if earlier is None or earlier.baseline.run_id == current.baseline.run_id:
         return
-    classes = {change.key: change.change for change in before.changes}
-    others = [one for one in current.changes if one.key in classes and classes[one.key] is not one.change]
+    classes = {change.key: change.change for change in earlier.changes}
+    changed_cases = [one for one in current.changes if one.key in classes and classes[one.key] is not one.change]
     what = "no case changed its class"
-    if others:
-        first, many = others[0], "cases changed their" if len(others) > 1 else "case changed its"
+    if changed_cases:
+        first, many = changed_cases[0], "cases changed their" if len(changed_cases) > 1 else "case changed its"
         words = (classes[first.key].value.replace("_", " "), first.change.value.replace("_", " "))
-        what = f"{len(others)} {many} class ({first.case_id[:100]}: {words[0]}, now {words[1]})"
+        what = f"{len(changed_cases)} {many} class ({first.case_id[:100]}: {words[0]}, now {words[1]})"
     yield (
-        f"this run was first compared with {_format_baseline(before.baseline)}, and is now compared with "
+        f"this run was first compared with {_format_baseline(earlier.baseline)}, and is now compared with "
         f"{_format_baseline(current.baseline)}: {what}"
     )
 
@@ -279,22 +279,21 @@ def find_quarantined_cases(
 ) -> frozenset[CaseKey]:
     """Find the cases of a run in quarantine, which are not re-run and are in no test of the suite.
 
-    Each case is looked at by itself, and cases of the baseline in the baseline alone, so that parts of a run learn the
-    same from the branch. Comments do not count, because they come after the run. A must-pass case is never in
-    quarantine. `earlier` has the baseline's names of cases that have another name in this run.
+    Each case is looked at by itself, so that parts of a run learn the same from the branch. Comments do not count,
+    because they come after the run. A must-pass case is never in quarantine. `earlier` has the baseline's names of
+    renamed cases.
     """
     quarantine = [one for one in waivers.waivers if one.kind is WaiverKind.QUARANTINE] if waivers else []
     if not quarantine or waivers is None:
         return frozenset()
-    named = [
+    standings = [
         CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.FAILS) for key, _ in run.iter_cases()
     ]
-    known = replace(waivers, waivers=quarantine)
-    return _apply_waivers(known, named, run, must_pass, earlier).quarantined_keys
+    return _apply_waivers(replace(waivers, waivers=quarantine), standings, run, must_pass, earlier).quarantined_keys
 
 
 def _apply_waivers(
-    known: KnownWaivers,
+    waivers: KnownWaivers,
     standings: Sequence[CaseStanding],
     run: RunResult,
     must_pass: Sequence[str],
@@ -304,7 +303,7 @@ def _apply_waivers(
 ) -> AppliedWaivers:
     """Apply waivers to cases as they stand, but to no must-pass case."""
     waiving = apply_waivers(
-        known.waivers, standings, known.today, everything=everything, trusted=known.trusted, earlier=earlier
+        waivers.waivers, standings, waivers.today, everything=everything, trusted=waivers.trusted, earlier=earlier
     )
     return exclude_must_pass(waiving, find_must_pass_cases(run, must_pass))
 
@@ -316,19 +315,19 @@ def find_waived_regressions(keys: Sequence[CaseKey], run: RunResult, inputs: Gat
         waivers = inputs.waiver_lookup(waivers)
     if waivers is None or not waivers.waivers:
         return frozenset()
-    named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.REGRESSED) for key in keys]
+    standings = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.REGRESSED) for key in keys]
     earlier = find_earlier_keys(inputs.baseline.result, run) if isinstance(inputs.baseline, Baseline) else {}
-    return _apply_waivers(waivers, named, run, inputs.policy.must_pass, earlier, everything=False).keys
+    return _apply_waivers(waivers, standings, run, inputs.policy.must_pass, earlier, everything=False).keys
 
 
 def _add_renamed_waivers(
     comparison: Comparison, waiving: AppliedWaivers | None, earlier: Mapping[CaseKey, CaseKey]
 ) -> Comparison:
     """Add, as a loosened rule, the cases that the waiver file waives only by their new name."""
-    found = find_waived_by_new_name(waiving, earlier) if waiving is not None and earlier else ()
-    if not found or comparison.setup_changes is None:
+    renamed_cases = find_waived_by_new_name(waiving, earlier) if waiving is not None and earlier else ()
+    if not renamed_cases or comparison.setup_changes is None:
         return comparison
-    cases = tuple(build_changed_case(earlier[one.key], one.key) for one in found)
+    cases = tuple(build_changed_case(earlier[one.key], one.key) for one in renamed_cases)
     loosened = SetupChange(
         kind=SetupChangeKind.LOOSENED, subject="waiver", count=len(cases), cases=cases[:MAX_NAMED_CASES]
     )
@@ -346,12 +345,12 @@ def _build_waiving(
     waivers = inputs.waivers
     if waivers is None or not (waivers.has_content or inputs.waiver_lookup):
         return None
-    found = list_standings(run, comparison, max_score_drop=inputs.policy.max_score_drop)
-    is_waivable = any(one.standing.is_waivable and one.standing is not WaiverStanding.UNSTABLE for one in found)
+    standings = list_standings(run, comparison, max_score_drop=inputs.policy.max_score_drop)
+    is_waivable = any(one.standing.is_waivable and one.standing is not WaiverStanding.UNSTABLE for one in standings)
     if inputs.waiver_lookup is not None and is_waivable:
         waivers = inputs.waiver_lookup(waivers)
     if not waivers.has_content:
         return None
     everything, must_pass = has_all_cases(run), inputs.policy.must_pass
-    waiving = _apply_waivers(waivers, found, run, must_pass, earlier, everything=everything)
+    waiving = _apply_waivers(waivers, standings, run, must_pass, earlier, everything=everything)
     return replace(waiving, refusals=waivers.refusals, problems=(*waivers.troubles, *waiving.problems))

@@ -36,14 +36,14 @@ _NO_RESULT = frozenset({Status.SKIPPED, Status.ERROR})
 """Statuses without a result of the agent. Cases that were not run have a reason of their own: the run is incomplete."""
 
 _UNINTENDED_SKIPS = frozenset({WAITS_FOR_GATE, NO_JUDGE})
-"""Why cases are skipped although nobody asked for it."""
+"""Reasons for skipping a case that no setting asks for."""
 _MISTAKEN = "the eval file has only unknown expectations, which check nothing"
 _ALL_AGENT_ERRORS = Reason(
     code=ReasonCode.ALL_AGENT_ERRORS,
     message="the agent failed with an error in every case. If it was down during the run, re-run the job; if not, the "
     "change broke it",
 )
-"""The possible outage of an agent, where regressions are all that is known."""
+"""Reason that names a possible outage of the agent, added to regressions of a run without any score."""
 
 
 def decide_outcome(
@@ -103,16 +103,16 @@ def decide_outcome(
 
 
 def _find_unmeasurable_reason(run: RunResult) -> Reason | None:
-    """Why this run says nothing, if it does not (CONTRACTS, section 1)."""
+    """Find why too few cases have a score for a verdict (CONTRACTS, section 1)."""
     summary = run.summary
-    asked = summary.total_cases - summary.skipped
-    judged = summary.passed + summary.failed
-    if judged == 0:
-        why = _describe_skipped(run) if asked == 0 and summary.total_cases else "no case has a score"
+    runnable = summary.total_cases - summary.skipped
+    scored = summary.passed + summary.failed
+    if scored == 0:
+        why = _describe_skipped(run) if runnable == 0 and summary.total_cases else "no case has a score"
         stopped = run.stop_reason and drop_error_prefix(run.stop_reason)
         return Reason(code=ReasonCode.NO_SCORED_CASES, message=stopped or _describe_first_error(run) or why)
-    if summary.errored * 2 > judged + summary.errored:
-        message = f"{summary.errored} of {judged + summary.errored} cases have no score, more than half"
+    if summary.errored * 2 > scored + summary.errored:
+        message = f"{summary.errored} of {scored + summary.errored} cases have no score, more than half"
         return Reason(code=ReasonCode.TOO_FEW_SCORED_CASES, message=message)
     return None
 
@@ -133,7 +133,7 @@ def _describe_skipped(run: RunResult) -> str:
 
 def _find_incomplete_reasons(run: RunResult) -> tuple[Reason, ...]:
     if run.summary.not_run == 0:
-        # cases that nobody counted, such as those of a part that was not merged
+        # `not_run` does not count the cases of a part that was not merged
         message = run.stop_reason or "the run is incomplete"
         return () if run.complete else (Reason(code=ReasonCode.RUN_INCOMPLETE, message=message),)
     why = f"{run.stop_reason}: " if run.stop_reason else ""
@@ -151,8 +151,8 @@ def _find_unconfirmed_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Re
         for change in rule_input.comparison.changes
         if change.grounds is not None and change.grounds.kind.is_inconclusive and not rule_input.is_waived(change.key)
     ]
-    here = rule_input.run.index_cases()
-    matters = any(is_must_pass(here[change.key], policy.must_pass) for change in open_cases)
+    cases = rule_input.run.index_cases()
+    matters = any(is_must_pass(cases[change.key], policy.must_pass) for change in open_cases)
     worst = len(open_cases) + rule_input.count_unwaived(CaseClass.REGRESSION)
     if not open_cases or (worst <= policy.allowed_regressions and not matters):
         return ()
@@ -175,38 +175,38 @@ def _iter_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> Itera
     for pattern, matches in _find_lost_patterns(rule_input, policy).items():
         message = f"must-pass {describe_name(pattern)} matches no case in this run; in the baseline it matches "
         yield Reason(code=ReasonCode.MISSING_MUST_PASS_RESULT, message=f"{message}{format_first_few(matches, 3)}")
-    before = _find_passed_before(rule_input)
+    passed_keys = _find_passed_before(rule_input)
     skipped: dict[str, list[str]] = defaultdict(list)
     for key, case in rule_input.run.iter_cases():
-        if key in before and case.status is Status.SKIPPED and (case.mistakes or case.error in _UNINTENDED_SKIPS):
+        if key in passed_keys and case.status is Status.SKIPPED and (case.mistakes or case.error in _UNINTENDED_SKIPS):
             skipped[_MISTAKEN if case.mistakes else case.error or ""].append(key.case_id)
     for why, ids in skipped.items():
         which = format_count(len(ids), "case that passed in the baseline was", "cases that passed in the baseline were")
         message = f"{which} not run: {format_first_few(ids, 3)}; {why}"
         yield Reason(code=ReasonCode.MISSING_CASE_RESULT, message=message)
-    if lost := [key for key in _find_absent_cases(rule_input).unknown if key in before]:
+    if lost := [key for key in _find_absent_cases(rule_input).unknown if key in passed_keys]:
         many = format_count(len(lost), "case that passed in the baseline has", "cases that passed in the baseline have")
         message = f"{many} no result in this run, and the run gives no reason"
         yield Reason(code=ReasonCode.MISSING_CASE_RESULT, message=message)
 
 
 def _list_unscored_must_pass(rule_input: RuleInput, policy: Policy) -> list[str]:
-    """Those without a result, by id: here, or left out by what was chosen."""
+    """List the ids of must-pass cases without a result, also of those that the selection of cases leaves out."""
     run = rule_input.run
     regressed = (
         {one.key for one in rule_input.comparison.select_changes(CaseClass.REGRESSION)} if rule_input.comparison else ()
     )
-    here = [
+    case_ids = [
         case.id
         for key, case in run.iter_cases()
         if case.status in _NO_RESULT and key not in regressed and is_must_pass(case, policy.must_pass)
     ]
     if not run.partial or run.shard is not None or rule_input.baseline is None or not policy.must_pass:
-        return here
-    absent, there = _find_absent_cases(rule_input), rule_input.baseline.index_cases()
+        return case_ids
+    absent, baseline_cases = _find_absent_cases(rule_input), rule_input.baseline.index_cases()
     by_name = any(one.names_single_cases for one in run.selections)
     keys = (*absent.removed, *absent.unknown, *(() if by_name else absent.not_selected))
-    return here + [key.case_id for key in keys if is_must_pass(there[key], policy.must_pass)]
+    return case_ids + [key.case_id for key in keys if is_must_pass(baseline_cases[key], policy.must_pass)]
 
 
 def _find_lost_patterns(rule_input: RuleInput, policy: Policy) -> Mapping[str, tuple[str, ...]]:
@@ -225,9 +225,9 @@ def _find_passed_before(rule_input: RuleInput) -> Collection[CaseKey]:
     if rule_input.cases is None or rule_input.comparison is None:
         return ()
     lost = rule_input.comparison.evidence.unscored_in_baseline if rule_input.comparison.evidence else ()
-    found = {key for key, case in rule_input.cases.there.items() if case.passed}
-    found |= {one.key for one in lost if 2 * one.passes > one.executions}
-    return found | {now for now, then in rule_input.cases.earlier_keys.items() if then in found}
+    passed_keys = {key for key, case in rule_input.cases.baseline_cases.items() if case.passed}
+    passed_keys |= {one.key for one in lost if 2 * one.passes > one.executions}
+    return passed_keys | {key for key, earlier in rule_input.cases.earlier_keys.items() if earlier in passed_keys}
 
 
 def _find_unexplained_reasons(
@@ -275,9 +275,9 @@ def _iter_uncompared_reasons(rule_input: RuleInput, policy: Policy) -> Iterator[
     if failing := select_unwaived(key for key in find_uncovered_cases(cases, comparison) if key in failed):
         message = f": {describe_missing_coverage(cases)}"
     elif failing := select_unwaived(renames.failing):
-        missing = format_count(len(renames.missing), "case that passed there is", "cases that passed there are")
-        names, gone = (format_first_few([key.case_id for key in keys], 3) for keys in (failing, renames.missing))
-        message = f" ({names}), and {missing} missing or skipped in this run ({gone}): a case may have been renamed"
+        which = format_count(len(renames.old_cases), "case that passed there is", "cases that passed there are")
+        names, old_names = (format_first_few([key.case_id for key in keys], 3) for keys in (failing, renames.old_cases))
+        message = f" ({names}), and {which} missing or skipped in this run ({old_names}): a case may have been renamed"
     if message is not None:
         which = format_count(len(failing), "failing case is", "failing cases are")
         yield Reason(code=ReasonCode.NOT_IN_BASELINE, message=f"{which} not in the baseline{message}")
@@ -296,13 +296,13 @@ def _describe_differences(rule_input: RuleInput, keys: Sequence[CaseKey]) -> str
     cases = rule_input.cases
     if cases is None or not cases.run.is_external:
         return ""
-    here = ((cases.here[key], cases.get_earlier(key)) for key in keys if key in cases.here)
-    known = [(case, before) for case, before in here if before is not None]
-    return format_first_few(known, 3, lambda pair: f"{pair[0].id[:100]} ({describe_difference(*pair)})")
+    sides = ((cases.current_cases[key], cases.get_earlier(key)) for key in keys if key in cases.current_cases)
+    pairs = [(case, earlier) for case, earlier in sides if earlier is not None]
+    return format_first_few(pairs, 3, lambda pair: f"{pair[0].id[:100]} ({describe_difference(*pair)})")
 
 
 def _count_possible_drops(rule_input: RuleInput, most: float) -> int:
-    """How many graded cases are so low that their score may have dropped by more than `most`."""
+    """Count the graded cases whose score may have dropped by more than `most`."""
     cases = [
         case
         for key, case in rule_input.run.iter_cases()
@@ -312,7 +312,7 @@ def _count_possible_drops(rule_input: RuleInput, most: float) -> int:
 
 
 def _build_pass_reason(rule_input: RuleInput, policy: Policy, lost: LostBaseline | None) -> Reason:
-    """Build the reason of a passing gate: above all what it could not look at."""
+    """Build the reason of a gate that passed: above all what it could not compare."""
     run, comparison = rule_input.run, rule_input.comparison
     code = ReasonCode.NO_BASELINE
     if policy.is_report_only:
@@ -321,15 +321,15 @@ def _build_pass_reason(rule_input: RuleInput, policy: Policy, lost: LostBaseline
         message = f"all rules hold, but {lost.describe_name()}"
     elif comparison is None and policy.uses_baseline:
         message = "no baseline to compare with: regressions cannot be distinguished from known failures"
-        if run.summary.passed == run.summary.total_cases:  # which leaves nothing to be told apart
+        if run.summary.passed == run.summary.total_cases:  # regressions and known failures are both absent
             message = "every case passed; no baseline to compare with"
     elif comparison is None and policy.max_score_drop is not None:
         message = "no baseline to compare with: score drops cannot be detected"
     elif comparison is not None and not any(one.change.is_compared for one in comparison.changes):
         code = ReasonCode.NO_COMPARABLE_CASES
         message = "no case can be compared: the baseline has no score for any case with the same prompt and expectation"
-        if named := _describe_differences(rule_input, [one.key for one in comparison.changes][:1]):
-            message = f"{message}: {named}"
+        if differences := _describe_differences(rule_input, [one.key for one in comparison.changes][:1]):
+            message = f"{message}: {differences}"
     else:
         code = ReasonCode.PASSED
         message = f"all rules hold for {format_count(run.summary.total_cases, 'case')}"

@@ -20,11 +20,11 @@ def start_in_background(work: Callable[[], T], name: str) -> Future[T]:
     repeated as a part of something greater (`call_with_retries`) is so in there too.
     """
     outcome: Future[T] = Future()
-    around = copy_context()
+    context = copy_context()
 
     def run_work() -> None:
         try:
-            outcome.set_result(around.run(work))
+            outcome.set_result(context.run(work))
         except BaseException as error:  # noqa: BLE001 (whatever it is, it is raised where the result is asked for)
             outcome.set_exception(error)
 

@@ -62,7 +62,7 @@ class CheckState(BaseModel):
     regressed: str | None = Field(default=None, pattern=r"^[A-Za-z0-9+/=]{0,2700}$")
     """Which cases were regressions: four bytes of each one's digest, in base64. None where that is not known."""
     regressed_at: str | None = Field(default=None, pattern=r"^[0-9a-f]{7,64}$")
-    """The commit whose regressions these are, where it is an earlier one: this one could not be judged."""
+    """The commit of these regressions, if the result of this one is inconclusive."""
 
 
 class CheckContent(FrozenStruct):
@@ -130,7 +130,7 @@ def write_check(client: GitHubClient, check: CheckContent) -> CheckRun:
         checks = _fetch_checks(client, check.name, check.head_sha, doing)
         return next((one for one in checks if one.external_id == check.external_id), None)
 
-    return client.post(doing, "/check-runs", body, CheckRun, permission=PERMISSION, made=find_own)
+    return client.post(doing, "/check-runs", body, CheckRun, permission=PERMISSION, probe=find_own)
 
 
 def list_checks_named(client: GitHubClient, name: str, head_sha: str) -> tuple[CheckRun, ...]:
@@ -143,16 +143,16 @@ def list_commit_checks(client: GitHubClient, head_sha: str) -> tuple[CheckRun, .
     """List the check runs of any name on the commit, at most `MAX_CHECKS` (one thousand). Raises GitHubError."""
     doing = f"looking for the checks on {head_sha[:7]}"
     path = f"/commits/{quote(head_sha)}/check-runs"
-    found = client.iter_items(doing, path, CheckRun, permission=PERMISSION, query={"filter": "all"}, key="check_runs")
-    return tuple(islice(found, MAX_CHECKS))
+    checks = client.iter_items(doing, path, CheckRun, permission=PERMISSION, query={"filter": "all"}, key="check_runs")
+    return tuple(islice(checks, MAX_CHECKS))
 
 
 def copy_check_result(client: GitHubClient, check: CheckRun, counts: CheckRun) -> CheckRun:
     """Have a check run say what the one that counts says: GitHub shows the last completed one. Raises GitHubError."""
-    said = counts.output or CheckOutput()
+    source = counts.output or CheckOutput()
     output = {
-        "title": (said.title or "Overtaken")[:MAX_TITLE],
-        "summary": _truncate_bytes(said.summary or "", MAX_TEXT),
+        "title": (source.title or "Overtaken")[:MAX_TITLE],
+        "summary": _truncate_bytes(source.summary or "", MAX_TEXT),
     }
     body = {"status": "completed", "conclusion": counts.conclusion, "output": output}
     body |= {"details_url": counts.details_url} if counts.details_url else {}

@@ -20,8 +20,8 @@ _ORIGIN: Final = '[remote "origin"]'
 def find_head_commit(workspace: Path) -> str | None:
     """Find the commit that HEAD of a checkout or worktree names; None if it cannot be determined."""
     git = find_git_folder(workspace)
-    found = read_head_commit(git) if git else None
-    return found if found and _SHA.fullmatch(found) else None
+    commit = read_head_commit(git) if git else None
+    return commit if commit and _SHA.fullmatch(commit) else None
 
 
 def find_origin_repository(checkout: Path) -> str | None:
@@ -44,16 +44,16 @@ def find_checkout(workspace: Path, path: str | Path) -> Path | None:
         place = Path(os.path.realpath(root / path))
     except ValueError:  # it holds what no name can hold
         return None
-    around = (one for one in (place, *place.parents) if one.is_relative_to(root))
-    return next((one for one in around if find_git_folder(one)), None)
+    folders = (one for one in (place, *place.parents) if one.is_relative_to(root))
+    return next((one for one in folders if find_git_folder(one)), None)
 
 
 def find_submodule(workspace: Path, path: str | Path) -> Path | None:
     """Find the submodule in the workspace that contains this path, with links resolved; None outside of one."""
     root = Path(os.path.realpath(workspace))
     place = Path(os.path.realpath(root / path))
-    around = (one for one in (place, *place.parents) if one.is_relative_to(root) and one != root)
-    return next((one for one in around if (one / ".git").is_file() and not find_git_folder(one)), None)
+    folders = (one for one in (place, *place.parents) if one.is_relative_to(root) and one != root)
+    return next((one for one in folders if (one / ".git").is_file() and not find_git_folder(one)), None)
 
 
 def iter_checkouts(workspace: Path, path: str | Path) -> Iterator[Path]:
@@ -71,10 +71,10 @@ class TrackedFiles:
     def is_tracked(self, file: Path) -> bool | None:
         """Whether this file, or what leads to it, is committed; None where no checkout can say so.
 
-        A link or a submodule on the way counts: whoever committed it chose what lies behind it.
+        A tracked link or submodule on the way counts: its commit chose its target.
         """
-        written, real = Path(os.path.abspath(file)), Path(os.path.realpath(file))  # noqa: PTH100 (links are kept)
-        answers = [self._is_path_tracked(written), self._is_path_tracked(real)]
+        path, real = Path(os.path.abspath(file)), Path(os.path.realpath(file))  # noqa: PTH100 (links are kept)
+        answers = [self._is_path_tracked(path), self._is_path_tracked(real)]
         if any(answers):
             return True
         return None if None in answers else False

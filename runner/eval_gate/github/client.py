@@ -1,8 +1,8 @@
 """Client of GitHub's API: authentication, retries, timeouts and parsing of responses.
 
 PyGithub signs, addresses (Enterprise servers too) and paces the requests. Its own retries are off, because they repeat
-a POST that may have been carried out and never a PATCH; its typed objects are not used, because they complete
-themselves by requests that nobody sees.
+a POST that may have been carried out and never a PATCH; its typed objects are not used, because they send requests of
+their own to complete themselves.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PER_PAGE: Final = 100
 API_VERSION: Final = "2022-11-28"
 
 _REPEATING: Final = ContextVar("a call to GitHub is being repeated", default=False)
-"""Of a call and of what is asked on its way, in other threads too (`call_with_timeout`); never of calls beside it."""
+"""True in a call and the calls that it makes, in other threads too (`call_with_timeout`)."""
 _UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, AssertionError, RuntimeError)
 Query = Mapping[str, str | int]
 T = TypeVar("T")
@@ -56,9 +56,9 @@ class GitHubTimeouts(FrozenStruct):
 
     silence_s: int = 20
     """How long may pass without a byte."""
-    response_s: float = limits.ANSWER_S
+    response_s: float = limits.GITHUB_RESPONSE_S
     """For the whole of an answer, however slowly it comes."""
-    transfer_silence_s: float = limits.TRANSFER_SILENCE_S
+    transfer_silence_s: float = limits.TRANSFER_IDLE_S
     transfer_s: float = limits.TRANSFER_S
     """For the whole of an archive, or of a block of one that is stored."""
 
@@ -92,7 +92,7 @@ class GitHubClient:
         self._idle: deque[Requester] = deque()
         """Connections that no call uses. One of PyGithub's keeps the request that it is about: it is one call's."""
         self._silent_until = 0.0
-        """Until when GitHub wants none of our calls, by the monotonic clock: it told one of them."""
+        """Until when a rate limit blocks all calls, by the monotonic clock."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -127,10 +127,10 @@ class GitHubClient:
 
         def once() -> tuple[Model, ...]:
             data = self._send_request("GET", path, doing, permission, query={"per_page": PER_PAGE, **(query or {})})
-            found = data.get(key) if key and isinstance(data, dict) else data
-            if not isinstance(found, list):
+            items = data.get(key) if key and isinstance(data, dict) else data
+            if not isinstance(items, list):
                 raise _build_unreadable_error(doing, "a list was expected")
-            return tuple(parse_response(item, one, doing) for one in found)
+            return tuple(parse_response(item, one, doing) for one in items)
 
         return self.call_with_retries(once)
 
@@ -140,11 +140,11 @@ class GitHubClient:
         """Yield the items of all pages, fetched as needed."""
         number = 1
         while True:
-            found = self.get_page(
+            items = self.get_page(
                 doing, path, item, permission=permission, query={**(query or {}), "page": number}, key=key
             )
-            yield from found
-            if len(found) < int((query or {}).get("per_page", PER_PAGE)):
+            yield from items
+            if len(items) < int((query or {}).get("per_page", PER_PAGE)):
                 return
             number += 1
 
@@ -162,15 +162,15 @@ class GitHubClient:
         model: type[Model],
         *,
         permission: str,
-        made: Callable[[], Model | None],
+        probe: Callable[[], Model | None],
     ) -> Model:
-        """Make something, once: after a lost answer `made` looks whether it is there before it is made again."""
+        """Create something, once: after a lost response, `probe` looks for it before the call is repeated."""
         return self.call_with_retries(
-            lambda: parse_response(model, self._send_request("POST", path, doing, permission, body=body), doing), made
+            lambda: parse_response(model, self._send_request("POST", path, doing, permission, body=body), doing), probe
         )
 
     def post_once(self, doing: str, path: str, body: Mapping[str, object], *, permission: str) -> None:
-        """Start something that nobody can look up: after a lost answer it is not started again."""
+        """Start something that no later call can find: after a lost response, it is not started again."""
         lost: list[GitHubError] = []
 
         def once() -> None:
@@ -215,7 +215,7 @@ class GitHubClient:
                 return None
         return parse_response(model, data, doing)
 
-    def call_with_retries(self, once: Callable[[], T], made: Callable[[], T | None] | None = None) -> T:
+    def call_with_retries(self, once: Callable[[], T], probe: Callable[[], T | None] | None = None) -> T:
         """Call `once` until it works, it is hopeless, or the time is up; waits as long as GitHub asks.
 
         What is asked on the way, such as whether a lost request was carried out, is tried once: the whole is repeated.
@@ -231,22 +231,22 @@ class GitHubClient:
                 attempt += 1
                 self._wait_for_limit(begin)
                 try:
-                    found = made() if lost and made is not None else None
-                    return once() if found is None else found
+                    existing = probe() if lost and probe is not None else None
+                    return once() if existing is None else existing
                 except GitHubError as error:
                     lost = lost or error.is_outcome_unknown
-                    told = self._record_wait(error)
+                    until = self._record_wait(error)
                     late = attempt == ATTEMPTS or time.monotonic() - begin >= TIME_LIMIT_S
                     if late or not error.is_retryable:
                         raise
                     self._sleep(error.wait_s or _compute_backoff(attempt))
-                    if told and told == self._silent_until:
+                    if until and until == self._silent_until:
                         self._silent_until = 0.0
         finally:
             _REPEATING.reset(repeating)
 
     def _record_wait(self, error: GitHubError) -> float:
-        """Until when this answer has every call wait; 0 where it says nothing of it or nobody would wait so long."""
+        """Record until when this error blocks every call, and return that time; 0 without a wait or a retry."""
         if not error.wait_s or not error.is_retryable:
             return 0.0
         until = time.monotonic() + error.wait_s
@@ -254,16 +254,16 @@ class GitHubClient:
         return until
 
     def _wait_for_limit(self, begin: float) -> None:
-        """Wait as long as any call was told to, and where one is told again meanwhile longer, within the time limit."""
+        """Wait for the end of the rate limit, also if another call extends it meanwhile, within the time limit."""
         held = 0.0
         while (until := self._silent_until) > held and time.monotonic() - begin < TIME_LIMIT_S:
             held = until
-            if (left := until - time.monotonic()) > 0:
-                self._sleep(left)
+            if (remaining_s := until - time.monotonic()) > 0:
+                self._sleep(remaining_s)
 
     def close(self) -> None:
         """Close the connections that no call uses; another call would open new ones."""
-        with suppress(IndexError):  # a call that nobody waits for any more may take the last one meanwhile
+        with suppress(IndexError):  # an abandoned call may take the last one meanwhile
             while True:
                 self._idle.pop().close()
 
@@ -283,8 +283,8 @@ class GitHubClient:
             doing,
             permission,
         )
-        found: JsonValue = data
-        return found
+        value: JsonValue = data
+        return value
 
     def _call_pygithub(self, call: Callable[[Requester], T], doing: str, permission: str) -> T:
         """Call PyGithub, and turn its exceptions and those of requests into GitHubError; nothing else does so."""
@@ -357,11 +357,11 @@ def _format_message(data: object) -> str:
     if not isinstance(data, dict):
         return str(data or "")[:300]
     errors = data.get("errors")
-    found = errors if isinstance(errors, list) else [errors] if errors else []
-    details = [str(one.get("message") or one) if isinstance(one, dict) else str(one) for one in found]
+    entries = errors if isinstance(errors, list) else [errors] if errors else []
+    details = [str(one.get("message") or one) if isinstance(one, dict) else str(one) for one in entries]
     return "; ".join([str(data.get("message") or ""), *details]).strip("; ")
 
 
 def _compute_backoff(attempt: int) -> float:
     """Seconds before another attempt where GitHub asks for none: up to 1, 2, 4 and 8, at random."""
-    return random.uniform(0, 2 ** (attempt - 1))  # noqa: S311 (nobody has to guess it)
+    return random.uniform(0, 2 ** (attempt - 1))  # noqa: S311 (it need not be secret)

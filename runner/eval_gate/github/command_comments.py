@@ -2,7 +2,7 @@
 
 A comment counts when all of this holds, and each of it is asked of GitHub:
 
-- it is not hidden, and nobody but its author edited it last;
+- it is not hidden, and its author edited it last;
 - its author is a person who may write to the repository now, and wrote it without an app in between.
 
 `author_association` is no proof of a right. It only decides who is asked about first.
@@ -43,12 +43,12 @@ def find_comment(client: GitHubClient, number: int, comment_id: int) -> PullRequ
 
 
 def find_comment_refusal(comment: PullRequestComment) -> str | None:
-    """Why no command of this comment counts, whoever wrote it; None where it may count."""
+    """Return why no command of this comment counts, regardless of its author; None if one may count."""
     if comment.author is None:
         return "the account of its author was deleted"
     if not comment.is_by_person:
         return "a bot cannot give commands"
-    if comment.hidden:
+    if comment.is_hidden:
         return "the comment is hidden"
     if comment.is_edited_by_other:
         return "another person edited it: write a new comment"
@@ -96,8 +96,8 @@ class PermissionLookup:
         """In GitHub's word, which maps every role of an organization to one of a few."""
         path = f"/collaborators/{quote(login, safe='')}/permission"
         doing = f"checking the access of {login[:60]}"
-        found = find_or_none(lambda: self._client.get(doing, path, _PermissionResponse, permission=METADATA))
-        return found.permission if found is not None and _is_person(found.user, login) else "none"
+        response = find_or_none(lambda: self._client.get(doing, path, _PermissionResponse, permission=METADATA))
+        return response.permission if response is not None and _is_person(response.user, login) else "none"
 
     def _find_app_refusal(self, comment: PullRequestComment) -> str | None:
         """Return why a comment may not command: only the REST API shows that an app wrote it in a person's name."""
@@ -106,15 +106,15 @@ class PermissionLookup:
             return "GitHub gives no address for this comment"
         doing = f"reading comment {number}"
         try:
-            written = self._client.get(doing, f"/issues/comments/{number}", _RestComment, permission=PULLS)
+            rest_comment = self._client.get(doing, f"/issues/comments/{number}", _RestComment, permission=PULLS)
         except GitHubError as error:
             if error.kind in {FailureKind.NOT_FOUND, FailureKind.GONE}:
                 return "it was deleted"
             raise
-        if not _is_person(written.user, comment.login):
+        if not _is_person(rest_comment.user, comment.login):
             return "GitHub does not confirm who wrote it"
-        if written.app is not None:
-            return f"it was written by the app `{written.app.slug}`, and only people can give commands"
+        if rest_comment.app is not None:
+            return f"it was written by the app `{rest_comment.app.slug}`, and only people can give commands"
         return None
 
 

@@ -61,7 +61,7 @@ class StickyComment(FrozenStruct):
     """When it was last changed, as GitHub says."""
     node_id: str = ""
     is_hidden: bool = False
-    """Whether somebody has hidden it: then only a line of it is shown."""
+    """Whether it is hidden: GitHub then shows one line of it."""
 
 
 class PullRequestThread(FrozenStruct):
@@ -109,7 +109,7 @@ class PullRequestComment(MarkedText):
     """What its author is to the repository: a hint, and no proof of any right."""
     created: AwareDatetime = Field(alias="createdAt")
     updated_at: str = Field(default="", alias="updatedAt")
-    hidden: bool = Field(alias="isMinimized")
+    is_hidden: bool = Field(alias="isMinimized")
     edited: AwareDatetime | None = Field(alias="lastEditedAt")
     editor: CommentActor | None
 
@@ -141,11 +141,11 @@ class PullRequestComment(MarkedText):
 
     @property
     def is_edited_by_other(self) -> bool:
-        """Whether anybody but its author changed it last, or nobody knows who."""
+        """Whether another account than its author's, or an unknown one, edited it last."""
         return self.edited is not None and (self.editor is None or self.editor != self.author)
 
     def is_known(self, comment_id: int | None) -> bool:
-        """Whether it is the comment with this id, and not somebody else's."""
+        """Whether it is the comment with this id, written by this token's account."""
         return self.mine and self.number == comment_id
 
 
@@ -202,15 +202,15 @@ def read_thread(client: GitHubClient, number: int, marker: str, comment_id: int 
 
     `comment_id` is the comment that the gate is known to have written, if any. Raises GitHubError.
     """
-    pull, found = None, list[StickyComment]()
+    pull, own = None, list[StickyComment]()
     for _, pull in iter_comment_pages(client, number, f"looking for the comment on #{number}", PERMISSION, MAX_PAGES):
-        own = (one for one in reversed(pull.comments.nodes) if one.is_ours(marker) or one.is_known(comment_id))
-        found += [StickyComment(one.number or 0, one.url, one.updated_at, one.node_id, one.hidden) for one in own]
-        if found and (comment_id is None or any(one.id == comment_id for one in found)):
+        nodes = (one for one in reversed(pull.comments.nodes) if one.is_ours(marker) or one.is_known(comment_id))
+        own += [StickyComment(one.number or 0, one.url, one.updated_at, one.node_id, one.is_hidden) for one in nodes]
+        if own and (comment_id is None or any(one.id == comment_id for one in own)):
             break
     assert pull is not None  # there is a page even without a comment
-    found.sort(key=lambda one: one.id != comment_id)
-    return PullRequestThread(pull.head_sha, pull.state == "OPEN", tuple(found), pull.base_ref)
+    own.sort(key=lambda one: one.id != comment_id)
+    return PullRequestThread(pull.head_sha, pull.state == "OPEN", tuple(own), pull.base_ref)
 
 
 def write_comment(
@@ -228,21 +228,21 @@ def write_comment(
         except GitHubError as error:
             if error.kind not in {FailureKind.NOT_FOUND, FailureKind.GONE}:
                 raise
-            # somebody deleted it meanwhile: make it anew
+            # it was deleted meanwhile: write a new one
 
     def find_own() -> _WrittenComment | None:
-        found = read_thread(client, number, marker).sticky
-        return _WrittenComment(id=found.id, html_url=found.url) if found and found != sticky else None
+        existing = read_thread(client, number, marker).sticky
+        return _WrittenComment(id=existing.id, html_url=existing.url) if existing and existing != sticky else None
 
     path = f"/issues/{number}/comments"
     doing = f"writing the comment on #{number}"
     return _build_written(
-        client.post(doing, path, {"body": body}, _WrittenComment, permission=PERMISSION, made=find_own)
+        client.post(doing, path, {"body": body}, _WrittenComment, permission=PERMISSION, probe=find_own)
     )
 
 
 def delete_comment(client: GitHubClient, number: int, comment: StickyComment) -> None:
-    """Take a comment of ours away; somebody else may have done so already. Raises GitHubError."""
+    """Delete a comment of this gate, if it still exists. Raises GitHubError."""
     doing = f"deleting a second comment on #{number}"
     client.delete(doing, f"/issues/comments/{comment.id}", permission=PERMISSION)
 
@@ -260,18 +260,18 @@ def iter_comment_pages(
 
     There is a page even without a comment. Raises GitHubError.
     """
-    before: str | None = None
+    cursor: str | None = None
     for _ in range(limit):
         repository = client.query_repository(
-            doing, _QUERY, _Repository, {"number": number, "before": before}, permission=permission
+            doing, _QUERY, _Repository, {"number": number, "before": cursor}, permission=permission
         )
         if repository is None or repository.pull is None:
             raise GitHubError(FailureKind.NOT_FOUND, doing, "pull request not found")
         yield repository.name, repository.pull
         if not repository.pull.comments.page.earlier:
             return
-        before = repository.pull.comments.page.cursor
+        cursor = repository.pull.comments.page.cursor
 
 
-def _build_written(written: _WrittenComment) -> StickyComment:
-    return StickyComment(written.id, written.html_url, written.updated_at)
+def _build_written(response: _WrittenComment) -> StickyComment:
+    return StickyComment(response.id, response.html_url, response.updated_at)

@@ -1,7 +1,7 @@
 """Verification of workspace files against a commit: same path, same content by git's hashes.
 
-Who wrote the repository folder need not be trusted. Git reads its objects, and every object is held to its name, the
-hash of its content: whoever knows the name of a commit finds in it what that commit holds, or nothing.
+The repository folder is untrusted. Git reads its objects, and each object is compared with its name, the hash of its
+content. So the name of a commit leads to the content of that commit, or to none.
 """
 
 from __future__ import annotations
@@ -126,9 +126,9 @@ class CommitFiles:
                 return
             if folder not in self._known:
                 self._known[folder] = self._load_tree(folder)
-            found = self._known[folder]
-            if found is not None:
-                yield found
+            tree = self._known[folder]
+            if tree is not None:
+                yield tree
 
     def _load_tree(self, folder: Path) -> _CheckoutTree | None:
         git_dir = find_git_dir(folder)

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Final
 from urllib.parse import quote
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field
 
 from eval_gate.files.reading import parse_lfs_pointer
 from eval_gate.github.background_calls import start_in_background
@@ -155,21 +155,21 @@ def find_parents(client: GitHubClient, sha: str) -> tuple[str, ...] | None:
     doing = f"reading commit {sha[:40]}"
     path = f"/commits/{quote(sha, safe='')}"
     try:
-        found = find_or_none(lambda: client.get(doing, path, CommitWithParents, permission=CONTENTS))
+        commit = find_or_none(lambda: client.get(doing, path, CommitWithParents, permission=CONTENTS))
     except GitHubError as error:
         if error.kind is not FailureKind.REFUSED:  # 422, "No commit found for SHA"
             raise
-        found = None
+        commit = None
     # who has made what a name begins with, or a tag of that name, has not made this commit
-    return None if found is None or found.sha != sha else tuple(one.sha for one in found.parents)
+    return None if commit is None or commit.sha != sha else tuple(one.sha for one in commit.parents)
 
 
 def find_branch_tip(client: GitHubClient, branch: str) -> str | None:
     """Fetch the commit that a branch, not a tag of its name, points at; None without it. Raises GitHubError."""
     path = f"/git/ref/{quote(f'heads/{branch}')}"
     doing = f"reading the branch {branch}"[:120]
-    found = find_or_none(lambda: client.get(doing, path, _Reference, permission=CONTENTS))
-    return found.object.sha if found else None
+    reference = find_or_none(lambda: client.get(doing, path, _Reference, permission=CONTENTS))
+    return reference.object.sha if reference else None
 
 
 def iter_commits(client: GitHubClient, sha: str) -> Iterator[CommitWithParents]:
@@ -223,14 +223,14 @@ def list_pull_requests(client: GitHubClient, owner: str, branch: str, sha: str) 
     Each may merge into another branch. The list of a commit's pull requests is empty for forks, and a number in an
     artifact is only a claim. The branch and the commit are therefore checked against GitHub. Raises GitHubError.
     """
-    found = client.iter_items(
+    pulls = client.iter_items(
         f"finding the pull requests of {owner}:{branch}"[:120],
         "/pulls",
         PullRequest,
         permission=PULLS,
         query={"state": "open", "head": f"{owner}:{branch}"},
     )
-    return tuple(sorted((pull for pull in found if pull.head.sha == sha), key=lambda pull: pull.number))
+    return tuple(sorted((pull for pull in pulls if pull.head.sha == sha), key=lambda pull: pull.number))
 
 
 class _Content(ApiResponse):
@@ -251,16 +251,16 @@ def fetch_file(client: GitHubClient, path: str, branch: str) -> bytes | None:
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:  # it would be another address of the API
         raise GitHubError(FailureKind.REFUSED, doing, "the path is outside the repository")
     where = f"/contents/{quote(str(pure))}"
-    found = find_or_none(lambda: client.get(doing, where, _Content, permission=CONTENTS, query={"ref": ref}))
-    if found is None:
+    content = find_or_none(lambda: client.get(doing, where, _Content, permission=CONTENTS, query={"ref": ref}))
+    if content is None:
         # GitHub says the same of a file that is not there and of a branch that is not
         if ref != branch and find_branch(client, branch) is None:
             raise GitHubError(FailureKind.NOT_FOUND, doing, f"the branch {branch} no longer exists")
         return None
-    if found.type != "file" or found.encoding != "base64":
+    if content.type != "file" or content.encoding != "base64":
         raise GitHubError(FailureKind.REFUSED, doing, "it is not a file, or too large")
     try:
-        data = base64.b64decode(found.content)
+        data = base64.b64decode(content.content)
     except binascii.Error as error:
         raise GitHubError(FailureKind.SERVER, doing, "its content cannot be decoded") from error
     if parse_lfs_pointer(data) is not None:
@@ -290,8 +290,8 @@ ANY_COMMIT: Final = BaseCommit()
 
 class _Activity(ApiResponse):
     ref: str
-    before: str
-    after: str
+    old_sha: str = Field(alias="before")
+    new_sha: str = Field(alias="after")
 
 
 def iter_first_parents(tip: str, parents: Mapping[str, str | None]) -> Iterator[str]:
@@ -328,21 +328,20 @@ class BranchCommits:
     def has_pointed_at(self, sha: str) -> bool | None:
         """Whether the branch has pointed at this commit, or past it by first parents.
 
-        None where nobody knows: it lies before the tip, and further back than is listed; or it was taken away from the
-        branch, which has been moved more often since than its activity says. Raises GitHubError where GitHub does not
-        answer.
+        None if that is unknown: the commit lies further before the tip than is listed, or the branch was moved more
+        often since then than its activity lists. Raises GitHubError.
         """
         self._begun.result()
         if sha in self._line or (self._active is not None and sha in self._active):
             return True
         between = compare_commits(self._client, sha, self.tip) if self.tip else None
         is_before = between is not None and between.merge_base_commit.sha == sha
-        wanted = between.ahead_by + 1 if between is not None and is_before else 0
-        # where it comes before the tip, it is listed among so many commits
-        self._list_more(min(wanted, MAX_LISTED_COMMITS) - len(self._parents))
+        count = between.ahead_by + 1 if between is not None and is_before else 0
+        # a commit before the tip is among that many commits
+        self._list_more(min(count, MAX_LISTED_COMMITS) - len(self._parents))
         if sha in self._line or sha in self._fetch_activity():
             return True
-        return None if wanted > MAX_LISTED_COMMITS or not (is_before or self._is_whole) else False
+        return None if count > MAX_LISTED_COMMITS or not (is_before or self._is_whole) else False
 
     def has_listed(self, sha: str) -> bool:
         """Whether the commit is among its newest ones: asks nothing more."""
@@ -359,7 +358,7 @@ class BranchCommits:
             self._list_more(FIRST_LISTED_COMMITS)
 
     def _list_more(self, more: int) -> None:
-        """List so many commits more."""
+        """List this many more commits."""
         if more > 0 and self.tip is not None:
             self._parents.update((one.sha, one.first_parent) for one in islice(self._coming, more))
             self._line.update(iter_first_parents(self.tip, self._parents))
@@ -369,12 +368,12 @@ class BranchCommits:
         if self._active is None:
             ref, doing = f"refs/heads/{self._branch}", f"listing the activity of {self._branch}"[:120]
             try:
-                found = self._client.get_page(doing, "/activity", _Activity, permission=CONTENTS, query={"ref": ref})
+                moves = self._client.get_page(doing, "/activity", _Activity, permission=CONTENTS, query={"ref": ref})
             except GitHubError as error:
                 if error.kind not in _NO_ACTIVITY_LIST:
                     raise
-                found = ()
+                moves = ()
             else:
-                self._is_whole = len(found) < PER_PAGE
-            self._active = frozenset(sha for one in found if one.ref == ref for sha in (one.before, one.after))
+                self._is_whole = len(moves) < PER_PAGE
+            self._active = frozenset(sha for one in moves if one.ref == ref for sha in (one.old_sha, one.new_sha))
         return self._active

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from pydantic import JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from eval_gate.errors import GateError
 from eval_gate.github.client import ApiResponse
@@ -42,7 +42,7 @@ class MergeGroupPayload(ApiResponse):
 
     @property
     def base_branch(self) -> str:
-        """The branch that it is merged into; empty where nobody tells."""
+        """The branch that it is merged into; empty if unknown."""
         return self.base_ref.removeprefix("refs/heads/") or find_queue_target(self.head_ref) or ""
 
     @property
@@ -85,7 +85,7 @@ class WorkflowEvent(ApiResponse):
 
     name: str
     action: str | None = None
-    before: str = ""
+    previous_head: str = Field(default="", alias="before")
     """The head before a push to a pull request; empty for other actions."""
     repository: RepositoryName | None = None
     pull_request: PullRequest | None = None

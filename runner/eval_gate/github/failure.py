@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MAX_WAIT_S: Final = 60.0
-"""The longest a rate limit is waited for. A primary limit may be an hour away: nobody's job should sleep so long."""
+"""Maximum wait for a rate limit. A primary limit may last an hour, which is too long for a job."""
 _SECONDARY_WAIT_S: Final = 60.0
 """GitHub's advice for a secondary limit that names no time."""
 _EXPLAINED_STATUSES: Final = frozenset({400, 403})
@@ -53,7 +53,7 @@ class FailureKind(StrEnum):
     REFUSED = "refused"
     """GitHub read the request and does not accept its content."""
     SERVER = "server"
-    """Broken on their side, or an answer nobody can read."""
+    """GitHub failed, or its response is unreadable."""
     UNREACHABLE = "unreachable"
     """No answer: whether the request was carried out is not known."""
     UNTRUSTED = "untrusted"
@@ -165,15 +165,15 @@ def build_unavailable_error(what: str) -> GateError:
     return GateError("github-unreachable", what, "re-run the failed job", exit_code=ExitCode.INCOMPLETE)
 
 
-def build_proxy_error(doing: str, said: str) -> GitHubError:
-    """Build the error for a proxy that did not connect. `said` begins with the status, if it gave one."""
+def build_proxy_error(doing: str, message: str) -> GitHubError:
+    """Build the error for a proxy that did not connect. `message` begins with the status, if it gave one."""
     from urllib.request import getproxies
 
     proxies = getproxies()
     proxy = format_proxy(proxies.get("https") or proxies.get("all") or proxies.get("http") or "")
-    kind = FailureKind.PROXY if said.startswith("4") else FailureKind.UNREACHABLE
+    kind = FailureKind.PROXY if message.startswith("4") else FailureKind.UNREACHABLE
     remedy = "check the proxy's address and credentials in `HTTPS_PROXY`, or name the host in `NO_PROXY`"
-    return GitHubError(kind, doing, f"{proxy} refused the connection ({said})", remedy=remedy)
+    return GitHubError(kind, doing, f"{proxy} refused the connection ({message})", remedy=remedy)
 
 
 def parse_error_response(response: httpx.Response, key: str) -> ErrorResponse:
@@ -193,8 +193,8 @@ def build_refusal_error(response: ErrorResponse, doing: str, permission: str | N
     if response.status == _PROXY_AUTHENTICATION_REQUIRED:
         return build_proxy_error(doing, "407 Proxy Authentication Required")
     detail = f"GitHub responded with {response.status} ({message})"
-    if known := _find_known_refusal(response):
-        return GitHubError(known.kind, doing, detail, remedy=known.remedy)
+    if refusal := _find_known_refusal(response):
+        return GitHubError(refusal.kind, doing, detail, remedy=refusal.remedy)
     kind = _classify_refusal(response)
     wait = _compute_wait(response) if kind is FailureKind.RATE_LIMITED else None
     if wait is not None and wait > MAX_WAIT_S:
@@ -206,8 +206,8 @@ def _find_known_refusal(response: ErrorResponse) -> _KnownRefusal | None:
     """Find the refusal that GitHub's message explains, or return None if only the status tells."""
     if response.status not in _EXPLAINED_STATUSES:
         return None
-    said = response.message.lower()
-    return next((one for one in _KNOWN_REFUSALS if one.words in said), None)
+    message = response.message.lower()
+    return next((one for one in _KNOWN_REFUSALS if one.words in message), None)
 
 
 def _classify_refusal(response: ErrorResponse) -> FailureKind:
@@ -225,34 +225,34 @@ def _classify_refusal(response: ErrorResponse) -> FailureKind:
     if response.status in by_status:
         return by_status[response.status]
     if response.status == 400 and "something went wrong while executing your query" in response.message.lower():
-        return FailureKind.SERVER  # a timeout of theirs, which GraphQL says inside a success
+        return FailureKind.SERVER  # a timeout of GitHub's, which GraphQL reports inside a success
     return FailureKind.SERVER if response.status >= 500 or response.status < 400 else FailureKind.REFUSED
 
 
 def _is_rate_limit(response: ErrorResponse) -> bool:
     """Return whether a response is a rate limit, by header or message; a 403 without either is a missing permission."""
-    said = response.message.lower()
+    message = response.message.lower()
     return (
         "retry-after" in response.headers
         or response.headers.get("x-ratelimit-remaining") == "0"
-        or "rate limit" in said
-        or "abuse detection" in said
+        or "rate limit" in message
+        or "abuse detection" in message
     )
 
 
 def _compute_wait(response: ErrorResponse) -> float:
     """Seconds until the limit ends, as far as GitHub tells."""
     headers = response.headers
-    if (after := parse_retry_after(headers.get("retry-after", ""))) is not None:
-        return after
+    if (wait_s := parse_retry_after(headers.get("retry-after", ""))) is not None:
+        return wait_s
     reset = _parse_number(headers.get("x-ratelimit-reset"))
     if headers.get("x-ratelimit-remaining") == "0" and reset is not None:
-        return max(reset - _read_server_time(headers), 0.0) + 1  # it is not said when within that second
+        return max(reset - _read_server_time(headers), 0.0) + 1  # the limit may end at any time within that second
     return _SECONDARY_WAIT_S if response.status == 403 else 0.0
 
 
 def _read_server_time(headers: Mapping[str, str]) -> float:
-    """Read GitHub's clock, which rate limits follow, in seconds since the epoch; ours may be wrong by hours."""
+    """Read GitHub's clock, which rate limits follow, in seconds since the epoch; the local one may be off by hours."""
     try:
         return parsedate_to_datetime(headers["date"]).timestamp()
     except (KeyError, ValueError, OverflowError):  # a year of twenty digits
@@ -279,7 +279,7 @@ def build_no_response_error(error: Exception, doing: str, detail: str) -> GitHub
         return build_certificate_error(unread)
     if any(type(one).__name__ == "ProxyError" for one in causes):  # of requests, urllib3, httpx
         answers = (_PROXY_MESSAGE.match(str(one)) for one in causes)
-        return build_proxy_error(doing, next((found[1] for found in answers if found), "no connection"))
+        return build_proxy_error(doing, next((match[1] for match in answers if match), "no connection"))
     return GitHubError(FailureKind.UNREACHABLE, doing, f"{detail} ({type(error).__name__})")
 
 
@@ -291,12 +291,12 @@ def build_certificate_error(error: OSError) -> GitHubError:
 
 def _iter_causes(error: BaseException) -> Iterator[BaseException]:
     """Yield the exception and its causes, which HTTP clients keep in different places."""
-    waiting, seen = [error], set[int]()
+    waiting, seen_ids = [error], set[int]()
     while waiting:
         one = waiting.pop()
-        if id(one) in seen:
+        if id(one) in seen_ids:
             continue
-        seen.add(id(one))
+        seen_ids.add(id(one))
         yield one
-        below = (one.__cause__, one.__context__, getattr(one, "reason", None), *one.args)
-        waiting += [each for each in below if isinstance(each, BaseException)]
+        causes = (one.__cause__, one.__context__, getattr(one, "reason", None), *one.args)
+        waiting += [each for each in causes if isinstance(each, BaseException)]

@@ -18,7 +18,7 @@ from eval_gate.struct import FrozenStruct
 
 PERMISSION: Final = "issues: write"
 MAX_PAGES: Final = limits.ISSUE_PAGES
-"""Pages of a hundred issues that are looked through, the last updated first: ours is, as long as it is in use."""
+"""Pages of a hundred issues that are searched, the last updated first: each run updates an open drift issue."""
 MAX_BODY: Final = 60_000
 _QUERY: Final = """
 query($owner: String!, $name: String!, $after: String) {
@@ -80,40 +80,40 @@ def format_issue_marker(key: str) -> str:
 
 
 def find_issue(client: GitHubClient, key: str) -> Issue | None:
-    """Find our issue: the open one, else the last closed one; never what somebody else wrote. Raises GitHubError."""
+    """Find the drift issue of this token's account: the open one, else the last closed one. Raises GitHubError."""
     doing = "looking for the drift issue"
-    after: str | None = None
+    cursor: str | None = None
     closed: Issue | None = None
     for _ in range(MAX_PAGES):
-        repository = client.query_repository(doing, _QUERY, _Repository, {"after": after}, permission=PERMISSION)
+        repository = client.query_repository(doing, _QUERY, _Repository, {"after": cursor}, permission=PERMISSION)
         if repository is None:
             raise GitHubError(FailureKind.NOT_FOUND, doing, "repository not found")
         for node in repository.issues.nodes:
             if node.is_ours(format_issue_marker(key)):
-                found = Issue(node.number, node.url, node.state == "OPEN", node.created_at, node.closed_at)
-                if found.is_open:
-                    return found
-                closed = closed or found
+                issue = Issue(node.number, node.url, node.state == "OPEN", node.created_at, node.closed_at)
+                if issue.is_open:
+                    return issue
+                closed = closed or issue
         if not repository.issues.page.more:
             break
-        after = repository.issues.page.cursor
+        cursor = repository.issues.page.cursor
     return closed
 
 
-def open_issue(client: GitHubClient, key: str, title: str, body: str, before: Issue | None) -> Issue:
-    """Open it, once: after a lost answer it is looked for first. `before` was there already. Raises GitHubError."""
+def open_issue(client: GitHubClient, key: str, title: str, body: str, earlier: Issue | None) -> Issue:
+    """Open it once: after a lost response, look for it first. `earlier` is the last closed one. Raises GitHubError."""
 
     def find_own() -> _WrittenIssue | None:
-        found = find_issue(client, key)
-        if found is not None and found.is_open and (before is None or found.number != before.number):
-            return _WrittenIssue(number=found.number, html_url=found.url, created_at=found.created_at)
+        issue = find_issue(client, key)
+        if issue is not None and issue.is_open and (earlier is None or issue.number != earlier.number):
+            return _WrittenIssue(number=issue.number, html_url=issue.url, created_at=issue.created_at)
         return None
 
     text = {"title": title, "body": _format_body(key, body)}
-    written = client.post(
-        "opening the drift issue", "/issues", text, _WrittenIssue, permission=PERMISSION, made=find_own
+    response = client.post(
+        "opening the drift issue", "/issues", text, _WrittenIssue, permission=PERMISSION, probe=find_own
     )
-    return Issue(written.number, written.html_url, is_open=True, created_at=written.created_at)
+    return Issue(response.number, response.html_url, is_open=True, created_at=response.created_at)
 
 
 def update_issue(client: GitHubClient, key: str, title: str, body: str, issue: Issue) -> None:
@@ -129,8 +129,8 @@ def close_issue(client: GitHubClient, words: str, issue: Issue) -> None:
     closed = {"state": "closed", "state_reason": "completed"}
     client.patch(doing, path, closed, _WrittenIssue, permission=PERMISSION)
     # a second comment does less harm than an issue that stays open
-    said = {"body": words}
-    client.post(doing, f"{path}/comments", said, _PostedComment, permission=PERMISSION, made=lambda: None)
+    comment = {"body": words}
+    client.post(doing, f"{path}/comments", comment, _PostedComment, permission=PERMISSION, probe=lambda: None)
 
 
 def _format_body(key: str, body: str) -> str:

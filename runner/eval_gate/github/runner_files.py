@@ -20,7 +20,7 @@ from eval_gate.process.identity import Identity, is_root, is_writable_by_others
 MAX_SUMMARY_BYTES: Final = 1_048_576
 """Beyond this GitHub drops the whole summary."""
 MAX_DEPTH: Final = 100
-"""Folders in each other that are handed back; ours are a handful."""
+"""Maximum depth of the folders that are handed back; the usual depth is below 10."""
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 
@@ -52,37 +52,36 @@ def _open_for_append(file: Path) -> BinaryIO:
         return file.open("ab")
     folder = os.open(file.parent, _FOLDER)
     try:
-        around = os.fstat(folder)
-        if around.st_uid == 0 and not is_writable_by_others(around):
+        folder_stat = os.fstat(folder)
+        if folder_stat.st_uid == 0 and not is_writable_by_others(folder_stat):
             return file.open("ab")
-        stream = os.fdopen(_open_or_create(file.name, folder, around), "ab")
+        stream = os.fdopen(_open_or_create(file.name, folder, folder_stat), "ab")
     finally:
         os.close(folder)
-    found = os.fstat(stream.fileno())
-    # whose it is tells of a hard link that is gone again, and of which no count tells
-    if stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_uid == around.st_uid:
+    file_stat = os.fstat(stream.fileno())
+    # the owner reveals a hard link that was removed since, which the link count does not
+    if stat.S_ISREG(file_stat.st_mode) and file_stat.st_nlink == 1 and file_stat.st_uid == folder_stat.st_uid:
         return stream
     stream.close()
     raise OSError(errno.EINVAL, "it is no longer a regular file")
 
 
-def _open_or_create(name: str, folder: int, around: os.stat_result) -> int:
+def _open_or_create(name: str, folder: int, folder_stat: os.stat_result) -> int:
     """Open or create a file for appending, without following a link; a new file gets the folder's owner."""
     appending = os.O_WRONLY | os.O_APPEND | _NO_LINK
     try:
         return os.open(name, appending, dir_fd=folder)
     except FileNotFoundError:
-        made = os.open(name, appending | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
-        Identity(around.st_uid, around.st_gid).take_ownership(made)
-        return made
+        descriptor = os.open(name, appending | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
+        Identity(folder_stat.st_uid, folder_stat.st_gid).take_ownership(descriptor)
+        return descriptor
 
 
 def give_to_workspace_owner(paths: Iterable[Path], workspace: Path) -> None:
     """Give files we made as root to the owner of the workspace, who has to be able to delete them.
 
-    Only what is inside the workspace: a link on the way there is followed within it, as it is for writing, and none
-    below, nor one that takes a folder's place meanwhile. A link that a pull request put there must not hand somebody
-    else's file over.
+    Only files inside the workspace: a link on the way there is followed within it, as for writing, and none below, nor
+    one that takes a folder's place meanwhile. A link of a pull request must not hand over a file outside.
     """
     with suppress(OSError):
         owner = workspace.stat()
@@ -114,21 +113,21 @@ def _give_tree(root: Path, path: Path, owner: Identity) -> None:
             os.close(folder)
 
 
-def _give_entry(name: str, within: int, owner: Identity, depth: int) -> None:
+def _give_entry(name: str, parent: int, owner: Identity, depth: int) -> None:
     """Give the owner the entry of this name in the open folder, and a folder's content down to `depth`."""
     try:
-        folder = os.open(name, os.O_RDONLY | _NO_LINK, dir_fd=within)
+        folder = os.open(name, os.O_RDONLY | _NO_LINK, dir_fd=parent)
     except OSError:  # a link
         with suppress(OSError):  # one that cannot be given does not keep the others
-            os.chown(name, owner.uid, owner.gid, dir_fd=within, follow_symlinks=False)
+            os.chown(name, owner.uid, owner.gid, dir_fd=parent, follow_symlinks=False)
         return
     try:
-        found = os.fstat(folder)
-        # a file with a second name may be one of root's, to which somebody has put this name
-        if stat.S_ISDIR(found.st_mode) or found.st_nlink == 1:
+        status = os.fstat(folder)
+        # a file with a second name may be a hard link to a file of root
+        if stat.S_ISDIR(status.st_mode) or status.st_nlink == 1:
             with suppress(OSError):
                 os.chown(folder, owner.uid, owner.gid)
-        if not stat.S_ISDIR(found.st_mode):
+        if not stat.S_ISDIR(status.st_mode):
             return
         for one in os.listdir(folder) if depth else ():  # noqa: PTH208 (of what is open, not of a path)
             _give_entry(one, folder, owner, depth - 1)

@@ -5,8 +5,8 @@ GitHub:
 
 - the pull request has the label: one switch that everybody sees, and that ends all of it at once;
 - the comment begins with a command;
-- on a pull request from a fork it names the commit, because its author could change the code afterwards. Whoever can do
-  that on a branch of the repository may accept as well.
+- on a pull request from a fork it names the commit, because its author could change the code afterwards. Authors who
+  can do that on a branch of the repository may waive cases as well.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ def read_comment_waivers(client: GitHubClient, discussion: Discussion) -> KnownW
     Never raises GitHubError: after a failure, comments waive nothing, and the result says why.
     """
     try:
-        found = find_command_comments(client, discussion.number, discussion.label, discussion.today)
+        thread = find_command_comments(client, discussion.number, discussion.label, discussion.today)
     except GitHubError as error:
         return _build_empty(discussion, f"no case is waived by comment, because comments could not be read: {error}")
-    if found.has_label:
-        return _CommentReview(client, discussion, found).review_all()
-    if any(isinstance(one, WaiveCommand) for candidate in found.candidates for one in candidate.commands):
+    if thread.has_label:
+        return _CommentReview(client, discussion, thread).review_all()
+    if any(isinstance(one, WaiveCommand) for candidate in thread.candidates for one in candidate.commands):
         return _build_empty(discussion, f"no case is waived by comment without the label `{discussion.label}`")
-    return KnownWaivers(discussion.today)  # nobody waits for a sentence
+    return KnownWaivers(discussion.today)  # without a command, no refusal is reported
 
 
 def _build_empty(discussion: Discussion, why: str) -> KnownWaivers:
@@ -79,38 +79,38 @@ def _build_empty(discussion: Discussion, why: str) -> KnownWaivers:
 class _CommentReview:
     """Review of the comments: the commands that count, and messages about the others."""
 
-    def __init__(self, client: GitHubClient, discussion: Discussion, found: CommandComments) -> None:
+    def __init__(self, client: GitHubClient, discussion: Discussion, thread: CommandComments) -> None:
         self._rights = PermissionLookup(client)
-        self._asked = discussion
-        self._found = found
+        self._discussion = discussion
+        self._thread = thread
         self._waivers: list[Waiver] = []
         self._refusals: list[RefusedCommand] = []
         self._troubles: list[str] = []
 
     def review_all(self) -> KnownWaivers:
-        """Those near to the repository come first: nobody else can use up the questions."""
-        ordered = sorted(self._found.candidates, key=lambda one: one.comment.association not in _INSIDER_ASSOCIATIONS)
-        heard = ordered[:MAX_COMMENTS]
-        if self._found.is_truncated:
+        """Review comments of members first, so that other authors cannot use up the requests."""
+        ordered = sorted(self._thread.candidates, key=lambda one: one.comment.association not in _INSIDER_ASSOCIATIONS)
+        candidates = ordered[:MAX_COMMENTS]
+        if self._thread.is_truncated:
             self._troubles.append(f"only the newest {MAX_PAGES * PER_PAGE:,} comments were read")
         if not ordered:
-            said = f"the label `{self._asked.label}` is set, but no comment waives a case: write `{USAGE}`"
-            self._troubles.append(said)
+            trouble = f"the label `{self._discussion.label}` is set, but no comment waives a case: write `{USAGE}`"
+            self._troubles.append(trouble)
         if len(ordered) > MAX_COMMENTS:
             self._troubles.append(f"only {MAX_COMMENTS} of {len(ordered):,} comments with commands were read")
-        for place, candidate in enumerate(heard):
+        for place, candidate in enumerate(candidates):
             try:
                 self._review_comment(candidate)
             except GitHubError as error:
-                left = len(heard) - place
-                comments = format_count(left, "comment with commands is", "comments with commands are")
+                remaining = len(candidates) - place
+                comments = format_count(remaining, "comment with commands is", "comments with commands are")
                 self._troubles.append(f"{comments} ignored: {error}")
                 break
         if (more := len(self._refusals) - MAX_REFUSALS) > 0:
             refused = format_count(more, "more command was refused", "more commands were refused")
             self._troubles.append(refused)
         return KnownWaivers(
-            self._asked.today,
+            self._discussion.today,
             tuple(self._waivers),
             refusals=tuple(self._refusals[:MAX_REFUSALS]),
             troubles=tuple(self._troubles),
@@ -139,13 +139,13 @@ class _CommentReview:
     def _find_command_refusal(
         self, comment: PullRequestComment, command: WaiveCommand | MalformedCommand
     ) -> str | None:
-        """Why this command does not count here, whoever gave it."""
+        """Return why this command does not count here, regardless of its author."""
         if isinstance(command, MalformedCommand):
             return command.message
-        if command.commit is None and self._found.from_fork:
-            return f"a command on a pull request from a fork must name the commit: add `at {self._asked.commit}`"
-        if command.commit not in {None, self._asked.commit}:
-            return f"it is for the commit {command.commit}, but this run evaluates {self._asked.commit}"
+        if command.commit is None and self._thread.from_fork:
+            return f"a command on a pull request from a fork must name the commit: add `at {self._discussion.commit}`"
+        if command.commit not in {None, self._discussion.commit}:
+            return f"it is for the commit {command.commit}, but this run evaluates {self._discussion.commit}"
         if not 0 <= (_get_expiry(comment, command) - comment.day).days <= MAX_WAIVER_DAYS:
             return f"{command.until} is not within {MAX_WAIVER_DAYS} days of the comment ({comment.day})"
         return None
@@ -183,31 +183,31 @@ class CommandComments(Struct):
 def find_command_comments(client: GitHubClient, number: int, label: str, today: date) -> CommandComments:
     """As many pages as may hold what still counts on this day; one where the label is missing. Raises GitHubError."""
     oldest = today - timedelta(days=MAX_WAIVER_DAYS)
-    found = None
+    comments = None
     for name, pull in iter_pages(client, number):
-        if found is None:
+        if comments is None:
             labels = {one.name.casefold() for one in (pull.labels.nodes if pull.labels else ())}
-            found = CommandComments(label.casefold() in labels, pull.head is None or pull.head.name != name)
-        found.candidates += _list_candidates(pull.comments.nodes, oldest)
-        over = not found.has_label or any(one.day < oldest for one in pull.comments.nodes)
-        found.is_truncated = pull.comments.page.earlier and not over
-        if over:
+            comments = CommandComments(label.casefold() in labels, pull.head is None or pull.head.name != name)
+        comments.candidates += _list_candidates(pull.comments.nodes, oldest)
+        is_complete = not comments.has_label or any(one.day < oldest for one in pull.comments.nodes)
+        comments.is_truncated = pull.comments.page.earlier and not is_complete
+        if is_complete:
             break
-    assert found is not None  # there is a page even without a comment
-    return found
+    assert comments is not None  # there is a page even without a comment
+    return comments
 
 
 def _list_candidates(comments: Iterable[PullRequestComment], oldest: date) -> list[CommandCandidate]:
     recent = [one for one in comments if one.day >= oldest and not one.body.startswith(_OWN_COMMENT_PREFIX)]
-    found = [CommandCandidate(one, _parse_commands(one)) for one in reversed(recent)]
-    return [one for one in found if one.commands]
+    candidates = [CommandCandidate(one, _parse_commands(one)) for one in reversed(recent)]
+    return [one for one in candidates if one.commands]
 
 
 def _parse_commands(comment: PullRequestComment) -> tuple[WaiveCommand | MalformedCommand, ...]:
     """Parse the waive commands, without malformed ones of bots: many quote comments, and they get no reply."""
-    found = [one for one in parse_commands(comment.body) if one.verb is not CommandVerb.REFRESH]
+    commands = [one for one in parse_commands(comment.body) if one.verb is not CommandVerb.REFRESH]
     return tuple(
         one
-        for one in found
+        for one in commands
         if isinstance(one, WaiveCommand) or (isinstance(one, MalformedCommand) and comment.is_by_person)
     )

@@ -74,10 +74,10 @@ class WorkflowCommands:
     def write_annotation(self, name: str, message: str, *, title: str, file: str | None = None, line: int = 0) -> None:
         """One of these three, by its name."""
         properties = {"title": title, "file": file, "line": line or None}
-        shown = ",".join(
+        parts = ",".join(
             f"{key}={_escape_property(str(value))}" for key, value in properties.items() if value is not None
         )
-        self._write_command(f"::{name} {shown}::{_escape_data(message[:MAX_MESSAGE])}")
+        self._write_command(f"::{name} {parts}::{_escape_data(message[:MAX_MESSAGE])}")
 
     def _write_command(self, command: str) -> None:
         """Write a command at once with its switches, so that output of an agent or a grader cannot become a command."""
@@ -95,20 +95,20 @@ class DeferredCommands(WorkflowCommands):
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: list[Callable[[WorkflowCommands], None]] = []
+        self._calls: list[Callable[[WorkflowCommands], None]] = []
 
     def print_line(self, line: str) -> None:
         """Store a line for people, to be printed later."""
-        self._said.append(lambda to: to.print_line(line))
+        self._calls.append(lambda to: to.print_line(line))
 
     def replay_to(self, to: WorkflowCommands) -> None:
         """Say it now, once."""
-        while self._said:
-            self._said.pop(0)(to)
+        while self._calls:
+            self._calls.pop(0)(to)
 
     def write_annotation(self, name: str, message: str, *, title: str, file: str | None = None, line: int = 0) -> None:
         """Store a notice, warning or error, to be written later."""
-        self._said.append(lambda to: to.write_annotation(name, message, title=title, file=file, line=line))
+        self._calls.append(lambda to: to.write_annotation(name, message, title=title, file=file, line=line))
 
     def _write_lines(self, lines: str) -> None:
         raise AssertionError("nothing is written beside something else but lines and remarks")

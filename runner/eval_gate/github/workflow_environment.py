@@ -11,7 +11,7 @@ from eval_gate.struct import FrozenStruct
 from eval_gate.text.secret import Secret
 
 MAX_DIGITS = 18
-"""Digits of a number that GitHub gives; more is no number of theirs."""
+"""Maximum digits of a number of GitHub's."""
 _NEEDED = ("GITHUB_REPOSITORY", "GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_API_URL", "GITHUB_RUN_ID")
 
 
@@ -78,11 +78,11 @@ class WorkflowEnvironment(FrozenStruct):
 
 def read_workflow_environment(variables: Mapping[str, str]) -> WorkflowEnvironment:
     """Read it from the runner's variables. Raises GateError `not-in-a-workflow` if required ones are missing."""
-    missing = [name for name in _NEEDED if not variables.get(name)]
-    if missing:
+    unset_names = [name for name in _NEEDED if not variables.get(name)]
+    if unset_names:
         raise GateError(
             "not-in-a-workflow",
-            f"this command runs only in a GitHub workflow: {', '.join(missing)} is not set",
+            f"this command runs only in a GitHub workflow: {', '.join(unset_names)} is not set",
             "use `eval-gate run` on your own machine",
         )
     return WorkflowEnvironment(

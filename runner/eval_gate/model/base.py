@@ -60,5 +60,5 @@ def _plain(value: Any) -> JsonValue:
         case dict():
             return {name: _plain(one) for name, one in value.items()}
         case _:
-            found: JsonValue = value
-            return found
+            json_value: JsonValue = value
+            return json_value

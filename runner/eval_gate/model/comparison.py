@@ -159,7 +159,7 @@ class BaselineFacts(Record, kw_only=True):
     passed: int = 0
     total_cases: int = 0
     ran_cases: int | None = None
-    """Cases that passed, failed or had an error; None in results of older versions."""
+    """Cases that passed, failed or had an error; None if unknown."""
     suite_passes: dict[str, int] = field(default_factory=dict)
     """Number of passed cases by eval file."""
     total_duration_ms: float | None = None
@@ -196,13 +196,13 @@ class Comparison(Record, kw_only=True):
     false_alarm_rate: float | None = None
     """Accepted chance of a reported regression without a real change; None with `reruns: 0`."""
     evidence: Evidence | None = None
-    """Further data behind the classes; None if an older version wrote the result."""
+    """Further data behind the classes."""
     setup_changes: SetupChanges | None = None
-    """Changes of the evaluation setup since the baseline; None if an older version wrote the result."""
+    """Changes of the evaluation setup since the baseline; None until the verdict is decided."""
     behaviour_changes: BehaviourChanges | None = None
-    """How cases that pass in both runs behave differently; None if an older version wrote the result."""
+    """How cases that pass in both runs behave differently; None until the verdict is decided."""
     metric_changes: MetricChanges | None = None
-    """How evaluators and tags compare with the baseline; None if an older version wrote the result."""
+    """How evaluators and tags compare with the baseline; None until the verdict is decided."""
     recent_runs: tuple[RecentRun, ...] = ()
     """Newest runs of the baseline's branch up to the baseline, newest first; at most 50."""
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE
@@ -219,7 +219,7 @@ class Comparison(Record, kw_only=True):
 
 
 class Outcome(StrEnum):
-    """What the gate says. `error`: it could not decide, which never counts as a pass."""
+    """Outcome of the gate. An inconclusive gate never passes."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -245,11 +245,11 @@ class RuleCode(StrEnum):
 
     label: str
 
-    def __new__(cls, code: str, shown: str) -> Self:
-        """Create a member with `code` as its value and `shown` as its name for people."""
-        made = str.__new__(cls, code)
-        made._value_, made.label = code, shown
-        return made
+    def __new__(cls, code: str, label: str) -> Self:
+        """Create a member with `code` as its value and `label` as its name for people."""
+        member = str.__new__(cls, code)
+        member._value_, member.label = code, label
+        return member
 
     REGRESSIONS = "regressions", "Regressions"
     SUITE_DROP = "suite-drop", "Suite test"

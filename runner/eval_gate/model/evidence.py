@@ -108,8 +108,8 @@ class CaseHistorySummary(Record, kw_only=True):
         Otherwise their histories are too good, because they were selected for passing.
         """
         counts, newest = self.counts.without_agent_errors, self.newest_run
-        left = Counts(passes=max(counts.passes - newest.passes, 0), failures=max(counts.failures - newest.failures, 0))
-        return left if left.executions else counts
+        older = Counts(passes=max(counts.passes - newest.passes, 0), failures=max(counts.failures - newest.failures, 0))
+        return older if older.executions else counts
 
     @property
     def failure_rate(self) -> float | None:
@@ -236,8 +236,7 @@ class SuiteFinding(Record, kw_only=True):
     executions: int | None = None
     """First executions of all these cases in this run; None if each case has one."""
     steady_cases_only: bool = False
-    """Only the cases that rarely fail are tested: they show the drop more clearly than all cases, some of which
-    improved."""
+    """Only the cases that rarely fail are tested: they show the drop more clearly than all cases, some improved."""
     chance_if_runs_equal: float | None = None
     """Chance if runs of the branch did not vary as a whole; None if the history shows no such variation."""
     base_agent: Counts = NO_EXECUTIONS

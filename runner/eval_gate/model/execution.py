@@ -181,7 +181,7 @@ class Trial(Record, kw_only=True):
     duration_ms: float
     error: str | None = None
     error_kind: ErrorKind | None = None
-    """Cause of an execution error; None otherwise, or if an older version wrote the result."""
+    """Cause of an execution error; None otherwise."""
     error_cause: ErrorCause | None = None
     """What happened, for an execution error of a run that Eval Gate made; None otherwise."""
     error_hint: str | None = None

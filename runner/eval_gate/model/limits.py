@@ -84,9 +84,9 @@ MCP_BYTES: Final = _TOOLS.add("output of an MCP server that is started", 16_000_
 MCP_LINES: Final = _TOOLS.add("lines in this output", 10_000, "lines")
 
 _RESPONSES: Final = _Section("Responses")
-MAX_ANSWER_BYTES: Final = _RESPONSES.add("response, uncompressed", 10_000_000, "bytes")
+MAX_RESPONSE_BYTES: Final = _RESPONSES.add("response, uncompressed", 10_000_000, "bytes")
 """Maximum size of an uncompressed response; the default for HTTP agents."""
-ANSWER_VALUES: Final = _RESPONSES.add("values in a response", 250_000, "values")
+RESPONSE_VALUES: Final = _RESPONSES.add("values in a response", 250_000, "values")
 """Maximum values in a response. One byte of JSON needs up to 60 bytes of memory."""
 NUMBER_DIGITS: Final = _RESPONSES.add("whole number in a response", 300, "digits")
 """Maximum digits of a whole number: a longer one is outside every range, and calculations with it fail."""
@@ -94,10 +94,10 @@ MAX_COST_USD: Final = _RESPONSES.add("cost of a response", 1e9, "USD")
 MAX_TOKENS: Final = _RESPONSES.add("tokens of a response", 10**15, "tokens")
 MAX_DURATION_MS: Final = _RESPONSES.add("duration of a call", 1e12, "milliseconds")
 """Maximum duration of anything, in milliseconds (30 years)."""
-ANSWER_CALLS: Final = _RESPONSES.add("tool calls in a response", 10_000, "calls")
+RESPONSE_CALLS: Final = _RESPONSES.add("tool calls in a response", 10_000, "calls")
 CALL_NAME: Final = _RESPONSES.add("name of a tool", 1_000, "characters")
-ANSWER_MESSAGES: Final = _RESPONSES.add("messages in a response", 10_000, "messages")
-ANSWER_EVENTS: Final = _RESPONSES.add("events in a trace", 100_000, "events")
+RESPONSE_MESSAGES: Final = _RESPONSES.add("messages in a response", 10_000, "messages")
+RESPONSE_EVENTS: Final = _RESPONSES.add("events in a trace", 100_000, "events")
 PATH_CHARACTERS: Final = _RESPONSES.add("path into a response (`responsePath`)", 1_000, "characters")
 ERROR_BYTES: Final = _RESPONSES.add("body of an HTTP error", 4_096, "bytes")
 COMMAND_BYTES: Final = _RESPONSES.add("output of a command", 8_000_000, "bytes")
@@ -115,10 +115,10 @@ DRAFT_LINE_BYTES: Final = _DRAFTS.add("line of it", 16_000_000, "bytes")
 DRAFT_RESPONSES_BYTES: Final = _DRAFTS.add("responses of drafts that are kept for the review", 100_000_000, "bytes")
 _DRAFTS.add("values in a line, or in a file that is one document", DOCUMENT_VALUES, "values")
 TRACE_SPANS: Final = _DRAFTS.add("spans and log records in traces", 200_000, "spans")
-DRAFT_QUESTIONS: Final = _DRAFTS.add("different questions in a source", 10_000, "questions")
+DRAFT_PROMPTS: Final = _DRAFTS.add("different questions in a source", 10_000, "questions")
 DRAFT_EXECUTIONS: Final = _DRAFTS.add("executions of a question that are kept", 100, "executions")
 """Maximum executions of a question that are kept. Further ones are counted."""
-DRAFT_QUESTION: Final = _DRAFTS.add("question, or message of a conversation before it", 100_000, "characters")
+DRAFT_PROMPT: Final = _DRAFTS.add("question, or message of a conversation before it", 100_000, "characters")
 """Maximum characters of a question, or of an earlier message of its conversation."""
 DRAFT_FACTS: Final = _DRAFTS.add("numbers, names and words that a draft expects in a response", 30, "facts")
 DRAFT_EARLIER_MESSAGES: Final = _DRAFTS.add("messages of a conversation before a question", 100, "messages")
@@ -209,9 +209,9 @@ OTHER_CALL: Final = _KEPT.add("arguments, or result, of one of these calls", 500
 _GITHUB: Final = _Section("GitHub")
 EVENT_BYTES: Final = _GITHUB.add("event of a workflow", 32_000_000, "bytes")
 ARCHIVE_BYTES: Final = _GITHUB.add("artifact", 256_000_000, "bytes")
-ANSWER_S: Final = _GITHUB.add("response of GitHub", 60.0, "seconds")
+GITHUB_RESPONSE_S: Final = _GITHUB.add("response of GitHub", 60.0, "seconds")
 GITHUB_S: Final = _GITHUB.add("call of GitHub with all retries", 180.0, "seconds")
-TRANSFER_SILENCE_S: Final = _GITHUB.add("transfer of an artifact without a byte", 60.0, "seconds")
+TRANSFER_IDLE_S: Final = _GITHUB.add("transfer of an artifact without a byte", 60.0, "seconds")
 TRANSFER_S: Final = _GITHUB.add("transfer of an artifact, or of a block of it", 300.0, "seconds")
 GIT_OBJECT_BYTES: Final = _GITHUB.add("tree or file as git stores it", 64_000_000, "bytes")
 """Maximum size of a git object: a tree with a million entries has 40 MB."""

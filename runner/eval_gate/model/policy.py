@@ -34,8 +34,8 @@ class ComparedPrograms(Record, kw_only=True):
 
     def get_files(self, keys: Iterable[str], left_out: Collection[str] = ()) -> dict[str, str]:
         """Return the digests, by path, of the files that these programs can load."""
-        wanted = set(keys)
-        places = {place for one in self.programs if one.key in wanted for place in one.places}
+        wanted_keys = set(keys)
+        places = {place for one in self.programs if one.key in wanted_keys for place in one.places}
         folders = tuple(place for place in places if place.endswith("/"))
         return {
             file.path: file.digest
@@ -46,9 +46,9 @@ class ComparedPrograms(Record, kw_only=True):
 
 def merge_compared_programs(parts: Iterable[ComparedPrograms]) -> ComparedPrograms:
     """Merge what the parts of one run compared."""
-    found = tuple(parts)
-    files = {file.path: file for part in found for file in part.files}
-    programs = {one.key: one for part in found for one in part.programs}
+    compared = tuple(parts)
+    files = {file.path: file for part in compared for file in part.files}
+    programs = {one.key: one for part in compared for one in part.programs}
     return ComparedPrograms(
         files=tuple(files[path] for path in sorted(files)), programs=tuple(programs[key] for key in sorted(programs))
     )
@@ -87,11 +87,11 @@ class RunPolicy(Record, kw_only=True):
 
     def as_settings(self) -> dict[str, JsonValue]:
         """Return the rules that are set as configuration keys, so that they can be applied again."""
-        others = {"failOnDefault", "trials", "scores", "baseAgent", "waivers", "typedSettings"}
-        told: dict[str, JsonValue] = {
-            name: value for name, value in as_json(self).items() if value is not None and name not in others
+        run_fields = {"failOnDefault", "trials", "scores", "baseAgent", "waivers", "typedSettings"}
+        settings: dict[str, JsonValue] = {
+            name: value for name, value in as_json(self).items() if value is not None and name not in run_fields
         }
-        return told | ({"waiversPath": self.waivers} if self.waivers else {})
+        return settings | ({"waiversPath": self.waivers} if self.waivers else {})
 
 
 class EvaluationSetup(Record, kw_only=True):
@@ -112,7 +112,7 @@ class EvaluationSetup(Record, kw_only=True):
     snapshot_program: str | None = None
     """Key of the snapshot command in `programs`."""
     programs: ComparedPrograms | None = None
-    """What programs of the run can load; None in a result of an older version or of another tool."""
+    """What programs of the run can load; None in a result of another tool."""
     recording: str | None = None
     """File of recorded responses that replaced models or judges; None for none, or for the baseline's own recording."""
     settings: tuple[SettingValue, ...] = ()

@@ -103,7 +103,7 @@ class CaseFingerprints(Record, kw_only=True):
     timeout_ms: int | None = None
     """The case's own time limit, in milliseconds; None if it has none."""
     fields: tuple[FieldDigests, ...] | None = None
-    """Digests of the fields of the prompt, by name; None for own evals, and if an older version wrote the result."""
+    """Digests of the fields of the prompt, by name; None for own evals."""
 
 
 class CaseText(Record, kw_only=True):
@@ -167,14 +167,14 @@ class CaseResult(Record, kw_only=True):
     mistakes: tuple[EvalMistake, ...] = ()
     """Mistakes in the eval file that decide how the case ends: the file needs a correction, not the agent."""
     text: CaseText | None = None
-    """Prompt and expectation; None if an older version wrote the result."""
+    """Prompt and expectation; None if unknown."""
     fingerprint: str | None = None
     fingerprints: CaseFingerprints | None = None
-    """Fingerprints of the evaluation setup; None if an older version wrote the result."""
+    """Fingerprints of the evaluation setup; None if unknown."""
     error_kind: ErrorKind | None = None
     """Cause of the error of a case without a score, for the execution that `error` describes."""
     error_cause: ErrorCause | None = None
-    """What happened, for a case without a score; None if another tool or an older version wrote the result."""
+    """What happened, for a case without a score; None if another tool wrote the result."""
     error_hint: str | None = None
     """What to do about the error, as half a sentence, if it says more than its cause."""
     http_status: int | None = None
@@ -328,10 +328,9 @@ class GitFacts(Record, kw_only=True):
     ref: str | None = None
     repository: str | None = None
     workspace_sha: Annotated[str, Meta(max_length=100)] | None = None
-    """Commit in the workspace: for a pull request its head or its test merge. None if it was not read, or if an older
-    version wrote the result."""
+    """Commit in the workspace: for a pull request its head or its test merge. None if it was not read."""
     run_id: int | None = None
-    """Workflow run of the evaluation; None outside a workflow, or if an older version wrote the result."""
+    """Workflow run of the evaluation; None outside a workflow."""
     attempt: int | None = None
     """Attempt of the workflow run."""
     job: Annotated[str, Meta(max_length=200)] | None = None
@@ -387,7 +386,7 @@ class RunResult(Record, kw_only=True):
     git: GitFacts | None = None
     shard: Shard | None = None
     shard_plan: ShardPlan | None = None
-    """How the cases are divided into shards; None without shards, or if an older version wrote the result."""
+    """How the cases are divided into shards; None without shards."""
     producer: ResultProducer | None = None
     """Gate of the workflow that stored the result; None on the command line."""
     partial: bool = False
@@ -411,7 +410,7 @@ class RunResult(Record, kw_only=True):
     rerun_wait: Annotated[int, Meta(ge=0)] = 0
     """Whole seconds that every re-run kept from the execution before it; 0 if none waited."""
     setup: EvaluationSetup | None = None
-    """Evaluation setup of all cases; None if an older version wrote the result."""
+    """Evaluation setup of all cases; None in a result of another tool, and if merged shards have different ones."""
     base_agent: BaseAgentSummary | None = None
     """Base agent, if the run needed one; None otherwise."""
     warm_up: WarmUp | None = None
@@ -419,7 +418,7 @@ class RunResult(Record, kw_only=True):
     judges: RunJudges | None = None
     """Judges and their calibration; None without judges, or if it was not looked up. No effect on the verdict."""
     policy: RunPolicy | None = None
-    """Policy of the verdict; None without a verdict, or if an older version wrote the result."""
+    """Policy of the verdict; None without a verdict."""
     comparison: Comparison | None = None
     varying_fields: dict[str, bool] | None = None
     """Fields of the prompts of another tool that differ from the baseline in every case that has them, by name; true if

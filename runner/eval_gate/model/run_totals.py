@@ -17,7 +17,7 @@ def summarize_cases(cases: Sequence[CaseResult], wall_ms: float | None = None) -
     counts = dict.fromkeys(Status, 0)
     for case in cases:
         counts[case.status] += 1
-    judged = counts[Status.PASSED] + counts[Status.FAILED]
+    scored = counts[Status.PASSED] + counts[Status.FAILED]
     usage = Usage.add_up(case.usage for case in cases) or Usage()
     return Summary(
         total_cases=len(cases),
@@ -35,11 +35,11 @@ def summarize_cases(cases: Sequence[CaseResult], wall_ms: float | None = None) -
         estimated_cost_usd=add_up(case.cost_usd for case in cases),
         judge_cost_usd=add_up(case.judge_cost_usd for case in cases),
         replayed=sum([case.details.replayed for case in cases]),
-        pass_rate=counts[Status.PASSED] / judged if judged else None,
+        pass_rate=counts[Status.PASSED] / scored if scored else None,
     )
 
 
 def count_scored_cases(run: RunResult) -> tuple[int, int]:
-    """How many cases of a run were judged, and how many there were to judge. A skipped case is none."""
+    """Count the cases of a run with a score, and all cases that are not skipped."""
     statuses = [case.status for _, case in run.iter_cases() if case.status is not Status.SKIPPED]
     return sum(status.is_scored for status in statuses), len(statuses)

@@ -44,8 +44,7 @@ class TargetIdentity(Record, kw_only=True):
     setup: tuple[SettingValue, ...] = ()
     """Settings that differ from their defaults and can change a result."""
     fingerprint: str | None = None
-    """Setup fingerprint without the name, 16 hex digits. None if no settings describe the target, or if an older
-    version wrote the result."""
+    """Setup fingerprint without the name, 16 hex digits. None if no settings describe the target."""
     file: str | None = None
     """Targets file that describes it; None if it was given in another way."""
 
@@ -64,15 +63,15 @@ def compare_settings(baseline: Iterable[SettingValue], current: Iterable[Setting
 
     If only one side has a setting, its default counts for the other side.
     """
-    before, after = ({one.name: one for one in settings} for settings in (baseline, current))
-    for name in sorted(before.keys() | after.keys()):
-        was, is_now = before.get(name), after.get(name)
-        known = is_now or was
-        assert known is not None
-        old = was.value if was else known.default
-        new = is_now.value if is_now else known.default
+    old_settings, new_settings = ({one.name: one for one in settings} for settings in (baseline, current))
+    for name in sorted(old_settings.keys() | new_settings.keys()):
+        was, is_now = old_settings.get(name), new_settings.get(name)
+        setting = is_now or was
+        assert setting is not None
+        old = was.value if was else setting.default
+        new = is_now.value if is_now else setting.default
         if old != new:
-            yield SettingChange(name, old, new, known.role)
+            yield SettingChange(name, old, new, setting.role)
 
 
 def compare_targets(
@@ -82,11 +81,11 @@ def compare_targets(
 
     Each item is the name and the change. A target that has no fingerprint on one of the sides is left out.
     """
-    before = {one.name: one for one in baseline}
+    by_name = {one.name: one for one in baseline}
     for one in current:
-        known = before.get(one.name)
-        if known is not None and None not in {known.fingerprint, one.fingerprint}:
-            yield from ((one.name, change) for change in compare_settings(known.setup, one.setup))
+        old = by_name.get(one.name)
+        if old is not None and None not in {old.fingerprint, one.fingerprint}:
+            yield from ((one.name, change) for change in compare_settings(old.setup, one.setup))
 
 
 def format_setting_change(change: SettingChange) -> str:

@@ -10,8 +10,8 @@ Number = TypeVar("Number", int, float)
 
 def add_up(values: Iterable[Number | None]) -> Number | None:
     """Return the sum of the known values, or None if none is known."""
-    known = [value for value in values if value is not None]
-    return sum(known[1:], known[0]) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers[1:], numbers[0]) if numbers else None
 
 
 class Usage(Record, kw_only=True):
@@ -22,11 +22,11 @@ class Usage(Record, kw_only=True):
 
     @classmethod
     def add_up(cls, usages: Iterable[Self | None]) -> Self | None:
-        """All of them together, as far as they are known; None when there is none."""
-        known = [usage for usage in usages if usage is not None]
-        if len(known) <= 1:
-            return known[0] if known else None
+        """Add up the usages that are known; None if there is none."""
+        stated = [usage for usage in usages if usage is not None]
+        if len(stated) <= 1:
+            return stated[0] if stated else None
         return cls(
-            input_tokens=add_up(usage.input_tokens for usage in known),
-            output_tokens=add_up(usage.output_tokens for usage in known),
+            input_tokens=add_up(usage.input_tokens for usage in stated),
+            output_tokens=add_up(usage.output_tokens for usage in stated),
         )

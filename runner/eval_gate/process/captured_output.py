@@ -37,10 +37,7 @@ class CapturedOutput(FrozenStruct):
         return CapturedOutput(head + tail, self.total - len(self.data) + len(head) + len(tail), len(head))
 
     def to_text(self, limit: int | None = None) -> str:
-        """All as text, with a mark where something is missing; with a limit, at most so many characters and the mark.
-
-        It is read as UTF-8, with a replacement character for what is none.
-        """
+        """Decode the output as UTF-8, with a mark at a gap, in at most `limit` characters and the mark."""
         if self.is_truncated:
             head, tail = _decode_text(self.data[: self.seam]), _decode_text(self.data[self.seam :])
         else:
@@ -54,7 +51,7 @@ class CapturedOutput(FrozenStruct):
         return f"{head}\n[… cut: {self.total:,} bytes in all …]\n{tail}"
 
     def format_last_line(self, limit: int) -> str:
-        """Its end on one line, in at most so many characters; empty where nothing was printed."""
+        """Format the end on one line of at most `limit` characters; empty if nothing was printed."""
         words = " ".join(_decode_text(self.data[-limit * 4 :]).split())
         return words if len(words) <= limit else f"…{words[len(words) - limit + 1 :]}"
 
@@ -71,7 +68,7 @@ class OutputCapture:
 
     @property
     def is_full(self) -> bool:
-        """Whether more came than is kept."""
+        """Whether the output exceeds the limit."""
         return self._total > self._limit
 
     def add(self, data: bytes) -> None:

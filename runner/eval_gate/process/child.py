@@ -33,12 +33,12 @@ class ChildProcess:
 
     @property
     def code(self) -> int:
-        """Its exit code, negative for a signal; that of SIGKILL for one that not even that could end."""
+        """Exit code, negative for a signal; that of SIGKILL if the program is still running."""
         code = self._process.returncode
         return -signal.SIGKILL if code is None else code
 
     def send_signal(self, number: signal.Signals) -> None:
-        """To the whole group, which has the leader's number."""
+        """Send a signal to the whole group, whose id is the leader's."""
         with contextlib.suppress(ProcessLookupError, PermissionError):  # gone; macOS refuses for a group of zombies
             os.killpg(self._process.pid, number)
 
@@ -57,7 +57,7 @@ class ChildProcess:
 
     def _wait_for_exit(self) -> None:
         self._process.wait()
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no task waits any more
             self._loop.call_soon_threadsafe(self._handle_exit)
 
     def _handle_exit(self) -> None:

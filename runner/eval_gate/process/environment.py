@@ -10,7 +10,7 @@ from typing import Final, Self
 from eval_gate.struct import FrozenStruct
 
 _NAME: Final = re.compile(r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![A-Za-z0-9_])")
-"""A word that looks like a variable, in what a program says."""
+"""A word that looks like a variable, in the output of a program."""
 _SECRET_NAME: Final = re.compile(
     r"(?:^|[_-])(?:API)?(?:KEYS?|TOKENS?|SECRETS?|PASSWORDS?|PASSWD|PWD|PASSPHRASE|PASS|PAT|CREDENTIALS?)(?:_\d+)?$"
 )
@@ -21,7 +21,7 @@ ALLOWED_NAMES: Final = frozenset(
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "PWD", "HOSTNAME"),
         # language, time and terminal
         *("LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"),
-        # the way to the network, and whom to trust on it
+        # proxies and certificates
         *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "FTP_PROXY"),
         *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
         # where languages find their parts
@@ -30,16 +30,16 @@ ALLOWED_NAMES: Final = frozenset(
         *("JAVA_HOME", "DOTNET_ROOT", "GEM_HOME", "GEM_PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),
         # where desktop conventions put caches and settings
         *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"),
-        # that nobody is watching
+        # no terminal, no person
         "CI",
-        # by which GitHub's runner finds what a job left running, and ends it
+        # GitHub's runner ends leftover processes by it
         "RUNNER_TRACKING_ID",
     }
 )
 """Names that are passed on, whatever their case (proxies are also written in small letters), with every `LC_…`.
 
-All others stay behind, whatever they are called: tokens (`GITHUB_TOKEN`, `ACTIONS_…`), keys (`…_API_KEY`), the action's
-inputs (`INPUT_…`). A program that needs one of them is given it by name.
+All others are withheld: tokens (`GITHUB_TOKEN`, `ACTIONS_…`), keys (`…_API_KEY`), the action's inputs (`INPUT_…`). A
+program gets one of them only by its name.
 """
 
 
@@ -47,8 +47,8 @@ def filter_environment(
     environment: Mapping[str, str], extra: Mapping[str, str] = MappingProxyType({}), names: Collection[str] = ()
 ) -> dict[str, str]:
     """Return the allowed part of `environment` and the variables in `names`, both overridden by `extra`."""
-    kept = {name: value for name, value in environment.items() if _is_allowed(name.upper()) or name in names}
-    return {**kept, **extra}
+    allowed = {name: value for name, value in environment.items() if _is_allowed(name.upper()) or name in names}
+    return {**allowed, **extra}
 
 
 class WithheldVariables(FrozenStruct):
@@ -57,13 +57,13 @@ class WithheldVariables(FrozenStruct):
     names: frozenset[str] = frozenset()
 
     @classmethod
-    def from_environment(cls, environment: Collection[str], given: Collection[str]) -> Self:
-        """All that are in the environment and were not given."""
-        return cls(frozenset(environment) - frozenset(given))
+    def from_environment(cls, environment: Collection[str], names: Collection[str]) -> Self:
+        """Withhold all variables of the environment but `names`."""
+        return cls(frozenset(environment) - frozenset(names))
 
-    def find_hint(self, command: str, said: str) -> str | None:
+    def find_hint(self, command: str, output: str) -> str | None:
         """Suggest a fix if the command or output of a failed program names a withheld variable; else None."""
-        words = [match[1] or match[2] for match in _IN_SHELL.finditer(command)] + _NAME.findall(said)
+        words = [match[1] or match[2] for match in _IN_SHELL.finditer(command)] + _NAME.findall(output)
         name = next((word for word in words if word in self.names), None)
         if name is None:
             return None

@@ -1,8 +1,8 @@
 """Run git without letting a checkout choose programs that git starts.
 
-Git takes a folder with `HEAD`, `config` and `objects` in it for a repository of its own, and what such a `config` names
-is run: anybody can commit such a folder. So git is asked where the real `.git` lies, from which it never goes further,
-or in a repository of our own, which has no configuration of anybody else.
+A folder with `HEAD`, `config` and `objects` is a repository for git, which runs programs that its `config` names, and a
+pull request can commit such a folder. So git runs with the path of the real `.git`, or in an empty repository with a
+configuration of this module.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ def run_git(folder: Path, *arguments: str) -> bytes | None:
 
 def read_git_line(folder: Path, *arguments: str) -> str | None:
     """Run git like `run_git` and return its output as stripped text. Return None if git fails or prints nothing."""
-    said = run_git(folder, *arguments)
-    return None if said is None else said.decode("utf-8", "replace").strip() or None  # a branch may be called anything
+    output = run_git(folder, *arguments) or b""
+    return output.decode("utf-8", "replace").strip() or None  # a branch may be called anything
 
 
 def read_head_commit(git_dir: Path) -> str | None:
-    """Read the object name that HEAD of a repository leads to, whoever owns it; None if git does not know it."""
-    said = _read_git_dir(git_dir, "rev-parse", "--verify", "--quiet", "HEAD")
-    return None if said is None else said.decode("ascii", "replace").strip()
+    """Read the object name that HEAD of a repository leads to, of any owner; None if git does not know it."""
+    output = _read_git_dir(git_dir, "rev-parse", "--verify", "--quiet", "HEAD")
+    return None if output is None else output.decode("ascii", "replace").strip()
 
 
 def read_tracked_names(git_dir: Path) -> frozenset[bytes] | None:
     """Read the paths in a repository's index, including links and submodules; None if the index cannot be read."""
-    said = _read_git_dir(git_dir, "ls-files", "-z") if (git_dir / "index").is_file() else None
-    return None if said is None else frozenset(said.split(b"\0")[:-1])
+    output = _read_git_dir(git_dir, "ls-files", "-z") if (git_dir / "index").is_file() else None
+    return None if output is None else frozenset(output.split(b"\0")[:-1])
 
 
 def _read_git_dir(git_dir: Path, *arguments: str) -> bytes | None:
-    """Run a command of git that starts no program, for the repository's own configuration is read."""
+    """Run a git command that starts no program, because the repository's own configuration applies."""
     return _run(git_dir, _build_environment({"GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(git_dir)}), arguments)
 
 
@@ -83,22 +83,22 @@ def compare_commits(stream: bytes) -> bytes | None:
     Only files that moved without a change are renames. Return None if git is missing or fails.
     """
     with _open_repository() as environment:
-        here = Path(environment["GIT_DIR"])
-        if _run(here, environment, ("fast-import", "--quiet"), stream, _COMPARE_LIMIT_S) is None:
+        git_dir = Path(environment["GIT_DIR"])
+        if _run(git_dir, environment, ("fast-import", "--quiet"), stream, _COMPARE_LIMIT_S) is None:
             return None
         command = ("diff", "--no-color", "--no-textconv", "--find-renames=100%", "old", "new")
-        return _run(here, environment, command, limit_s=_COMPARE_LIMIT_S)
+        return _run(git_dir, environment, command, limit_s=_COMPARE_LIMIT_S)
 
 
 @contextmanager
 def _open_repository(digits: int = 40) -> Iterator[dict[str, str]]:
-    """Make an empty repository for object names of this length, and give the environment in which git works in it."""
+    """Create an empty repository for object names of this length, and yield the environment of git for it."""
     with tempfile.TemporaryDirectory(prefix="eval-gate-git-") as folder:
-        made = Path(folder)
-        (made / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
-        (made / "config").write_text(_SHA256_CONFIG if digits == _SHA256_DIGITS else _CONFIG, encoding="ascii")
+        repository = Path(folder)
+        (repository / "HEAD").write_text("ref: refs/heads/none\n", encoding="ascii")
+        (repository / "config").write_text(_SHA256_CONFIG if digits == _SHA256_DIGITS else _CONFIG, encoding="ascii")
         for name in ("objects", "refs"):
-            (made / name).mkdir()
+            (repository / name).mkdir()
         yield _build_environment({"GIT_DIR": folder})
 
 
@@ -111,9 +111,9 @@ def _run(
 ) -> bytes | None:
     command = ["git", *_SAFE_OPTIONS, *arguments]
     try:
-        done = subprocess.run(  # noqa: S603 (no shell; what may be foreign among the arguments stands behind a --)
+        process = subprocess.run(  # noqa: S603 (no shell; untrusted arguments come after a --)
             command, cwd=folder, input=stdin, capture_output=True, timeout=limit_s, check=False, env=environment
         )
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
-    return done.stdout if done.returncode == 0 else None
+    return process.stdout if process.returncode == 0 else None

@@ -13,10 +13,10 @@ _PR_SET_DUMPABLE: Final = 4
 
 
 def protect_memory() -> None:
-    """From here on `/proc/PID/environ`, `mem` and debuggers are closed to every process without rights over all.
+    """Close `/proc/PID/environ`, `mem` and debuggers to every process without root's rights, and clear `environ`.
 
-    And `environ` is empty: who may look in spite of it, as root or by a path that we are told to read, finds nothing.
-    What we start does not inherit it: a program is as open as ever, and gets a reduced environment. Linux only.
+    So root, or a configured path to it, finds no variables there. Programs that are started do not inherit this, and
+    get a reduced environment. Linux only.
     """
     if sys.platform != "linux":
         return
@@ -26,16 +26,16 @@ def protect_memory() -> None:
     # it cannot fail for this value
     libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     variables = ctypes.POINTER(ctypes.c_void_p).in_dll(libc, "environ")
-    given = _list_addresses(variables)
+    originals = _list_addresses(variables)
     for name, value in os.environb.items():
         os.putenv(name, value)  # makes a copy elsewhere, which counts from then on
-    for address in set(given) - set(_list_addresses(variables)):
+    for address in set(originals) - set(_list_addresses(variables)):
         ctypes.memset(address, 0, len(ctypes.string_at(address)))
 
 
 def _list_addresses(variables: ctypes._Pointer[ctypes.c_void_p]) -> list[int]:
-    """Where the variables of the process are, up to the null at their end."""
-    found: list[int] = []
-    while address := variables[len(found)]:
-        found.append(address)
-    return found
+    """List the addresses of the process's variables, up to the null at their end."""
+    addresses: list[int] = []
+    while address := variables[len(addresses)]:
+        addresses.append(address)
+    return addresses

@@ -1,4 +1,4 @@
-"""Advice for a command that fails because it runs in another folder than its author thought."""
+"""Hint for a command that fails because it runs in another folder than its author expected."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def find_path_hint(command: str | Sequence[str], cwd: Path) -> str | None:
 
     The hint is half a sentence. Only the file system decides: None if no word is such a path.
     """
-    here = Path.cwd()
+    root = Path.cwd()
     for word in split_command(command):
         with suppress(OSError, ValueError):  # a word that cannot be a path
-            if (here / word).is_file() and not Path(word).is_absolute() and not os.path.lexists(cwd / word):
-                return f"it runs in {cwd}, which has no {word}: write {os.path.relpath(here / word, cwd)}, or set `cwd`"
+            if (root / word).is_file() and not Path(word).is_absolute() and not os.path.lexists(cwd / word):
+                return f"it runs in {cwd}, which has no {word}: write {os.path.relpath(root / word, cwd)}, or set `cwd`"
     return None
 
 

@@ -1,6 +1,6 @@
 """Pipes for the three standard streams of a program, which it may also open by name.
 
-Nothing here waits, so that no cancellation can come between opening a pipe and knowing of it.
+No function here waits, so that no cancellation can interrupt the opening of a pipe.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from eval_gate.process.captured_output import CapturedOutput, OutputCapture
 from eval_gate.process.identity import Identity
 
 _READ_BYTES: Final = 262_144
-"""Bytes that are read in one go: more than a pipe usually holds, so that one reading empties it."""
+"""Bytes of one read: more than a pipe usually holds, so that one read empties it."""
 
 
 class ProgramOutput:
     """An output stream of a program, read as it arrives and kept within a limit."""
 
     def __init__(self, limit: int, watch: Callable[[bytes], object] | None = None) -> None:
-        """`watch` gets what comes, as it comes."""
+        """`watch` gets the output as it arrives."""
         self._watch = watch
         self.closed = asyncio.Event()
         self.when_full: Callable[[], object] | None = None
@@ -32,10 +32,10 @@ class ProgramOutput:
         self._loop = asyncio.get_running_loop()
         self._source: int | None = None
 
-    def open(self, identity: Identity | None, theirs: ExitStack) -> int:
-        """Open the pipe, start reading, and return the program's end, which `theirs` closes. Raises OSError."""
+    def open(self, identity: Identity | None, stack: ExitStack) -> int:
+        """Open the pipe, start reading, and return the program's end, which `stack` closes. Raises OSError."""
         self._source, sink = os.pipe()
-        theirs.callback(os.close, sink)
+        stack.callback(os.close, sink)
         os.set_blocking(self._source, False)
         self._loop.add_reader(self._source, self._read_available)
         if identity:
@@ -79,17 +79,17 @@ class ProgramInput:
         self._loop = asyncio.get_running_loop()
         self._sink: int | None = None
 
-    def open(self, identity: Identity | None, theirs: ExitStack) -> int:
+    def open(self, identity: Identity | None, stack: ExitStack) -> int:
         """Open the program's input, start writing to it, and return the end that the program reads from.
 
-        Without data, the program reads from the null device. `theirs` closes the returned end. Raises OSError.
+        Without data, the program reads from the null device. `stack` closes the returned end. Raises OSError.
         """
         if not self._is_given:
             nothing = os.open(os.devnull, os.O_RDONLY)
-            theirs.callback(os.close, nothing)
+            stack.callback(os.close, nothing)
             return nothing
         source, self._sink = os.pipe()
-        theirs.callback(os.close, source)
+        stack.callback(os.close, source)
         os.set_blocking(self._sink, False)
         if identity:
             identity.take_ownership(source)

@@ -30,7 +30,7 @@ class PrivateFolder:
         self._identity = identity
 
     def write(self, name: str, data: bytes) -> Path:
-        """Put a file there for the program; its path."""
+        """Write a file for the program, and return its path."""
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=self._descriptor)
         with os.fdopen(descriptor, "wb") as file:
             if self._identity:
@@ -49,10 +49,10 @@ class PrivateFolder:
             why = "is a link" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
             raise ProcessError(f"the file {name} {why}", StartRefusal.FILE) from error
         try:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise ProcessError(f"the file {name} is not a regular file", StartRefusal.FILE)
-            return _read_head_and_tail(descriptor, found.st_size, limit)
+            return _read_head_and_tail(descriptor, status.st_size, limit)
         except OSError as error:
             raise ProcessError(f"the file {name} cannot be read: {error.strerror}", StartRefusal.FILE) from error
         finally:

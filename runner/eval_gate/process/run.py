@@ -17,7 +17,7 @@ from typing import Final
 
 from eval_gate.process.captured_output import CapturedOutput, Mask
 from eval_gate.process.child import ChildProcess
-from eval_gate.process.identity import NOBODY, Identity, find_identity
+from eval_gate.process.identity import UNPRIVILEGED, Identity, find_identity
 from eval_gate.process.pipes import ProgramInput, ProgramOutput
 from eval_gate.process.signals import defer_signals
 from eval_gate.struct import FrozenStruct
@@ -27,7 +27,7 @@ __all__ = ["CapturedOutput", "Command", "FinishedProgram", "ProcessError", "Star
 GRACE_S: Final = 2.0
 """Seconds between the request to end and the end by force."""
 DRAIN_S: Final = 1.0
-"""Seconds that are given to the pipes once all of the group has ended: who left the group may hold them for ever."""
+"""Seconds for the pipes after the end of the group: a process that left the group may hold them for ever."""
 
 CAN_RUN_PROGRAMS: Final = hasattr(os, "killpg")
 UNSUPPORTED_SYSTEM: Final = "commands run on Linux and macOS only: this system has no process groups"
@@ -38,17 +38,17 @@ class StartRefusal(StrEnum):
     """Reason why a program could not be started, as far as it changes the remedy."""
 
     PROGRAM = "program"
-    """There is no such program, or it may not be executed."""
+    """The program is missing or not executable."""
     FOLDER = "folder"
-    """The working directory is not there."""
+    """The working directory is missing."""
     TOO_LONG = "too-long"
     """An argument, or all of them, are more than the system passes on (128 KiB for one on Linux)."""
     TEXT = "text"
-    """An argument or variable holds what cannot be passed on: a NUL, or half a surrogate pair."""
+    """An argument or variable holds a NUL or half a surrogate pair."""
     FILE = "file"
-    """What it left behind as its file cannot be read."""
+    """A file that the program wrote cannot be read."""
     SYSTEM = "system"
-    """The system had no room for another process, or refuses the user."""
+    """The system has no room for another process, or refuses the user."""
 
 
 class ProcessError(Exception):
@@ -107,20 +107,20 @@ def _describe_ending(code: int) -> str:
 async def run(command: Command) -> FinishedProgram:
     """Run the command to its end, whatever its exit code. Raises ProcessError when it cannot be started.
 
-    The program and what it started are one process group, all of which is ended: when the program ends, takes too long
-    (asked first, by force after two seconds), or we are cancelled. As root it runs as whom its folder belongs to.
+    The whole process group ends when the program ends, takes too long (by a signal first, by force after two seconds)
+    or the task is cancelled. As root, the program runs as the owner of its folder.
     """
     output, errors = ProgramOutput(command.max_output, command.watch), ProgramOutput(command.max_errors)
-    with contextlib.ExitStack() as ours:
-        child = _start_program(command, (ProgramInput(command.stdin), output, errors), ours)
+    with contextlib.ExitStack() as stack:
+        child = _start_program(command, (ProgramInput(command.stdin), output, errors), stack)
         try:
             timed_out = await _wait_for_end(child, command, output)
         finally:
             await _end_program(child)
         await _drain_outputs(output, errors)
     printed = [stream.get_output() for stream in (output, errors)]
-    said, complained = [one.apply_mask(command.mask) for one in printed] if command.mask else printed
-    return FinishedProgram(child.code, said, complained, child.seconds, timed_out)
+    stdout, stderr = [one.apply_mask(command.mask) for one in printed] if command.mask else printed
+    return FinishedProgram(child.code, stdout, stderr, child.seconds, timed_out)
 
 
 class InteractiveProgram:
@@ -135,25 +135,25 @@ class InteractiveProgram:
 
     @property
     def ending(self) -> str | None:
-        """How it ended, as the rest of a sentence about it; None while it runs."""
+        """End of the program, as the rest of a sentence; None while it runs."""
         return _describe_ending(self._child.code) if self.ended.is_set() else None
 
     def format_last_line(self, limit: int) -> str:
         """Return the end of the program's stderr as one line of at most `limit` characters, secrets masked."""
-        said = self._errors.get_output()
-        return (said.apply_mask(self._command.mask) if self._command.mask else said).format_last_line(limit)
+        output = self._errors.get_output()
+        return (output.apply_mask(self._command.mask) if self._command.mask else output).format_last_line(limit)
 
 
 @contextlib.asynccontextmanager
 async def start_interactive(command: Command) -> AsyncIterator[InteractiveProgram]:
     """Start the program, whose output goes to the command's `watch`. Raises ProcessError when it cannot be started.
 
-    At the end it is told by the end of its input, then asked, then ended by force, with all that it started.
+    To end it, its input is closed, then it gets a signal, then it is ended by force, with all that it started.
     """
     inlet = ProgramInput(b"", stays_open=True)
     output, errors = ProgramOutput(command.max_output, command.watch), ProgramOutput(command.max_errors)
-    with contextlib.ExitStack() as ours:
-        child = _start_program(command, (inlet, output, errors), ours)
+    with contextlib.ExitStack() as stack:
+        child = _start_program(command, (inlet, output, errors), stack)
         try:
             yield InteractiveProgram(command, child, inlet, errors)
         finally:
@@ -166,17 +166,17 @@ async def start_interactive(command: Command) -> AsyncIterator[InteractiveProgra
 
 
 def _start_program(
-    command: Command, streams: tuple[ProgramInput, ProgramOutput, ProgramOutput], ours: contextlib.ExitStack
+    command: Command, streams: tuple[ProgramInput, ProgramOutput, ProgramOutput], parent_ends: contextlib.ExitStack
 ) -> ChildProcess:
-    """Open the pipes and start the program; our ends of them are closed by `ours`. Raises ProcessError."""
+    """Open the pipes and start the program; `parent_ends` closes our ends. Raises ProcessError."""
     if not CAN_RUN_PROGRAMS:
         raise ProcessError(UNSUPPORTED_SYSTEM)
-    with contextlib.ExitStack() as theirs:
+    with contextlib.ExitStack() as child_ends:
         try:
             identity = find_identity(command.cwd)
             for stream in streams:
-                ours.callback(stream.close)
-            stdin, stdout, stderr = [stream.open(identity, theirs) for stream in streams]
+                parent_ends.callback(stream.close)
+            stdin, stdout, stderr = [stream.open(identity, child_ends) for stream in streams]
             began = time.perf_counter()
             with defer_signals():
                 return ChildProcess(_spawn_process(command, identity, (stdin, stdout, stderr)), began)
@@ -189,7 +189,7 @@ def _spawn_process(
 ) -> subprocess.Popen[bytes]:
     stdin, stdout, stderr = streams
     line = command.line
-    return subprocess.Popen(  # noqa: S603 (foreign programs are what this room is for)
+    return subprocess.Popen(  # noqa: S603 (this module runs untrusted programs)
         ("/bin/sh", "-c", line) if isinstance(line, str) else line,
         cwd=command.cwd,
         env=_build_environment(command.environment, identity),
@@ -204,12 +204,12 @@ def _spawn_process(
 
 
 def _build_environment(environment: Mapping[str, str], identity: Identity | None) -> dict[str, str]:
-    """Copy `environment`, with an accessible home folder for nobody: git and other programs fail without one."""
-    return {**environment, "HOME": tempfile.gettempdir()} if identity == NOBODY else {**environment}
+    """Copy `environment`, with a home folder for the user `nobody`: git and other programs fail without one."""
+    return {**environment, "HOME": tempfile.gettempdir()} if identity == UNPRIVILEGED else {**environment}
 
 
 async def _wait_for_end(child: ChildProcess, command: Command, output: ProgramOutput) -> bool:
-    """Wait for the end of the program; whether its time was over before."""
+    """Wait for the end of the program, and return whether its time limit ended first."""
     if command.end_when_cut:
         output.when_full = child.over.set
     try:
@@ -221,7 +221,7 @@ async def _wait_for_end(child: ChildProcess, command: Command, output: ProgramOu
 
 
 async def _end_program(child: ChildProcess) -> None:
-    """End a program that still runs, and its group: asked first, then by force. A group whose program ended is gone."""
+    """End a program that still runs, and its group: by a signal, then by force."""
     if child.exited.is_set():
         return
     try:

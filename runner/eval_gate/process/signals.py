@@ -1,11 +1,11 @@
 """Signal handling: cancel asynchronous work on the first signal, exit at once on the second.
 
-A handler that raised in the middle of the event loop would do so anywhere: just behind the start of a program, say,
-before anybody knows of it who could end it. So there the first signal cancels, and elsewhere it is raised; another one
-ends the process at once, by the exit code of a signal. None comes between a program and our knowing of it.
+A handler that raises inside the event loop can interrupt any line, such as the one after the start of a program, which
+then runs on without an owner. So the first signal cancels the task there, and raises elsewhere; a second one ends the
+process at once with the exit code of that signal. `defer_signals` delays both while a program is started.
 
-Python answers a signal amid the answer to another one, and that amid a third: a thousand deep, and it breaks off with
-an error of its own. So every handler notes first that it answers, and one that comes meanwhile does next to nothing.
+Python runs a handler inside another handler, and fails with a RecursionError after a thousand of them. So a handler
+first records that it runs, and a signal that arrives meanwhile does almost nothing.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from eval_gate.errors import TerminatedError
 Done = TypeVar("Done")
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 RUNNING_GROUPS: Final = set[int]()
-"""The groups of programs that run, by their leaders' numbers, from the start until a leader's number is given back."""
+"""Process groups of running programs, by their leaders' ids, until the id of a leader is free again."""
 FINAL_ACTIONS: Final = set[Callable[[], object]]()
-"""What is done where we end at once, and takes moments: a terminal is given its cursor back."""
+"""Short actions before an exit at once, such as showing the cursor of the terminal again."""
 _SIGNAL_EXIT_BASE: Final = 128
-"""What `ExitCode.INTERRUPTED` and `TERMINATED` are more than their signals' numbers."""
+"""Difference of `ExitCode.INTERRUPTED` and `TERMINATED` from their signals' numbers."""
 
 
 class _SignalState:
     """Signals received so far. Python delivers them to the main thread only, between any two instructions."""
 
     held = 0
-    """Of how many parts that are done as a whole the main thread is amid."""
+    """Number of open `defer_signals` blocks of the main thread."""
     waiting = 0
-    """The last one that came meanwhile; 0 for none."""
+    """The last deferred signal; 0 for none."""
     several = False
-    """Whether it was not the only one."""
+    """Whether more than one was deferred."""
     enough = False
-    """Whether the next one ends us at once: it would come in the middle of what the first one has us do."""
+    """Whether the next signal ends the process at once: the first one is being handled."""
 
 
 def handle_signal(number: int, _frame: FrameType | None = None) -> None:
-    """Answer a signal, as soon as nothing is amid that has to be done as a whole: a handler.
+    """Handle a signal, after all `defer_signals` blocks: a handler.
 
-    The first one is raised as KeyboardInterrupt or TerminatedError, and another one ends us at once.
+    The first one raises KeyboardInterrupt or TerminatedError, and a second one ends the process at once.
     """
     if _SignalState.held:
         _SignalState.several = _SignalState.waiting != 0
@@ -59,7 +59,7 @@ def handle_signal(number: int, _frame: FrameType | None = None) -> None:
 
 
 def _exit_at_once(number: int) -> NoReturn:
-    _SignalState.held += 1  # and what comes from here on is not answered any more
+    _SignalState.held += 1  # later signals do nothing
     _kill_programs()
     for do in tuple(FINAL_ACTIONS):
         with suppress(Exception):
@@ -68,14 +68,14 @@ def _exit_at_once(number: int) -> NoReturn:
 
 
 def run_async(work: Coroutine[Any, Any, Done]) -> Done:
-    """Run it to its end, as `asyncio.run` does. Raises KeyboardInterrupt, or TerminatedError, where a signal ended it.
+    """Run a coroutine as `asyncio.run` does. Raises KeyboardInterrupt or TerminatedError if a signal ended it.
 
-    The first signal cancels it, as asyncio has SIGINT do where nobody else listens; another one ends us at once.
-    Signals for which nobody listens are left as they are.
+    The first signal cancels it, as asyncio's own handler of SIGINT does; another one ends the process at once.
+    Signals without a Python handler are left as they are.
     """
-    import asyncio  # which `--help` needs nothing of
+    import asyncio  # not needed for `--help`
 
-    heard: list[KeyboardInterrupt] = []
+    received: list[KeyboardInterrupt] = []
     # made before they are needed
     errors: dict[int, KeyboardInterrupt] = {signal.SIGINT: KeyboardInterrupt(), signal.SIGTERM: TerminatedError()}
 
@@ -83,33 +83,33 @@ def run_async(work: Coroutine[Any, Any, Done]) -> Done:
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
 
         def cancel(number: int, _frame: FrameType | None) -> None:
-            if heard or task is None:
+            if received or task is None:
                 _SignalState.enough = True
                 handle_signal(number)
                 return
-            heard.append(errors[number])
+            received.append(errors[number])
             task.cancel()
-            loop.call_soon_threadsafe(lambda: None)  # which wakes it, where it waits for what does not come
+            loop.call_soon_threadsafe(lambda: None)  # wakes the loop, which may wait for input only
 
-        before = {number: signal.signal(number, cancel) for number in listening}
+        handlers = {number: signal.signal(number, cancel) for number in listening}
         try:
             return await work
         finally:
-            for number, handler in before.items():
+            for number, handler in handlers.items():
                 signal.signal(number, handler)
 
-    ours = threading.current_thread() is threading.main_thread()
-    listening = [number for number in _SIGNALS if ours and callable(signal.getsignal(number))]
+    is_main = threading.current_thread() is threading.main_thread()
+    listening = [number for number in _SIGNALS if is_main and callable(signal.getsignal(number))]
     try:
         return asyncio.run(cancelled_by_signals())
-    finally:  # however it ended: it may not have waited for anything any more, or found out what is wrong just then
-        if heard:
-            raise heard[0] from None
+    finally:  # also if the work ended or failed by itself before it could be cancelled
+        if received:
+            raise received[0] from None
 
 
 @contextmanager
 def defer_signals() -> Iterator[None]:
-    """Defer signals until the block ends, which takes moments; outside the main thread it does nothing."""
+    """Defer signals until the end of the block, which must be short; outside the main thread, do nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -125,7 +125,7 @@ def defer_signals() -> Iterator[None]:
 
 
 def end_programs() -> None:
-    """End by force whatever we started and could not end in good order. From here on a signal ends us at once."""
+    """End all running programs by force. From here on a signal ends this process at once."""
     _SignalState.enough = True
     with defer_signals():
         _kill_programs()

@@ -1,7 +1,7 @@
 """Reports of the Agent Evals command: JSON, Markdown and a console summary.
 
 Source: Agent Evals, "Output" and "Flowchart: Print summary"; agent-evals behaviour 3.5, E-02, E-08. A case that was not
-run is an error here: the format has no other word for it, and it must not look fine.
+run is an error here, because the format has no other status for it.
 """
 
 from __future__ import annotations
@@ -54,35 +54,35 @@ def build_report(run: RunResult, suites: Sequence[EvalSuite], moments: ReportTim
     `moments` counts from the start of the run until the report was generated, which is an upper bound.
     """
     versions = {suite.file: suite.version for suite in suites}
-    shown = [
+    entries = [
         _build_suite(suite, versions.get(suite.eval_file), run, moments)
         for suite in run.suites
         if suite.format == FORMAT
     ]
-    statuses = [case["status"] for suite in shown for case in suite["cases"]]
+    statuses = [case["status"] for suite in entries for case in suite["cases"]]
     return {
         "generatedAt": _format_time(moments.generated_at),
-        "durationMs": sum(suite["durationMs"] for suite in shown),
-        "summary": {"totalSuites": len(shown), "totalCases": len(statuses), **_count_statuses(statuses)},
-        "suites": shown,
+        "durationMs": sum(suite["durationMs"] for suite in entries),
+        "summary": {"totalSuites": len(entries), "totalCases": len(statuses), **_count_statuses(statuses)},
+        "suites": entries,
     }
 
 
-def render_json(made: Mapping[str, Any]) -> str:
+def render_json(report: Mapping[str, Any]) -> str:
     """Render the report as indented JSON for machines."""
-    return neutralize_json(json.dumps(made, ensure_ascii=False, indent=2)) + "\n"
+    return neutralize_json(json.dumps(report, ensure_ascii=False, indent=2)) + "\n"
 
 
 def _build_suite(suite: SuiteResult, version: str | None, run: RunResult, moments: ReportTimes) -> dict[str, Any]:
-    begun, ended = moments.suites.get(suite.eval_file, (datetime.fromisoformat(run.timestamp), moments.generated_at))
+    start, end = moments.suites.get(suite.eval_file, (datetime.fromisoformat(run.timestamp), moments.generated_at))
     cases = [_build_case(case) for case in suite.cases]
     statuses = [case["status"] for case in cases]
     return {
         "suiteName": suite.tool_name,
         "suiteVersion": version or "1.0.0",
-        "startedAt": _format_time(begun),
-        "completedAt": _format_time(ended),
-        "durationMs": round((ended - begun).total_seconds() * 1000),
+        "startedAt": _format_time(start),
+        "completedAt": _format_time(end),
+        "durationMs": round((end - start).total_seconds() * 1000),
         "summary": {"total": len(statuses), **_count_statuses(statuses)},
         "cases": cases,
     }
@@ -103,18 +103,18 @@ def _build_case(case: CaseResult) -> dict[str, Any]:
 
 def _build_assertion(result: EvaluatorResult) -> dict[str, Any]:
     facts = result.evaluator_provider_request or {}
-    said = next(iter((*result.misses, *result.hits)), "")
+    message = next(iter((*result.misses, *result.hits)), "")
     return {
         "assertion": facts.get("assertion", {"type": result.type}),
         "passed": result.score >= 1.0 and not result.vetoed,
-        "message": facts.get("message", said),
+        "message": facts.get("message", message),
         "actual": facts.get("actual"),
         "expected": facts.get("expected"),
     }
 
 
 def _count_statuses(statuses: Sequence[str]) -> dict[str, float]:
-    """How many ended how. The rate is of all cases, errors included, from 0 to 1; 0 where there is none."""
+    """Count the statuses; the pass rate, 0 to 1, is that of all cases with errors, and 0 without cases."""
     counts: dict[str, float] = {name: statuses.count(word) for word, name in _COUNT_NAMES}
     return counts | {"passRate": counts["passed"] / len(statuses) if statuses else 0.0}
 
@@ -124,21 +124,21 @@ def _format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def render_markdown(made: Mapping[str, Any]) -> str:
+def render_markdown(report: Mapping[str, Any]) -> str:
     """Render the report as a Markdown page, with the text of suites, models and files escaped."""
-    summary = made["summary"]
+    summary = report["summary"]
     verdict = _format_pass_count(summary["passed"], summary["totalCases"])
     counts = ("totalSuites", "totalCases", "passed", "failed", "errors", "skipped")
     lines = [
         "# Agent Evals",
         "",
-        f"{verdict} in {_format_seconds(made['durationMs'])}, {made['generatedAt']}.",
+        f"{verdict} in {_format_seconds(report['durationMs'])}, {report['generatedAt']}.",
         "",
         "| suites | cases | passed | failed | errors | skipped |",
         "|--:|--:|--:|--:|--:|--:|",
         f"| {' | '.join(str(summary[count]) for count in counts)} |",
     ]
-    for suite in made["suites"]:
+    for suite in report["suites"]:
         lines += _render_markdown_suite(suite)
     return "\n".join(lines) + "\n"
 
@@ -150,9 +150,9 @@ def _render_markdown_suite(suite: Mapping[str, Any]) -> Iterable[str]:
     yield f"Version {escape_markdown(suite['suiteVersion'])}: {verdict} in {_format_seconds(suite['durationMs'])}."
     yield from ("", "| status | case | name | duration |", "|:--|:--|:--|--:|")
     for case in suite["cases"]:
-        shown = case["status"].upper()
+        status = case["status"].upper()
         yield (
-            f"| {shown} | {escape_markdown(case['caseId'])} | {escape_markdown(case['caseName'])} | "
+            f"| {status} | {escape_markdown(case['caseId'])} | {escape_markdown(case['caseName'])} | "
             f"{_format_seconds(case['durationMs'])} |"
         )
     for case in suite["cases"]:
@@ -175,13 +175,13 @@ def _render_markdown_details(case: Mapping[str, Any]) -> Iterable[str]:
             yield f"  - got {format_code_span(_format_value(result['actual']))}"
 
 
-def format_failures(made: Mapping[str, Any]) -> tuple[str, ...]:
+def format_failures(report: Mapping[str, Any]) -> tuple[str, ...]:
     """Format the additional console lines of `--verbose`, safe for a terminal or a log.
 
     Return one line for each failed assertion, with the expected and the actual value, and one for each error.
     """
     lines = []
-    for suite in made["suites"]:
+    for suite in report["suites"]:
         for case in suite["cases"]:
             place = f"{suite['suiteName']} / {case['caseId']}"
             if case["status"] == "error":
@@ -216,10 +216,10 @@ def _format_seconds(milliseconds: float) -> str:
 def write_report_files(
     folder: Path, texts: Mapping[str, str], moment: datetime, prefix: str = "report"
 ) -> tuple[Path, ...]:
-    """Write each text, by its ending, as `report-2026-11-21T10-00-00.json`; where they are.
+    """Write each text, by its ending, as `report-2026-11-21T10-00-00.json`, and return the files.
 
-    All of one call have the same name; one that is taken gets a number, so that nothing is ever replaced. Raises
-    GateError `output-not-writable`.
+    All files of a call have the same stem, with a number if a file of that name exists. Raises GateError
+    `output-not-writable`.
     """
     stem = f"{prefix}-{moment.astimezone(UTC):%Y-%m-%dT%H-%M-%S}"
     try:
@@ -235,14 +235,14 @@ def write_report_files(
 
 def _try_write(files: Mapping[Path, str]) -> bool:
     """Write the files; if another process has created one of them, remove those that were written."""
-    written: list[Path] = []
+    new_files: list[Path] = []
     for file, text in files.items():
         descriptor = open_new_file(file)
         if descriptor is None:
-            for own in written:
-                own.unlink()
+            for new_file in new_files:
+                new_file.unlink()
             return False
-        written.append(file)
+        new_files.append(file)
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(text.encode("utf-8", "backslashreplace"))
     return True
@@ -257,21 +257,21 @@ def _build_output_error(folder: Path, why: str | None) -> GateError:
     )
 
 
-def render_console_summary(made: Mapping[str, Any], warnings: tuple[str, ...], style: ConsoleStyle) -> str:
-    """Every case with its status, then the counts. `made` is the report as data; with `style.verbose` why it is so."""
-    return style.join_lines(_render_console(made, warnings, style))
+def render_console_summary(report: Mapping[str, Any], warnings: tuple[str, ...], style: ConsoleStyle) -> str:
+    """Render each case with its status, then the counts; with `style.verbose` also the failed assertions."""
+    return style.join_lines(_render_console(report, warnings, style))
 
 
-def _render_console(made: Mapping[str, Any], warnings: tuple[str, ...], style: ConsoleStyle) -> Iterator[str]:
-    for suite in made["suites"]:
+def _render_console(report: Mapping[str, Any], warnings: tuple[str, ...], style: ConsoleStyle) -> Iterator[str]:
+    for suite in report["suites"]:
         yield from _render_console_suite(suite, style)
         yield ""
-    why = format_failures(made)
+    why = format_failures(report)
     if style.verbose:
         yield from why
         yield from ("",) if why else ()
     yield from style.render_warnings(warnings)
-    yield _render_counts(made["summary"])
+    yield _render_counts(report["summary"])
     if why and not style.verbose:
         yield "--verbose shows the failed assertions"
 
@@ -298,5 +298,5 @@ def _render_counts(counts: Mapping[str, Any]) -> str:
     parts = [f"{counts['passed']} passed", f"{counts['failed']} failed", format_count(counts["errors"], "error")]
     if counts["skipped"]:
         parts.append(f"{counts['skipped']} skipped")
-    asked = f"{format_count(counts['totalSuites'], 'suite')}, {format_count(counts['totalCases'], 'case')}"
-    return f"{asked}: {', '.join(parts)} ({format_percent(counts['passRate'])})"
+    totals = f"{format_count(counts['totalSuites'], 'suite')}, {format_count(counts['totalCases'], 'case')}"
+    return f"{totals}: {', '.join(parts)} ({format_percent(counts['passRate'])})"

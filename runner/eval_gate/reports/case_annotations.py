@@ -15,7 +15,7 @@ from eval_gate.text.escape import to_one_line
 from eval_gate.text.quoting import capitalize_first
 
 MAX_ANNOTATIONS: Final = 10
-"""Maximum annotations: the runner keeps no more of a kind for a step."""
+"""Maximum annotations: GitHub keeps ten of each level for a step."""
 MAX_ANNOTATION_TEXT: Final = 1_000
 
 
@@ -44,13 +44,13 @@ def build_annotations(view: ReportView) -> CaseAnnotations:
 
     Other files get no annotation, because a run result may be forged and can name any file.
     """
-    found = [
+    annotations = [
         replace(remark, file=to_repository_path(remark.file, view.context))
         for remark in _iter_annotations(view)
         if may_be_eval_file(remark.file, view.context.evals)
         if not is_in_other_repository(remark.file, view.context)  # GitHub refuses a path that the commit does not have
     ]
-    return CaseAnnotations(tuple(found[:MAX_ANNOTATIONS]), max(len(found) - MAX_ANNOTATIONS, 0))
+    return CaseAnnotations(tuple(annotations[:MAX_ANNOTATIONS]), max(len(annotations) - MAX_ANNOTATIONS, 0))
 
 
 def _iter_annotations(view: ReportView) -> Iterator[CaseAnnotation]:
@@ -83,8 +83,8 @@ def _annotate_rows(
 ) -> Iterator[CaseAnnotation]:
     for row in rows:
         if row.location is not None and row.location.line > 0:
-            then, here = row.baseline_result, row.current_result
-            change = f"{then} → {here}. " if then and here else ""
+            baseline, current = row.baseline_result, row.current_result
+            change = f"{baseline} → {current}. " if baseline and current else ""
             if row.evidence:
                 change = f"{row.evidence_sentences} "
             reason = row.shorten_failure(max(MAX_ANNOTATION_TEXT - len(change), 1)) or "no reason given"

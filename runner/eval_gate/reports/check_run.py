@@ -36,8 +36,8 @@ def render_check_run(view: ReportView) -> CheckText:
     why = lead + escape_markdown(view.opening, 600)
     advice = [f"**Next step:** {format_prose(view.advice.next_step, 600)}"] if view.advice else []
     links = [words] if (words := format_links(view)) else []
-    below = [format_prose(words, 600) for words in (view.bad_day, view.false_alarms) if words]
-    parts = [why, *advice, *measured, *below, *links, f"{view.counts}.", f"<sub>{format_provenance(view)}</sub>"]
+    notes = [format_prose(words, 600) for words in (view.bad_day, view.false_alarms) if words]
+    parts = [why, *advice, *measured, *notes, *links, f"{view.counts}.", f"<sub>{format_provenance(view)}</sub>"]
     summary = "\n\n".join(parts)
     return CheckText(format_check_title(view), summary + "\n", render_summary(view, limit=MAX_PAGE))
 
@@ -67,8 +67,8 @@ def format_problem_title(message: str, *, usage: bool) -> str:
 
 
 def _truncate_title(words: str) -> str:
-    """At most eighty characters, cut between two words; within one only where it takes half of the title."""
+    """Truncate a title between two words, or within a word that takes more than half of it."""
     words = to_one_line(words, 10 * MAX_TITLE)
-    before = words[:MAX_TITLE].rpartition(" ")[0]
-    whole = len(words) <= MAX_TITLE or len(before) <= MAX_TITLE // 2
-    return truncate_text(words, MAX_TITLE) if whole else before.rstrip(" ,—(") + "…"
+    start = words[:MAX_TITLE].rpartition(" ")[0]
+    whole = len(words) <= MAX_TITLE or len(start) <= MAX_TITLE // 2
+    return truncate_text(words, MAX_TITLE) if whole else start.rstrip(" ,—(") + "…"

@@ -1,4 +1,4 @@
-"""URLs on GitHub, built only where all their parts are known."""
+"""URLs on GitHub, each built only if all its parts are known."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from eval_gate.reports.context import ReportContext
 
 _NOT_IN_ANCHOR: Final = re.compile(r"[^a-z0-9]+")
 _MAX_ANCHOR_PART: Final = 40
-"""Characters of each half of an anchor that people can read; the digest tells cases apart."""
+"""Characters of each readable half of an anchor; the digest distinguishes cases."""
 
 
 def compute_case_digest(key: CaseKey) -> str:
-    """Eight hex digits that tell cases apart."""
+    """Compute eight hex digits that distinguish cases."""
     return hashlib.sha256("\0".join(key).encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def build_anchor(key: CaseKey) -> str:
-    """Where a case stands in the page: `case-refund-partial-order-1f3a90bc`. The same in every run with this case."""
+    """Build the anchor of a case on the page, `case-refund-partial-order-1f3a90bc`, the same in every run."""
     stem = key.suite.rpartition("/")[2].partition(".")[0]
     words = [
         _NOT_IN_ANCHOR.sub("-", part.lower()).strip("-")[:_MAX_ANCHOR_PART].rstrip("-") for part in (stem, key.case_id)
@@ -36,8 +36,8 @@ def build_case_url(key: CaseKey, context: ReportContext) -> str | None:
 
 def to_repository_path(file: str, context: ReportContext) -> str:
     """Convert a path relative to the workspace to one relative to the repository."""
-    within = [f"{folder}/" for folder in context.checkouts if file.startswith(f"{folder}/")]
-    return file.removeprefix(max(within, key=len, default=""))
+    prefixes = [f"{folder}/" for folder in context.checkouts if file.startswith(f"{folder}/")]
+    return file.removeprefix(max(prefixes, key=len, default=""))
 
 
 def is_in_other_repository(file: str, context: ReportContext) -> bool:
@@ -57,6 +57,6 @@ def build_line_url(location: Location | None, context: ReportContext) -> str | N
         or ".." in location.file.split("/")
         or is_in_other_repository(location.file, context)
     ):
-        return None  # not in the repository: a link built of it would lead somewhere else
+        return None  # outside the repository the link would have another target
     base = f"{context.server_url}/{context.repository}/blob/{context.head_sha}"
     return f"{base}/{quote(to_repository_path(location.file, context), errors='replace')}#L{location.line}"

@@ -1,6 +1,6 @@
 """Pull request comment and job summary in GitHub's Markdown.
 
-What all rows of a table share stands once above it. Untrusted text is escaped here.
+What all rows of a table share is stated once above it. Untrusted text is escaped here.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 MAX_PROMPT: Final = 200
 MAX_CHECKS: Final = 10
-"""Checks that are named; the rest is in the page."""
+"""Checks that are named; the page has the rest."""
 MAX_CHECK: Final = 160
 SUMMARY_LIMIT: Final = 900_000
-"""Characters of a job summary. Beyond a mebibyte GitHub drops all of it, and a character may be more than a byte."""
+"""Characters of a job summary: GitHub drops a summary of more than a mebibyte."""
 SUMMARY_LEVELS: Final = (
     DetailLevel(rows=2_000, names=2_000, warnings=200, responses=20),
     DetailLevel(rows=2_000, names=2_000, warnings=200),
@@ -55,7 +55,7 @@ MAX_BEHAVIOUR_NAMES: Final = 3
 """Cases with the same change of behaviour that are named."""
 _NONE: Final = "–"
 _MIN_SHARED_ROWS: Final = 2
-"""Fewest rows whose shared text stands once above the table."""
+"""Fewest rows whose shared text is stated once above the table."""
 
 
 def render_comment(view: ReportView, *, limit: int = COMMENT_LIMIT, start: int = 0) -> str:
@@ -137,7 +137,7 @@ def _build_variables(view: ReportView, detail: DetailLevel) -> dict[str, object]
         "current_title": "This PR" if view.context.base_branch else "This run",
         "links_line": markdown_fragments.format_links(view),
         "provenance": markdown_fragments.format_provenance(view),
-        # numbers that differ in every run stand where readers look for no news
+        # numbers that differ in every run come last
         "spent": " · ".join(filter(None, [view.reruns, view.spending])),
         "baseline_words": markdown_fragments.describe_baseline(view) if view.comparison else None,
         "unmeasured_note": markdown_fragments.describe_unmeasured_runs(view),
@@ -147,23 +147,22 @@ def _build_variables(view: ReportView, detail: DetailLevel) -> dict[str, object]
     }
 
 
-def render_responses(row: CaseRow, around: int = CONTEXT_CHARACTERS) -> str:
+def render_responses(row: CaseRow, limit: int = CONTEXT_CHARACTERS) -> str:
     """Render the evidence, prompt, tool calls and difference of both responses as an escaped, folded section.
 
-    Each response is limited to `around` characters. Return an empty string if nothing is stored that could be
-    shown.
+    Each response is limited to `limit` characters. Return an empty string if nothing is stored.
     """
     sides = row.response_comparison
-    shown = ["evidence"] if row.evidence else []
+    contents = ["evidence"] if row.evidence else []
     if sides is not None:
-        shown.append("responses" if sides.has_baseline else "response")
-    if not shown:
+        contents.append("responses" if sides.has_baseline else "response")
+    if not contents:
         return ""
-    parts = [f"<details><summary>{escape.escape_html(row.label)}: {' and '.join(shown)}</summary>"]
+    parts = [f"<details><summary>{escape.escape_html(row.label)}: {' and '.join(contents)}</summary>"]
     if row.evidence:
         parts.append(escape_markdown(row.evidence_sentences, MAX_EVIDENCE_TEXT))
     if sides is not None:
-        parts += [*_format_prompt_lines(sides, row.shorten_failure()), *_format_responses(sides, around)]
+        parts += [*_format_prompt_lines(sides, row.shorten_failure()), *_format_responses(sides, limit)]
     if row.page_url:
         parts.append(f"[Open the case]({row.page_url})")
     return "\n\n".join([*parts, "</details>"])
@@ -172,7 +171,7 @@ def render_responses(row: CaseRow, around: int = CONTEXT_CHARACTERS) -> str:
 def render_evidence(rows: Sequence[CaseRow], limit: int, more: bool = False) -> str:  # noqa: FBT001, FBT002 (a filter)
     """Render the evidence of these cases as a folded list, one line for all cases with the same evidence.
 
-    At most `limit` lines are listed. `more` means that the evidence of other cases stands above. Return an empty
+    At most `limit` lines are listed. `more` means that the evidence of other cases precedes this. Return an empty
     string if no case has evidence.
     """
     groups: dict[str, list[CaseRow]] = defaultdict(list)
@@ -192,21 +191,21 @@ def render_evidence(rows: Sequence[CaseRow], limit: int, more: bool = False) -> 
     return "\n".join([f"<details><summary>{title}</summary>", "", *lines, "", "</details>"])
 
 
-def render_behaviour(found: BehaviourReport, limit: int, current_title: str) -> str:
+def render_behaviour(report: BehaviourReport, limit: int, current_title: str) -> str:
     """Render the table of passing cases that behave differently, at most `limit` rows."""
-    lines, rows = [], found.rows[:limit]
+    lines, rows = [], report.rows[:limit]
     if rows:
         lines += [f"| Case | What is different | Baseline | {current_title} |", "|:--|:--|:--|:--|"]
         lines += map(_format_behaviour_row, rows)
-    shown = {case.key for row in rows for case in row.cases}
-    if left_out := found.changes.cases - len(shown):
+    listed_keys = {case.key for row in rows for case in row.cases}
+    if left_out := report.changes.cases - len(listed_keys):
         lines += ["", f"{format_count(left_out, 'more case')} not shown here."]
     return "\n".join([*lines, "", NO_EFFECT])
 
 
 def _format_behaviour_row(row: BehaviourRow) -> str:
     names = escape.format_first_few(row.cases, MAX_BEHAVIOUR_NAMES, format_name_link)
-    what = markdown_fragments.format_prose(row.what).replace("|", "\\|")  # only within code are there any left
+    what = markdown_fragments.format_prose(row.what).replace("|", "\\|")  # the escaped text has "|" only within code
     sides = (format_code_cell(side) if side is not None else _NONE for side in (row.baseline, row.current))
     return f"| {names} | {what} | {' | '.join(sides)} |"
 
@@ -231,34 +230,34 @@ def _format_metric_row(row: MetricRow) -> str:
 
 
 def _format_prompt_lines(sides: ResponseComparison, failure: str | None) -> list[str]:
-    said = [f"**Failed:** {format_code_span(failure)}"] if failure else []
-    if sides.question:
-        said.append(f"**Prompt:** {escape.escape_markdown(sides.question, MAX_PROMPT)}")
+    lines = [f"**Failed:** {format_code_span(failure)}"] if failure else []
+    if sides.prompt:
+        lines.append(f"**Prompt:** {escape.escape_markdown(sides.prompt, MAX_PROMPT)}")
     if sides.expected:
-        expected = escape.format_first_few(
+        checks = escape.format_first_few(
             sides.expected, MAX_CHECKS, lambda one: escape.format_code_span(one, MAX_CHECK)
         )
-        said.append(f"**Expected:** {expected}")
+        lines.append(f"**Expected:** {checks}")
     if sides.expected_before:
-        before = escape.format_first_few(
+        baseline_checks = escape.format_first_few(
             sides.expected_before, MAX_CHECKS, lambda one: escape.format_code_span(one, MAX_CHECK)
         )
-        said.append(f"**Expected before this change:** {before}")
+        lines.append(f"**Expected before this change:** {baseline_checks}")
     if sides.call_changes:
-        said.append(f"**Tool calls:** {'; '.join(map(markdown_fragments.format_prose, sides.call_changes))}")
-    return ["<br>\n".join(said)] if said else []
+        lines.append(f"**Tool calls:** {'; '.join(map(markdown_fragments.format_prose, sides.call_changes))}")
+    return ["<br>\n".join(lines)] if lines else []
 
 
-def _format_responses(sides: ResponseComparison, around: int) -> list[str]:
+def _format_responses(sides: ResponseComparison, limit: int) -> list[str]:
     """Format the notes about the responses, then their difference, or the one response if there is no other."""
-    found = sides.compare_responses(around)
+    difference = sides.compare_responses(limit)
     notes = [" ".join(sides.notes)] if sides.notes else []
-    if found is None:
+    if difference is None:
         return notes
-    if found.is_equal or sides.baseline_response is None or sides.current_response is None:
-        lines = "\n".join(line[2:] for line in found.to_lines())
+    if difference.is_equal or sides.baseline_response is None or sides.current_response is None:
+        lines = "\n".join(line[2:] for line in difference.to_lines())
         return [*notes, escape.format_code_block(lines)] if lines.strip() else notes
-    return [*notes, escape.format_code_block("\n".join(found.to_lines()), language="diff")]
+    return [*notes, escape.format_code_block("\n".join(difference.to_lines()), language="diff")]
 
 
 class _Column(FrozenStruct):
@@ -270,7 +269,7 @@ class _Column(FrozenStruct):
 
 
 def render_regression_table(rows: Sequence[CaseRow], title: str, current_title: str) -> str:
-    """Render the table of regressions: what each case did before, what it did here, and what changed."""
+    """Render the table of regressions: what changed, and the results in the baseline and here."""
     columns = [
         _Column("What changed", ":--", _format_failure_cell),
         *_build_count_columns(current_title),
@@ -298,15 +297,15 @@ def render_case_table(
     if not rows:
         return ""
     by_record = any(row.evidence for row in rows)
-    seen = (
+    results = (
         [_Column("Evidence", ":--", format_evidence_cell)]
         if by_record
         else _build_result_columns(compared=compared, current_title=current_title)
     )
     what = _Column(f"What {'changed' if compared and not by_record else 'failed'}", ":--", _format_failure_cell)
-    shared = ((seen, _format_evidence if by_record else _format_results),)
-    before = _Column("Expected before", ":--", _format_expected_cell)
-    changed = [([before], _format_expected_cell)] if any(row.expected_before for row in rows) else []
+    shared = ((results, _format_evidence if by_record else _format_results),)
+    expected = _Column("Expected before", ":--", _format_expected_cell)
+    changed = [([expected], _format_expected_cell)] if any(row.expected_before for row in rows) else []
     return _render_shared_table(rows, title, [([what], _format_failure), *changed, *shared])
 
 
@@ -316,20 +315,20 @@ def _render_shared_table(
     parts: Sequence[tuple[Sequence[_Column], Callable[[CaseRow], str]]],
 ) -> str:
     """Render a table with the columns that all rows share stated once above it."""
-    said, own = list[str](), list[_Column]()
+    common, own = list[str](), list[_Column]()
     for columns, once in parts:
         if all(_is_uniform(rows, column) for column in columns):
-            said.append(once(rows[0]))
+            common.append(once(rows[0]))
         else:
             own += columns
-    above = [f"**All {len(rows)}:** {' · '.join(said)}", ""] if said else []
+    above = [f"**All {len(rows)}:** {' · '.join(common)}", ""] if common else []
     if not own:
         return "\n".join([*above, ", ".join(map(format_case_link, rows))])
     return "\n".join([*above, *_render_table(rows, title, own)])
 
 
 def render_flaky_table(rows: Sequence[CaseRow], title: str) -> str:
-    """Render a table of cases that are flaky on the default branch, with what is known of them there."""
+    """Render a table of cases that are flaky on the default branch, with their histories."""
     history = _Column("History", ":--", lambda row: escape_markdown(row.flakiness or _NONE, MAX_EVIDENCE))
     columns = [_Column("What failed", ":--", _format_failure_cell)] if any(row.failures for row in rows) else []
     return "\n".join(_render_table(rows, title, [*columns, history]))
@@ -339,9 +338,9 @@ def render_score_table(rows: Sequence[CaseRow], title: str) -> str:
     """Render a table of graded cases with what they lack and their scores; what all share is stated once above it."""
     if not rows:
         return ""
-    missing = _Column("What lowers it", ":--", _format_failure_cell)
+    shortfalls = _Column("What lowers it", ":--", _format_failure_cell)
     scores = _Column("Score", "--:", lambda row: row.scores or _NONE)
-    parts = [([missing], _format_failure), ([scores], lambda row: row.scores or _NONE)]
+    parts = [([shortfalls], _format_failure), ([scores], lambda row: row.scores or _NONE)]
     return _render_shared_table(rows, title, parts)
 
 
@@ -350,13 +349,13 @@ def group_rows(rows: Sequence[CaseRow]) -> tuple[Cause[CaseRow], ...]:
     return group_causes((row, row.cause) for row in rows)
 
 
-def reject_rows(rows: Sequence[CaseRow], others: Sequence[CaseRow]) -> list[CaseRow]:
-    """Return the rows that are not among the others."""
-    return [row for row in rows if row not in others]
+def reject_rows(rows: Sequence[CaseRow], excluded: Sequence[CaseRow]) -> list[CaseRow]:
+    """Return the rows that are not among `excluded`."""
+    return [row for row in rows if row not in excluded]
 
 
 def select_single_rows(causes: Sequence[Cause[CaseRow]]) -> list[CaseRow]:
-    """Select the rows whose cause no other row is known to have."""
+    """Select the rows whose cause no other row shares."""
     return [row for cause in causes if not cause.is_shared for row in cause.cases]
 
 
@@ -365,12 +364,12 @@ def render_cause_groups(
 ) -> str:
     """Render the causes of several cases, the most frequent first: what they share, and the name of each case.
 
-    `noun` names one case of it, such as `regression`; `total` is the number of cases of the run, where each cause
-    says its share of them. A cause of a single case is left out, unless all are of one kind of error.
+    `noun` names one case, such as `regression`; `total` is the number of cases of the run if each cause states its
+    share of them. A cause of a single case is left out, unless all are of one kind of error.
     """
-    shown = [cause for cause in causes if cause.is_shared or total][: min(detail.rows, OPEN_ROWS)]
-    blocks = [_render_cause_group(cause, noun, detail, current_title, total) for cause in shown]
-    if left_out := sum(cause.is_shared or bool(total) for cause in causes) - len(shown):
+    listed = [cause for cause in causes if cause.is_shared or total][: min(detail.rows, OPEN_ROWS)]
+    blocks = [_render_cause_group(cause, noun, detail, current_title, total) for cause in listed]
+    if left_out := sum(cause.is_shared or bool(total) for cause in causes) - len(listed):
         blocks.append(f"{format_count(left_out, 'more cause')} not shown.")
     return "\n\n".join(blocks)
 
@@ -385,9 +384,9 @@ def _render_cause_group(cause: Cause[CaseRow], noun: str, detail: DetailLevel, c
         columns = [_Column("What failed", ":--", _format_failure_cell)]
         columns += [] if facts or total else _build_count_columns(current_title)
         return "\n".join([*lines, "", *_render_table(cause.cases, noun.capitalize(), columns)])
-    said = [f"{format_code_span(shorten_error(value.text))} ({value.count})" for value in cause.values]
-    said += [format_count(cause.rest, "other value")] if cause.rest else []
-    lines += ["", ", ".join(said)] if said else []
+    values = [f"{format_code_span(shorten_error(value.text))} ({value.count})" for value in cause.values]
+    values += [format_count(cause.rest, "other value")] if cause.rest else []
+    lines += ["", ", ".join(values)] if values else []
     names = [format_name_link(row) for row in cause.cases[: detail.names + OPEN_ROWS]]
     more = cause.count - OPEN_ROWS
     lines += ["", f"{', '.join(names[:OPEN_ROWS])}{f' and {more} more' if more > 0 else ''}"]
@@ -413,15 +412,15 @@ def _count_group(cause: Cause[CaseRow], noun: str) -> str:
 def _format_shared_facts(rows: Sequence[CaseRow], current_title: str) -> str:
     """Format what the re-run cases of a cause all show: ` · each: baseline 3 of 3 pass, this PR 0 of 3 pass`."""
     if expected := rows[0].expected_before:
-        alike = all(row.expected_before == expected for row in rows)
-        return f" · expected before: {format_code_span(expected, MAX_CHECK)}" if alike else ""
-    known = [row for row in rows if not row.suspected] or rows
-    sides = {(row.baseline_cell, row.current_cell) for row in known}
+        is_shared = all(row.expected_before == expected for row in rows)
+        return f" · expected before: {format_code_span(expected, MAX_CHECK)}" if is_shared else ""
+    confirmed = [row for row in rows if not row.suspected] or rows
+    sides = {(row.baseline_cell, row.current_cell) for row in confirmed}
     if len(sides) > 1:
         return ""
     baseline, current = sides.pop()
-    here = f"{current_title[:1].lower()}{current_title[1:]} {current}" if current else None
-    return f" · each: {', '.join(filter(None, [baseline and f'baseline {baseline}', here]))}" if current else ""
+    current_text = f"{current_title[:1].lower()}{current_title[1:]} {current}" if current else None
+    return f" · each: {', '.join(filter(None, [baseline and f'baseline {baseline}', current_text]))}" if current else ""
 
 
 def _format_evidence(row: CaseRow) -> str:
@@ -429,8 +428,8 @@ def _format_evidence(row: CaseRow) -> str:
 
 
 def _build_result_columns(*, compared: bool, current_title: str) -> list[_Column]:
-    here = _Column(current_title, "--:", lambda row: row.current_result or _NONE)
-    return [_Column("Baseline", "--:", lambda row: row.baseline_result or _NONE), here] if compared else [here]
+    current = _Column(current_title, "--:", lambda row: row.current_result or _NONE)
+    return [_Column("Baseline", "--:", lambda row: row.baseline_result or _NONE), current] if compared else [current]
 
 
 def _format_results(row: CaseRow) -> str:
@@ -458,5 +457,5 @@ def _render_table(rows: Sequence[CaseRow], title: str, columns: Sequence[_Column
     head = "".join(f" {column.title} |" for column in columns)
     rule = "".join(f"{column.align}|" for column in columns)
     cells = ("".join(f" {column.cell(row)} |" for column in columns) for row in rows)
-    body = [f"| {format_case_link(row)} |{shown}" for row, shown in zip(rows, cells, strict=True)]
+    body = [f"| {format_case_link(row)} |{row_text}" for row, row_text in zip(rows, cells, strict=True)]
     return [f"| {title} |{head}", f"|:--|{rule}", *body]

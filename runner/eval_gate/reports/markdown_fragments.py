@@ -1,6 +1,6 @@
 """Markdown fragments: case links, lists of names, waivers, provenance, baseline notes.
 
-Foreign text in them is escaped here; the templates place them as they are.
+Untrusted text is escaped here; the templates insert the fragments unchanged.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ MAX_SENTENCE: Final = 400
 MAX_REASONS: Final = 5
 """Reasons that a list of cases names."""
 MAX_EVIDENCE: Final = 200
-"""Characters of what was seen of a case, and of each remark on it."""
+"""Characters of the evidence of a case, and of each remark on it."""
 MAX_AUTHOR: Final = 60
 _MAX_INLINE: Final = 3
 
 
 def format_name_link(row: CaseRow) -> str:
     """Format a case's name as code for a table cell, linked to its place on the page or in its file."""
-    shown, url = format_code_cell(row.label), row.page_url or row.url
-    return f"[{shown}]({url})" if url else shown
+    label, url = format_code_cell(row.label), row.page_url or row.url
+    return f"[{label}]({url})" if url else label
 
 
 def format_case_link(row: CaseRow) -> str:
@@ -43,8 +43,8 @@ def format_case_link(row: CaseRow) -> str:
     """
     line = f" <sub>[L{row.location.line}]({row.url})</sub>" if row.page_url and row.url and row.location else ""
     marks = ["not re-run" if row.suspected else "", "flaky" if row.is_flaky_in_history else "", row.stale]
-    shown = ", ".join(filter(None, marks))
-    return f"{format_name_link(row)}{line}{f' ({shown})' if shown else ''}"
+    text = ", ".join(filter(None, marks))
+    return f"{format_name_link(row)}{line}{f' ({text})' if text else ''}"
 
 
 def format_row_count(rows: Sequence[CaseRow]) -> str:
@@ -54,9 +54,9 @@ def format_row_count(rows: Sequence[CaseRow]) -> str:
 
 
 def format_links(view: ReportView) -> str:
-    """Where to go from here, in one line: the report, and the page of documentation about this state.
+    """Format the links to the report and to the documentation page about this verdict, as one line.
 
-    Empty where no address is known.
+    Empty if no address is known.
     """
     context = view.context
     parts = [f"**[Open the report]({context.page_url})**"] if context.page_url else []
@@ -69,11 +69,11 @@ def format_links(view: ReportView) -> str:
 
 def format_evidence_cell(row: CaseRow) -> str:
     """Format the evidence of a case, one line per item; a waived case also gives its failure."""
-    said = [escape_markdown(words, MAX_EVIDENCE) for words in row.evidence_lines]
-    said += (
+    lines = [escape_markdown(words, MAX_EVIDENCE) for words in row.evidence_lines]
+    lines += (
         [format_code_cell(failure)] if row.waiver and (failure := row.shorten_failure()) else []
     )  # whose table has no room for more
-    return "<br>".join(said)
+    return "<br>".join(lines)
 
 
 def format_terms_cell(waiver: WaiverText) -> str:
@@ -84,8 +84,8 @@ def format_terms_cell(waiver: WaiverText) -> str:
 
 def format_waiver(waiver: WaiverText) -> str:
     """Format a complete waiver: its id or glob, terms, failing cases and reason."""
-    named = () if waiver.cases == (waiver.pattern,) else waiver.cases
-    cases = f", for {', '.join(map(format_code_span, named))}" if named else ""
+    case_ids = () if waiver.cases == (waiver.pattern,) else waiver.cases
+    cases = f", for {', '.join(map(format_code_span, case_ids))}" if case_ids else ""
     terms = f"{waiver.effect} until {waiver.expiry}, {_format_source(waiver)}"
     return f"{format_code_span(waiver.pattern)}: {terms}{cases}: {escape_markdown(waiver.reason, MAX_EVIDENCE)}"
 
@@ -118,11 +118,11 @@ def format_names_with_results(rows: Sequence[CaseRow], limit: int) -> str:
 
 
 def _format_names(rows: Sequence[CaseRow], limit: int, details: Callable[[CaseRow], str]) -> str:
-    shown = ", ".join(f"{format_code_span(row.label)} {details(row)}".rstrip() for row in rows[:limit])
+    names = ", ".join(f"{format_code_span(row.label)} {details(row)}".rstrip() for row in rows[:limit])
     rest = len(rows) - limit
     if rest <= 0:
-        return shown
-    return f"{shown} and {rest} more" if shown else format_count(rest, "case")
+        return names
+    return f"{names} and {rest} more" if names else format_count(rest, "case")
 
 
 def format_names_by_reason(rows: Sequence[CaseRow], limit: int) -> str:
@@ -130,12 +130,12 @@ def format_names_by_reason(rows: Sequence[CaseRow], limit: int) -> str:
     groups: dict[str, list[CaseRow]] = defaultdict(list)
     for row in rows:
         groups[row.reason or row.failure_summary or "no reason given"].append(row)
-    shown = [
+    parts = [
         f"{format_names(members, limit)} ({escape_markdown(reason)})"
         for reason, members in list(groups.items())[:MAX_REASONS]
     ]
     left_out = sum(len(members) for members in list(groups.values())[MAX_REASONS:])
-    return "; ".join([*shown, *([f"{format_count(left_out, 'case')} for other reasons"] if left_out else [])])
+    return "; ".join([*parts, *([f"{format_count(left_out, 'case')} for other reasons"] if left_out else [])])
 
 
 def format_prose(words: str, limit: int = MAX_SENTENCE) -> str:
@@ -144,19 +144,19 @@ def format_prose(words: str, limit: int = MAX_SENTENCE) -> str:
     return "".join(format_code_span(piece) if place % 2 else _escape_text(piece) for place, piece in enumerate(pieces))
 
 
-def format_setup_changes(found: SetupChangeText, names: int = MAX_NAMED) -> str:
+def format_setup_changes(changes: SetupChangeText, names: int = MAX_NAMED) -> str:
     """Format the setup changes since the baseline as a paragraph, or as a list if they are many."""
-    sign = "⚠️ " if found.is_alarming else ""
-    said = [format_prose(line) for line in found.format_lines(names)]
-    several = len(said) > _MAX_INLINE
-    shown = "\n" + "".join(f"\n- {words}" for words in said) if several else f" {' · '.join(said)}"
-    return f"{sign}**{found.title}:**{shown}"
+    sign = "⚠️ " if changes.is_alarming else ""
+    lines = [format_prose(line) for line in changes.format_lines(names)]
+    several = len(lines) > _MAX_INLINE
+    text = "\n" + "".join(f"\n- {words}" for words in lines) if several else f" {' · '.join(lines)}"
+    return f"{sign}**{changes.title}:**{text}"
 
 
 def _escape_text(text: str) -> str:
-    """Escaped, with the blanks at its ends."""
-    before, after = (" " if text[:1].isspace() else ""), (" " if text[1:][-1:].isspace() else "")
-    return f"{before}{escape_markdown(text, MAX_SENTENCE)}{after}"
+    """Escape a text, and keep a blank at each end."""
+    start, end = (" " if text[:1].isspace() else ""), (" " if text[1:][-1:].isspace() else "")
+    return f"{start}{escape_markdown(text, MAX_SENTENCE)}{end}"
 
 
 def format_sentence(words: str) -> str:
@@ -207,7 +207,7 @@ def describe_unmeasured_runs(view: ReportView, mark: Callable[[str], str] = form
             else f"newest run before this change, {sha},"
         )
         which = f"{mark(branch)}'s {runs}"
-    else:  # there may be others between them: `latest` passes over red ones too
+    else:  # `latest` skips failed runs too, so there may be others between them
         which = f"{len(facts.unscored_runs)} newer runs" if more else f"A newer run, {sha},"
     scored = (
         f"{'in ' + sha + ', ' if more else ''}{first.scored} of {format_count(first.cases, 'case')} "
@@ -218,7 +218,7 @@ def describe_unmeasured_runs(view: ReportView, mark: Callable[[str], str] = form
 
 
 def describe_older_baseline(view: ReportView, mark: Callable[[str], str] = format_code_span) -> str | None:
-    """Describe which commits of the base have no result and count too, if the gate found something; else None.
+    """Describe the commits of the base without a result whose effects count too; None if the gate found nothing.
 
     `mark` as for `describe_unmeasured_runs`.
     """
@@ -258,8 +258,8 @@ def _describe_merge(view: ReportView) -> str:
     """Describe if the evaluated commit is merged into the base branch, and if only the workflow names it."""
     context, base = view.context, view.comparison.baseline.base_sha if view.comparison else None
     if context.is_believed and context.workspace_sha:
-        named = format_code_span(context.workspace_sha[:7])
-        believed = f" (there is no checkout to confirm it; the workflow says {named})"
+        commit = format_code_span(context.workspace_sha[:7])
+        believed = f" (there is no checkout to confirm it; the workflow says {commit})"
     else:
         believed = ""
     if not (context.base_branch and context.head_sha):
@@ -272,7 +272,7 @@ def _describe_merge(view: ReportView) -> str:
 
 
 def describe_baseline(view: ReportView) -> str:
-    """Which run this one is compared with, how old it is, and where it can be seen."""
+    """Describe the baseline: its run, its age, its branch and a link."""
     assert view.comparison is not None
     facts, context = view.comparison.baseline, view.context
     day = wording.extract_day(facts.timestamp)
@@ -281,7 +281,7 @@ def describe_baseline(view: ReportView) -> str:
         behind = f"{format_count(facts.commits_behind, 'commit')} behind"
         details.append(f"{behind} {format_code_span(context.branch)}" if context.branch else behind)
     branch = f" on {format_code_span(context.branch)}" if context.branch else ""
-    shown = f" {format_code_span(facts.sha[:7])}" if facts.sha else "" if day else f" {format_code_span(facts.run_id)}"
-    name = f"baseline{shown}{f' of {day}' if day else ''}{branch}"
+    run = f" {format_code_span(facts.sha[:7])}" if facts.sha else "" if day else f" {format_code_span(facts.run_id)}"
+    name = f"baseline{run}{f' of {day}' if day else ''}{branch}"
     link = f" ([run]({context.baseline_run_url}))" if context.baseline_run_url else ""
     return ", ".join([name, *details]) + link

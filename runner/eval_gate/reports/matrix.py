@@ -1,6 +1,6 @@
 """Comparison of several targets on the same cases: data, console, Markdown, HTML and JSON.
 
-Every report of a comparison of targets only places what is in `Matrix`.
+Each report only renders a `Matrix`.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 MISSING_CELL: Final = "–"
 FORMATS: Final = {"md": "matrix.md", "html": "matrix.html", "json": "matrix.json", "console": "matrix.txt"}
-"""What a comparison can be, with the usual names of the files."""
+"""Report formats of a comparison, with the default file names."""
 FOLD_ABOVE: Final = 200
-"""Cases above which those with the same result everywhere are listed only with --verbose."""
+"""Number of cases above which only --verbose lists those with the same result everywhere."""
 MAX_TARGET: Final = 24
 """Characters of a target's name above a column."""
 MAX_PAGE_ROWS: Final = 5_000
@@ -57,7 +57,7 @@ _SIGNS: Final = {Status.PASSED: "✅ ", Status.FAILED: "❌ ", Status.ERROR: "�
 
 
 class TargetRun(FrozenStruct):
-    """Judged run of one target in a comparison of targets, or the reason why there is none."""
+    """Run of one target in a comparison of targets, with its verdict, or the reason why there is none."""
 
     name: str
     run: RunResult | None = None
@@ -76,9 +76,9 @@ class MatrixTarget(Record, kw_only=True):
     verdict: Verdict | None = None
     problem: str | None = None
     next_step: str | None = None
-    """What to do, if its gate did not pass."""
+    """Next step if its gate did not pass."""
     mean_score: float | None = None
-    """Over its graded cases that were judged; None where there are none."""
+    """Mean over its graded cases with a score; None without any."""
 
     @property
     def gate(self) -> str:
@@ -94,7 +94,7 @@ class MatrixTarget(Record, kw_only=True):
 
 
 class MatrixCell(Record, kw_only=True):
-    """Result of one case with one target; `passes` and `trials` are 0 where no trial was scored."""
+    """Result of one case with one target; `passes` and `trials` are 0 if no trial has a score."""
 
     status: Status
     score: float = 0.0
@@ -107,7 +107,7 @@ class MatrixCell(Record, kw_only=True):
 
     @property
     def text(self) -> str:
-        """`pass`, `fail 0.67`, `2 of 3 pass`, `error`, `not run`; with the score where it says more than yes or no."""
+        """`pass`, `fail 0.67`, `2 of 3 pass`, `error`, `not run`; with the score if it is neither 0 nor 1."""
         if not self.status.is_scored:
             return self.status.value.replace("_", " ")
         word = "pass" if self.status is Status.PASSED else "fail"
@@ -117,15 +117,15 @@ class MatrixCell(Record, kw_only=True):
 
 
 class MatrixCase(Record, kw_only=True):
-    """Row of the comparison: one case, with one cell for each target; None where the case is absent."""
+    """Row of the comparison: one case, with one cell for each target; None if the target does not have the case."""
 
     eval_file: str
     id: str
     label: str
-    """The id, with its eval file where another suite has the same id."""
+    """The id, with its eval file if another suite has the same id."""
     description: str = ""
     differs: bool
-    """Targets that ran the case end differently, or their grades differ by more than the tolerance."""
+    """Whether targets that ran the case have different statuses, or scores that differ by more than the tolerance."""
     cells: tuple[MatrixCell | None, ...]
 
     @property
@@ -159,7 +159,7 @@ class Matrix(Record, kw_only=True):
 
     @property
     def outcome(self) -> Outcome:
-        """Passed where every gate passed; a failure that is known stays one, whatever else could not be decided."""
+        """Outcome of the whole comparison: failed if a gate failed, else inconclusive if one is."""
         outcomes = {target.verdict.outcome if target.verdict else Outcome.INCONCLUSIVE for target in self.targets}
         return next(one for one in (Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.PASSED) if one in outcomes)
 
@@ -176,8 +176,8 @@ class Matrix(Record, kw_only=True):
             format_count(len(self.cases), "case"),
         )
         differing, not_run = len(self.differing), len(self.not_run_everywhere)
-        found = f"{differing} differ{'s' if differing == 1 else ''}" if differing else "no differences"
-        return f"{targets}, {cases}: {found}{f', {not_run} not run with every target' if not_run else ''}"
+        differences = f"{differing} differ{'s' if differing == 1 else ''}" if differing else "no differences"
+        return f"{targets}, {cases}: {differences}{f', {not_run} not run with every target' if not_run else ''}"
 
 
 def build_matrix(
@@ -191,9 +191,9 @@ def build_matrix(
     runs = [apply_recorded_pass_score(leg.run) if leg.run is not None else None for leg in legs]
     cases = [run.index_cases() if run is not None else {} for run in runs]
     keys = dict.fromkeys(key for column in cases for key in column)
-    seen = Counter(key.case_id for key in keys)
+    id_counts = Counter(key.case_id for key in keys)
     rows = [
-        _build_case(key, [column.get(key) for column in cases], score_tolerance, unique=seen[key.case_id] == 1)
+        _build_case(key, [column.get(key) for column in cases], score_tolerance, unique=id_counts[key.case_id] == 1)
         for key in keys
     ]
     return Matrix(
@@ -223,25 +223,25 @@ def _build_target(leg: TargetRun, run: RunResult | None) -> MatrixTarget:
 
 
 def _build_case(
-    key: CaseKey, found: Sequence[CaseResult | None], score_tolerance: float, *, unique: bool
+    key: CaseKey, results: Sequence[CaseResult | None], score_tolerance: float, *, unique: bool
 ) -> MatrixCase:
-    cases = [case for case in found if case is not None]
+    cases = [case for case in results if case is not None]
     return MatrixCase(
         eval_file=key.suite,
         id=key.case_id,
         label=key.case_id if unique else f"{key.case_id} ({key.suite})",
         description=cases[0].description if cases else "",
         differs=_has_difference(cases, score_tolerance),
-        cells=tuple(_build_cell(case) if case is not None else None for case in found),
+        cells=tuple(_build_cell(case) if case is not None else None for case in results),
     )
 
 
 def _has_difference(cases: Sequence[CaseResult], score_tolerance: float) -> bool:
-    """Whether they ended differently. What was not run says nothing about its target."""
-    heard = [case for case in cases if case.status is not Status.NOT_RUN]
-    scores = sorted(case.score for case in heard if case.graded and case.status.is_scored)
-    apart = bool(scores) and exceeds_limit(scores[-1] - scores[0], score_tolerance)
-    return apart or any(one.status is not other.status for one, other in pairwise(heard))
+    """Whether results of a case differ; a target that did not run it is left out."""
+    run_cases = [case for case in cases if case.status is not Status.NOT_RUN]
+    scores = sorted(case.score for case in run_cases if case.graded and case.status.is_scored)
+    scores_differ = bool(scores) and exceeds_limit(scores[-1] - scores[0], score_tolerance)
+    return scores_differ or any(one.status is not other.status for one, other in pairwise(run_cases))
 
 
 def _build_cell(case: CaseResult) -> MatrixCell:
@@ -287,13 +287,13 @@ def _format_cost(dollars: float | None) -> str | None:
 
 
 def _build_total_line(name: str, words: Iterable[str | None], *, always: bool = False) -> list[tuple[str, list[str]]]:
-    """One line; none where nothing is known of any target, unless it is `always` wanted."""
+    """Build a total line; none if no target has a value, unless `always`."""
     words = list(words)
     return [(name, [word or MISSING_CELL for word in words])] if always or any(words) else []
 
 
 def check_formats(requests: Sequence[ReportRequest]) -> None:
-    """Raise GateError for a report that a comparison cannot be."""
+    """Raise GateError for a format that a comparison does not have."""
     unknown = [request.format for request in requests if request.format not in FORMATS]
     if unknown:
         raise GateError(
@@ -305,7 +305,7 @@ def check_formats(requests: Sequence[ReportRequest]) -> None:
 
 
 def write_matrix(requests: Sequence[ReportRequest], matrix: Matrix, folder: Path) -> tuple[Path, ...]:
-    """Write every report; where they are. Those without a file name go to `folder`."""
+    """Write every report, those without a file name to `folder`, and return the files."""
     return write_each(requests, folder, FORMATS, lambda form: render_matrix(form, matrix))
 
 
@@ -333,9 +333,9 @@ def render_matrix(report_format: str, matrix: Matrix, style: ConsoleStyle | None
 def _render_console(matrix: Matrix, style: ConsoleStyle) -> Iterator[str]:
     from tabulate import SEPARATING_LINE, tabulate
 
-    shown = matrix.cases
-    if len(shown) > FOLD_ABOVE and not style.verbose:
-        shown = (*matrix.differing, *matrix.not_run_everywhere)[:FOLD_ABOVE]
+    cases = matrix.cases
+    if len(cases) > FOLD_ABOVE and not style.verbose:
+        cases = (*matrix.differing, *matrix.not_run_everywhere)[:FOLD_ABOVE]
     names = [escape.truncate_text(escape.to_console_line(target.name), MAX_TARGET) for target in matrix.targets]
     rows = [
         [
@@ -343,15 +343,15 @@ def _render_console(matrix: Matrix, style: ConsoleStyle) -> Iterator[str]:
             escape.truncate_text(escape.to_console_line(case.label), MAX_ID),
             *map(_format_cell, case.cells),
         ]
-        for case in shown
+        for case in cases
     ]
     foot = [["", name, *words] for name, words in build_totals(matrix)]
     table = [*rows, [SEPARATING_LINE], *foot] if rows else foot
     yield from (
         line.rstrip() for line in tabulate(table, headers=["", "case", *names], disable_numparse=True).splitlines()
     )
-    if len(shown) < len(matrix.cases):
-        yield f"{format_count(len(matrix.cases) - len(shown), 'case')} not listed (--verbose lists them)"
+    if len(cases) < len(matrix.cases):
+        yield f"{format_count(len(matrix.cases) - len(cases), 'case')} not listed (--verbose lists them)"
     yield ""
     for name, target in zip(names, matrix.targets, strict=True):
         yield f"{name}: gate {target.gate}: {escape.to_console_line(target.reasons, 500)}"
@@ -362,7 +362,7 @@ def _render_console(matrix: Matrix, style: ConsoleStyle) -> Iterator[str]:
 
 
 def _format_mark(case: MatrixCase) -> str:
-    """`≠` where results differ, `?` where that is not known."""
+    """`≠` if results differ, `?` if that is unknown."""
     return "≠" if case.differs else "" if case.ran_everywhere else "?"
 
 

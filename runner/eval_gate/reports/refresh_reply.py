@@ -1,4 +1,4 @@
-"""Replies on a pull request to the command that asks for a new baseline in a comment."""
+"""Replies to a comment on a pull request that asks for a new baseline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import escape_markdown, format_code_span
 
 MAX_REASON: Final = 1000
-"""Characters of the reason why a command is not carried out."""
+"""Characters of the reason why a command is not run."""
 
 
 class RefreshRequest(FrozenStruct):
@@ -23,7 +23,7 @@ class RefreshRequest(FrozenStruct):
 
 
 def render_refresh_start(request: RefreshRequest, context: ReportContext) -> str:
-    """Render the reply that is written before the workflow is started, and stays where the job ends too early."""
+    """Render the reply before the workflow starts; it stays if the job ends too early."""
     return (
         f"{_format_command(request)} starts {_format_workflow(request, context)}.\n\n"
         "**Next step:** If this reply stays as it is, look whether that run is there. If not, write the command in a "
@@ -43,7 +43,7 @@ def render_refresh_result(request: RefreshRequest, context: ReportContext) -> st
 
 
 def render_refresh_problem(request: RefreshRequest, why: str, context: ReportContext, *, can_run: bool) -> str:
-    """Render the reply where nothing was started. `can_run`: it can be started by hand."""
+    """Render the reply if nothing was started; `can_run` means that a person can start it."""
     by_hand = f"\n**Next step:** To refresh it, {describe_branch_run(context)}.\n" if can_run else ""
     return (
         f"⚠️ **The baseline is not refreshed.** {_format_command(request)} was not carried out: "
@@ -62,7 +62,7 @@ def render_refresh_doubt(request: RefreshRequest, why: str, context: ReportConte
 
 
 def render_refresh_summary(reply: str, trail: list[str]) -> str:
-    """Render the job summary of a step that answered such a command."""
+    """Render the job summary of a step that replied to such a command."""
     steps = "".join(f"1. {format_sentence(one)}\n" for one in trail)
     return f"# Agent eval gate — baseline refresh\n\n{reply}\n## How this was decided\n\n{steps}"
 
@@ -73,5 +73,5 @@ def _format_command(request: RefreshRequest) -> str:
 
 def _format_workflow(request: RefreshRequest, context: ReportContext) -> str:
     name = format_code_span(request.workflow)
-    shown = f"[{name}]({context.workflow_url})" if context.workflow_url else name
-    return f"{shown} on {format_code_span(request.branch)}"
+    link = f"[{name}]({context.workflow_url})" if context.workflow_url else name
+    return f"{link} on {format_code_span(request.branch)}"

@@ -47,8 +47,8 @@ def _render_text(report_format: str, run: RunResult, context: ReportContext, sty
         case "json":
             return json.format(json.encode(run), indent=2).decode() + "\n"
         case _ if report_format in FORMATS:
-            made: str = import_module(f"eval_gate.reports.exports.{report_format}").render(run, context)
-            return made
+            text: str = import_module(f"eval_gate.reports.exports.{report_format}").render(run, context)
+            return text
     raise GateError(
         "unknown-value",
         f'there is no report "{report_format}"{format_suggestion(report_format, FORMATS)}',
@@ -59,16 +59,16 @@ def _render_text(report_format: str, run: RunResult, context: ReportContext, sty
 def write_reports(
     requests: Sequence[ReportRequest], result: RunResult, context: ReportContext, folder: Path
 ) -> tuple[Path, ...]:
-    """Write every report; where they are. Reports without a file name go to `folder`."""
+    """Write every report, those without a file name to `folder`, and return the files."""
     return write_each(requests, folder, _DEFAULT_FILES, lambda form: render(form, result, context))
 
 
 def write_each(
-    requests: Sequence[ReportRequest], folder: Path, names: Mapping[str, str], made: Callable[[str], str]
+    requests: Sequence[ReportRequest], folder: Path, names: Mapping[str, str], render_format: Callable[[str], str]
 ) -> tuple[Path, ...]:
     """Write each requested report, under its usual name if none is given, and return the files."""
-    written = []
+    files = []
     for request in requests:
-        written.append(request.file or folder / names[request.format])
-        write_atomically(written[-1], made(request.format))
-    return tuple(written)
+        files.append(request.file or folder / names[request.format])
+        write_atomically(files[-1], render_format(request.format))
+    return tuple(files)

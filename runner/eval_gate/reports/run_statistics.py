@@ -1,6 +1,6 @@
 """Statistics of a run without waived cases: counts, pass rates, their intervals, and kinds of errors.
 
-Words and rows are both made of these, and nothing here is a word.
+Texts and rows are built from these numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Z: Final = 1.959964
 
 
 def has_no_comparable_case(run: RunResult) -> bool:
-    """Whether there is a baseline, but not one case that could be held against it."""
+    """Whether there is a baseline, but no case is comparable with it."""
     return run.comparison is not None and not any(one.change.is_compared for one in run.comparison.changes)
 
 
@@ -34,7 +34,7 @@ def select_counted_changes(run: RunResult, *classes: CaseClass) -> list[CaseChan
 
 
 def exclude_waived(run: RunResult, changes: Iterable[CaseChange]) -> list[CaseChange]:
-    """Those of the changes whose failure counts."""
+    """Return the changes of cases that are not waived."""
     waived = run.waived_keys
     return [one for one in changes if one.key not in waived]
 
@@ -47,8 +47,8 @@ def is_possible_regression(change: CaseChange) -> bool:
 
 def has_only_agent_errors(run: RunResult) -> bool:
     """Whether every case that ran has an agent error: the change, or an outage of something the agent needs."""
-    asked = [case for _, case in run.iter_cases() if case.status.is_scored or case.status is Status.ERROR]
-    return bool(asked) and all(case.error_kind is ErrorKind.AGENT_ERROR for case in asked)
+    executed = [case for _, case in run.iter_cases() if case.status.is_scored or case.status is Status.ERROR]
+    return bool(executed) and all(case.error_kind is ErrorKind.AGENT_ERROR for case in executed)
 
 
 class FallenEvaluator(FrozenStruct):
@@ -57,7 +57,7 @@ class FallenEvaluator(FrozenStruct):
     name: str
     cases: int
     scored: int
-    """Cases that it scored here."""
+    """Cases that it scored in this run."""
 
 
 def find_fallen_evaluators(run: RunResult) -> tuple[FallenEvaluator, ...]:
@@ -76,10 +76,10 @@ def find_fallen_evaluators(run: RunResult) -> tuple[FallenEvaluator, ...]:
 
 
 class Outage(FrozenStruct):
-    """One agent error that so many cases share that it is one thing, and not a regression of each."""
+    """Agent error that many cases share, so that it counts as one outage and not as a regression of each."""
 
     status: int | None
-    """HTTP status that the agent answered with; None for another error."""
+    """HTTP status of the agent's response; None for another error."""
     timed_out: bool
     cases: frozenset[CaseKey]
     ran: int
@@ -106,17 +106,17 @@ def find_outage(run: RunResult) -> Outage | None:
         failing += 1
         if case.error_kind is ErrorKind.AGENT_ERROR and case.error:
             groups[str(case.http_status or get_group_key(case.error))].append(key)
-    found = max(groups.values(), key=len, default=[])
-    most, ran = len(found), run.summary.ran
+    largest = max(groups.values(), key=len, default=[])
+    most, ran = len(largest), run.summary.ran
     if not most or most * 2 <= failing or (most < ran and (most < MIN_OUTAGE_CASES or most < ran * _OUTAGE_SHARE)):
         return None
-    shared = [cases[key] for key in found]
+    shared = [cases[key] for key in largest]
     return Outage(
         status=shared[0].http_status,
         timed_out=all(any(trial.timed_out for trial in case.trials) for case in shared),
-        cases=frozenset(found),
+        cases=frozenset(largest),
         ran=ran,
-        usual=_count_usual_errors(run, frozenset(found)),
+        usual=_count_usual_errors(run, frozenset(largest)),
     )
 
 
@@ -124,8 +124,8 @@ def _count_usual_errors(run: RunResult, cases: frozenset[CaseKey]) -> float | No
     """Count how many of these cases have an agent error in a usual run; None if no history is known."""
     changes = run.comparison.changes if run.comparison else ()
     histories = [one.grounds.history for one in changes if one.key in cases and one.grounds]
-    known = [counts for counts in histories if counts.attempts]
-    return sum(counts.agent_errors / counts.attempts for counts in known) if known else None
+    counted = [counts for counts in histories if counts.attempts]
+    return sum(counts.agent_errors / counts.attempts for counts in counted) if counted else None
 
 
 class PassCounts(FrozenStruct):
@@ -152,11 +152,11 @@ class PassRates(FrozenStruct):
     judged: int
     baseline: float | None = None
     quarantined: int = 0
-    """Judged cases that are in quarantine."""
+    """Cases with a score that are in quarantine."""
 
     @property
     def current(self) -> float | None:
-        """The pass rate; None when nothing was judged."""
+        """The pass rate; None if no case has a score."""
         return self.passed / self.judged if self.judged else None
 
 
@@ -167,24 +167,24 @@ def compute_pass_rates(run: RunResult) -> PassRates:
     summary = run.summary
     if not quarantined:
         return PassRates(summary.passed, summary.passed + summary.failed, facts.pass_rate if facts else None)
-    aside = [case.passed for key, case in run.iter_cases() if case.status.is_scored and key in quarantined]
-    judged = summary.passed + summary.failed - len(aside)
+    excluded = [case.passed for key, case in run.iter_cases() if case.status.is_scored and key in quarantined]
+    judged = summary.passed + summary.failed - len(excluded)
     changes = run.comparison.changes if run.comparison else ()
-    then = [one.baseline for one in changes if one.key in quarantined and one.baseline is not None]
-    return PassRates(summary.passed - sum(aside), judged, _compute_baseline_rate(facts, then), len(aside))
+    counts = [one.baseline for one in changes if one.key in quarantined and one.baseline is not None]
+    return PassRates(summary.passed - sum(excluded), judged, _compute_baseline_rate(facts, counts), len(excluded))
 
 
-def _compute_baseline_rate(facts: BaselineFacts | None, aside: list[PassCount]) -> float | None:
-    """Compute the pass rate of the baseline without the cases in `aside`."""
+def _compute_baseline_rate(facts: BaselineFacts | None, excluded: list[PassCount]) -> float | None:
+    """Compute the pass rate of the baseline without the `excluded` cases."""
     if facts is None or not facts.pass_rate:
         return facts.pass_rate if facts else None
-    judged = round(facts.passed / facts.pass_rate) - len(aside)
-    passed = facts.passed - sum(tally.passed for tally in aside)
+    judged = round(facts.passed / facts.pass_rate) - len(excluded)
+    passed = facts.passed - sum(tally.passed for tally in excluded)
     return passed / judged if 0 <= passed <= judged and judged else None
 
 
 def pair_outcomes(run: RunResult) -> list[tuple[bool, bool]]:
-    """Whether a case passed then, and here, of each that both runs judged by the same question."""
+    """Return for each comparable case with a score whether it passed in the baseline, and here."""
     passed = {key: case.passed for key, case in run.iter_cases()}
     quarantined = run.quarantined_keys
     return [
@@ -205,7 +205,7 @@ def compute_wilson_interval(passed: int, judged: int) -> tuple[float, float]:
     share, z2 = passed / judged, _Z**2
     middle = (share + z2 / (2 * judged)) / (1 + z2 / judged)
     half = _Z / (1 + z2 / judged) * math.sqrt(share * (1 - share) / judged + z2 / (4 * judged**2))
-    return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))  # rounding leaves the ends out
+    return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))  # rounding may exclude the share
 
 
 def compute_paired_interval(worse: int, better: int, cases: int) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from eval_gate.reports.page import html as page
 
 
 def compile_templates() -> None:
-    """Compile what every report is rendered with, and keep it for later processes (`template_engine.CACHE_FOLDER`)."""
+    """Compile the templates of all reports, and store them for later processes (`template_engine.CACHE_FOLDER`)."""
     for engine, kinds in (
         (markdown.get_environment(), ("comment.md", "parts.md", "problem.md", "summary.md", "verdict.md")),
         (page.get_environment(), ("page.html",)),

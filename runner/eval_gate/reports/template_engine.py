@@ -1,7 +1,7 @@
 """Jinja environment of the reports: strict names, HTML escaping and a cache of compiled templates.
 
-A template is compiled once on a machine, as Python's modules are, and kept where Python keeps theirs: to compile what
-a job needs takes longer than to judge its run.
+A template is compiled once on a machine and stored with the compiled modules of Python: to compile the templates of a
+job takes longer than its verdict.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jinja2 import BytecodeCache, Environment
 
 CACHE_FOLDER: Final = Path(__file__).parent / "__pycache__"
-"""Where compiled templates are kept, for each version of Python by itself."""
+"""Folder of compiled templates, which differ between versions of Python."""
 
 
 def build_environment(
@@ -36,7 +36,7 @@ def build_environment(
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("eval_gate.reports", folder),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -53,18 +53,18 @@ def build_environment(
         numbers.format_money,
         numbers.format_score,
     )
-    made.filters.update({one.__name__: one for one in of_numbers})
+    environment.filters.update({one.__name__: one for one in of_numbers})
     if html:
-        made.filters["line"] = escape.to_one_line
+        environment.filters["line"] = escape.to_one_line
     else:
-        made.filters |= {
+        environment.filters |= {
             "code": escape.format_code_span,
             "code_cell": escape.format_code_cell,
             "text": escape.escape_markdown,
         }
-    made.filters.update(filters)
-    made.globals["count"] = format_count
-    return made
+    environment.filters.update(filters)
+    environment.globals["count"] = format_count
+    return environment
 
 
 def _build_bytecode_cache(*, html: bool) -> BytecodeCache:
@@ -97,7 +97,7 @@ def _make_visible(value: object) -> object:
 
 
 def tidy_markdown(text: str) -> str:
-    """Markdown with never more than one blank line, and one line break at the end. A fence's lines stay as they are."""
+    """Reduce blank lines of Markdown to one, outside of fences, and end it with one line break."""
     lines: list[str] = []
     fence: str | None = None
     for line in text.splitlines():

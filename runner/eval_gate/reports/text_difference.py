@@ -1,6 +1,6 @@
 """Word-by-word comparison of two texts, limited to a window around the first difference.
 
-Only a window of either text is ever compared, so that the time it takes is bounded, however long and hostile they are.
+The window bounds the time, however long or hostile the texts are.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ CONTEXT_CHARACTERS: Final = 300
 MAX_WORDS: Final = 500
 """Words, signs and runs of blanks of each side that are compared."""
 MAX_PAIRS: Final = 40_000
-"""Pairs of equal words that are looked at, which bounds the time: a text of a few words over and over has more."""
+"""Pairs of equal words, above which the texts are not compared word by word: repetitive texts have more."""
 MIN_EQUAL: Final = 16
-"""Equal characters between two differences that are worth a line of their own; fewer only tear a sentence apart."""
+"""Fewest equal characters between two differences that get a line of their own."""
 MAX_EQUAL: Final = 160
 """Characters of an equal part that are shown whole."""
 WIDTH: Final = 88
@@ -36,7 +36,7 @@ _WORD: Final = re.compile(
 )
 _PARTIAL_WORD_END: Final = re.compile(r"(?<=\s)\S{1,30}\Z")
 _PARTIAL_WORD_START: Final = re.compile(r"\A\S{1,30}(?=\s)")
-"""What is left of a word that was cut in two; one of a script without blanks between words stays."""
+"""Rest of a word that truncation divides, in scripts with blanks between words."""
 
 Sign: TypeAlias = Literal[" ", "-", "+"]
 
@@ -53,9 +53,9 @@ class TextDifference(FrozenStruct):
 
     pieces: tuple[TextPiece, ...]
     has_text_before: bool = False
-    """Equal text stands before this."""
+    """Whether equal text precedes the pieces."""
     has_text_after: bool = False
-    """More of at least one of them stands behind this."""
+    """Whether more text of either side follows the pieces."""
 
     @property
     def is_equal(self) -> bool:
@@ -64,21 +64,25 @@ class TextDifference(FrozenStruct):
 
     def to_lines(self) -> tuple[str, ...]:
         """Return the lines of a unified difference, wrapped to the width of a screen, each after a sign and a space."""
-        return tuple(_format_lines(self))
+        lines = [f"{piece.sign} {line}".rstrip() for piece in self.pieces for line in _wrap_piece(piece)]
+        if self.has_text_before and lines:
+            lines[:1] = [f"  … {lines[0][2:]}"] if lines[0].startswith("  ") else ["  …", lines[0]]
+        more = self.has_text_after and not (lines and lines[-1].endswith("…"))
+        return (*lines, *(["  …"] if more else []))
 
 
-def compare_texts(baseline: str, current: str, around: int = CONTEXT_CHARACTERS) -> TextDifference:
+def compare_texts(baseline: str, current: str, limit: int = CONTEXT_CHARACTERS) -> TextDifference:
     """Compare `baseline` with `current` word by word, from shortly before the first difference.
 
-    At most `around` characters of each side are kept. Control characters, and characters that reverse or hide text,
+    At most `limit` characters of each side are kept. Control characters, and characters that reverse or hide text,
     are shown as marks. Equal texts give one piece.
     """
     baseline, current = (reveal_all_invisible(text.replace("\r\n", "\n")) for text in (baseline, current))
     if baseline == current:
-        return TextDifference((TextPiece(" ", baseline[:around]),), has_text_after=len(baseline) > around)
+        return TextDifference((TextPiece(" ", baseline[:limit]),), has_text_after=len(baseline) > limit)
     start = _find_start(baseline, current)
-    words = [[found[0] for found in islice(_WORD.finditer(text, start), MAX_WORDS)] for text in (baseline, current)]
-    pieces, whole = _limit_pieces(_join_pieces(_compare_words(*words)), around)
+    words = [[match[0] for match in islice(_WORD.finditer(text, start), MAX_WORDS)] for text in (baseline, current)]
+    pieces, whole = _limit_pieces(_join_pieces(_compare_words(*words)), limit)
     read = [start + sum(map(len, side)) for side in words]
     return TextDifference(tuple(pieces), start > 0, not whole or read != [len(baseline), len(current)])
 
@@ -94,15 +98,15 @@ def _find_start(baseline: str, current: str) -> int:
 
 
 def _compare_words(baseline: list[str], current: list[str]) -> Iterator[TextPiece]:
-    often, others = Counter(baseline), Counter(current)
-    if sum(number * others[word] for word, number in often.items()) > MAX_PAIRS:
+    baseline_counts, current_counts = Counter(baseline), Counter(current)
+    if sum(number * current_counts[word] for word, number in baseline_counts.items()) > MAX_PAIRS:
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(baseline, current, strict=False)))
         yield TextPiece(" ", "".join(baseline[:same]))
         yield from (TextPiece("-", "".join(baseline[same:])), TextPiece("+", "".join(current[same:])))
         return
-    # blanks are words like all others: taken for junk they would end every equal stretch behind its first word
-    found = SequenceMatcher(None, baseline, current, autojunk=False)
-    for operation, low, high, begin, end in found.get_opcodes():
+    # without `autojunk=False`, frequent words such as blanks would end every equal stretch
+    matcher = SequenceMatcher(None, baseline, current, autojunk=False)
+    for operation, low, high, begin, end in matcher.get_opcodes():
         if operation == "equal":
             yield TextPiece(" ", "".join(baseline[low:high]))
         else:
@@ -110,55 +114,55 @@ def _compare_words(baseline: list[str], current: list[str]) -> Iterator[TextPiec
 
 
 def _join_pieces(pieces: Iterable[TextPiece]) -> list[TextPiece]:
-    """Differences with hardly anything between them as one, with what little is equal at the ends; nothing empty."""
-    found = list(pieces)
-    both = {piece.sign for piece in found if piece.sign != " " and piece.text.strip()} == {"-", "+"}
-    made: list[TextPiece] = []
-    for place, piece in enumerate(found):
-        between = 0 < place < len(found) - 1
+    """Join differences that have little equal text between them, and drop empty pieces."""
+    listed = list(pieces)
+    both = {piece.sign for piece in listed if piece.sign != " " and piece.text.strip()} == {"-", "+"}
+    joined: list[TextPiece] = []
+    for place, piece in enumerate(listed):
+        between = 0 < place < len(listed) - 1
         if piece.sign == " " and len(piece.text.strip()) < MIN_EQUAL and (between or both):
-            made += [TextPiece("-", piece.text), TextPiece("+", piece.text)]
+            joined += [TextPiece("-", piece.text), TextPiece("+", piece.text)]
         else:
-            made.append(piece)
-    return list(_merge_pieces(made))
+            joined.append(piece)
+    return list(_merge_pieces(joined))
 
 
 def _merge_pieces(pieces: Iterable[TextPiece]) -> Iterator[TextPiece]:
-    """One piece of each sign between two equal parts, the earlier text first."""
-    gone = new = ""
+    """Merge the pieces between two equal parts into one of each sign, the baseline's first."""
+    old = new = ""
     for piece in pieces:
         if piece.sign == "-":
-            gone += piece.text
+            old += piece.text
         elif piece.sign == "+":
             new += piece.text
         else:
-            yield from _build_pieces(gone, new)
-            gone = new = ""
+            yield from _build_pieces(old, new)
+            old = new = ""
             yield piece
-    yield from _build_pieces(gone, new)
+    yield from _build_pieces(old, new)
 
 
-def _build_pieces(gone: str, new: str) -> Iterator[TextPiece]:
-    if gone:
-        yield TextPiece("-", gone)
+def _build_pieces(old: str, new: str) -> Iterator[TextPiece]:
+    if old:
+        yield TextPiece("-", old)
     if new:
         yield TextPiece("+", new)
 
 
-def _limit_pieces(pieces: list[TextPiece], around: int) -> tuple[list[TextPiece], bool]:
+def _limit_pieces(pieces: list[TextPiece], limit: int) -> tuple[list[TextPiece], bool]:
     """Return the pieces that fit on both sides, and whether these are all."""
-    room: dict[Sign, int] = {"-": around, "+": around}
-    made: list[TextPiece] = []
+    room: dict[Sign, int] = {"-": limit, "+": limit}
+    fitting: list[TextPiece] = []
     for place, piece in enumerate(pieces):
         sides: tuple[Sign, ...] = ("-", "+") if piece.sign == " " else (piece.sign,)
-        left = min(room[side] for side in sides)
+        space = min(room[side] for side in sides)
         if piece.sign != "+" and min(room.values()) <= 0:
-            return made, False  # both sides of a difference are shown, or none
+            return fitting, False  # show both sides of a difference, or neither
         text = _shorten_equal(piece.text, last=place == len(pieces) - 1) if piece.sign == " " and place else piece.text
-        made.append(TextPiece(piece.sign, truncate_text(text, max(left, 1))))
+        fitting.append(TextPiece(piece.sign, truncate_text(text, max(space, 1))))
         for side in sides:
             room[side] -= len(text)
-    return made, min(room.values()) >= 0
+    return fitting, min(room.values()) >= 0
 
 
 def _shorten_equal(text: str, *, last: bool) -> str:
@@ -170,17 +174,8 @@ def _shorten_equal(text: str, *, last: bool) -> str:
     return f"{begin.rstrip()} …" + ("" if last else f" {end.lstrip()}")
 
 
-def _format_lines(found: TextDifference) -> Iterator[str]:
-    lines = [f"{piece.sign} {line}".rstrip() for piece in found.pieces for line in _wrap_piece(piece)]
-    if found.has_text_before and lines:
-        yield from ([f"  … {lines.pop(0)[2:]}"] if lines[0].startswith("  ") else ["  …"])
-    yield from lines
-    if found.has_text_after and not (lines and lines[-1].endswith("…")):
-        yield "  …"
-
-
 def _wrap_piece(piece: TextPiece) -> Iterator[str]:
-    """Lines of the text, the long ones broken; a difference of blanks alone is made visible."""
+    """Wrap a piece to lines; a difference of blanks alone becomes visible signs."""
     if piece.sign != " " and not piece.text.strip():
         yield piece.text.replace("\n", "⏎").replace(" ", "·").replace("\t", "→")
         return

@@ -41,13 +41,13 @@ def read_entry(file: Path, name: str, limit: int) -> tuple[str, bytes] | None:
                 path = PurePosixPath(entry.filename.replace("\\", "/"))
                 if path.is_absolute() or ".." in path.parts or re.match(r"[A-Za-z]:", entry.filename):
                     raise ArchiveError(f'the entry "{entry.filename[:100]}" points outside the archive')
-            found = [entry for entry in archive.infolist() if PurePosixPath(entry.filename).name == name]
-            if len(found) > 1:
-                raise ArchiveError(f"{len(found)} entries are named {name}, expected one")
-            if not found:
+            entries = [entry for entry in archive.infolist() if PurePosixPath(entry.filename).name == name]
+            if len(entries) > 1:
+                raise ArchiveError(f"{len(entries)} entries are named {name}, expected one")
+            if not entries:
                 return None
-            with archive.open(found[0]) as stream:
-                return found[0].filename, stream.read(limit + 1)
+            with archive.open(entries[0]) as stream:
+                return entries[0].filename, stream.read(limit + 1)
     except ARCHIVE_ERRORS as error:
         raise ArchiveError(f"the archive cannot be read: {error}") from error
 
@@ -68,19 +68,19 @@ def find_top_entry(file: Path, name: str, limit: int) -> bytes | None:
     return data if len(data) <= limit else None
 
 
-def find_entry_in_same_folder(file: Path, known: str, name: str, limit: int) -> bytes | None:
-    """Read the entry `name` beside the only entry called `known`; None without, or as in `find_top_entry`."""
+def find_entry_in_same_folder(file: Path, known_name: str, name: str, limit: int) -> bytes | None:
+    """Read the entry `name` from the folder of the only entry called `known_name`; None as in `find_top_entry`."""
     try:
-        found = read_entry(file, known, 0)
+        neighbour = read_entry(file, known_name, 0)
     except ArchiveError:
         return None
-    return find_top_entry(file, str(PurePosixPath(found[0]).with_name(name)), limit) if found else None
+    return find_top_entry(file, str(PurePosixPath(neighbour[0]).with_name(name)), limit) if neighbour else None
 
 
 def extract_top_entry(file: Path, name: str, to: Path, limit: int) -> str | None:
-    """Copy the one entry of this name, at the top of an archive, to `to`, where nothing is; its sha256 in hexadecimal.
+    """Copy the entry of this name at the top of an archive to the new file `to`, and return its SHA-256 in hexadecimal.
 
-    None where there is none, it is too large, or there is no place for it.
+    Return None if there is no such entry, if it is too large, or if it cannot be written.
     """
     data = find_top_entry(file, name, limit)
     if data is None:
@@ -89,23 +89,22 @@ def extract_top_entry(file: Path, name: str, to: Path, limit: int) -> str | None
         descriptor = open_new_file(to)
         if descriptor is None:
             return None
-        with os.fdopen(descriptor, "wb") as kept:
-            kept.write(data)
+        with os.fdopen(descriptor, "wb") as target:
+            target.write(data)
     except (OSError, GateError):
         return None
     return hashlib.sha256(data).hexdigest()
 
 
 def has_more_entries(file: Path, most: int) -> bool:
-    """Whether an archive may have more than so many names. Raises OSError where it cannot be read.
+    """Whether an archive may have more than `most` names. Raises OSError if it cannot be read.
 
-    They are counted before its directory is read, which would keep them all, and because no reader goes by the number
-    that the end of a directory announces: one that announces a single name is read to its last. Packed data does not
-    hold thousands of these four bytes by chance.
+    The marks of entries are counted before the directory is read into memory. The number that the end of the directory
+    states is not used, because readers ignore it. Packed data does not hold thousands of these four bytes by chance.
     """
-    found, kept = 0, b""
+    count, rest = 0, b""
     with file.open("rb") as stream:
         while piece := stream.read(_PIECE_BYTES):
-            found += (kept + piece).count(_ENTRY_MARK)
-            kept = piece[1 - len(_ENTRY_MARK) :]  # the four bytes may lie across two pieces
-    return found > most
+            count += (rest + piece).count(_ENTRY_MARK)
+            rest = piece[1 - len(_ENTRY_MARK) :]  # the four bytes may lie across two pieces
+    return count > most

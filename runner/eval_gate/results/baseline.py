@@ -78,7 +78,7 @@ class NoBaseline(FrozenStruct):
 
     @property
     def is_requested(self) -> bool:
-        """Whether anybody asked for a baseline."""
+        """Whether a baseline was requested."""
         return self.code is not ReasonCode.BASELINE_NOT_REQUESTED
 
 
@@ -101,16 +101,16 @@ def refuse_own_baseline(baseline: Baseline | NoBaseline, run_id: str | None) -> 
 
 
 def is_measured(run: RunResult) -> bool:
-    """Whether a run says enough about the agent to be compared with: at least half of its cases were judged.
+    """Whether at least half of the cases of a run have a score, so that it can be the baseline.
 
-    An outage leaves runs in which every case broke; a gate that compared with one of them would find nothing to
-    compare, and pass. Skipped cases are not cases here.
+    After an outage, a run has no scores: a gate that compares with it would find no regressions, and pass. Skipped
+    cases do not count.
     """
-    judged, cases = count_scored_cases(run)
-    return judged * 2 >= cases
+    scored, cases = count_scored_cases(run)
+    return scored * 2 >= cases
 
 
 def build_unmeasured(run: RunResult) -> UnscoredRun:
     """Describe a run that was not measured by its id, its commit and its numbers of cases."""
-    judged, cases = count_scored_cases(run)
-    return UnscoredRun(run_id=run.run_id, sha=run.sha, scored=judged, cases=cases)
+    scored, cases = count_scored_cases(run)
+    return UnscoredRun(run_id=run.run_id, sha=run.sha, scored=scored, cases=cases)

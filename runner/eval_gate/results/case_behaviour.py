@@ -73,7 +73,7 @@ def list_behaviours(case: CaseResult) -> list[Behaviour]:
 
 
 def _list_behaviours(case: CaseResult, statuses: Collection[Status]) -> list[Behaviour]:
-    return [found for details in _iter_details(case, statuses) if (found := _build_behaviour(details)) is not None]
+    return [one for details in _iter_details(case, statuses) if (one := _build_behaviour(details)) is not None]
 
 
 def _iter_details(case: CaseResult, statuses: Collection[Status]) -> Iterator[CaseDetails]:
@@ -100,24 +100,24 @@ def _build_behaviour(details: CaseDetails) -> Behaviour | None:
     parameters: dict[str, Parameters | None] = {}
     room = BEHAVIOUR_PARAMETERS
     for tool in calls:
-        found = _collect_parameters(by_tool[tool], room) if tool in by_tool else None
-        room -= len(found or ())
-        parameters[tool] = found
+        values = _collect_parameters(by_tool[tool], room) if tool in by_tool else None
+        room -= len(values or ())
+        parameters[tool] = values
     is_whole = not details.response_truncated and not details.dropped_counts.get("characters")
     return Behaviour(calls, parameters, details.response if is_whole else None)
 
 
 def _collect_parameters(calls: Iterable[StoredCall], room: int) -> Parameters | None:
     """Collect the parameters of all calls of a tool; None if one is truncated, or if there are more than `room`."""
-    found: dict[str, list[str]] = {}
+    by_place: dict[str, list[str]] = {}
     for call in calls:
         if "arguments" in call.truncated_parts:
             return None
         for place, value in _iter_values(call.arguments, "", 0):
-            found.setdefault(place, []).append(value)
-            if len(found) > room:
+            by_place.setdefault(place, []).append(value)
+            if len(by_place) > room:
                 return None
-    return {place: tuple(sorted(values)) for place, values in found.items()}
+    return {place: tuple(sorted(values)) for place, values in by_place.items()}
 
 
 def _iter_values(value: JsonValue, place: str, depth: int) -> Iterator[tuple[str, str]]:
@@ -145,9 +145,9 @@ def has_lost_words(baseline: str, current: str) -> bool:
 
 def _compute_lost_share(baseline: list[str], current: list[str]) -> float:
     """Compute the share of words that are missing from the second list; 0 if the first is empty."""
-    left = Counter(current)
-    kept = sum(min(number, left.get(word, 0)) for word, number in Counter(baseline).items())
-    return 1 - kept / len(baseline) if baseline else 0.0
+    numbers = Counter(current)
+    shared = sum(min(number, numbers.get(word, 0)) for word, number in Counter(baseline).items())
+    return 1 - shared / len(baseline) if baseline else 0.0
 
 
 # Digests
@@ -172,24 +172,24 @@ def _hash(text: str, digits: int) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:digits]
 
 
-def encode_behaviour(case: CaseResult, before: CaseResult | None) -> str:
+def encode_behaviour(case: CaseResult, earlier_case: CaseResult | None) -> str:
     """Encode the behaviour of a case in one run; the text is empty if nothing is known of a passed execution.
 
-    Of a graded case every scored execution counts, because the score that passes may change. `before` is the same case
-    in the run before, if it is known.
+    Of a graded case every scored execution counts, because the score that passes may change. `earlier_case` is the
+    same case in the run before, if it is known.
     """
-    found = _list_known_behaviours(case)
-    lost = _has_lost_words_since(found, before) if before is not None else None
+    behaviours = _list_known_behaviours(case)
+    lost = _has_lost_words_since(behaviours, earlier_case) if earlier_case is not None else None
     mark = "" if lost is None else "!" if lost else "."
-    return "/".join(list(dict.fromkeys(f"{_encode_items(one)}{mark}" for one in found))[:BEHAVIOUR_EXECUTIONS])
+    return "/".join(list(dict.fromkeys(f"{_encode_items(one)}{mark}" for one in behaviours))[:BEHAVIOUR_EXECUTIONS])
 
 
 def _list_known_behaviours(case: CaseResult) -> list[Behaviour]:
     return _list_behaviours(case, _SCORED if case.graded else _PASSED)
 
 
-def _has_lost_words_since(behaviours: Iterable[Behaviour], before: CaseResult) -> bool | None:
-    earlier = [one.response for one in _list_known_behaviours(before) if one.response is not None]
+def _has_lost_words_since(behaviours: Iterable[Behaviour], earlier_case: CaseResult) -> bool | None:
+    earlier = [one.response for one in _list_known_behaviours(earlier_case) if one.response is not None]
     responses = [one.response for one in behaviours if one.response is not None]
     return has_lost_words(earlier[0], responses[0]) if earlier and responses else None
 
@@ -205,8 +205,8 @@ def _encode_items(behaviour: Behaviour) -> str:
 
 def decode_behaviour(word: str) -> tuple[BehaviourDigest, ...]:
     """Decode the behaviour of a case in one run. Return nothing for a word that is not valid."""
-    found = [_decode_execution(text) for text in word.split("/")[:BEHAVIOUR_EXECUTIONS]]
-    return tuple(one for one in found if one is not None) if None not in found else ()
+    executions = [_decode_execution(text) for text in word.split("/")[:BEHAVIOUR_EXECUTIONS]]
+    return tuple(one for one in executions if one is not None) if None not in executions else ()
 
 
 def _decode_execution(text: str) -> BehaviourDigest | None:

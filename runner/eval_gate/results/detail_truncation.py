@@ -64,10 +64,10 @@ def truncate_text(value: JsonValue, limit: int) -> JsonValue:
 
 def truncate_details(details: CaseDetails) -> CaseDetails:
     """Truncate details to what an execution stores, after the `redact` patterns were applied."""
-    answer = details.response
+    response = details.response
     return replace(
         details,
-        response=answer and answer[:STORED_RESPONSE],
+        response=response and response[:STORED_RESPONSE],
         conversation=tuple(
             replace(message, content=truncate_text(message.content, STORED_RESPONSE))
             for message in details.conversation
@@ -82,16 +82,16 @@ def reduce_details(details: CaseDetails) -> CaseDetails:
     The response and the tool calls are truncated further, and the conversation is dropped. What is dropped is
     counted.
     """
-    answer = details.response
+    response = details.response
     left_out = details.dropped_counts | {
         "toolCalls": details.dropped_counts.get("toolCalls", 0) + max(len(details.tool_calls) - OTHER_CALLS, 0),
         "messages": details.dropped_counts.get("messages", 0) + len(details.conversation),
-        "characters": max(details.response_length - OTHER_RESPONSE, 0) if answer is not None else 0,
+        "characters": max(details.response_length - OTHER_RESPONSE, 0) if response is not None else 0,
     }
     return replace(
         details,
-        response=answer and answer[:OTHER_RESPONSE],
-        response_truncated=answer is not None and details.response_length > OTHER_RESPONSE,
+        response=response and response[:OTHER_RESPONSE],
+        response_truncated=response is not None and details.response_length > OTHER_RESPONSE,
         conversation=(),
         tool_calls=tuple(truncate_call(call, OTHER_CALL) for call in details.tool_calls[:OTHER_CALLS]),
         dropped_counts={what: count for what, count in left_out.items() if count > 0},
@@ -124,7 +124,7 @@ def truncate_judge_prompts(results: Iterable[EvaluatorResult]) -> tuple[Evaluato
 def _map_judge_facts(
     results: Iterable[EvaluatorResult], change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> tuple[EvaluatorResult, ...]:
-    """Change what is known of each LLM judge; most evaluators are none."""
+    """Change the facts of each LLM judge."""
     return tuple(
         result
         if result.evaluator_provider_request is None and not result.evaluator_results
@@ -186,7 +186,7 @@ def drop_all_details(run: RunResult) -> DroppedDetails:
         )
         for one in comparison.changes
     )
-    sides = {one.key for one, before in zip(changes, comparison.changes, strict=True) if one != before}
+    sides = {one.key for one, original in zip(changes, comparison.changes, strict=True) if one != original}
     comparison = replace(comparison, changes=changes)
     return DroppedDetails(replace(less, comparison=comparison), cases | sides)
 
@@ -205,7 +205,7 @@ def _drop_details(run: RunResult, is_chosen: Callable[[CaseKey, CaseResult], boo
 
 
 def _drop_case_details(case: CaseResult) -> CaseResult:
-    """Keep what a later run compares the case by: scores, times, tokens, fingerprints, names of tools, who judged."""
+    """Keep what a later comparison needs: scores, times, tokens, fingerprints, names of tools and judges."""
     results = drop_quotes(case.evaluator_results)
     if case.passed and not case.graded and case.fingerprints and case.fingerprints.expectation:
         results = tuple(
@@ -222,13 +222,13 @@ def _drop_case_details(case: CaseResult) -> CaseResult:
 
 
 def _is_passed_check(result: EvaluatorResult) -> bool:
-    """Whether it is a check that holds, and no judge's."""
+    """Whether it is a passed assertion without a judge."""
     plain = result.evaluator_provider_request is None and not result.evaluator_results
     return plain and result.score == 1 and not result.vetoed
 
 
 def drop_quotes(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
-    """Scores and weights, and of all words only those that cannot hold anything of an answer."""
+    """Keep scores and weights, and only texts that cannot quote the response."""
     return tuple(_drop_result_quotes(result) for result in results)
 
 
@@ -247,24 +247,24 @@ def _drop_result_quotes(result: EvaluatorResult) -> EvaluatorResult:
 
 
 def _drop_fact_texts(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Facts by the same names; None stands for what holds something of the answer."""
+    """Drop the texts of facts; None replaces a fact that holds text of the response."""
     if facts is None:
         return None
-    told: dict[str, Any] = {name: value if name in _JUDGE_FACTS else None for name, value in facts.items()}
+    kept_facts: dict[str, Any] = {name: value if name in _JUDGE_FACTS else None for name, value in facts.items()}
     for name in set(_GRADE_LISTS) & facts.keys():
-        told[name] = [{key: value for key, value in grade.items() if key != "reasoning"} for grade in facts[name]]
-    if "message" in facts:  # behind a colon, or in brackets, is what was seen
-        told["message"] = re.split(r": | \(", str(facts["message"]))[0]
-    return told
+        kept_facts[name] = [{key: value for key, value in grade.items() if key != "reasoning"} for grade in facts[name]]
+    if "message" in facts:  # the response is quoted behind a colon or in brackets
+        kept_facts["message"] = re.split(r": | \(", str(facts["message"]))[0]
+    return kept_facts
 
 
-def _keep_status(found: re.Match[str]) -> str:
+def _keep_status(match: re.Match[str]) -> str:
     """Format an HTTP status with its standard phrase, without the text that the server added."""
     with suppress(ValueError):
-        usual = HTTPStatus(int(found["status"])).phrase
-        if (found["words"] or "").startswith(f" {usual}"):
-            return f"HTTP {found['status']} {usual}"
-    return f"HTTP {found['status']}"
+        usual = HTTPStatus(int(match["status"])).phrase
+        if (match["words"] or "").startswith(f" {usual}"):
+            return f"HTTP {match['status']} {usual}"
+    return f"HTTP {match['status']}"
 
 
 def drop_error_quotes(
@@ -276,11 +276,11 @@ def drop_error_quotes(
     colon or a semicolon, whatever failed.
     """
     if status is not Status.FAILED:
-        ours = error_kind is ErrorKind.EVALUATION_ERROR or error.startswith(
+        is_own = error_kind is ErrorKind.EVALUATION_ERROR or error.startswith(
             _ERROR_PREFIXES
         )  # begins with the name of a judge, or such a word
-        kept = ": ".join(error.split("; ", maxsplit=1)[0].split(": ")[: 2 if ours else 1])
-        return _SERVER_STATUS.sub(_keep_status, kept)
+        message = ": ".join(error.split("; ", maxsplit=1)[0].split(": ")[: 2 if is_own else 1])
+        return _SERVER_STATUS.sub(_keep_status, message)
     short = [result for result in results if result.score < 1 or result.vetoed]
     if all(result.type in _QUOTE_FREE_TYPES for result in short):
         return error

@@ -7,8 +7,8 @@ The entry of a case in one run is a few letters: its first executions, then a ba
 failed, `C` agent error, `T` timed out, `U` agent unreachable, `O` evaluation error (`ErrorKind`); `-` is a run without
 the case. A graded case has a score for each letter. The entries of a case run from the newest run to the oldest, and
 equal neighbors are written once: `0P*9 0F|PP` passed in the nine newest runs and recovered in the tenth. The number is
-the index of the case's fingerprint in its list of fingerprints. What the case did in the newest runs in which it passed
-is beside that, in the same order (`case_behaviour`).
+the index of the case's fingerprint in its list of fingerprints. The behaviour of a case in its newest passed runs has a
+list of its own, in the same order (`case_behaviour`).
 """
 
 import hashlib
@@ -103,7 +103,7 @@ class CaseHistory(Record, kw_only=True, omit_defaults=True):
     fingerprints: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
     runs: Annotated[str, Meta(max_length=200_000)] = ""
     behaviour: Annotated[str, Meta(max_length=200_000)] = ""
-    """Digest of the case's behaviour in each of the newest runs, newest first. Empty if an older version wrote it."""
+    """Digest of the case's behaviour in each of the newest runs, newest first. Empty if no run has one."""
 
     def decode_behaviours(self) -> "tuple[tuple[BehaviourDigest, ...], ...]":
         """Decode the behaviour of the case in each of the newest runs, newest first; empty where nothing is known."""
@@ -171,10 +171,10 @@ class History(Record, kw_only=True, omit_defaults=True):
 
     def trim_to(self, run: RunResult) -> "History":
         """Return the history up to this run, which is added if it is missing."""
-        start = next((at for at, known in enumerate(self.runs) if known.run_id == run.run_id), None)
+        start = next((at for at, entry in enumerate(self.runs) if entry.run_id == run.run_id), None)
         if start is not None:
             return self.drop_newest(start)
-        newer = sum(known.timestamp > run.timestamp for known in self.runs)
+        newer = sum(entry.timestamp > run.timestamp for entry in self.runs)
         return self.drop_newest(newer).with_run(run)
 
     def drop_newest(self, start: int) -> "History":
@@ -200,47 +200,49 @@ class History(Record, kw_only=True, omit_defaults=True):
         """Return the history with these levels, newest first, instead of its own."""
         return replace(self, levels=levels[:MAX_LEVELS])
 
-    def with_warm_up(self, run: RunResult, rounds: Iterable[RunResult], before: RunResult | None = None) -> "History":
+    def with_warm_up(self, run: RunResult, rounds: Iterable[RunResult], last_run: RunResult | None = None) -> "History":
         """Return this history, which ends with `run`, with warm-up rounds of the run directly below it.
 
-        `before` is the run before this one, as in `with_run`. Rounds change neither levels nor permissions.
+        `last_run` is the run before this one, as in `with_run`. Rounds change neither levels nor permissions.
         """
-        below = self.drop_newest(1)
+        older = self.drop_newest(1)
         for one in rounds:
-            added = below.with_run(one)
+            added = older.with_run(one)
             newest = replace(added.runs[0], permitted_regressions=(), timestamp=run.timestamp, warm_up_of=run.run_id)
-            below = replace(added, runs=(newest, *added.runs[1:]))
-        ended = below.with_run(run, before=before)
-        return replace(ended, runs=(self.runs[0], *ended.runs[1:]), levels=self.levels)
+            older = replace(added, runs=(newest, *added.runs[1:]))
+        whole = older.with_run(run, last_run=last_run)
+        return replace(whole, runs=(self.runs[0], *whole.runs[1:]), levels=self.levels)
 
     def with_run(
-        self, run: RunResult, earlier: Mapping[CaseKey, CaseKey] | None = None, before: RunResult | None = None
+        self, run: RunResult, earlier: Mapping[CaseKey, CaseKey] | None = None, last_run: RunResult | None = None
     ) -> "History":
         """Return the history with `run` added as the newest; a run that it already has stays in its place.
 
-        `earlier` maps each renamed or moved case to the key of its history. `before` is the run before this one, if it
-        is at hand: only then is it known whether responses lost words.
+        `earlier` maps each renamed or moved case to the key of its history. `last_run` is the run before this one, if
+        it is loaded: only then can responses be compared for lost words.
         """
-        if any(known.run_id == run.run_id for known in self.runs):
+        if any(case_history.run_id == run.run_id for case_history in self.runs):
             return self
-        earlier, there = earlier or {}, before.index_cases() if before else {}
+        earlier, last_cases = earlier or {}, last_run.index_cases() if last_run else {}
         suites: dict[str, dict[str, CaseHistory]] = {}
-        taken: set[CaseKey] = set()
+        old_keys: set[CaseKey] = set()
         for key, case in run.iter_cases():
             old = earlier.get(key, key)
-            taken.add(old)
-            known = self.suites.get(old.suite, {}).get(old.case_id)
-            suites.setdefault(key.suite, {})[key.case_id] = _add_run(known, case, len(self.runs), there.get(old))
+            old_keys.add(old)
+            case_history = self.suites.get(old.suite, {}).get(old.case_id)
+            suites.setdefault(key.suite, {})[key.case_id] = _add_run(
+                case_history, case, len(self.runs), last_cases.get(old)
+            )
         for key in self.iter_keys():
-            gone = self.suites[key.suite][key.case_id]
-            if key not in taken and key.case_id not in suites.get(key.suite, {}):
-                kept = CaseHistory(
-                    fingerprints=gone.fingerprints,
-                    runs=_limit_runs(f"{NO_ENTRY} {gone.runs}"),
-                    behaviour=_add_behaviour(NO_ENTRY, gone.behaviour),
+            absent = self.suites[key.suite][key.case_id]
+            if key not in old_keys and key.case_id not in suites.get(key.suite, {}):
+                aged = CaseHistory(
+                    fingerprints=absent.fingerprints,
+                    runs=_limit_runs(f"{NO_ENTRY} {absent.runs}"),
+                    behaviour=_add_behaviour(NO_ENTRY, absent.behaviour),
                 )
-                if not _is_empty(kept.runs):
-                    suites.setdefault(key.suite, {})[key.case_id] = kept
+                if not _is_empty(aged.runs):
+                    suites.setdefault(key.suite, {})[key.case_id] = aged
         runs = (build_history_run(run), *self.runs)[:MAX_RUNS]
         return History(runs=runs, suites=suites, levels=self.levels)
 
@@ -251,7 +253,7 @@ EMPTY_HISTORY: Final = History()
 
 def build_history_run(run: RunResult) -> HistoryRun:
     """Build the entry of a run in the history."""
-    judged, cases = count_scored_cases(run)
+    scored, cases = count_scored_cases(run)
     return HistoryRun(
         run_id=run.run_id,
         timestamp=run.timestamp,
@@ -260,7 +262,7 @@ def build_history_run(run: RunResult) -> HistoryRun:
         partial=run.eval_paths is None or run.shard is not None,
         target=build_target_key(run),
         cases=cases,
-        scored=judged,
+        scored=scored,
         rerun_wait=run.rerun_wait,
         permitted_regressions=run.permitted_regressions,
     )
@@ -273,29 +275,29 @@ def build_target_key(run: RunResult) -> str:
 
 def build_history(runs: Iterable[RunResult]) -> History:
     """Build the history of these runs, newest first, without any older history."""
-    ledger, before = EMPTY_HISTORY, None
+    history, last_run = EMPTY_HISTORY, None
     for run in reversed(list(runs)[:MAX_RUNS]):
-        ledger, before = ledger.with_run(run, before=before), run
-    return ledger
+        history, last_run = history.with_run(run, last_run=last_run), run
+    return history
 
 
-def build_case_history(seen: Iterable[tuple[str, HistoryEntry] | None], behaviours: Iterable[str] = ()) -> CaseHistory:
+def build_case_history(runs: Iterable[tuple[str, HistoryEntry] | None], behaviours: Iterable[str] = ()) -> CaseHistory:
     """Build a case's history from the fingerprint and entry of each run, newest first.
 
     The fingerprint index of the given entries is ignored. `behaviours` are the digests of the same runs.
     """
-    yardsticks: dict[str, int] = {}
+    fingerprints: dict[str, int] = {}
     words = []
-    for one in seen:
+    for one in runs:
         if one is None:
             words.append(NO_ENTRY)
         else:
-            yardstick, entry = one
+            fingerprint, entry = one
             words.append(
-                _encode_entry(entry._replace(fingerprint_index=yardsticks.setdefault(yardstick, len(yardsticks))))
+                _encode_entry(entry._replace(fingerprint_index=fingerprints.setdefault(fingerprint, len(fingerprints))))
             )
     return CaseHistory(
-        fingerprints=tuple(yardsticks),
+        fingerprints=tuple(fingerprints),
         runs=_limit_runs(" ".join(words)),
         behaviour=_limit_behaviours(" ".join(one or NO_ENTRY for one in behaviours)),
     )
@@ -305,25 +307,25 @@ def assemble_history(
     runs: tuple[HistoryRun, ...], suites: Mapping[str, Mapping[str, CaseHistory]], levels: tuple[RunLevels, ...]
 ) -> History:
     """Assemble a history from trusted parts, without the cases that no run has."""
-    kept = {
+    filtered = {
         suite: {case_id: case for case_id, case in cases.items() if not _is_empty(case.runs)}
         for suite, cases in suites.items()
     }
-    return History(runs=runs, suites={suite: cases for suite, cases in kept.items() if cases}, levels=levels)
+    return History(runs=runs, suites={suite: cases for suite, cases in filtered.items() if cases}, levels=levels)
 
 
-def parse_history(data: bytes, shown: str) -> History:
-    """Parse a history file; `shown` names it in errors. Raises GateError `invalid-history` if invalid."""
+def parse_history(data: bytes, name: str) -> History:
+    """Parse a history file; `name` stands for it in errors. Raises GateError `invalid-history` if invalid."""
     if len(data) > MAX_HISTORY_BYTES:
-        raise _build_corrupt_error(shown, f"larger than {MAX_HISTORY_BYTES:,} bytes")
+        raise _build_corrupt_error(name, f"larger than {MAX_HISTORY_BYTES:,} bytes")
     try:
-        ledger = _decode_history(data)
-        check_entries(ledger)
+        history = _decode_history(data)
+        check_entries(history)
     except MsgspecError as error:
-        raise _build_corrupt_error(shown, describe_first_error(error)) from error
+        raise _build_corrupt_error(name, describe_first_error(error)) from error
     except InvalidEntryError as error:
-        raise _build_corrupt_error(shown, str(error)) from error
-    return ledger
+        raise _build_corrupt_error(name, str(error)) from error
+    return history
 
 
 def _decode_history(data: bytes) -> History:
@@ -416,13 +418,13 @@ def compute_result_fingerprint(case: CaseResult) -> str:
 
     Without anything else it has no second part. The first part is empty if it is unknown.
     """
-    question = (case.fingerprint or "")[:16]
-    beside = case.fingerprints
-    before = beside.cases_before if beside and case.dependent else None
-    if beside is None or not (beside.grader or beside.seeds or beside.judge or before):
-        return question
-    parts = beside.grader, beside.seeds, beside.judge, *([before] if before else [])
-    return f"{question}.{hashlib.sha256(repr(parts).encode()).hexdigest()[:8]}"
+    prompt = (case.fingerprint or "")[:16]
+    setup = case.fingerprints
+    preceding = setup.cases_before if setup and case.dependent else None
+    if setup is None or not (setup.grader or setup.seeds or setup.judge or preceding):
+        return prompt
+    parts = setup.grader, setup.seeds, setup.judge, *([preceding] if preceding else [])
+    return f"{prompt}.{hashlib.sha256(repr(parts).encode()).hexdigest()[:8]}"
 
 
 def match_fingerprints(one: str, other: str) -> FingerprintMatch:
@@ -434,20 +436,20 @@ def match_fingerprints(one: str, other: str) -> FingerprintMatch:
     return FingerprintMatch(same, same and one.partition(".")[2] == other.partition(".")[2])
 
 
-def _add_run(known: CaseHistory | None, case: CaseResult, runs: int, before: CaseResult | None) -> CaseHistory:
-    """Add a run to a case's history of `runs` older runs; `before` is the case in the newest of them, if at hand."""
-    yardsticks = known.fingerprints if known else ()
-    older = known.runs if known else f"{NO_ENTRY} " * runs
-    first, again = split_executions(case)
-    behaviour = _add_behaviour(encode_behaviour(case, before) or NO_ENTRY, known.behaviour if known else "")
+def _add_run(history: CaseHistory | None, case: CaseResult, runs: int, earlier_case: CaseResult | None) -> CaseHistory:
+    """Add a run to a case's history of `runs` older runs; `earlier_case` is the case in the newest of them."""
+    fingerprints = history.fingerprints if history else ()
+    older = history.runs if history else f"{NO_ENTRY} " * runs
+    first, reruns = split_executions(case)
+    behaviour = _add_behaviour(encode_behaviour(case, earlier_case) or NO_ENTRY, history.behaviour if history else "")
     if not first:
-        return CaseHistory(fingerprints=yardsticks, runs=_limit_runs(f"{NO_ENTRY} {older}"), behaviour=behaviour)
-    yardstick = compute_result_fingerprint(case)
-    if yardstick not in yardsticks:
-        yardsticks = (*yardsticks, yardstick)
-    word = _encode_entry(HistoryEntry(yardsticks.index(yardstick), first[:MAX_EXECUTIONS], again[:MAX_EXECUTIONS]))
+        return CaseHistory(fingerprints=fingerprints, runs=_limit_runs(f"{NO_ENTRY} {older}"), behaviour=behaviour)
+    fingerprint = compute_result_fingerprint(case)
+    if fingerprint not in fingerprints:
+        fingerprints = (*fingerprints, fingerprint)
+    word = _encode_entry(HistoryEntry(fingerprints.index(fingerprint), first[:MAX_EXECUTIONS], reruns[:MAX_EXECUTIONS]))
     return _drop_unused_fingerprints(
-        CaseHistory(fingerprints=yardsticks, runs=_limit_runs(f"{word} {older}"), behaviour=behaviour)
+        CaseHistory(fingerprints=fingerprints, runs=_limit_runs(f"{word} {older}"), behaviour=behaviour)
     )
 
 
@@ -457,18 +459,18 @@ def _add_behaviour(word: str, older: str) -> str:
 
 def _limit_behaviours(words: str) -> str:
     """Limit the behaviour of a case to the newest runs; the text is empty if none of them says anything."""
-    kept = _limit_words(words, MAX_BEHAVIOURS)
-    return "" if _is_empty(kept) else kept
+    newest = _limit_words(words, MAX_BEHAVIOURS)
+    return "" if _is_empty(newest) else newest
 
 
 @lru_cache(maxsize=1_000)
 def _encode_entry(entry: HistoryEntry) -> str:
     executions = (*entry.first, *entry.reruns)
-    again = "|" + "".join(one.letter for one in entry.reruns) if entry.reruns else ""
+    reruns = "|" + "".join(one.letter for one in entry.reruns) if entry.reruns else ""
     scores = ""
     if any(one.score is not None for one in executions):
         scores = ":" + ",".join("x" if one.score is None else f"{one.score:g}" for one in executions)
-    return f"{entry.fingerprint_index}{''.join(one.letter for one in entry.first)}{again}{scores}"
+    return f"{entry.fingerprint_index}{''.join(one.letter for one in entry.first)}{reruns}{scores}"
 
 
 @lru_cache(maxsize=50_000)
@@ -479,10 +481,10 @@ def _limit_runs(runs: str) -> str:
 
 def _limit_words(runs: str, most: int) -> str:
     counted: list[tuple[str, int]] = []
-    left = most
+    room = most
     for what, times in _iter_words(runs):
-        number = min(times, left)
-        left -= number
+        number = min(times, room)
+        room -= number
         if counted and counted[-1][0] == what:
             counted[-1] = what, counted[-1][1] + number
         elif number:
@@ -492,13 +494,13 @@ def _limit_words(runs: str, most: int) -> str:
 
 def _drop_runs(runs: str, count: int) -> str:
     """Drop the `count` newest runs from a case's encoded history."""
-    kept = []
+    words = []
     for what, times in _iter_words(runs):
         number = max(times - count, 0)
         count = max(count - times, 0)
         if number:
-            kept.append(what if number == 1 else f"{what}*{number}")
-    return " ".join(kept)
+            words.append(what if number == 1 else f"{what}*{number}")
+    return " ".join(words)
 
 
 def _drop_unused_fingerprints(case: CaseHistory) -> CaseHistory:
@@ -537,24 +539,24 @@ def _decode_case(case: CaseHistory) -> tuple[HistoryEntry | None, ...]:
 
 @lru_cache(maxsize=50_000)
 def _decode_runs(runs: str) -> tuple[HistoryEntry | None, ...]:
-    found: list[HistoryEntry | None] = []
+    entries: list[HistoryEntry | None] = []
     for word in runs.split()[:MAX_RUNS]:
         match = _ENTRY_PATTERN.fullmatch(word)
         if match is None:
             raise InvalidEntryError(f'"{word[:40]}" is not a valid entry of a run')
         entry = None if match["what"] == NO_ENTRY else _decode_entry(match)
-        found += [entry] * min(int(match["times"] or 1), MAX_RUNS - len(found))
-    return tuple(found)
+        entries += [entry] * min(int(match["times"] or 1), MAX_RUNS - len(entries))
+    return tuple(entries)
 
 
 def _decode_entry(match: re.Match[str]) -> HistoryEntry:
     letters = match["first"] + (match["again"] or "")
     scores: list[float | None] = [None] * len(letters)
     if match["scores"]:
-        given = match["scores"].split(",")
-        if len(given) != len(letters):
-            raise InvalidEntryError(f"{len(given)} scores for {len(letters)} executions")
-        scores = [_parse_score(text) for text in given]
+        texts = match["scores"].split(",")
+        if len(texts) != len(letters):
+            raise InvalidEntryError(f"{len(texts)} scores for {len(letters)} executions")
+        scores = [_parse_score(text) for text in texts]
     executions = tuple(HistoryExecution(*pair) for pair in zip(letters, scores, strict=True))
     first = len(match["first"])
     return HistoryEntry(int(match["fingerprint"]), executions[:first], executions[first:])
@@ -572,9 +574,9 @@ def _parse_score(text: str) -> float | None:
     return value
 
 
-def _build_corrupt_error(shown: str, what: str) -> GateError:
+def _build_corrupt_error(name: str, what: str) -> GateError:
     return GateError(
         "invalid-history",
-        f"{shown} is not a valid history: {what}",
+        f"{name} is not a valid history: {what}",
         "the next run on the default branch writes a new one; do not edit a history by hand",
     )

@@ -71,8 +71,8 @@ class RunLevels(Record, kw_only=True, omit_defaults=True):
 
 def list_models(run: RunResult) -> tuple[str, ...]:
     """List the most frequent models that responded, sorted by name; long names are truncated."""
-    named = Counter(case.details.model for _, case in run.iter_cases() if case.details.model)
-    return tuple(sorted(name[: limits.STORED_MODEL] for name, _ in named.most_common(MAX_MODELS)))
+    counts = Counter(case.details.model for _, case in run.iter_cases() if case.details.model)
+    return tuple(sorted(name[: limits.STORED_MODEL] for name, _ in counts.most_common(MAX_MODELS)))
 
 
 Levels = Annotated[tuple[RunLevels, ...], Meta(max_length=MAX_LEVELS)]

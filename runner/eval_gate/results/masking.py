@@ -42,8 +42,8 @@ class TextMasking:
 
     def set_masked(self, masked: Iterable[str] | None) -> None:
         """Set the masked forms of `texts`, in order; None if unknown, so that every text is masked whole."""
-        told = [MASK] * len(self._known) if masked is None else masked
-        self._known = dict(zip(self._known, told, strict=True))
+        forms = [MASK] * len(self._known) if masked is None else masked
+        self._known = dict(zip(self._known, forms, strict=True))
 
     def mask_text(self, text: str) -> str:
         """Return the masked form of a collected text, as a `TextChange`."""
@@ -85,14 +85,14 @@ def map_case_texts(text: CaseText, change: TextChange) -> CaseText:
     return replace(text, prompt=change(text.prompt), expectation=tuple(map(change, text.expectation)))
 
 
-def map_baseline_side(before: BaselineResult, change: TextChange) -> BaselineResult:
+def map_baseline_side(side: BaselineResult, change: TextChange) -> BaselineResult:
     """Apply `change` to every text of the baseline's side, which may be older than a pattern."""
     return replace(
-        before,
-        error=before.error and change(before.error),
-        details=map_details(before.details, change),
-        evaluator_results=map_results(before.evaluator_results, change),
-        expectation=tuple(map(change, before.expectation)),
+        side,
+        error=side.error and change(side.error),
+        details=map_details(side.details, change),
+        evaluator_results=map_results(side.evaluator_results, change),
+        expectation=tuple(map(change, side.expectation)),
     )
 
 
@@ -110,8 +110,8 @@ def map_value(value: JsonValue, change: TextChange) -> JsonValue:
     def change_leaf(leaf: JsonValue) -> JsonValue:
         if leaf is None or isinstance(leaf, bool):
             return leaf
-        written = leaf if isinstance(leaf, str) else json.dumps(leaf)
-        changed = change(written)
-        return leaf if changed == written else changed
+        text = leaf if isinstance(leaf, str) else json.dumps(leaf)
+        changed = change(text)
+        return leaf if changed == text else changed
 
     return map_leaves(value, change_leaf, change)

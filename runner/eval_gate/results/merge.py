@@ -1,6 +1,6 @@
 """Merges the results of shards, or of several jobs, into one run, and reports missing shards.
 
-A single shard can pass by itself. A folder with seven of eight shards must not get the verdict of one.
+A single shard can pass by itself. Seven of eight shards are an incomplete run, and cannot pass.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PAIR_LENGTH: Final = 2
 
 
 def merge_runs(runs: Sequence[RunResult], run_id: str) -> RunResult:
-    """One run with all cases, each once, and no verdict yet. Not complete when a part is missing.
+    """Merge runs into one with all cases, each once, without a verdict; it is incomplete if a part is missing.
 
     Raises GateError `conflicting-results` for results that do not belong together: the same case or shard twice,
     another target, shards of another division, commit, workflow run or configuration.
@@ -59,12 +59,12 @@ def merge_runs(runs: Sequence[RunResult], run_id: str) -> RunResult:
             "give each shard of one run once: same commit, same target, same number of shards",
             problems=problems,
         )
-    missing = describe_missing_shards(runs)
+    missing_shards = describe_missing_shards(runs)
     suites = _merge_suites(runs, run_id)
     cases = [case for suite in suites for case in suite.cases]
     clocks = [run.summary.wall_ms for run in runs if run.summary.wall_ms is not None]
-    whole = not missing and all(run.complete for run in runs)
-    stopped = [missing] if missing else []
+    whole = not missing_shards and all(run.complete for run in runs)
+    stopped = [missing_shards] if missing_shards else []
     return RunResult(
         run_id=run_id,
         timestamp=min(run.timestamp for run in runs),
@@ -75,17 +75,17 @@ def merge_runs(runs: Sequence[RunResult], run_id: str) -> RunResult:
         suite_agents=tuple({one.name: one for run in reversed(runs) for one in run.suite_agents}.values()),
         git=runs[0].git,
         # cases of a missing part are not removed cases
-        partial=bool(missing) or any(run.partial for run in runs),
+        partial=bool(missing_shards) or any(run.partial for run in runs),
         selections=_merge_selections(runs),
         planned_cases=max((run.planned_cases for run in runs if run.planned_cases is not None), default=None),
         reruns=max(run.reruns for run in runs),
         rerun_wait=max(run.rerun_wait for run in runs),
-        setup=_merge_measurements(runs),
+        setup=_merge_setups(runs),
         suites=suites,
         comparison=_merge_comparisons(runs, suites),
         base_agent=_merge_base_agents(runs),
         policy=runs[0].policy if len({run.policy for run in runs}) == 1 else None,
-        # parts run beside each other: the longest is what one waited for
+        # parts run in parallel: the longest one is the wall time
         summary=summarize_cases(cases, max(clocks, default=None)),
         warnings=tuple(
             dict.fromkeys((*(warning for run in runs for warning in run.warnings), *describe_part_differences(runs)))
@@ -96,17 +96,15 @@ def merge_runs(runs: Sequence[RunResult], run_id: str) -> RunResult:
 
 def describe_part_differences(runs: Sequence[RunResult]) -> tuple[str, ...]:
     """Describe in sentences how parts of a run differ from the first part in commit and setup."""
-    return tuple(
-        said for run in runs for said in (*_describe_other_commit(run, runs[0]), *_describe_other_setup(run, runs[0]))
-    )
+    return tuple(text for run in runs[1:] for text in _iter_differences(run, runs[0]))
 
 
 def _merge_selections(runs: Sequence[RunResult]) -> tuple[CaseSelection, ...]:
     """Merge the selections of all parts; none if all cases are selected, or if a part is missing or states none."""
     if describe_missing_shards(runs) or not any(run.partial for run in runs):
         return ()
-    told = [run.selections if run.partial else (CaseSelection(),) for run in runs]
-    return tuple(dict.fromkeys(one for chosen in told for one in chosen)) if all(told) else ()
+    selections = [run.selections if run.partial else (CaseSelection(),) for run in runs]
+    return tuple(dict.fromkeys(one for chosen in selections for one in chosen)) if all(selections) else ()
 
 
 def _merge_comparisons(runs: Sequence[RunResult], suites: Sequence[SuiteResult]) -> Comparison | None:
@@ -127,11 +125,11 @@ def _merge_comparisons(runs: Sequence[RunResult], suites: Sequence[SuiteResult])
     )
 
 
-def _merge_measurements(runs: Sequence[RunResult]) -> EvaluationSetup | None:
-    """How all parts were measured, where they agree; recorded answers of one part are in the whole as well."""
+def _merge_setups(runs: Sequence[RunResult]) -> EvaluationSetup | None:
+    """Merge the evaluation setups of all parts if they agree; a recording of one part counts for the whole run."""
     recorded = next((run.setup.recording for run in runs if run.setup and run.setup.recording), None)
-    told = {replace(run.setup, recording=None, programs=None) if run.setup else None for run in runs}
-    agreed = told.pop() if len(told) == 1 else None
+    setups = {replace(run.setup, recording=None, programs=None) if run.setup else None for run in runs}
+    agreed = setups.pop() if len(setups) == 1 else None
     programs = [run.setup.programs if run.setup else None for run in runs]
     if agreed is not None and None not in programs:  # each part has the programs of its own cases
         agreed = replace(agreed, programs=merge_compared_programs(filter(None, programs)))
@@ -140,20 +138,20 @@ def _merge_measurements(runs: Sequence[RunResult]) -> EvaluationSetup | None:
 
 def _merge_base_agents(runs: Sequence[RunResult]) -> BaseAgentSummary | None:
     """Merge the results about the base agent; return None unless all parts that ran one ran the same."""
-    asked = [run.base_agent for run in runs if run.base_agent is not None]
-    if len({one.target for one in asked}) != 1:
+    summaries = [run.base_agent for run in runs if run.base_agent is not None]
+    if len({one.target for one in summaries}) != 1:
         return None
-    troubles = dict.fromkeys(one.problem for one in asked if one.problem)
-    costs = [one.cost_usd for one in asked if one.cost_usd is not None]
+    troubles = dict.fromkeys(one.problem for one in summaries if one.problem)
+    costs = [one.cost_usd for one in summaries if one.cost_usd is not None]
     return BaseAgentSummary(
-        target=asked[0].target, problem="; ".join(troubles) or None, cost_usd=sum(costs) if costs else None
+        target=summaries[0].target, problem="; ".join(troubles) or None, cost_usd=sum(costs) if costs else None
     )
 
 
 def _merge_targets(runs: Sequence[RunResult]) -> tuple[TargetIdentity, ...]:
     """Merge the targets of all runs, each once; empty if there is only one."""
-    asked = tuple(dict.fromkeys(target for run in runs for target in (run.target, *run.targets)))
-    return asked if len(asked) > 1 else ()
+    targets = tuple(dict.fromkeys(target for run in runs for target in (run.target, *run.targets)))
+    return targets if len(targets) > 1 else ()
 
 
 def _merge_suites(runs: Sequence[RunResult], run_id: str) -> tuple[SuiteResult, ...]:
@@ -187,21 +185,21 @@ def _merge_suite(parts: list[SuiteResult], run_id: str) -> SuiteResult:
 
 
 def _find_duplicate_cases(runs: Sequence[RunResult]) -> list[Problem]:
-    seen = Counter(key for run in runs for key, _ in run.iter_cases())
+    tally = Counter(key for run in runs for key, _ in run.iter_cases())
     return [
-        Problem(f"{case} is in {times} of the results", file=file) for (file, case), times in seen.items() if times > 1
+        Problem(f"{case} is in {times} of the results", file=file) for (file, case), times in tally.items() if times > 1
     ]
 
 
 def _find_target_conflicts(runs: Sequence[RunResult]) -> list[Problem]:
     if any(run.targets for run in runs):
-        return []  # the eval files choose among several: which one a part begins with is its own affair
+        return []  # eval files choose among several targets, and parts may begin with different ones
     names = dict.fromkeys(f"{run.target.name} ({run.target.provider})" for run in runs)
     return [Problem(f"they evaluated different targets: {', '.join(names)}")] if len(names) > 1 else []
 
 
 def _find_duplicate_shards(runs: Sequence[RunResult]) -> list[Problem]:
-    """Shards that are there more than once, each with the runs that say they are it."""
+    """Find shards that several runs claim to be."""
     by_shard: dict[Shard, list[RunResult]] = {}
     for run in runs:
         if run.shard is not None:
@@ -217,12 +215,12 @@ def _find_duplicate_shards(runs: Sequence[RunResult]) -> list[Problem]:
 
 
 def _find_shard_conflicts(runs: Sequence[RunResult]) -> list[Problem]:
-    """Shards that are none of the same whole: what the first of them says that another contradicts, in words."""
+    """Find shards of other runs: facts in which a shard contradicts the first one."""
     first = next((run for run in runs if run.shard is not None), None)
     if first is None:
         return []
     division = first.shard
-    found = [
+    errors = [
         Problem(f"{_format_part(run)} is not a shard, but {_format_part(first)} is")
         for run in runs
         if run.shard is None
@@ -231,11 +229,11 @@ def _find_shard_conflicts(runs: Sequence[RunResult]) -> list[Problem]:
         if run.shard is None or run is first:
             continue
         if division and run.shard.count != division.count:
-            found.append(Problem(f"they have different numbers of shards: {_format_part(first)}, {_format_part(run)}"))
+            errors.append(Problem(f"they have different numbers of shards: {_format_part(first)}, {_format_part(run)}"))
         else:
-            found += [Problem(words) for words in _iter_contradictions(first, run)]
+            errors += [Problem(words) for words in _iter_contradictions(first, run)]
     beyond = [run for run in runs if run.shard is not None and run.shard.index > run.shard.count]
-    return [*found, *(Problem(f"{_format_part(run)} cannot exist") for run in beyond)]
+    return [*errors, *(Problem(f"{_format_part(run)} cannot exist") for run in beyond)]
 
 
 def _get_workflow_run(run: RunResult) -> int | None:
@@ -247,12 +245,12 @@ def _iter_contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
     names = f"{_format_part(one)} and {_format_part(other)}"
     if one.sha and other.sha and one.sha != other.sha:
         yield f"{names} evaluated different commits: {one.sha[:12]}, {other.sha[:12]}"
-    here, there = (run.git.workspace_sha if run.git else None for run in (one, other))
-    if here and there and here != there:
-        yield f"{names} had different commits checked out: {here[:12]}, {there[:12]}"
-    made = _get_workflow_run(one), _get_workflow_run(other)
-    if all(made) and made[0] != made[1]:
-        yield f"{names} are from different workflow runs: {made[0]}, {made[1]}"
+    sha, other_sha = (run.git.workspace_sha if run.git else None for run in (one, other))
+    if sha and other_sha and sha != other_sha:
+        yield f"{names} had different commits checked out: {sha[:12]}, {other_sha[:12]}"
+    workflow_runs = _get_workflow_run(one), _get_workflow_run(other)
+    if all(workflow_runs) and workflow_runs[0] != workflow_runs[1]:
+        yield f"{names} are from different workflow runs: {workflow_runs[0]}, {workflow_runs[1]}"
     if one.shard_plan != other.shard_plan:
         by = [
             f"the durations of run {_shorten_run_id(run.shard_plan.durations_from)}"
@@ -268,10 +266,10 @@ def _iter_contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
     if _is_different(one.policy, other.policy):
         yield f"{names} have different policies"
     measured = (replace(run.setup, recording=None, programs=None) if run.setup else None for run in (one, other))
-    before, after = RunSetup.from_run(one), RunSetup.from_run(other)
-    if _is_different(*measured) or before.has_target_changes(after):
-        named = "; ".join(before.iter_differences(after))
-        yield f"{names} have different setups: {named or 'trials, re-runs, scores or seeds differ'}"
+    setup, other_setup = RunSetup.from_run(one), RunSetup.from_run(other)
+    if _is_different(*measured) or setup.has_target_changes(other_setup):
+        differences = "; ".join(setup.iter_differences(other_setup))
+        yield f"{names} have different setups: {differences or 'trials, re-runs, scores or seeds differ'}"
 
 
 def _is_different(one: object, other: object) -> bool:
@@ -295,60 +293,54 @@ def _shorten_run_id(run_id: str) -> str:
 
 
 def describe_missing_shards(runs: Sequence[RunResult]) -> str:
-    """Which shards are not there, by name: `shard 3 of 8 is missing`; empty where all are."""
+    """Describe the missing shards by number: `shard 3 of 8 is missing`; empty if none is missing."""
     shards = [run.shard for run in runs if run.shard is not None]
     if not shards:
         return ""
-    count, there = shards[0].count, {shard.index for shard in shards}
-    absent = [index for index in range(1, count + 1) if index not in there]
+    count, present = shards[0].count, {shard.index for shard in shards}
+    absent = [index for index in range(1, count + 1) if index not in present]
     if not absent:
         return ""
     spans = _format_spans(absent)
     if len(spans) > MAX_SPANS:
-        named = f"{', '.join(spans[:MAX_SPANS])} and others, {len(absent):,} in all,"
+        numbers = f"{', '.join(spans[:MAX_SPANS])} and others, {len(absent):,} in all,"
     else:
-        named = " and ".join(filter(None, (", ".join(spans[:-1]), spans[-1])))
+        numbers = " and ".join(filter(None, (", ".join(spans[:-1]), spans[-1])))
     plural = len(absent) > 1
-    return f"shard{'s' if plural else ''} {named} of {count:,} {'are' if plural else 'is'} missing"
+    return f"shard{'s' if plural else ''} {numbers} of {count:,} {'are' if plural else 'is'} missing"
 
 
 def _format_spans(numbers: Sequence[int]) -> list[str]:
-    """Ascending numbers, three or more in a row as `3 to 8`."""
-    found: list[list[int]] = []
+    """Format ascending numbers, three or more in a row as `3 to 8`."""
+    spans: list[list[int]] = []
     for number in numbers:
-        if found and number == found[-1][-1] + 1:
-            found[-1].append(number)
+        if spans and number == spans[-1][-1] + 1:
+            spans[-1].append(number)
         else:
-            found.append([number])
+            spans.append([number])
     return [
         text
-        for span in found
+        for span in spans
         for text in (map(str, span) if len(span) <= PAIR_LENGTH else [f"{span[0]} to {span[-1]}"])
     ]
 
 
-def _describe_other_commit(run: RunResult, first: RunResult) -> tuple[str, ...]:
-    ours, theirs = run.sha, first.sha
-    return (f"a shard evaluated commit {ours[:12]}, not {theirs[:12]}",) if ours and theirs and ours != theirs else ()
-
-
-def _describe_other_setup(run: RunResult, first: RunResult) -> tuple[str, ...]:
-    """Describe how a part's setup differs from the first one's: each case keeps the setup it was evaluated with."""
-    found = [] if run is first else list(RunSetup.from_run(first).iter_differences(RunSetup.from_run(run)))
-    return (
-        (f"{_format_part(first)} and {_format_part(run)} have different setups: {'; '.join(found)}",) if found else ()
-    )
+def _iter_differences(run: RunResult, first: RunResult) -> Iterator[str]:
+    if run.sha and first.sha and run.sha != first.sha:
+        yield f"a shard evaluated commit {run.sha[:12]}, not {first.sha[:12]}"
+    if changes := "; ".join(RunSetup.from_run(first).iter_differences(RunSetup.from_run(run))):
+        yield f"{_format_part(first)} and {_format_part(run)} have different setups: {changes}"
 
 
 def read_merged_run(
-    references: Sequence[str], output_dir: Path, shard: Shard | None = None, taken: FileFilter = accept_any_file
+    references: Sequence[str], output_dir: Path, shard: Shard | None = None, accept: FileFilter = accept_any_file
 ) -> RunResult:
     """Read the run that these references name, and merge its shards.
 
     The run is incomplete if a shard is missing. `shard` selects one part by itself. In folders of runs, only files
-    that `taken` accepts count. Raises GateError like `read_run` and `merge_runs`.
+    that `accept` accepts count. Raises GateError like `read_run` and `merge_runs`.
     """
-    runs = [run for reference in references for run in read_parts(reference, output_dir, taken)]
+    runs = [run for reference in references for run in read_parts(reference, output_dir, accept)]
     return merge_parts(runs, shard)
 
 
@@ -359,7 +351,7 @@ def merge_parts(runs: Sequence[RunResult], shard: Shard | None = None) -> RunRes
     return merge_runs(runs, str(uuid.uuid4()))
 
 
-def read_parts(reference: str, output_dir: Path, taken: FileFilter = accept_any_file) -> tuple[RunResult, ...]:
+def read_parts(reference: str, output_dir: Path, accept: FileFilter = accept_any_file) -> tuple[RunResult, ...]:
     """Read the run that a reference names, or all shards of a folder that holds them.
 
     Each shard has a folder of its own: `RUN/run.json` if the artifacts were downloaded with `merge-multiple`,
@@ -367,11 +359,12 @@ def read_parts(reference: str, output_dir: Path, taken: FileFilter = accept_any_
     """
     path = Path(reference)
     if not path.is_dir() or (path / RUN_NAME).is_file():
-        return (read_run(reference, output_dir, taken),)
-    found = read_runs(path, taken=taken)
-    if not found:
-        return read_runs(path, ARTIFACT_RUN_GLOB, MAX_RUNS_SEARCHED, taken) or (read_run(reference, output_dir, taken),)
-    if len(found) == MAX_RUNS_READ and found[0].shard is not None:
-        found = read_runs(path, most=MAX_RUNS_SEARCHED, taken=taken)
-    shards = tuple(takewhile(lambda run: run.shard is not None, found))  # newest first: what is older is done with
-    return shards or (read_run(reference, output_dir, taken),)
+        return (read_run(reference, output_dir, accept),)
+    runs = read_runs(path, accept=accept)
+    if not runs:
+        runs = read_runs(path, ARTIFACT_RUN_GLOB, MAX_RUNS_SEARCHED, accept)
+        return runs or (read_run(reference, output_dir, accept),)
+    if len(runs) == MAX_RUNS_READ and runs[0].shard is not None:
+        runs = read_runs(path, most=MAX_RUNS_SEARCHED, accept=accept)
+    shards = tuple(takewhile(lambda run: run.shard is not None, runs))  # newest first: older runs do not count
+    return shards or (read_run(reference, output_dir, accept),)

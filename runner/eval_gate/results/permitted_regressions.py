@@ -1,7 +1,7 @@
 """Regressions that a branch has because a run of it was allowed to pass with them.
 
-Each is kept from run to run until the case passes, so that the end of a permission is not the end of the regression.
-A score that a waiver let fall is kept in the same way, until it is back within `maxScoreDrop`.
+Every run copies them from the run before until the case passes, so that a regression does not end with its permission.
+The same applies to a score that fell while a waiver covered it, until it is back within `maxScoreDrop`.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ def update_permitted_regressions(
     """
     renamed = {old: new for new, old in earlier.items()}
     keys = [renamed.get(one.key, one.key) for one in permitted]
-    found = {key: replace(one, suite=key.suite, case_id=key.case_id) for key, one in zip(keys, permitted, strict=True)}
+    by_key = {key: replace(one, suite=key.suite, case_id=key.case_id) for key, one in zip(keys, permitted, strict=True)}
     changes = {change.key: change for change in (run.comparison.changes if run.comparison else ())}
-    allowed, day = dict(_iter_permitted(run, changes, found, fallen_scores)), find_day(run)
+    allowed, day = dict(_iter_permitted(run, changes, by_key, fallen_scores)), find_day(run)
     most = run.policy.max_score_drop if run.policy else None
     covered = run.waivers.covered_keys if run.waivers else frozenset()
     for key, case in run.iter_cases():
         passes = changes[key].change in _PASSING if key in changes else case.passed
-        if passes and key not in fallen_scores and not (key in found and is_still_lower(found[key], case, most)):
-            found.pop(key, None)
+        if passes and key not in fallen_scores and not (key in by_key and is_still_lower(by_key[key], case, most)):
+            by_key.pop(key, None)
         elif key in allowed:
-            found[key] = allowed[key]
-        elif key in found and key not in covered and case.status not in _NOT_RUN:
-            found[key] = _take_back(found[key], day)
-    return tuple(found.values())
+            by_key[key] = allowed[key]
+        elif key in by_key and key not in covered and case.status not in _NOT_RUN:
+            by_key[key] = _take_back(by_key[key], day)
+    return tuple(by_key.values())
 
 
 def is_still_lower(permission: PermittedRegression, case: CaseResult, most: float | None) -> bool:
-    """Whether a permitted score is not back yet within `most`; nobody knows without this limit or a score."""
+    """Whether a permitted score is still more than `most` lower; true if the limit or the score is unknown."""
     if permission.score is None:
         return False
     return most is None or not case.status.is_scored or round(permission.score - case.score - most, 6) > 0
@@ -94,13 +94,13 @@ def _iter_permitted(
     for case in applied.waived:
         waiver, compared = applied.get_entry(case).waiver, changes.get(case.key)
         if compared is None:
-            # no baseline tells that the case failed before: a result under a new name would end what the waiver began
+            # without a baseline, the case counts as one that passed: a new name must not end a permission
             broke = run.comparison is None
         else:
             broke = _is_broken(compared, waiver.kind) or _is_incomparable_failure(compared, run)
-        known = permitted.get(case.key)
-        if known is not None or broke or case.key in fallen_scores:
-            score = None if broke else known.score if known is not None and known.score else fallen_scores.get(case.key)
+        old = permitted.get(case.key)
+        if old is not None or broke or case.key in fallen_scores:
+            score = None if broke else old.score if old is not None and old.score else fallen_scores.get(case.key)
             one = PermittedRegression(suite=case.suite, case_id=case.case_id, waiver=waiver.kind, until=waiver.until)
             yield case.key, replace(one, score=score)
 
@@ -110,10 +110,10 @@ def _is_incomparable_failure(change: CaseChange, run: RunResult) -> bool:
 
     Of our own evals, the eval files tell that the change edited the case.
     """
-    before, now = change.baseline, change.current
-    if not run.is_external or change.change is not CaseClass.INCOMPARABLE or before is None or now is None:
+    baseline, current = change.baseline, change.current
+    if not run.is_external or change.change is not CaseClass.INCOMPARABLE or baseline is None or current is None:
         return False
-    return before.passed and not now.passed
+    return baseline.passed and not current.passed
 
 
 def _is_broken(change: CaseChange, kind: WaiverKind) -> bool:

@@ -48,20 +48,20 @@ def find_history(record: Path) -> History:
     """
     if zipfile.is_zipfile(record):
         return _read_archived_history(record)
-    beside = record.parent / HISTORY_NAME
-    return read_history_file(beside) if beside.is_file() else EMPTY_HISTORY
+    file = record.parent / HISTORY_NAME
+    return read_history_file(file) if file.is_file() else EMPTY_HISTORY
 
 
 def trim_to_run(history: History, run: RunResult) -> History:
-    """Up to this run, of which it says what the run's own record does; all of it where it does not know the run.
+    """Return the history up to this run, or all of it if it does not have the run.
 
-    The record of a case is all that a verdict asks of the past. A ledger that was changed, or is of another run of this
-    id, would say that the baseline failed what it passed. Raises GateError `invalid-history` for what is no ledger.
+    If the newest entries contradict the run result, they are replaced: a changed history, or that of another run with
+    this id, could claim that the baseline failed a case that it passed. Raises GateError `invalid-history`.
     """
     if all(one.run_id != run.run_id for one in history.runs):
         return history
-    known = history.trim_to(run)
-    return known if _is_same_run(known, run) else known.drop_newest(1).with_run(run).with_levels(known.levels)
+    trimmed = history.trim_to(run)
+    return trimmed if _is_same_run(trimmed, run) else trimmed.drop_newest(1).with_run(run).with_levels(trimmed.levels)
 
 
 def trim_to_run_id(history: History, run_id: str) -> History:
@@ -70,86 +70,86 @@ def trim_to_run_id(history: History, run_id: str) -> History:
     return history.drop_newest(start)
 
 
-def _is_same_run(known: History, run: RunResult) -> bool:
-    """Whether its newest run is this one, with the cases that it has and what they did."""
-    if replace(known.runs[0], sha=run.sha) != build_history_run(run):
+def _is_same_run(history: History, run: RunResult) -> bool:
+    """Whether the newest run of the history is this one, with the same cases and executions."""
+    if replace(history.runs[0], sha=run.sha) != build_history_run(run):
         return False
-    cases, found = run.index_cases(), 0
-    for key in known.iter_keys():
-        of_case = known.get_case(key)
+    cases, count = run.index_cases(), 0
+    for key in history.iter_keys():
+        of_case = history.get_case(key)
         entry = next(iter(of_case.decode_entries()), None)
         if entry is None:
             continue
-        found += 1
+        count += 1
         if (case := cases.get(key)) is None or of_case.fingerprints[
             entry.fingerprint_index
         ] != compute_result_fingerprint(case):
             return False
-        first, again = split_executions(case)
-        if (entry.first, entry.reruns) != (first[:MAX_EXECUTIONS], again[:MAX_EXECUTIONS]):
+        first, reruns = split_executions(case)
+        if (entry.first, entry.reruns) != (first[:MAX_EXECUTIONS], reruns[:MAX_EXECUTIONS]):
             return False
-    return found == sum(bool(split_executions(case)[0]) for case in cases.values())
+    return count == sum(bool(split_executions(case)[0]) for case in cases.values())
 
 
 def _read_archived_history(file: Path) -> History:
     try:
-        found = read_entry(file, HISTORY_NAME, MAX_HISTORY_BYTES)
+        entry = read_entry(file, HISTORY_NAME, MAX_HISTORY_BYTES)
     except ArchiveError as error:
         raise GateError(
             "invalid-history", f"the history in {file} cannot be read: {error}", "give another run"
         ) from error
-    if found is None:
+    if entry is None:
         return EMPTY_HISTORY
-    path, data = found
+    path, data = entry
     return parse_history(data, f"{file}!{path}")
 
 
-def join_histories(newest: History, others: Sequence[History]) -> History:
-    """All runs of these, each once; the newest run is that of the first, the others follow by when they were made.
+def join_histories(newest: History, further: Sequence[History]) -> History:
+    """Join all runs of these histories, each once: the newest run of `newest` first, the others by their timestamps.
 
-    Levels stay those of the first: each is told from the run before it. Raises GateError for what is no ledger.
+    The levels are those of `newest`. Raises GateError for an invalid history.
     """
-    known = {run.run_id for run in newest.runs}
-    more = [one for one in others if any(run.run_id not in known for run in one.runs)]
+    run_ids = {run.run_id for run in newest.runs}
+    more = [one for one in further if any(run.run_id not in run_ids for run in one.runs)]
     if not newest.runs or not more:
         return newest
-    ledgers = (newest, *more)
-    runs = _merge_runs(ledgers)
-    keys = dict.fromkeys(key for ledger in ledgers for key in ledger.iter_keys())
+    histories = (newest, *more)
+    runs = _merge_runs(histories)
+    keys = dict.fromkeys(key for history in histories for key in history.iter_keys())
     suites: dict[str, dict[str, CaseHistory]] = {}
     for key in keys:
-        seen = _collect_entries(key, ledgers)
-        behaviours = _collect_behaviours(key, ledgers)
+        entries = _collect_entries(key, histories)
+        behaviours = _collect_behaviours(key, histories)
         suites.setdefault(key.suite, {})[key.case_id] = build_case_history(
-            [seen.get(run.run_id) for run in runs], [behaviours.get(run.run_id, "") for run in runs]
+            [entries.get(run.run_id) for run in runs], [behaviours.get(run.run_id, "") for run in runs]
         )
     return assemble_history(runs, suites, newest.levels)
 
 
-def _merge_runs(ledgers: Sequence[History]) -> tuple[HistoryRun, ...]:
-    first, *_ = ledgers[0].runs
-    runs = {run.run_id: run for ledger in reversed(ledgers) for run in ledger.runs if run.run_id != first.run_id}
+def _merge_runs(histories: Sequence[History]) -> tuple[HistoryRun, ...]:
+    first, *_ = histories[0].runs
+    runs = {run.run_id: run for history in reversed(histories) for run in history.runs if run.run_id != first.run_id}
     older = sorted(runs.values(), key=lambda run: run.timestamp, reverse=True)
     return (first, *older)[:MAX_RUNS]
 
 
-def _collect_behaviours(key: CaseKey, ledgers: Sequence[History]) -> dict[str, str]:
+def _collect_behaviours(key: CaseKey, histories: Sequence[History]) -> dict[str, str]:
     """Collect the digest of a case's behaviour, by run id. If several histories have a run, the first counts."""
     return {
         run.run_id: word
-        for ledger in reversed(ledgers)
-        for run, word in zip(ledger.runs, ledger.get_case(key).list_behaviour_words(), strict=False)
+        for history in reversed(histories)
+        for run, word in zip(history.runs, history.get_case(key).list_behaviour_words(), strict=False)
     }
 
 
-def _collect_entries(key: CaseKey, ledgers: Sequence[History]) -> dict[str, tuple[str, HistoryEntry]]:
+def _collect_entries(key: CaseKey, histories: Sequence[History]) -> dict[str, tuple[str, HistoryEntry]]:
     """Collect the fingerprint and entry of a case, by run id; the first history that has a run counts."""
-    seen: dict[str, tuple[str, HistoryEntry]] = {}
-    for ledger in reversed(ledgers):
-        case = ledger.get_case(key)
-        for run, entry in zip(ledger.runs, case.decode_entries(), strict=False):
+    entries: dict[str, tuple[str, HistoryEntry]] = {}
+    for history in reversed(histories):
+        case = history.get_case(key)
+        for run, entry in zip(history.runs, case.decode_entries(), strict=False):
             if entry is None:
-                seen.pop(run.run_id, None)
+                entries.pop(run.run_id, None)
             else:
-                seen[run.run_id] = case.fingerprints[entry.fingerprint_index], entry
-    return seen
+                entries[run.run_id] = case.fingerprints[entry.fingerprint_index], entry
+    return entries

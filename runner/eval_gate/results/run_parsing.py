@@ -32,35 +32,35 @@ MAX_SHOWN: Final = 20
 """Maximum contradictions that are reported individually."""
 
 
-def parse_run(data: bytes, shown: str, *, compared: bool = True) -> RunResult:
-    """Read a run result of ours, or one EvalSuiteResult of any runner that keeps the contract.
+def parse_run(data: bytes, name: str, *, compared: bool = True) -> RunResult:
+    """Parse a run result, or one EvalSuiteResult of any runner that follows the contract.
 
-    `shown` names the file in an error; without `compared` what it was compared with is left out. Raises GateError
-    `invalid-run-result` and `unsupported-run-result-version`.
+    `name` stands for the file in errors; without `compared`, the comparison with the baseline is omitted. Raises
+    GateError `invalid-run-result` and `unsupported-run-result-version`.
     """
-    found = _parse_result(data, shown)
-    if wrong := list(islice(iter_contradictions(found), MAX_SHOWN)):
-        (_, positions), alone = _parse_document(data, shown), found.tool.name == CONTRACT_TOOL
+    result = _parse_result(data, name)
+    if wrong := list(islice(iter_contradictions(result), MAX_SHOWN)):
+        (_, positions), alone = _parse_document(data, name), result.tool.name == CONTRACT_TOOL
         problems = [
-            Problem(what, shown, positions.find_line(path), format_field_path(path))
+            Problem(what, name, positions.find_line(path), format_field_path(path))
             for place, what in wrong
             for path in [place[2:] if alone else place]
         ]
-        raise build_corrupt_error(shown, "it contradicts itself", problems)
-    run = recount_run(found)
+        raise build_corrupt_error(name, "it contradicts itself", problems)
+    run = recount_run(result)
     return run if compared else replace(run, comparison=None)
 
 
-def parse_head(data: bytes, shown: str) -> RunResult:
-    """Read a run without its suites and comparison, in a fraction of the time. Raises as `parse_run` does.
+def parse_head(data: bytes, name: str) -> RunResult:
+    """Parse a run without its suites and comparison, in a fraction of the time. Raises as `parse_run` does.
 
-    Nothing is known of the rest but that it is JSON.
+    The rest is only checked to be JSON.
     """
     if len(data) <= MAX_RESULT_BYTES:
         with suppress(MsgspecError, RecursionError):
             head: RunResult = decode_json(data, _RunHead)
             return replace(head, suites=(), comparison=None)
-    return replace(_parse_result(data, shown), suites=(), comparison=None)
+    return replace(_parse_result(data, name), suites=(), comparison=None)
 
 
 class _RunHead(RunResult, kw_only=True):
@@ -70,28 +70,28 @@ class _RunHead(RunResult, kw_only=True):
     comparison: Raw = Raw(b"null")  # type: ignore[assignment]
 
 
-def _parse_result(data: bytes, shown: str) -> RunResult:
+def _parse_result(data: bytes, name: str) -> RunResult:
     if len(data) > MAX_RESULT_BYTES:
-        raise build_corrupt_error(shown, f"larger than {MAX_RESULT_BYTES:,} bytes")
+        raise build_corrupt_error(name, f"larger than {MAX_RESULT_BYTES:,} bytes")
     try:
         check_json_size(data, limits.RESULT_VALUES)
         if not may_hold_non_json(data):
             return decode_json(data, RunResult)
     except (UntrustedJsonError, MsgspecError):
         pass
-    return _parse_step_by_step(data, shown)
+    return _parse_step_by_step(data, name)
 
 
-def _parse_step_by_step(data: bytes, shown: str) -> RunResult:
-    """Read a result in which something is odd, or a suite's result. Raises GateError for what is neither."""
-    document, positions = _parse_document(data, shown)
+def _parse_step_by_step(data: bytes, name: str) -> RunResult:
+    """Parse a result that the fast way refuses, or a suite's result. Raises GateError for other data."""
+    document, positions = _parse_document(data, name)
     if not isinstance(document, dict):
-        raise build_corrupt_error(shown, "expected a mapping: a run result or an EvalSuiteResult")
+        raise build_corrupt_error(name, "expected a mapping: a run result or an EvalSuiteResult")
     version = document.get("schemaVersion")
     if isinstance(version, int) and version > SCHEMA_VERSION:
         raise GateError(
             "unsupported-run-result-version",
-            f"{shown} was written by a newer version (schema {version}, this one reads {SCHEMA_VERSION})",
+            f"{name} was written by a newer version (schema {version}, this one reads {SCHEMA_VERSION})",
             "update eval-gate, or give an older result",
         )
     try:
@@ -100,15 +100,15 @@ def _parse_step_by_step(data: bytes, shown: str) -> RunResult:
         return convert(document, RunResult)
     except ValidationError as error:
         place, what = describe_mismatch(error)
-        problem = Problem(what, shown, positions.find_line(place), format_field_path(place))
-        raise build_corrupt_error(shown, "not a run result", [problem]) from error
+        problem = Problem(what, name, positions.find_line(place), format_field_path(place))
+        raise build_corrupt_error(name, "not a run result", [problem]) from error
 
 
-def _parse_document(data: bytes, shown: str) -> tuple[JsonValue, JsonPositions]:
+def _parse_document(data: bytes, name: str) -> tuple[JsonValue, JsonPositions]:
     try:
-        return parse_json(data, shown, values=limits.RESULT_VALUES)
+        return parse_json(data, name, values=limits.RESULT_VALUES)
     except GateError as error:
-        raise build_corrupt_error(shown, "not valid JSON", list(error.problems)) from error
+        raise build_corrupt_error(name, "not valid JSON", list(error.problems)) from error
 
 
 def _add_status(suite: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -116,20 +116,20 @@ def _add_status(suite: dict[str, JsonValue]) -> dict[str, JsonValue]:
     cases = suite.get("cases")
     if not isinstance(cases, list):
         return suite
-    told: list[JsonValue] = []
+    rated: list[JsonValue] = []
     for case in cases:
         if isinstance(case, dict):
-            told.append({"status": "passed" if case.get("passed") is True else "failed", **case})
+            rated.append({"status": "passed" if case.get("passed") is True else "failed", **case})
         else:
-            told.append(case)
-    return {**suite, "cases": told}
+            rated.append(case)
+    return {**suite, "cases": rated}
 
 
-def build_corrupt_error(shown: str, what: str, problems: list[Problem] | None = None) -> GateError:
+def build_corrupt_error(name: str, what: str, problems: list[Problem] | None = None) -> GateError:
     """Build the GateError `invalid-run-result` for a result that cannot be read."""
     return GateError(
         "invalid-run-result",
-        f"{shown} is not a valid run result: {what}",
+        f"{name} is not a valid run result: {what}",
         "give another result; do not edit a result by hand",
         problems=problems or (),
     )
@@ -141,12 +141,12 @@ CONTRACT_TOOL: Final = "tool-forge contract"
 
 def convert_suite(suite: SuiteResult) -> RunResult:
     """Convert one suite's result to a run result without fingerprints: its cases are compared by ids alone."""
-    told = suite.summary
+    stated = suite.summary
     summary = replace(
         summarize_cases(suite.cases),
-        skipped_assertions=told.skipped_assertions,
-        total_duration_ms=told.total_duration_ms,
-        estimated_cost_usd=told.estimated_cost_usd,
+        skipped_assertions=stated.skipped_assertions,
+        total_duration_ms=stated.total_duration_ms,
+        estimated_cost_usd=stated.estimated_cost_usd,
     )
     name = suite.eval_file or f"{suite.tool_name}.{suite.tier}.json"
     endpoint = suite.agent_endpoint or "unknown"
@@ -174,17 +174,17 @@ class Contradiction(NamedTuple):
 
 def iter_contradictions(run: RunResult) -> Iterator[Contradiction]:
     """Yield the facts of a run result that contradict each other, if nothing shows which of them is true."""
-    seen: dict[CaseKey, tuple[str | int, ...]] = {}
+    places: dict[CaseKey, tuple[str | int, ...]] = {}
     for number, suite in enumerate(run.suites):
         for at, case in enumerate(suite.cases):
             key, place = CaseKey(suite.eval_file, case.id), ("suites", number, "cases", at)
-            if key in seen:
+            if key in places:
                 yield Contradiction(place, f'the case "{case.id[:100]}" appears twice, and only one can be compared')
-            seen[key] = place
+            places[key] = place
             if wrong := _find_case_error(case):
                 yield Contradiction(place, f'the case "{case.id[:100]}" {wrong}')
-    if run.complete and run.summary.total_cases != (there := sum(len(suite.cases) for suite in run.suites)):
-        yield Contradiction(("summary",), f"counts {run.summary.total_cases:,} cases, but the result has {there:,}")
+    if run.complete and run.summary.total_cases != (total := sum(len(suite.cases) for suite in run.suites)):
+        yield Contradiction(("summary",), f"counts {run.summary.total_cases:,} cases, but the result has {total:,}")
 
 
 def _find_case_error(case: CaseResult) -> str | None:
@@ -195,9 +195,9 @@ def _find_case_error(case: CaseResult) -> str | None:
         return f"has {max(len(trials), 1)} executions, fewer than its number of re-runs"
     if not trials or not case.status.is_scored:
         return None
-    judged = [trial.status is Status.PASSED for trial in trials if trial.status.is_scored]
-    if (sum(judged) * 2 > len(judged)) is not (case.status is Status.PASSED) or not judged:
-        return f"is {case.status.value}, but {sum(judged)} of its {len(judged)} executions with a score passed"
+    passes = [trial.status is Status.PASSED for trial in trials if trial.status.is_scored]
+    if (sum(passes) * 2 > len(passes)) is not (case.status is Status.PASSED) or not passes:
+        return f"is {case.status.value}, but {sum(passes)} of its {len(passes)} executions with a score passed"
     return None
 
 
@@ -214,12 +214,12 @@ def recount_run(run: RunResult) -> RunResult:
     summary = _recount_summary(run.summary, [case for suite in suites for case in suite.cases])
     if suites is run.suites and summary is run.summary:
         return run
-    said = "the counts of the run result did not match its cases, so they were corrected"
+    warning = "the counts of the run result did not match its cases, so they were corrected"
     return replace(
         run,
         suites=suites,
         summary=summary,
-        warnings=(*run.warnings, said),
+        warnings=(*run.warnings, warning),
     )
 
 

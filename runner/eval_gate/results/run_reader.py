@@ -77,11 +77,11 @@ def find_baseline(
     selected for that run: a run of all of them is as good as a complete one. If the folder has runs of several
     targets, `latest` is limited to those of `target`, unless it has none yet.
     """
-    found = _find_named_baseline(reference, output_dir, besides, chosen, target)
-    refuse_own_baseline(found, besides)
-    if history is None or isinstance(found, NoBaseline):
-        return found
-    return replace(found, history=trim_to_run(read_history(history), found.result))
+    baseline = _find_named_baseline(reference, output_dir, besides, chosen, target)
+    refuse_own_baseline(baseline, besides)
+    if history is None or isinstance(baseline, NoBaseline):
+        return baseline
+    return replace(baseline, history=trim_to_run(read_history(history), baseline.result))
 
 
 def read_history(reference: str) -> History:
@@ -112,19 +112,19 @@ def _find_named_baseline(
     path = _to_path(reference)
     if path.is_dir() and not (path / RUN_NAME).is_file():
         listed = list_stored_runs(path)
-        kept = [one for one in listed if one.head.run_id != besides]
-        if not kept:
+        candidates = [one for one in listed if one.head.run_id != besides]
+        if not candidates:
             other = " other than the one under evaluation" if listed else ""
             raise _build_not_found(path, f"{{}} contains no run{other}")
-        present = [one for one in kept if not is_in_future(one.head.timestamp)]
+        present = [one for one in candidates if not is_in_future(one.head.timestamp)]
         if not present:
             raise _build_not_found(path, "every run in {} has a timestamp in the future")
         if not _sort_complete(present):
             raise _build_incomplete(path, present[0].head)
-        found = find_first_measured(_sort_complete(present, chosen), reference, present)
-        if found is None:
+        baseline = find_first_measured(_sort_complete(present, chosen), reference, present)
+        if baseline is None:
             raise _build_not_found(path, "no run in {} has scores for half of its cases")
-        return replace(found, notes=_describe_future_runs(kept))
+        return replace(baseline, notes=_describe_future_runs(candidates))
     record, (run, its_own) = (
         _locate_run_result(path, reference, output_dir),
         read_run_and_folder(reference, output_dir, compared=False),
@@ -135,18 +135,18 @@ def _find_named_baseline(
 
 def _find_history_up_to(run: RunResult, record: Path, among: Iterable[StoredRun]) -> History:
     """Find the history that ends with `run`: the same one, whether the run is named by id, `latest` or folder."""
-    beside = trim_to_run(find_history(record), run).trim_to(run)
-    known = {one.run_id for one in beside.runs}
+    stored = trim_to_run(find_history(record), run).trim_to(run)
+    run_ids = {one.run_id for one in stored.runs}
     older = list(islice(dropwhile(lambda one: one.head.run_id != run.run_id, among), 1, MAX_RUNS))
-    if all(one.head.run_id in known for one in older):
-        return beside
-    ledger = EMPTY_HISTORY
+    if all(one.head.run_id in run_ids for one in older):
+        return stored
+    history = EMPTY_HISTORY
     for one in reversed(older):
-        ledger = ledger.with_run(one.read())  # of large ones no two are in memory
-    ledger = ledger.with_run(run)
-    if len(ledger.runs) <= len(beside.runs):
-        return beside
-    return replace(ledger, levels=beside.levels)  # which runs by themselves do not say
+        history = history.with_run(one.read())  # no two large runs are in memory
+    history = history.with_run(run)
+    if len(history.runs) <= len(stored.runs):
+        return stored
+    return replace(history, levels=stored.levels)  # runs have no levels of their own
 
 
 def _locate_run_result(path: Path, reference: str, output_dir: Path) -> Path:
@@ -165,9 +165,10 @@ def find_first_measured(complete: Iterable[StoredRun], reference: str, among: Se
     for one in complete:
         run = one.read()
         if is_measured(run):
-            ledger, over = _find_history_up_to(run, one.file, among), tuple(passed_over)
+            history, unscored = _find_history_up_to(run, one.file, among), tuple(passed_over)
+            exact, own = str(one.folder), one.folder
             return Baseline(
-                run, reference, history=ledger, unmeasured_runs=over, exact_reference=str(one.folder), folder=one.folder
+                run, reference, history=history, unmeasured_runs=unscored, exact_reference=exact, folder=own
             )
         passed_over.append(build_unmeasured(run))
     return None
@@ -176,10 +177,10 @@ def find_first_measured(complete: Iterable[StoredRun], reference: str, among: Se
 def require_baseline(current: RunResult, reference: str, output_dir: Path, history: str | None = None) -> Baseline:
     """Find the baseline of a stored run. Raises GateError `baseline-not-found` if there is none, even for `latest`."""
     own, chosen, target = current.run_id, current.selections, current.target.name
-    found = find_baseline(reference, output_dir, history, besides=own, chosen=chosen, target=target)
-    if isinstance(found, NoBaseline):
-        raise GateError("baseline-not-found", found.reason, "give the id or the path of a run to compare with")
-    return found
+    baseline = find_baseline(reference, output_dir, history, besides=own, chosen=chosen, target=target)
+    if isinstance(baseline, NoBaseline):
+        raise GateError("baseline-not-found", baseline.reason, "give the id or the path of a run to compare with")
+    return baseline
 
 
 def find_newest_passed(
@@ -205,49 +206,49 @@ def find_newest_passed(
     notes = _describe_future_runs(_iter_covering(newest, target, besides, chosen, but))
     present = (one for one in chain(newest, older) if not is_in_future(one.head.timestamp))
     usable = _iter_covering(present, target, besides, chosen, but)
-    judged: StoredRun | None = None
+    candidate: StoredRun | None = None
     passed_over: list[UnscoredRun] = []
     for one in usable:
         outcome = one.head.verdict.outcome if one.head.verdict else None
         if outcome is Outcome.PASSED:
-            run, before = one.read(), chain([one], usable)  # red ones too, but none whose change came later
-            ledger, over = _find_history_up_to(run, one.file, before), tuple(passed_over)
+            run, candidates = one.read(), chain([one], usable)  # failed runs too, but none whose change came later
+            history, unscored = _find_history_up_to(run, one.file, candidates), tuple(passed_over)
             exact, own = _format_reference(one), one.folder
             return Baseline(
-                run, LATEST, history=ledger, unmeasured_runs=over, notes=notes, exact_reference=exact, folder=own
+                run, LATEST, history=history, unmeasured_runs=unscored, notes=notes, exact_reference=exact, folder=own
             )
         if not is_measured(run := one.read()):
             passed_over.append(build_unmeasured(run))
         if outcome is not Outcome.INCONCLUSIVE:
-            judged = judged or one
+            candidate = candidate or one
     of = f" of {target[:80]}" if target else ""
-    if judged is None and notes:
+    if candidate is None and notes:
         return NoBaseline(
             ReasonCode.NO_PASSING_BASELINE,
             f"no other run{of} in {folder} can be the baseline: {notes[0]}",
             unavailable=True,
         )
-    if judged is None:
+    if candidate is None:
         return NoBaseline(ReasonCode.NO_RUN_YET, f"{folder} contains no complete run{of} with scores yet")
     return NoBaseline(
         ReasonCode.NO_PASSING_BASELINE,
         f"no run{of} in {folder} passed its gate yet: give the id of a run to compare with, such as "
-        f"{_format_reference(judged)[:200]}, or start without a baseline and with --fail-on regressions",
+        f"{_format_reference(candidate)[:200]}, or start without a baseline and with --fail-on regressions",
         unavailable=True,
     )
 
 
-def read_run(reference: str, output_dir: Path, taken: FileFilter = accept_any_file) -> RunResult:
+def read_run(reference: str, output_dir: Path, accept: FileFilter = accept_any_file) -> RunResult:
     """Read the run result that `reference` names.
 
     A folder of runs gives its newest complete run, `latest` the newest run of all. Raises GateError
     `baseline-not-found`, `invalid-run-result` or `unsupported-run-result-version`, always before anything is run.
     """
-    return read_run_and_folder(reference, output_dir, taken=taken)[0]
+    return read_run_and_folder(reference, output_dir, accept=accept)[0]
 
 
 def read_run_and_folder(
-    reference: str, output_dir: Path, *, compared: bool = True, taken: FileFilter = accept_any_file
+    reference: str, output_dir: Path, *, compared: bool = True, accept: FileFilter = accept_any_file
 ) -> tuple[RunResult, Path | None]:
     """Read a run result like `read_run`, and return it with its folder.
 
@@ -257,19 +258,19 @@ def read_run_and_folder(
     """
     path = _to_path(reference)
     if path.is_dir():
-        record = _locate_newest(path, taken)
+        record = _locate_newest(path, accept)
         return _read_run_file(record, compared=compared), record.parent
     if path.is_file():
         if zipfile.is_zipfile(path):
             return read_archived_run(path, str(path), compared=compared), None
         return _read_run_file(path, compared=compared), path.parent if path.name == RUN_NAME else None
-    if reference == LATEST and (newest := list_stored_runs(output_dir, taken)):
+    if reference == LATEST and (newest := list_stored_runs(output_dir, accept)):
         return newest[0].read(compared=compared), newest[0].folder
     record = output_dir / reference / RUN_NAME
     if is_run_id(reference) and record.is_file():
         return _read_run_file(record, compared=compared), record.parent
-    known = [record.parent.name for record in output_dir.glob(RUN_GLOB)]
-    if reference == LATEST and not known:
+    run_ids = [record.parent.name for record in output_dir.glob(RUN_GLOB)]
+    if reference == LATEST and not run_ids:
         raise GateError(
             "baseline-not-found",
             f"there is no run in {output_dir} yet, so none is the {LATEST}",
@@ -279,19 +280,19 @@ def read_run_and_folder(
         raise GateError("baseline-not-found", f"{quote_name(reference)} {PIPE_PROBLEM}", PIPE_HINT)
     raise GateError(
         "baseline-not-found",
-        f"stored result {quote_name(reference, or_digits=True)} not found{format_suggestion(reference, known)}",
+        f"stored result {quote_name(reference, or_digits=True)} not found{format_suggestion(reference, run_ids)}",
         f"give a run id of {output_dir}, a results file, a run folder, a folder of runs, a zip, or {LATEST}",
     )
 
 
 def is_run_reference(reference: str) -> bool:
-    """Whether a reference leads to what this program or another runner of the contract wrote, and to no other tool's.
+    """Whether a reference leads to a result of this program or of another runner of the contract, and of no other tool.
 
-    A file is known by how it begins: a record of ours by its first key, a suite's result by its run.
+    A file is recognized by its start: a run result by its first key, a suite's result by its run.
     """
     path = _to_path(reference)
     if path.is_dir():
-        return (path / RUN_NAME).is_file() or any(any(path.glob(below)) for below in (RUN_GLOB, ARTIFACT_RUN_GLOB))
+        return (path / RUN_NAME).is_file() or any(any(path.glob(pattern)) for pattern in (RUN_GLOB, ARTIFACT_RUN_GLOB))
     if not path.is_file():
         return not path.suffix  # what is called like a file and is not there, no tool has written
     if zipfile.is_zipfile(path):
@@ -311,17 +312,17 @@ def _to_path(reference: str) -> Path:
 
 
 def read_runs(
-    folder: Path, below: str = RUN_GLOB, most: int = MAX_RUNS_READ, taken: FileFilter = accept_any_file
+    folder: Path, pattern: str = RUN_GLOB, most: int = MAX_RUNS_READ, accept: FileFilter = accept_any_file
 ) -> tuple[RunResult, ...]:
     """Read the runs of a folder, newest first.
 
     A run that cannot be read raises GateError, because a history has no gaps. If there are more than `most`, only
-    those written last are read. `below` is the glob of the run results in `folder`.
+    those written last are read. `pattern` is the glob of the run results in `folder`.
     """
     return tuple(
         run
         for run, _ in _sort_newest_first(
-            _list_run_files(folder, below, taken)[:most], parse_run, find_latest_run(folder)
+            _list_run_files(folder, pattern, accept)[:most], parse_run, find_latest_run(folder)
         )
     )
 
@@ -345,14 +346,16 @@ class StoredRun(FrozenStruct):
         return _read_run_file(self.file, compared=compared)
 
 
-def list_stored_runs(folder: Path, taken: FileFilter = accept_any_file) -> list[StoredRun]:
+def list_stored_runs(folder: Path, accept: FileFilter = accept_any_file) -> list[StoredRun]:
     """List the runs of a folder, newest first; of very many, only those written last. Raises GateError."""
-    return _read_heads(_list_run_files(folder, taken=taken)[:MAX_RUNS_READ], find_latest_run(folder))
+    return _read_heads(_list_run_files(folder, accept=accept)[:MAX_RUNS_READ], find_latest_run(folder))
 
 
-def _list_run_files(folder: Path, below: str = RUN_GLOB, taken: FileFilter = accept_any_file) -> list[tuple[int, Path]]:
+def _list_run_files(
+    folder: Path, pattern: str = RUN_GLOB, accept: FileFilter = accept_any_file
+) -> list[tuple[int, Path]]:
     """List the run results of a folder with their times of writing in nanoseconds, the last written first."""
-    return sorted(((file.stat().st_mtime_ns, file) for file in folder.glob(below) if taken(file)), reverse=True)
+    return sorted(((file.stat().st_mtime_ns, file) for file in folder.glob(pattern) if accept(file)), reverse=True)
 
 
 def _read_heads(files: Iterable[tuple[int, Path]], last: Path | None = None) -> list[StoredRun]:
@@ -364,14 +367,14 @@ def _sort_newest_first(
     files: Iterable[tuple[int, Path]], read: Callable[[bytes, str], RunResult], last: Path | None
 ) -> list[tuple[RunResult, Path]]:
     """Return results with files: the `last` that this machine made comes first, runs from the future come last."""
-    found = [(read(_read_file(file), str(file)), when, file) for when, file in files]
+    runs = [(read(_read_file(file), str(file)), when, file) for when, file in files]
 
     def newer(one: tuple[RunResult, int, Path]) -> tuple[bool, bool, datetime, int]:
         run, when, file = one
         # timestamps are in seconds: of two equal ones, the file that was written last is newer
         return not is_in_future(run.timestamp), file == last, compute_run_time(run.timestamp, when), when
 
-    return [(run, file) for run, _, file in sorted(found, key=newer, reverse=True)]
+    return [(run, file) for run, _, file in sorted(runs, key=newer, reverse=True)]
 
 
 def _describe_future_runs(stored_runs: Iterable[StoredRun]) -> tuple[str, ...]:
@@ -404,14 +407,14 @@ def _format_reference(stored_run: StoredRun) -> str:
     return stored_run.folder.name if is_run_id(stored_run.folder.name) else str(stored_run.folder)
 
 
-def _locate_newest(folder: Path, taken: FileFilter) -> Path:
+def _locate_newest(folder: Path, accept: FileFilter) -> Path:
     """Locate the run result that a folder stands for: its own, else its newest complete run, else its newest."""
     own = folder / RUN_NAME
     if own.is_file():
         return own
-    if not (kept := list_stored_runs(folder, taken)):
+    if not (runs := list_stored_runs(folder, accept)):
         raise _build_not_found(folder, "{} contains no run")
-    return next(iter(_sort_complete(kept)), kept[0]).file
+    return next(iter(_sort_complete(runs)), runs[0]).file
 
 
 def _sort_complete(stored_runs: Sequence[StoredRun], chosen: Sequence[CaseSelection] = ()) -> Sequence[StoredRun]:
@@ -435,29 +438,29 @@ def _build_incomplete(folder: Path, newest: RunResult) -> GateError:
     )
 
 
-def read_archived_run(file: Path, shown: str, *, compared: bool = True) -> RunResult:
-    """Read the only run result in an untrusted zip archive; `shown` names it in errors.
+def read_archived_run(file: Path, name: str, *, compared: bool = True) -> RunResult:
+    """Read the only run result in an untrusted zip archive; `name` stands for it in errors.
 
     Without `compared`, the run's comparison with its own baseline is omitted, as for every baseline.
     """
-    return parse_run(*_read_archive_entry(file, shown), compared=compared)
+    return parse_run(*_read_archive_entry(file, name), compared=compared)
 
 
-def read_archived_head(file: Path, shown: str) -> RunResult:
+def read_archived_head(file: Path, name: str) -> RunResult:
     """Read an archived run without its cases and its comparison, to identify it."""
-    return parse_head(*_read_archive_entry(file, shown))
+    return parse_head(*_read_archive_entry(file, name))
 
 
-def _read_archive_entry(file: Path, shown: str) -> tuple[bytes, str]:
+def _read_archive_entry(file: Path, name: str) -> tuple[bytes, str]:
     """Read the one run result in an archive, and return it with its name in errors."""
     try:
-        found = read_entry(file, RUN_NAME, MAX_RESULT_BYTES)
+        entry = read_entry(file, RUN_NAME, MAX_RESULT_BYTES)
     except ArchiveError as error:
-        raise build_corrupt_error(shown, str(error)) from error
-    if found is None:
-        raise build_corrupt_error(shown, f"0 entries are named {RUN_NAME}, expected one")
-    path, data = found
-    return data, f"{shown}!{path}"
+        raise build_corrupt_error(name, str(error)) from error
+    if entry is None:
+        raise build_corrupt_error(name, f"0 entries are named {RUN_NAME}, expected one")
+    path, data = entry
+    return data, f"{name}!{path}"
 
 
 def read_resumed_run(output_dir: Path, run_id: str) -> RunResult:

@@ -11,7 +11,7 @@ from eval_gate.struct import FrozenStruct
 
 
 class RunSetup(FrozenStruct):
-    """Setup of a run: targets, measurement, agents of suites, commit."""
+    """Setup of a run: targets, evaluation setup, agents of suites, commit."""
 
     targets: tuple[TargetIdentity, ...] = ()
     setup: EvaluationSetup | None = None
@@ -27,15 +27,15 @@ class RunSetup(FrozenStruct):
 
     def iter_differences(self, other: RunSetup) -> Iterator[str]:
         """Describe what differs in `other`: `target a: responsePath response → extra`. The commit is not compared."""
-        before, after = self.setup or EvaluationSetup(), other.setup or EvaluationSetup()
-        for change in compare_settings(before.settings, after.settings):
+        old, new = self.setup or EvaluationSetup(), other.setup or EvaluationSetup()
+        for change in compare_settings(old.settings, new.settings):
             yield format_setting_change(change)
         yield from self._iter_moved_targets(other)
         for name, change in compare_targets(self.targets, other.targets):
             yield f"target {name}: {format_setting_change(change)}"
         for name, change in compare_targets(self.suite_agents, other.suite_agents):
             yield f"agent of suite {name}: {format_setting_change(change)}"
-        for name, change in compare_targets(before.judges, after.judges):
+        for name, change in compare_targets(old.judges, new.judges):
             yield f"judge {name}: {format_setting_change(change)}"
 
     def has_target_changes(self, other: RunSetup) -> bool:
@@ -45,9 +45,9 @@ class RunSetup(FrozenStruct):
 
     def _iter_moved_targets(self, other: RunSetup) -> Iterator[str]:
         """Describe the targets of the same name that moved elsewhere without stating by which setting."""
-        before = {one.name: one for one in self.targets}
+        by_name = {one.name: one for one in self.targets}
         for one in other.targets:
-            known = before.get(one.name)
-            described = known is not None and None not in {known.fingerprint, one.fingerprint}
-            if known is not None and not described and known.identity != one.identity:
-                yield f"target {one.name}: {known.identity} → {one.identity}"
+            old = by_name.get(one.name)
+            described = old is not None and None not in {old.fingerprint, one.fingerprint}
+            if old is not None and not described and old.identity != one.identity:
+                yield f"target {one.name}: {old.identity} → {one.identity}"

@@ -17,18 +17,18 @@ _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 def compute_run_time(timestamp: str, written_ns: int) -> datetime:
     """Compute the time of a run: its timestamp, but no later than the time at which its file was written."""
-    said = parse_timestamp(timestamp)
+    stated = parse_timestamp(timestamp)
     try:
-        written = datetime.fromtimestamp(written_ns / 1e9, UTC)
+        written_at = datetime.fromtimestamp(written_ns / 1e9, UTC)
     except (OverflowError, ValueError, OSError):  # a file system may hold any number
-        return said or _LONG_AGO
-    return written if said is None else min(said, written)
+        return stated or _LONG_AGO
+    return written_at if stated is None else min(stated, written_at)
 
 
 def is_in_future(timestamp: str) -> bool:
-    """Whether a run says that it is of a time that has not come yet."""
-    said = parse_timestamp(timestamp)
-    return said is not None and said > datetime.now(UTC) + CLOCK_TOLERANCE
+    """Whether the timestamp of a run is in the future."""
+    stated = parse_timestamp(timestamp)
+    return stated is not None and stated > datetime.now(UTC) + CLOCK_TOLERANCE
 
 
 def find_latest_run(folder: Path) -> Path | None:
@@ -42,9 +42,9 @@ def find_latest_run(folder: Path) -> Path | None:
 
 
 def parse_timestamp(timestamp: str) -> datetime | None:
-    """Parse the time of a run, in UTC unless it says otherwise; None if it is no time."""
+    """Parse the time of a run, in UTC if it has no time zone; None if it is invalid."""
     try:
-        said = datetime.fromisoformat(timestamp)
+        stated = datetime.fromisoformat(timestamp)
     except ValueError:
         return None
-    return said if said.tzinfo else said.replace(tzinfo=UTC)
+    return stated if stated.tzinfo else stated.replace(tzinfo=UTC)

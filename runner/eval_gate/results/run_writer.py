@@ -1,4 +1,4 @@
-"""Writes results: `<outputDir>/<runId>/run.json`, one file per suite beside it, and `latest.json`.
+"""Writes results: `<outputDir>/<runId>/run.json`, one file per suite next to it, and `latest.json`.
 
 Every file is written under a temporary name and renamed, so that a reader sees the old one or the new one. The JSON is
 encoded piece by piece, so that it is never in memory as a whole.
@@ -144,7 +144,7 @@ class _ReadabilityCheck:
 
 
 def _ignore_piece(_piece: bytes) -> None:
-    """Stand for a check, or a file, that there is not."""
+    """Stand for a missing check or file."""
 
 
 def _add_warning(run: RunResult, warning: str) -> RunResult:
@@ -156,15 +156,15 @@ def _write_latest_pointer(output_dir: Path, run: RunResult) -> None:
     write_atomically(output_dir / LATEST_NAME, _encode_indented(pointer) + b"\n")
 
 
-def _name_suite_file(suite: SuiteResult, taken: set[str]) -> str:
-    """`<eval file's stem>.json`, made safe, short and unique within the run."""
+def _name_suite_file(suite: SuiteResult, used: set[str]) -> str:
+    """Name the file `<eval file's stem>.json`, safe, short and unique within the run."""
     stem = re.sub(r"[^\w.-]+", "-", Path(suite.eval_file).stem).strip(".-") or "suite"
     stem = stem.encode()[:_MAX_STEM_BYTES].decode(errors="ignore")
     name, number = f"{stem}.json", 1
-    while name.casefold() in taken or name in {RUN_NAME, HISTORY_NAME}:
+    while name.casefold() in used or name in {RUN_NAME, HISTORY_NAME}:
         number += 1
         name = f"{stem}-{number}.json"
-    taken.add(name.casefold())
+    used.add(name.casefold())
     return name
 
 
@@ -237,8 +237,8 @@ def _drop_defaults(value: object) -> object:
     match value:
         case Struct():
             names = _list_fields(type(value))
-            given = ((key, getattr(value, name), default) for name, key, default in names)
-            return {key: _drop_defaults(one) for key, one, default in given if one != default}
+            fields = ((key, getattr(value, name), default) for name, key, default in names)
+            return {key: _drop_defaults(one) for key, one, default in fields if one != default}
         case tuple():
             return [_drop_defaults(one) for one in value]
         case dict():

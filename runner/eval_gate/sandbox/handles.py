@@ -1,7 +1,7 @@
 """File operations relative to an open folder, so that no path component can be swapped for a link.
 
-No path is ever given to the system as a whole, so that nobody can swap a part of it for a link between a check and
-its use. Every function here takes the handle (file descriptor) of a folder and one name in it.
+No path is ever given to the system as a whole, so that no part of it can become a link between a check and its
+use. Every function here takes the handle (file descriptor) of a folder and one name in it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def _translate_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        said = _MESSAGES.get(error.errno)
-        if said is None:
+        message = _MESSAGES.get(error.errno)
+        if message is None:
             raise
-        raise SandboxError(said) from None
+        raise SandboxError(message) from None
 
 
 def open_root(path: str) -> int:
@@ -52,20 +52,20 @@ def open_folder(folder: int, name: str, *, create: bool = False) -> int:
     if create:
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=folder)
-    found = stat_entry(folder, name)
-    if stat.S_ISLNK(found.st_mode):
+    status = stat_entry(folder, name)
+    if stat.S_ISLNK(status.st_mode):
         raise SandboxError(LINK)
     with _translate_errors():
-        # the look was for the message; that no link is followed is what the flags see to
+        # the check above is for the message; the flags refuse a link
         return _check_same_device(os.open(name, _FOLDER, dir_fd=folder), folder)
 
 
-def _check_same_device(below: int, folder: int) -> int:
-    """`below`, unless something else is mounted there."""
-    if os.fstat(below).st_dev != os.fstat(folder).st_dev:
-        os.close(below)
+def _check_same_device(child: int, folder: int) -> int:
+    """Return the folder `child`. Raises SandboxError if another file system is mounted there."""
+    if os.fstat(child).st_dev != os.fstat(folder).st_dev:
+        os.close(child)
         raise SandboxError("Path leads into another file system.")
-    return below
+    return child
 
 
 def stat_entry(folder: int, name: str) -> os.stat_result:
@@ -74,13 +74,13 @@ def stat_entry(folder: int, name: str) -> os.stat_result:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
 
-def find_file_problem(found: os.stat_result) -> str | None:
-    """Why this is not simply a file; None when it is one."""
-    if stat.S_ISLNK(found.st_mode):
+def find_file_problem(status: os.stat_result) -> str | None:
+    """Explain why an entry is not a plain file; None if it is one."""
+    if stat.S_ISLNK(status.st_mode):
         return LINK
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return NO_FILE
-    return HARD_LINK if found.st_nlink > 1 else None
+    return HARD_LINK if status.st_nlink > 1 else None
 
 
 def read_bytes(folder: int, name: str, limit: int) -> bytes:
@@ -90,7 +90,7 @@ def read_bytes(folder: int, name: str, limit: int) -> bytes:
 
 
 def write_bytes(folder: int, name: str, data: bytes, *, executable: bool = False) -> None:
-    """Make the file or replace what it holds. Raises SandboxError and OSError."""
+    """Create the file or replace its content. Raises SandboxError and OSError."""
     mode = 0o700 if executable else 0o600
     with os.fdopen(_open_file(folder, name, os.O_WRONLY | os.O_CREAT, mode), "wb") as stream:
         stream.truncate(0)
@@ -111,8 +111,8 @@ def _open_file(folder: int, name: str, flags: int, mode: int = 0o600) -> int:
     return handle
 
 
-def _refuse_special_file(found: os.stat_result) -> None:
-    problem = find_file_problem(found)
+def _refuse_special_file(status: os.stat_result) -> None:
+    problem = find_file_problem(status)
     if problem is not None:
         raise SandboxError(problem)
 

@@ -1,7 +1,7 @@
 """Path rules of the sandbox, decided by the text of a path alone.
 
-Source: agent-evals behaviour 3.4. The rules are the same on every system, so that a suite means the same everywhere:
-what some system would read as a way out, or as another name, is refused on all of them.
+Source: agent-evals behaviour 3.4. The rules are the same on every system, so that a suite means the same everywhere: a
+path that leads out of the folder, or to another name, on one system is refused on all of them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def split_path(path: str) -> tuple[str, ...]:
 
 
 def split_file_path(path: str) -> tuple[str, ...]:
-    """As `split_path`, but the folder itself is refused. At least one name."""
+    """Split as `split_path`, but refuse the folder itself: there is at least one name."""
     names = split_path(path)
     if not names:
         raise SandboxError("Path must point to a file within tmp.")
@@ -71,7 +71,7 @@ def split_file_path(path: str) -> tuple[str, ...]:
 
 
 def _check_name(name: str) -> None:
-    """Refuse a name that could be read as something else."""
+    """Refuse a name that a system could read as another one."""
     if len(name.encode()) > MAX_NAME:  # first: putting thousands of marks on one letter in order takes minutes
         raise SandboxError(f"Names in a path must not be longer than {MAX_NAME} bytes.")
     if any(sign in name for sign in "\\:"):

@@ -21,7 +21,7 @@ from eval_gate.sandbox.paths import MAX_DEPTH, SandboxError, split_file_path, sp
 from eval_gate.struct import FrozenStruct
 
 EntryFilter: TypeAlias = Callable[[Collection[str], str], bool]
-"""Of the names of one folder and one of them: whether that one belongs to somebody else and is passed over."""
+"""Of the names of one folder and one of them: whether that one belongs to another program and is passed over."""
 
 
 class FolderLimits(FrozenStruct):
@@ -31,7 +31,7 @@ class FolderLimits(FrozenStruct):
     total_bytes: int = limits.SANDBOX_BYTES
     entries: int = limits.SANDBOX_ENTRIES
     listed_entries: int = limits.SANDBOX_LISTED
-    """Entries of one folder, where more than `list_entries` may lie there: in somebody's folder."""
+    """Entries of one folder, where more than `list_entries` may lie there: in a user's folder."""
 
 
 class ListedEntry(FrozenStruct):
@@ -59,7 +59,7 @@ class WalkedEntry(FrozenStruct):
 
     @property
     def size(self) -> int:
-        """Bytes of a file, or of what else is no folder."""
+        """Bytes of a file or another entry that is no folder."""
         return 0 if stat.S_ISDIR(self.facts.st_mode) else self.facts.st_size
 
 
@@ -73,7 +73,7 @@ class Sandbox:
     def __init__(
         self, parent: Path | None = None, limits: FolderLimits | None = None, initial_files: Iterable[InitialFile] = ()
     ) -> None:
-        """Make a fresh folder below `parent`, or where the system keeps temporary files; it begins with these files.
+        """Create a folder with these files below `parent`, by default the system's folder for temporary files.
 
         Raises OSError.
         """
@@ -88,8 +88,8 @@ class Sandbox:
             self.close()
             raise
 
-    def _write_initial_files(self, given: Iterable[InitialFile]) -> None:
-        for one in given:
+    def _write_initial_files(self, files: Iterable[InitialFile]) -> None:
+        for one in files:
             names = one.path.split("/")
             with self._open_folder(names if one.data is None else names[:-1], create=True) as folder:
                 if one.data is not None:
@@ -107,7 +107,7 @@ class Sandbox:
         """Remove the folder with all that is in it. Links in it are removed, not followed."""
         with contextlib.suppress(FileNotFoundError):
             if get_folder_identity(os.lstat(self.path)) == self._self:
-                # a rest that cannot be removed is the system's to clean: nobody's result depends on it
+                # a rest that cannot be removed is the system's to clean: no result depends on it
                 shutil.rmtree(self.path, ignore_errors=True)
 
     def read(self, path: str) -> str:
@@ -117,7 +117,7 @@ class Sandbox:
             return self._read_text(folder, name)
 
     def write(self, path: str, text: str) -> int:
-        """Make the file, and the folders above it, or replace what it holds; the bytes that were written."""
+        """Create the file, with missing folders, or replace its content; return the number of bytes."""
         names = split_file_path(path)
         data = self._encode_text(text)
         self._check_room(names, len(data))
@@ -139,35 +139,35 @@ class Sandbox:
             return tuple(ListedEntry(name, _classify_entry(handles.stat_entry(folder, name))) for name in names)
 
     def collect_entries(self, paths: Iterable[str]) -> tuple[FileEntry, ...]:
-        """All that lies in the folder, with the text of every file, by path; `paths` are of no interest here.
+        """Collect all entries, with the text of every file, sorted by path; `paths` are not used here.
 
         What no path may name is left out. Raises SandboxError when there is more than the limits allow, which tools
         alone cannot bring about.
         """
-        taken: list[FileEntry] = []
+        entries: list[FileEntry] = []
         total = 0
-        for found in self._walk_entries():
-            total += found.size
+        for walked in self._walk_entries():
+            total += walked.size
             self._check_total(total)
-            if is_nameable(found.path):
-                taken.append(self._build_file_entry(found))
-        return tuple(sorted(taken, key=lambda entry: entry.path))
+            if is_nameable(walked.path):
+                entries.append(self._build_file_entry(walked))
+        return tuple(sorted(entries, key=lambda entry: entry.path))
 
     def _check_total(self, size: int) -> None:
         if size > self._limits.total_bytes:
             raise SandboxError(f"There are more than {self._limits.total_bytes:,} bytes.")
 
-    def _build_file_entry(self, found: WalkedEntry) -> FileEntry:
-        kind = _classify_entry(found.facts)
+    def _build_file_entry(self, walked: WalkedEntry) -> FileEntry:
+        kind = _classify_entry(walked.facts)
         if kind != "file":
-            return FileEntry(path=found.path, kind=kind, problem=handles.find_file_problem(found.facts))
+            return FileEntry(path=walked.path, kind=kind, problem=handles.find_file_problem(walked.facts))
         unchanged = False
         try:
-            data = self._read_data(found.folder, found.name)
-            unchanged = self._given.get(found.path) == data
-            return FileEntry(path=found.path, kind=kind, text=_decode_text(data), unchanged=unchanged)
+            data = self._read_data(walked.folder, walked.name)
+            unchanged = self._given.get(walked.path) == data
+            return FileEntry(path=walked.path, kind=kind, text=_decode_text(data), unchanged=unchanged)
         except SandboxError as error:
-            return FileEntry(path=found.path, kind=kind, problem=str(error), unchanged=unchanged)
+            return FileEntry(path=walked.path, kind=kind, problem=str(error), unchanged=unchanged)
 
     def _read_data(self, folder: int, name: str) -> bytes:
         limit = self._limits.file_bytes
@@ -189,18 +189,18 @@ class Sandbox:
         return data
 
     def _measure_sizes(self) -> dict[str, int]:
-        """Bytes by path of all that counts for the limits: on disk each time, as somebody else may put things there."""
-        return {found.path: found.size for found in self._walk_entries()}
+        """Measure the bytes of all entries by path, on disk each time: other programs may write there."""
+        return {walked.path: walked.size for walked in self._walk_entries()}
 
     def _note_written(self, names: tuple[str, ...], size: int) -> None:
-        """Nothing to remember: what lies in an own folder is counted on disk."""
+        """Do nothing: an own folder is measured on disk."""
 
     @property
     def _max_listed(self) -> int:
         return self._limits.entries
 
     def _check_room(self, names: tuple[str, ...], size: int) -> None:
-        """Refuse what would be too much."""
+        """Refuse a write beyond the limits."""
         sizes = self._measure_sizes()
         needed = {"/".join(names[: count + 1]) for count in range(len(names))}
         if len(sizes.keys() | needed) > self._limits.entries:
@@ -212,15 +212,15 @@ class Sandbox:
     @contextmanager
     def _open_folder(self, names: tuple[str, ...] | list[str], *, create: bool = False) -> Iterator[int]:
         """Open a nested folder, each part relative to the one above it, and yield its file descriptor."""
-        here = self._open_root()
+        parent = self._open_root()
         try:
             for name in names:
-                below = handles.open_folder(here, name, create=create)
-                os.close(here)
-                here = below
-            yield here
+                child = handles.open_folder(parent, name, create=create)
+                os.close(parent)
+                parent = child
+            yield parent
         finally:
-            os.close(here)
+            os.close(parent)
 
     def _open_root(self) -> int:
         """Open the sandbox folder, unless another folder has taken its place, and return its file descriptor."""
@@ -231,15 +231,15 @@ class Sandbox:
         return root
 
     def _walk_entries(self, passed_over: EntryFilter | None = None) -> Iterator[WalkedEntry]:
-        """Everything below the folder, each folder before what is in it. Links are met and not followed."""
-        left = self._limits.entries
+        """Yield all entries below the folder, each folder before its entries. Links are yielded, not followed."""
+        remaining = self._limits.entries
         root = self._open_root()
         try:
-            for found in self._walk_below(root, "", MAX_DEPTH, passed_over):
-                left -= 1
-                if left < 0:
+            for walked in self._walk_below(root, "", MAX_DEPTH, passed_over):
+                remaining -= 1
+                if remaining < 0:
                     raise SandboxError(f"There are more than {self._limits.entries} files and folders.")
-                yield found
+                yield walked
         finally:
             os.close(root)
 
@@ -258,11 +258,11 @@ class Sandbox:
                 continue  # gone since it was listed
             yield WalkedEntry(f"{above}{name}", folder, name, facts)
             if stat.S_ISDIR(facts.st_mode):
-                below = handles.open_folder(folder, name)
+                child = handles.open_folder(folder, name)
                 try:
-                    yield from self._walk_below(below, f"{above}{name}/", depth - 1, passed_over)
+                    yield from self._walk_below(child, f"{above}{name}/", depth - 1, passed_over)
                 finally:
-                    os.close(below)
+                    os.close(child)
 
 
 def require_handles() -> None:
@@ -290,7 +290,7 @@ def _classify_entry(facts: os.stat_result) -> Literal["file", "folder", "other"]
 
 
 def is_nameable(path: str) -> bool:
-    """Whether a path could ever name this: what others put there may be called anything."""
+    """Whether a path can have this name: other programs may use any name."""
     try:
         return "/".join(split_path(path)) == path
     except SandboxError:

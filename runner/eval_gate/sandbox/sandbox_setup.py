@@ -39,7 +39,7 @@ class ExistingFolder(Sandbox):
     """
 
     def __init__(self, path: Path, limits: FolderLimits | None = None, reserved: ReservedNames | None = None) -> None:
-        """`reserved_names` are names that tools must not write to. Raises OSError where there is no such folder."""
+        """`reserved_names` are names that tools must not write to. Raises OSError without such a folder."""
         require_handles()
         self._limits = limits or FolderLimits()
         self.path = path
@@ -52,49 +52,49 @@ class ExistingFolder(Sandbox):
         """Leave the folder as it is."""
 
     def write(self, path: str, text: str) -> int:
-        """As in an own folder, but for names that are reserved."""
+        """Do as in an own folder, but refuse reserved names."""
         self._refuse_reserved(path)
         return super().write(path, text)
 
     def delete(self, path: str) -> None:
-        """As in an own folder, but for names that are reserved."""
+        """Do as in an own folder, but refuse reserved names."""
         self._refuse_reserved(path)
         super().delete(path)
         self._written.pop("/".join(split_path(path)), None)
 
     def collect_entries(self, paths: Iterable[str]) -> tuple[FileEntry, ...]:
         """Collect the entries at `paths` that a file could have, and the folders above them, sorted by path."""
-        met: dict[str, FileEntry] = {}
+        by_path: dict[str, FileEntry] = {}
         for path in paths:
             with contextlib.suppress(SandboxError):
                 for entry in self._iter_path_entries(split_file_path(path)):
-                    met[entry.path] = entry
-        return tuple(sorted(met.values(), key=lambda entry: entry.path))
+                    by_path[entry.path] = entry
+        return tuple(sorted(by_path.values(), key=lambda entry: entry.path))
 
     def collect_initial_files(self, passed_over: EntryFilter) -> tuple[list[InitialFile], list[tuple[str, str]]]:
-        """Collect all that lies here, and what is left out with the reason. Raises SandboxError for too much."""
-        taken: list[InitialFile] = []
+        """Collect all entries, and those left out with the reason. Raises SandboxError for too much."""
+        files: list[InitialFile] = []
         left_out: list[tuple[str, str]] = []
         total = 0
-        for found in self._walk_entries(passed_over):
-            total += found.size
+        for walked in self._walk_entries(passed_over):
+            total += walked.size
             self._check_total(total)
-            if not is_nameable(found.path):
-                left_out.append((found.path, "Its name is none that a path could have."))
+            if not is_nameable(walked.path):
+                left_out.append((walked.path, "Its name is none that a path could have."))
                 continue
             try:
-                folder = stat.S_ISDIR(found.facts.st_mode)
-                data = None if folder else self._read_data(found.folder, found.name)
-                taken.append(
-                    InitialFile(found.path, data, executable=not folder and bool(found.facts.st_mode & stat.S_IXUSR))
+                folder = stat.S_ISDIR(walked.facts.st_mode)
+                data = None if folder else self._read_data(walked.folder, walked.name)
+                files.append(
+                    InitialFile(walked.path, data, executable=not folder and bool(walked.facts.st_mode & stat.S_IXUSR))
                 )
             except SandboxError as error:
-                left_out.append((found.path, str(error)))
-        return taken, left_out
+                left_out.append((walked.path, str(error)))
+        return files, left_out
 
     def collect_files_at(self, paths: Iterable[str]) -> tuple[list[InitialFile], list[tuple[str, str]]]:
         """Read the files at `paths` that exist; those left out with the reason. Raises SandboxError for too many."""
-        taken: list[InitialFile] = []
+        files: list[InitialFile] = []
         left_out: list[tuple[str, str]] = []
         total, entries = 0, set[str]()
         for path in sorted(paths):
@@ -103,7 +103,7 @@ class ExistingFolder(Sandbox):
                 *above, name = names
                 with self._open_folder(above) as folder:
                     data = self._read_data(folder, name)
-                taken.append(InitialFile(path, data))
+                files.append(InitialFile(path, data))
                 total += len(data)
                 entries.update("/".join(names[: count + 1]) for count in range(len(names)))
             except SandboxError as error:
@@ -112,7 +112,7 @@ class ExistingFolder(Sandbox):
             if len(entries) > self._limits.entries:
                 raise SandboxError(f"There are more than {self._limits.entries} files and folders.")
             self._check_total(total)
-        return taken, left_out
+        return files, left_out
 
     def _iter_path_entries(self, names: tuple[str, ...]) -> Iterator[FileEntry]:
         """Yield each folder on the way to `names` and the entry at the end, up to the first that is no folder."""
@@ -145,7 +145,7 @@ class ReservedNames(FrozenStruct):
     matches: Callable[[str], bool]
 
     def contains(self, names: tuple[str, ...]) -> bool:
-        """Whether a path leads to or through one of them, on disks too that make no difference of case."""
+        """Whether a path leads to or through one of them, also on a disk that ignores case."""
         above = tuple(map(_fold_case, self.folder))
         count = len(above)
         return (
@@ -163,13 +163,13 @@ class SandboxSetup(FrozenStruct):
     """Settings from which an agent's sandbox is opened."""
 
     initial_files: tuple[InitialFile, ...] = ()
-    """What a fresh folder begins with."""
+    """Initial files of a new folder."""
     existing_folder: Path | None = None
-    """The folder that agents work in as it is; None where each has a fresh one, which is removed."""
+    """An existing folder that agents work in; None if each gets a new one, which is removed."""
     reserved_names: ReservedNames | None = None
-    """Names in it that belong to us."""
+    """Names in it that belong to Eval Gate."""
     parent: Path | None = None
-    """Where fresh folders are made; None leaves it to the system."""
+    """Parent of new folders; None for the system's default."""
     limits: FolderLimits = field(default_factory=FolderLimits)
 
     def open_sandbox(self) -> Sandbox:

@@ -1,6 +1,6 @@
 """File tools for agents: their descriptions for the model, and their execution in a sandbox.
 
-Source: Agent Evals, Suite Field Notes (the names); their arguments and answers are worded by us.
+Source: Agent Evals, Suite Field Notes (the names); the wording of arguments and results is this module's.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class _ToolDescription(FrozenStruct):
     description: str
     arguments: Mapping[str, str]
     run: Callable[..., str]
-    """Takes the sandbox, then the arguments in their order."""
+    """Function of the sandbox and the arguments in their order."""
     optional: frozenset[str] = frozenset()
-    """Arguments that a model may leave out: then they are empty. It is not told so."""
+    """Arguments that a model may leave out, which makes them empty. Their description does not say so."""
 
 
 def _read_file(sandbox: Sandbox, path: str) -> str:
@@ -50,7 +50,7 @@ def _delete_file(sandbox: Sandbox, path: str) -> str:
 
 
 def _format_path(path: str) -> str:
-    """How a path that was accepted is called in an answer."""
+    """Format an accepted path for a tool result."""
     names = [name for name in path.strip().split("/") if name not in {"", "."}]
     return "/".join(["tmp", *names])
 
@@ -97,12 +97,12 @@ def run_tool(name: FileTool, params: Mapping[str, JsonValue], sandbox: Sandbox) 
     unknown = sorted(set(params) - set(tool.arguments))
     if unknown:
         raise SandboxError(f"{name} takes {' and '.join(tool.arguments)}, and no {unknown[0][:80]}.")
-    given = []
+    values = []
     for argument in tool.arguments:
         value = params.get(argument)
         if value is None and argument in tool.optional:
             value = ""
         if not isinstance(value, str):
             raise SandboxError(f"{name} needs {argument}, a text.")
-        given.append(value)
-    return tool.run(sandbox, *given)
+        values.append(value)
+    return tool.run(sandbox, *values)

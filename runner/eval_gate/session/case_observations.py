@@ -62,9 +62,9 @@ async def observe_cases(
     before anything is requested.
     """
     require_responses(config)
-    asked = judges_refusals and config.judge is not None
+    has_judge = judges_refusals and config.judge is not None
     bare = tuple(
-        replace(suite, cases=tuple(_strip_case(case, asks_judge=asked) for case in suite.cases)) for suite in suites
+        replace(suite, cases=tuple(_strip_case(case, asks_judge=has_judge) for case in suite.cases)) for suite in suites
     )
     context = replace(context, custom_suites=bare)
     session = open_session(_build_config(config), Selection(), context, NOT_REQUESTED)
@@ -79,7 +79,7 @@ async def observe_cases(
 
 
 def require_responses(config: RunConfig) -> None:
-    """Require that responses may be kept, of which drafts are made. Raises GateError `conflicting-settings`."""
+    """Require that responses may be stored: drafts need them. Raises GateError `conflicting-settings`."""
     if config.limits.keep_responses is ResponseRetention.NONE:
         raise GateError(
             "conflicting-settings",
@@ -90,8 +90,8 @@ def require_responses(config: RunConfig) -> None:
 
 def _strip_case(case: EvalCase, *, asks_judge: bool) -> EvalCase:
     """Return the case without its evaluators; with one for a judge, a response passes if it refuses."""
-    judged = (build_refusal_evaluator(_get_prompt_text(case.messages)),) if asks_judge else ()
-    return replace(case, evaluators=judged, aggregation=Aggregation.ALL, draft=False, skip_reason=None)
+    evaluators = (build_refusal_evaluator(_get_prompt_text(case.messages)),) if asks_judge else ()
+    return replace(case, evaluators=evaluators, aggregation=Aggregation.ALL, draft=False, skip_reason=None)
 
 
 def _build_config(config: RunConfig) -> RunConfig:
@@ -175,8 +175,8 @@ def remove_run_folder(folder: Path) -> None:
     for file in folder.iterdir():
         remove_file(file)
     folder.rmdir()
-    others = [one for one in folder.parent.iterdir() if one.name != LATEST_NAME]
-    if not others:
+    other_names = [one for one in folder.parent.iterdir() if one.name != LATEST_NAME]
+    if not other_names:
         remove_file(folder.parent / LATEST_NAME)
         folder.parent.rmdir()
         if not any(folder.parent.parent.iterdir()):

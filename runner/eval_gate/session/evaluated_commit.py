@@ -17,16 +17,16 @@ MAX_JOB: Final = 200
 
 def find_git_facts(environment: Mapping[str, str], folder: Path) -> GitFacts | None:
     """Commit, ref and repository, and the job of a workflow; None outside a checkout or workflow."""
-    told = {name: to_well_formed(environment.get(f"GITHUB_{name}", "")) for name in ("SHA", "REF", "REPOSITORY")}
-    if told["SHA"]:
-        ref, repository = told["REF"] or None, told["REPOSITORY"] or None
+    variables = {name: to_well_formed(environment.get(f"GITHUB_{name}", "")) for name in ("SHA", "REF", "REPOSITORY")}
+    if variables["SHA"]:
+        ref, repository = variables["REF"] or None, variables["REPOSITORY"] or None
         # a step may have checked out another commit than the event's
-        here = read_git_line(folder, "rev-parse", "HEAD")
+        workspace_sha = read_git_line(folder, "rev-parse", "HEAD")
         return GitFacts(
-            sha=told["SHA"],
+            sha=variables["SHA"],
             ref=ref,
             repository=repository,
-            workspace_sha=here,
+            workspace_sha=workspace_sha,
             run_id=_read_number(environment, "GITHUB_RUN_ID"),
             attempt=_read_number(environment, "GITHUB_RUN_ATTEMPT"),
             job=to_well_formed(environment.get("GITHUB_JOB", ""))[:MAX_JOB] or None,

@@ -1,6 +1,6 @@
 """Decide the verdict of a finished run, store it, and write its reports.
 
-Something has been run by then. Whatever cannot be written is no mistake of usage any more, and the exit code says so.
+A file that cannot be written is then an incomplete run, and no mistake of usage: the exit code shows it.
 """
 
 from __future__ import annotations
@@ -54,34 +54,34 @@ def treat_errors_as_incomplete() -> Iterator[None]:
 
 async def evaluate_session(session: Session, progress: RunObserver) -> EvaluatedRun:
     """Prepare and execute a run, decide its verdict, and store it. Raises GateError."""
-    made = await make_run(session, progress)
+    executed = await make_run(session, progress)
     with treat_errors_as_incomplete():
-        kept = store_run(session, decide_verdict(made.take_result(), session.gate_inputs), made)
-        return await warm_up_run(session, kept, progress)
+        stored = store_run(session, decide_verdict(executed.take_result(), session.gate_inputs), executed)
+        return await warm_up_run(session, stored, progress)
 
 
-async def warm_up_run(session: Session, kept: EvaluatedRun, progress: RunObserver) -> EvaluatedRun:
-    """Fill the history of a stored run of the branch by warm-up rounds, and store what they were with the run."""
-    if session.config.warm_up is None or not session.is_run_of_branch or kept.interrupted:
-        return kept
-    from eval_gate.session.warm_up import WarmUpRounds  # what few runs need
+async def warm_up_run(session: Session, stored: EvaluatedRun, progress: RunObserver) -> EvaluatedRun:
+    """Fill the history of a stored run of the branch by warm-up rounds, and store their summary with the run."""
+    if session.config.warm_up is None or not session.is_run_of_branch or stored.interrupted:
+        return stored
+    from eval_gate.session.warm_up import WarmUpRounds  # few runs need it
 
     with treat_errors_as_incomplete():
-        rounds = WarmUpRounds(session, kept.run, progress)
+        rounds = WarmUpRounds(session, stored.run, progress)
         await rounds.make_all()
         if (summary := rounds.summary) is None:
-            return replace(kept, interrupted=rounds.interrupted)
-        write_history(session.folder, kept.run.run_id, rounds.history)
-        written = write_result(session.folder, replace(kept.run, warm_up=summary))
-    return EvaluatedRun(written.run, written.file, rounds.interrupted)
+            return replace(stored, interrupted=rounds.interrupted)
+        write_history(session.folder, stored.run.run_id, rounds.history)
+        result = write_result(session.folder, replace(stored.run, warm_up=summary))
+    return EvaluatedRun(result.run, result.file, rounds.interrupted)
 
 
-def store_run(session: Session, run: RunResult, made: ExecutedRun | None = None) -> EvaluatedRun:
-    """Write the record, and the ledger of earlier runs that ends with this one."""
+def store_run(session: Session, run: RunResult, executed: ExecutedRun | None = None) -> EvaluatedRun:
+    """Write the run result, and the history that ends with it."""
     with treat_errors_as_incomplete():
         write_history(session.folder, run.run_id, build_next_history(run, session.gate_inputs.baseline))
-        written = write_result(session.folder, run)
-    return EvaluatedRun(written.run, written.file, made.interrupted if made else None)
+        result = write_result(session.folder, run)
+    return EvaluatedRun(result.run, result.file, executed.interrupted if executed else None)
 
 
 def build_report_context(session: Session, evaluated_run: EvaluatedRun) -> ReportContext:
@@ -96,8 +96,8 @@ def build_report_context(session: Session, evaluated_run: EvaluatedRun) -> Repor
 
 
 def write_run_reports(
-    wanted: Sequence[ReportRequest], evaluated_run: EvaluatedRun, context: ReportContext
+    requests: Sequence[ReportRequest], evaluated_run: EvaluatedRun, context: ReportContext
 ) -> tuple[Path, ...]:
-    """Write these reports; where they are, in that order."""
+    """Write these reports, and return their files in the same order."""
     with treat_errors_as_incomplete():
-        return write_reports(wanted, evaluated_run.run, context, evaluated_run.result_path.parent)
+        return write_reports(requests, evaluated_run.run, context, evaluated_run.result_path.parent)

@@ -1,6 +1,6 @@
 """Convert rows of external results to executions and case results, and redact them.
 
-`keep_responses` and `redact` come after the verdict on a row: what is masked or left out changes no status.
+`keep_responses` and `redact` apply after a row has its status: neither changes it.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def build_case_result(
 ) -> CaseResult:
     """Build the result of a case from its rows.
 
-    `rows` are its executions, `more` its re-runs, and `rules` the rules for scores. Of the re-runs that the
-    file itself holds, at most `max_reruns` count, which is as many as the gate would make.
+    `rows` are its executions, `more` its re-runs, and `rules` the rules for scores. Of the re-runs in the
+    file itself, at most `max_reruns` count, as many as the gate would make.
     """
     firsts = every = rows
     if len(rows) + len(more) > 1:
         firsts = [row for row in rows if not row.rerun] or list(rows[:1])
-        told = [row for row in rows if row.rerun and row is not firsts[0]]
-        every = [*firsts, *told[:max_reruns], *more]
+        file_reruns = [row for row in rows if row.rerun and row is not firsts[0]]
+        every = [*firsts, *file_reruns[:max_reruns], *more]
     first, content = every[0], every[0].content or ""
     unrun = CaseResult(
         id=first.id,
@@ -79,8 +79,8 @@ def _build_fingerprints(row: ResultRow, content: str, grader: str | None) -> Cas
     if row.content is None:
         return _NO_FINGERPRINTS if grader is None else CaseFingerprints(grader=grader)
     parts = CaseFingerprints(prompt=compute_digest(row.prompt), expectation=content[:DIGEST_DIGITS], grader=grader)
-    known = row.digests
-    return replace(parts, expectation=known.expectation, fields=known.fields) if known else parts
+    digests = row.digests
+    return replace(parts, expectation=digests.expectation, fields=digests.fields) if digests else parts
 
 
 def _digest_pass_rules(rows: Sequence[ResultRow], rules: Sequence[ScoreRule]) -> str | None:
@@ -90,9 +90,9 @@ def _digest_pass_rules(rows: Sequence[ResultRow], rules: Sequence[ScoreRule]) ->
     applied = [str(rule) for rule in rules if rule.name in names]
     if all(row.status in _SCORED for row in rows):  # a tool names no thresholds for a case without a score
         ruled = {rule.name for rule in rules}
-        found = {(one.name, one.threshold) for one in scores if one.name not in ruled}
-        found |= {("", row.threshold) for row in rows}
-        applied += [f"{name} {threshold:g}" for name, threshold in sorted(found, key=str) if threshold is not None]
+        thresholds = {(one.name, one.threshold) for one in scores if one.name not in ruled}
+        thresholds |= {("", row.threshold) for row in rows}
+        applied += [f"{name} {threshold:g}" for name, threshold in sorted(thresholds, key=str) if threshold is not None]
     whole: list[JsonValue] = [*applied]
     return compute_digest(whole) if whole else None
 
@@ -100,9 +100,9 @@ def _digest_pass_rules(rows: Sequence[ResultRow], rules: Sequence[ScoreRule]) ->
 def _build_case_texts(row: ResultRow) -> CaseText | None:
     if not row.prompt and not row.expectation:
         return None
-    shown = _truncate_expectation(row.expectation)
-    cut = len(row.prompt) > STORED_PROMPT or shown != row.expectation
-    return CaseText(prompt=row.prompt[:STORED_PROMPT], expectation=shown, truncated=cut)
+    expectation = _truncate_expectation(row.expectation)
+    cut = len(row.prompt) > STORED_PROMPT or expectation != row.expectation
+    return CaseText(prompt=row.prompt[:STORED_PROMPT], expectation=expectation, truncated=cut)
 
 
 @lru_cache(1_000)
@@ -136,14 +136,14 @@ def build_execution(row: ResultRow, number: int) -> TrialRecord:
 
 
 def _describe_failure(row: ResultRow) -> str:
-    """Describe the scores that failed, then what else the tool says of a failure; of an error what it says."""
+    """Describe the scores that failed, and then the message of the tool; an error by its message alone."""
     failed = [one for one in row.scores if one.passed is False]
     reasons = ((one.name, one.reason or ("" if one.value is None else f"{one.value:g}")) for one in failed)
     missed = "; ".join(": ".join(filter(None, words)) for words in reasons)
-    said = row.error or ""
-    if row.status is Status.FAILED and missed and (said in missed or any(one.name in said for one in failed)):
+    message = row.error or ""
+    if row.status is Status.FAILED and missed and (message in missed or any(one.name in message for one in failed)):
         return missed
-    parts = (missed, said) if row.status is Status.FAILED else (said or missed,)
+    parts = (missed, message) if row.status is Status.FAILED else (message or missed,)
     return "; ".join(filter(None, parts)) or (row.status or Status.ERROR).value
 
 
@@ -151,8 +151,8 @@ def _build_details(row: ResultRow) -> CaseDetails:
     """Build the details of a row in the form that eval cases have; a missing response stays None."""
     if not row.calls and row.response is None:
         return NO_DETAILS
-    kept = build_details(Response(text=row.response or "", tool_calls=row.calls))
-    return kept if row.response is not None else replace(kept, response=None)
+    details = build_details(Response(text=row.response or "", tool_calls=row.calls))
+    return details if row.response is not None else replace(details, response=None)
 
 
 async def redact_rows(
@@ -162,26 +162,26 @@ async def redact_rows(
 
     If the `redact` patterns fail or take too long, every text is masked as a whole.
     """
-    kept = cases
+    stored = cases
     if config.limits.keep_responses is ResponseRetention.NONE:
-        kept = {key: [_drop_texts(row) for row in rows] for key, rows in cases.items()}
+        stored = {key: [_drop_texts(row) for row in rows] for key, rows in cases.items()}
     if not config.redact:
-        return kept
+        return stored
     masked, matcher = TextMasking(), PatternMatcher()
-    for rows in kept.values():
+    for rows in stored.values():
         for row in rows:
             _map_texts(row, masked.collect_text)
     try:
         masked.set_masked(await matcher.replace_matches(config.redact, masked.texts, MASK))
     except (PatternError, PatternWorkerError):
-        masked.set_masked(None)  # a text that nobody could look through may hold anything
+        masked.set_masked(None)  # a text that could not be searched may contain anything
     finally:
         await matcher.aclose()
-    return {key: [_map_texts(row, masked.mask_text) for row in rows] for key, rows in kept.items()}
+    return {key: [_map_texts(row, masked.mask_text) for row in rows] for key, rows in stored.items()}
 
 
 def _drop_texts(row: ResultRow) -> ResultRow:
-    """Without a word of the answer. Of a failure only which scorers it is about: reasons may quote anything."""
+    """Drop all texts of the response. A failure keeps only the names of its scores: reasons may quote anything."""
     names = "; ".join(one.name for one in row.scores if one.passed is False)
     return row._replace(
         response=None,

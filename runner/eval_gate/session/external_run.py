@@ -55,22 +55,22 @@ class ExternalRun(FrozenStruct):
 def read_external_results(config: RunConfig, paths: Sequence[str], context: RunContext) -> ExternalResults:
     """Read the external results in these files, and mask the secrets in this environment. Raises GateError."""
     rules = build_score_rules(config)
-    wanted, redact = config.results.format, build_redactor(context)
-    found = load_external_results(paths, wanted, rules, redact, config.results.encoding)
+    format_name, redact = config.results.format, build_redactor(context)
+    results = load_external_results(paths, format_name, rules, redact, config.results.encoding)
     unused = rules.list_unused_rules()
     notes = (f"no result has the score {', '.join(unused)}",) if unused else ()
     if many := rules.off_scale:
         which = format_count(many, "result has a score", "results have scores")
         what = f"{which} outside of 0 to 1: the pass score does not apply to them"
         notes = (*notes, f"{what}, and the verdict of the tool counts")
-    return replace(found, notes=(*found.notes, *notes))
+    return replace(results, notes=(*results.notes, *notes))
 
 
 async def build_external_run(session: Session, results: ExternalResults) -> RunResult:
-    """Build the run of these external results as they are: nothing is run again."""
+    """Build the run of these external results as they are, without re-runs."""
     rules, max_reruns = session.config.results.scores, session.most_reruns
     rows = await redact_rows(session.config, results.cases)
-    cases = {key: build_case_result(found, (), None, rules, max_reruns=max_reruns) for key, found in rows.items()}
+    cases = {key: build_case_result(one, (), None, rules, max_reruns=max_reruns) for key, one in rows.items()}
     return _build_run(session, results, cases)
 
 
@@ -96,31 +96,31 @@ async def make_external_run(session: Session, results: ExternalResults) -> Exter
     doubtful = list(reruns.find_rerun_candidates(run)) if max_reruns else []
     doubtful = [key for key in doubtful if key not in reruns.fixes]  # a tool's command may re-run only what fails
     spending = RerunSpending(config)
-    again = ToolReruns(session, results, reruns, doubtful, spending) if doubtful and again_by else None
+    tool_reruns = ToolReruns(session, results, reruns, doubtful, spending) if doubtful and again_by else None
     base = ToolBaseAgent(session, results, spending) if base_by and max_reruns else None
 
     async def build_run() -> RunResult:
         """Build the run with the results of the re-runs so far."""
-        if again is None:
+        if tool_reruns is None:
             impossible = frozenset(doubtful) - reruns.new_cases
-            if max_reruns and again_by is None:  # also where re-runs would show nothing that its record does not say
+            if max_reruns and again_by is None:  # also if the history decides without re-runs
                 impossible |= _find_new_failures(run, session)
             return _mark_rerun_impossible(run, impossible) if impossible else run
-        said, ends = await redact_rows(config, again.rows), again.ends
+        rows, ends = await redact_rows(config, tool_reruns.rows), tool_reruns.ends
         for key in doubtful:
-            case = build_case_result(results.cases[key], said.get(key, ()), ends[key], rules, max_reruns=max_reruns)
+            case = build_case_result(results.cases[key], rows.get(key, ()), ends[key], rules, max_reruns=max_reruns)
             cases[key] = count_reruns_as_new(case) if key in reruns.new_cases else case
-        made = _build_run(session, replace(results, notes=(*results.notes, *again.notes)), cases)
-        return mark_missing_cases(_check_overlap(made, session, unstable), session)
+        result = _build_run(session, replace(results, notes=(*results.notes, *tool_reruns.notes)), cases)
+        return mark_missing_cases(_check_overlap(result, session, unstable), session)
 
-    if again is not None:
-        await again.rerun_suspects()
-    made = await build_run()
-    while base is not None and await base.clear_suspects(made, reruns) and again is not None:
-        await again.rerun_suspects()  # what was spared because of what is cleared now
-        made = await build_run()
-    whole = base.attach_final_results(made) if base else made
-    return ExternalRun(whole, tuple(_iter_matching_notes(made, named_by, session)))
+    if tool_reruns is not None:
+        await tool_reruns.rerun_suspects()
+    result = await build_run()
+    while base is not None and await base.clear_suspects(result, reruns) and tool_reruns is not None:
+        await tool_reruns.rerun_suspects()  # a cleared suspect may make others due
+        result = await build_run()
+    whole = base.attach_final_results(result) if base else result
+    return ExternalRun(whole, tuple(_iter_matching_notes(result, named_by, session)))
 
 
 def _find_baseline_keys(session: Session) -> Set[CaseKey]:
@@ -137,37 +137,37 @@ def _find_new_failures(run: RunResult, session: Session) -> Set[CaseKey]:
     if not isinstance(baseline, Baseline):
         return frozenset()
     pairs = GateCases.pair(baseline.result, run).iter_pairs()
-    return {key for key, case, before in pairs if case.status is Status.FAILED and before.passed}
+    return {key for key, case, earlier_case in pairs if case.status is Status.FAILED and earlier_case.passed}
 
 
 def _describe_unused_base_agent(config: RunConfig) -> tuple[str, ...]:
     """Describe a configured base agent that cannot run external results, as a note."""
-    named = config.base_agent.display_name
-    if named is None or config.base_agent.command is not None:
+    base_agent = config.base_agent.display_name
+    if base_agent is None or config.base_agent.command is not None:
         return ()
-    said = "ignoring baseAgentEndpoint and baseAgentTarget: they do not work with results of another tool. "
-    return (f"{said}Set baseAgentCommand, because only that tool can run its cases",)
+    notice = "ignoring baseAgentEndpoint and baseAgentTarget: they do not work with results of another tool. "
+    return (f"{notice}Set baseAgentCommand, because only that tool can run its cases",)
 
 
 def _check_overlap(run: RunResult, session: Session, unstable: str | None) -> RunResult:
     """Warn first if the baseline knows few cases, and refuse failing ones that may have passed under another name."""
-    before = find_same_tool(run, session)
-    if before is None:
+    baseline = find_same_tool(run, session)
+    if baseline is None:
         return run
-    there = before.index_cases()
-    known = {key for key, _ in run.iter_cases() if key in there} | {*find_earlier_keys(before, run)}
-    if len(known) * 2 >= min(len(there), run.summary.total_cases):
+    baseline_cases = baseline.index_cases()
+    matched = {key for key, _ in run.iter_cases() if key in baseline_cases} | {*find_earlier_keys(baseline, run)}
+    if len(matched) * 2 >= min(len(baseline_cases), run.summary.total_cases):
         return run
-    said = f"only {len(known)} of {format_count(run.summary.total_cases, 'case')} are in the baseline"
-    failing = [key for key, case in run.iter_cases() if key not in known and case.status in _FAILING_STATUSES]
+    message = f"only {len(matched)} of {format_count(run.summary.total_cases, 'case')} are in the baseline"
+    failing = [key for key, case in run.iter_cases() if key not in matched and case.status in _FAILING_STATUSES]
     if failing and session.config.policy.min_coverage != 0:
         raise GateError(
             "unmatched-results",
-            f"{said}, and {failing[0].case_id[:100]} fails: it may have passed under another name",
+            f"{message}, and {failing[0].case_id[:100]} fails: it may have passed under another name",
             f"{unstable or 'give the cases stable names'}; if you renamed them on purpose, set `minCoverage: 0`",
             exit_code=ExitCode.INCOMPLETE,
         )
-    what = f"{said}: the others have no baseline and cannot be regressions"
+    what = f"{message}: the others have no baseline and cannot be regressions"
     return replace(run, warnings=(what, *run.warnings))
 
 
@@ -178,7 +178,7 @@ def _mark_rerun_impossible(run: RunResult, doubtful: Set[CaseKey]) -> RunResult:
 
 
 def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping[CaseKey, CaseResult]) -> RunResult:
-    ended = datetime.now(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
+    timestamp = datetime.now(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
     run_id = str(uuid.uuid4())
     by_suite: dict[str, list[CaseResult]] = {}
     for key, case in cases_by_key.items():
@@ -186,7 +186,7 @@ def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping
     suites = tuple(
         SuiteResult(
             run_id=run_id,
-            timestamp=ended,
+            timestamp=timestamp,
             tier=None,
             tool_name=suite,
             eval_file=suite,
@@ -199,9 +199,9 @@ def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping
     )
     whole = suites[0].summary if len(suites) == 1 else summarize_cases([case for one in suites for case in one.cases])
     name = results.format.value
-    made = RunResult(
+    run = RunResult(
         run_id=run_id,
-        timestamp=ended,
+        timestamp=timestamp,
         complete=True,
         tool=ToolIdentity(version=__version__),
         target=TargetIdentity(name=name, provider=name, identity=results.tool),
@@ -223,36 +223,36 @@ def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping
         ),
     )
     baseline = session.gate_inputs.baseline
-    return align_fingerprints(GateCases.pair(baseline.result, made)) if isinstance(baseline, Baseline) else made
+    return align_fingerprints(GateCases.pair(baseline.result, run)) if isinstance(baseline, Baseline) else run
 
 
 def _iter_matching_notes(run: RunResult, named_by: str, session: Session) -> Iterator[str]:
-    """By what cases are known again, and how many of them were: `118 of 120 cases are in the baseline, by name`."""
+    """Describe how cases are matched, and how many: `118 of 120 cases are in the baseline by name`."""
     baseline = session.gate_inputs.baseline
     total = run.summary.total_cases
     if not isinstance(baseline, Baseline):
         yield f"{format_count(total, 'case')}, named by {named_by}"
         return
-    there, moved = baseline.result.index_cases(), find_earlier_keys(baseline.result, run)
-    same = sum(key in there for key, _ in run.iter_cases())
-    again = f", {len(moved)} more by their prompt under another name" if moved else ""
-    yield f"{same} of {format_count(total, 'case is', 'cases are')} in the baseline by {named_by}{again}"
+    baseline_cases, moved = baseline.result.index_cases(), find_earlier_keys(baseline.result, run)
+    same = sum(key in baseline_cases for key, _ in run.iter_cases())
+    renamed = f", {len(moved)} more by their prompt under another name" if moved else ""
+    yield f"{same} of {format_count(total, 'case is', 'cases are')} in the baseline by {named_by}{renamed}"
 
 
 _MAX_NAMED: Final = 3
 
 
 def check_coverage(run: RunResult, session: Session) -> None:
-    """Raise GateError `results-incomplete` for too few of as many cases as the baseline holds of this tool."""
-    before, least = find_same_tool(run, session), _get_least_share(session)
-    if before is None:
+    """Raise GateError `results-incomplete` if the results have too few cases, compared with the baseline."""
+    baseline, least = find_same_tool(run, session), _get_least_share(session)
+    if baseline is None:
         return
-    then, now = before.summary.total_cases, run.summary.total_cases
-    if now < then * least:
+    total, count = baseline.summary.total_cases, run.summary.total_cases
+    if count < total * least:
         raise GateError(
             "results-incomplete",
-            f"these results have {format_count(now, 'case')}, less than {format_percent(least)} of the {then} in the "
-            "baseline",
+            f"these results have {format_count(count, 'case')}, less than {format_percent(least)} of the {total} in "
+            "the baseline",
             "check whether the tool finished; if you intend so few cases, set `minCoverage: 0`",
             exit_code=ExitCode.INCOMPLETE,
         )
@@ -260,39 +260,39 @@ def check_coverage(run: RunResult, session: Session) -> None:
 
 def mark_missing_cases(run: RunResult, session: Session) -> RunResult:
     """Mark a run as incomplete if too few of the baseline's cases ran, and were not skipped, in a leg or in all."""
-    before = find_same_tool(run, session)
-    missing = [] if before is None else list(_iter_missing_parts(run, before, _get_least_share(session)))
-    if not missing:
+    baseline = find_same_tool(run, session)
+    clauses = [] if baseline is None else list(_iter_missing_parts(run, baseline, _get_least_share(session)))
+    if not clauses:
         return run
-    more = [f"{len(missing) - _MAX_NAMED:,} more legs lack cases"] if len(missing) > _MAX_NAMED else []
-    return replace(run, complete=False, stop_reason="; ".join([*missing[:_MAX_NAMED], *more]))
+    more = [f"{len(clauses) - _MAX_NAMED:,} more legs lack cases"] if len(clauses) > _MAX_NAMED else []
+    return replace(run, complete=False, stop_reason="; ".join([*clauses[:_MAX_NAMED], *more]))
 
 
 def find_same_tool(run: RunResult, session: Session) -> RunResult | None:
-    """Return the baseline's run; None where there is none of the same tool."""
+    """Return the baseline's run; None if it is not of the same tool."""
     baseline = session.gate_inputs.baseline
     if not isinstance(baseline, Baseline):
         return None
-    before = baseline.result
-    return before if before.is_external and before.target.provider == run.target.provider else None
+    result = baseline.result
+    return result if result.is_external and result.target.provider == run.target.provider else None
 
 
 def _get_least_share(session: Session) -> float:
-    given = session.config.policy.min_coverage
-    return DEFAULT_EXTERNAL_COVERAGE if given is None else given
+    share = session.config.policy.min_coverage
+    return DEFAULT_EXTERNAL_COVERAGE if share is None else share
 
 
 def _iter_missing_parts(run: RunResult, baseline: RunResult, least: float) -> Iterator[str]:
-    """Yield a clause for each leg of which too few cases ran, or else one for all cases."""
-    then, here, earlier = _index_legs(baseline), _index_legs(run), find_earlier_keys(baseline, run)
-    now = Counter(leg for key, own in here.items() for leg in {own, then.get(earlier.get(key, key))})
+    """Yield a clause for each leg with too few executed cases, or else one for all cases."""
+    old_legs, legs, earlier = _index_legs(baseline), _index_legs(run), find_earlier_keys(baseline, run)
+    counts = Counter(leg for key, own in legs.items() for leg in {own, old_legs.get(earlier.get(key, key))})
     share, is_short = f"less than {format_percent(least)}", False
-    for leg, many in Counter(then.values()).items():
-        if leg is not None and now[leg] < many * least:
+    for leg, many in Counter(old_legs.values()).items():
+        if leg is not None and counts[leg] < many * least:
             is_short = True
-            yield f"the leg {leg[:100]} has {now[leg]:,} of {format_count(many, 'case')} of the baseline, {share}"
-    if not is_short and len(here) < len(then) * least:
-        ran = f"{len(here):,} of {format_count(len(then), 'case')} of the baseline ran, {share}"
+            yield f"the leg {leg[:100]} has {counts[leg]:,} of {format_count(many, 'case')} of the baseline, {share}"
+    if not is_short and len(legs) < len(old_legs) * least:
+        ran = f"{len(legs):,} of {format_count(len(old_legs), 'case')} of the baseline ran, {share}"
         yield f"{ran}: the others were skipped"
 
 
@@ -310,8 +310,8 @@ def is_external_reference(reference: str | None) -> bool:
     """Whether a baseline is results of another tool, and not a run that is stored."""
     if reference is None or reference == LATEST:
         return False
-    given = parse_results_path(reference)
-    if not (given.exists or given.is_glob):
+    results_path = parse_results_path(reference)
+    if not (results_path.exists or results_path.is_glob):
         return False
     return not is_run_reference(reference) and find_tool_at(reference) is not None
 
@@ -326,25 +326,25 @@ async def read_external_baseline(session: Session, current: ExternalResults) -> 
     reference = session.config.baseline
     if reference is None or not is_external_reference(reference):
         return None
-    before = read_external_results(session.config, [reference], session.context)
-    if before.format is not current.format:
+    results = read_external_results(session.config, [reference], session.context)
+    if results.format is not current.format:
         raise GateError(
             "baseline-of-other-tool",
-            f"{reference} has results of {before.format}, and {current.files[0]} of {current.format}",
+            f"{reference} has results of {results.format}, and {current.files[0]} of {current.format}",
             "compare two results of one tool",
         )
-    if both := before.sources & current.sources:
+    if both := results.sources & current.sources:
         raise GateError(
             "baseline-is-checked",
             f"the baseline {reference} is the result that is checked: {min(both).name}",
             "keep the result of the baseline in a file of its own",
         )
     redact = build_redactor(session.context)
-    run = _name_run(await build_external_run(session, before), before, redact)
+    run = _name_run(await build_external_run(session, results), results, redact)
     run = replace(run, policy=session.config.policy.to_run_policy(run))
     history = session.config.history
-    ledger = EMPTY_HISTORY if history is None else read_history(history)
-    return Baseline(run, redact(reference), history=ledger.with_run(run), notes=before.notes)
+    case_history = EMPTY_HISTORY if history is None else read_history(history)
+    return Baseline(run, redact(reference), history=case_history.with_run(run), notes=results.notes)
 
 
 def _name_run(run: RunResult, results: ExternalResults, redact: Redactor) -> RunResult:

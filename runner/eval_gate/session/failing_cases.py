@@ -38,8 +38,8 @@ def find_failing_cases(folder: Path, target: str | None = None) -> FailingCases:
     """Find the cases whose newest result in a folder of runs is bad.
 
     Bad results are failures, errors, regressions and drops of the score. Only runs of `target` count, or those
-    of the newest run's target if `target` has none. Whoever asks for them wants the gate to pass, so waived failures,
-    also those in quarantine, are kept apart. Raises GateError `run-not-found` and `no-failing-cases`.
+    of the newest run's target if `target` has none. Waived failures, also those in quarantine, are returned
+    separately, because the gate passes with them. Raises GateError `run-not-found` and `no-failing-cases`.
     """
     runs = [run for run in read_runs(folder) if run.suites]
     if not runs:
@@ -51,15 +51,15 @@ def find_failing_cases(folder: Path, target: str | None = None) -> FailingCases:
         if run.complete and not run.partial and run.shard is None:
             break
     bad = {key for key, one in newest.items() if one.is_bad}
-    found = FailingCases(
+    failing = FailingCases(
         frozenset(key for key in bad if not newest[key].is_waived),
         frozenset(key for key in bad if newest[key].is_waived),
     )
-    if found.keys:
-        return found
-    if found.waived:
-        said = f"only waived cases failed in their last run ({folder}): {found.waived_names}"
-        raise GateError("no-failing-cases", said, "run them with --case, or run without --failing")
+    if failing.keys:
+        return failing
+    if failing.waived:
+        message = f"only waived cases failed in their last run ({folder}): {failing.waived_names}"
+        raise GateError("no-failing-cases", message, "run them with --case, or run without --failing")
     raise GateError("no-failing-cases", f"no case failed in its last run ({folder})", "run without --failing")
 
 

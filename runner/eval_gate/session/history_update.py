@@ -1,6 +1,6 @@
-"""The ledger that ends with a run: what was known before it, the run itself, and how good it was as a whole.
+"""Build the history that ends with a run: the history of its baseline, the run itself, and its levels.
 
-Levels go on from the run before by the cases that both have. Only the drift alarm reads them; no verdict does.
+Levels continue those of the run before, by the cases that both have. Only the drift alarm reads them; no verdict does.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from eval_gate.results.levels import LevelKind, RunLevels, list_models
 
 DIGITS: Final = 6
 LEAST_SHARED: Final = 0.5
-"""The share of this run's cases that the run before must have too, or a level begins anew."""
+"""Share of this run's cases that the run before must have too; otherwise a level restarts."""
 LEAST_SAME_ANSWERS: Final = 3
-"""Graded answers that are the same in both runs, for anything to be said about the judge."""
+"""Equal graded responses in both runs that a change of the judge needs."""
 _COMPARED: Final = (LevelKind.FAILING, LevelKind.FAILING_BEFORE_RERUNS, LevelKind.SCORE, LevelKind.TIME, LevelKind.COST)
 
 
@@ -40,10 +40,10 @@ class _Case(NamedTuple):
     values: tuple[float | None, ...]
     case: CaseResult
     response: str | None
-    """What was graded, where one execution of a graded case answered and answers are stored."""
+    """Graded response, if a graded case has one execution and responses are stored."""
 
-    def same(self, other: _Case) -> bool:
-        """Whether both are measured alike."""
+    def has_same_setup(self, other: _Case) -> bool:
+        """Whether both have the same evaluation setup."""
         return match_fingerprints(
             compute_result_fingerprint(self.case), compute_result_fingerprint(other.case)
         ).same_setup
@@ -52,50 +52,50 @@ class _Case(NamedTuple):
 def build_next_history(run: RunResult, baseline: Baseline | NoBaseline) -> History:
     """Build the history that ends with this run, from the history up to its baseline."""
     if isinstance(baseline, NoBaseline):
-        return _with_levels(EMPTY_HISTORY.with_run(run), run, None, {})
-    before, earlier = baseline.result, find_earlier_keys(baseline.result, run)
-    return _with_levels(baseline.own_history.with_run(run, earlier, before), run, before, earlier)
+        return _add_levels(EMPTY_HISTORY.with_run(run), run, None, {})
+    result, earlier = baseline.result, find_earlier_keys(baseline.result, run)
+    return _add_levels(baseline.own_history.with_run(run, earlier, result), run, result, earlier)
 
 
-def _with_levels(
+def _add_levels(
     history: History, run: RunResult, baseline: RunResult | None, earlier: Mapping[CaseKey, CaseKey]
 ) -> History:
     """Add the levels of the run; `history` ends with `baseline`, where `earlier` has other keys of the same cases."""
-    known = history.levels
+    levels = history.levels
     if (
-        any(one.run_id == run.run_id for one in known)
+        any(one.run_id == run.run_id for one in levels)
         or not run.complete
         or run.eval_paths is None
         or run.shard is not None
     ):
         return history
-    if baseline is not None and (not known or known[0].run_id != baseline.run_id):
-        begun = _levels(
-            baseline, None, None, {}
-        )  # its own levels were never written down, or those of others are newer
-        known = (begun, *known) if begun else known
-    last = known[0] if baseline is not None and known and known[0].run_id == baseline.run_id else None
-    made = _levels(run, baseline, last, earlier)
-    return history.with_levels((made, *known)) if made else history
+    if baseline is not None and (not levels or levels[0].run_id != baseline.run_id):
+        begun = _build_levels(baseline, None, None, {})  # it has no levels, or those of other runs are newer
+        levels = (begun, *levels) if begun else levels
+    last = levels[0] if baseline is not None and levels and levels[0].run_id == baseline.run_id else None
+    own_levels = _build_levels(run, baseline, last, earlier)
+    return history.with_levels((own_levels, *levels)) if own_levels else history
 
 
-def _levels(
+def _build_levels(
     run: RunResult, baseline: RunResult | None, last: RunLevels | None, earlier: Mapping[CaseKey, CaseKey]
 ) -> RunLevels | None:
     target = build_target_key(run)
-    then = dict(_cases(baseline)) if baseline is not None and last is not None and last.target == target else {}
+    old_cases = (
+        dict(_iter_cases(baseline)) if baseline is not None and last is not None and last.target == target else {}
+    )
     levels: dict[LevelKind, float] = {}
-    anew: list[LevelKind] = []
+    restarted: list[LevelKind] = []
     columns: list[list[float]] = [[] for _ in _COMPARED]
     pairs: list[tuple[_Case, _Case]] = []
     number = 0
-    for key, one in _cases(run):
+    for key, one in _iter_cases(run):
         number += 1
         for column, value in zip(columns, one.values, strict=True):
             if value is not None:
                 column.append(value)
-        if (there := then.get(earlier.get(key, key))) is not None and there.same(one):
-            pairs.append((there, one))
+        if (old_case := old_cases.get(earlier.get(key, key))) is not None and old_case.has_same_setup(one):
+            pairs.append((old_case, one))
     if not number:
         return None
     for at, kind in enumerate(_COMPARED):
@@ -103,17 +103,17 @@ def _levels(
         if not values:
             continue
         moves = [
-            now - old
-            for there, one in pairs
-            if (now := one.values[at]) is not None and (old := there.values[at]) is not None
+            new - old
+            for old_case, one in pairs
+            if (new := one.values[at]) is not None and (old := old_case.values[at]) is not None
         ]
         level = last.levels.get(kind) if last else None
         if level is not None and moves and len(moves) >= LEAST_SHARED * len(values):
             levels[kind] = round(level + fmean(moves), DIGITS)
         else:
             levels[kind] = round(fmean(values), DIGITS)
-            anew.append(kind)
-    _grading(pairs, last, levels, anew)
+            restarted.append(kind)
+    _add_judge_level(pairs, last, levels, restarted)
     return RunLevels(
         run_id=run.run_id,
         timestamp=run.timestamp,
@@ -121,33 +121,33 @@ def _levels(
         target=target,
         cases=number,
         levels=levels,
-        restarted_levels=tuple(anew),
+        restarted_levels=tuple(restarted),
         models=list_models(run),
     )
 
 
-def _grading(
-    pairs: list[tuple[_Case, _Case]], last: RunLevels | None, levels: dict[LevelKind, float], anew: list[LevelKind]
+def _add_judge_level(
+    pairs: list[tuple[_Case, _Case]], last: RunLevels | None, levels: dict[LevelKind, float], restarted: list[LevelKind]
 ) -> None:
     """Set the level of the grading: it begins at the mean score, and only a change in grading moves it."""
     at = _COMPARED.index(LevelKind.SCORE)
     moves = [
-        now - old
-        for there, one in pairs
+        new - old
+        for old_case, one in pairs
         if one.response is not None
-        and one.response == there.response
-        and (now := one.values[at]) is not None
-        and (old := there.values[at]) is not None
+        and one.response == old_case.response
+        and (new := one.values[at]) is not None
+        and (old := old_case.values[at]) is not None
     ]
     level = last.levels.get(LevelKind.JUDGE) if last else None
     if level is not None and len(moves) >= LEAST_SAME_ANSWERS:
         levels[LevelKind.JUDGE] = round(level + fmean(moves), DIGITS)
     elif LevelKind.SCORE in levels:
         levels[LevelKind.JUDGE] = levels[LevelKind.SCORE]
-        anew.append(LevelKind.JUDGE)
+        restarted.append(LevelKind.JUDGE)
 
 
-def _cases(run: RunResult) -> Iterator[tuple[CaseKey, _Case]]:
+def _iter_cases(run: RunResult) -> Iterator[tuple[CaseKey, _Case]]:
     """Yield the cases that say something about the agent."""
     pass_score = run.policy.pass_score if run.policy else 1.0
     for key, case in run.iter_cases():
@@ -158,7 +158,7 @@ def _cases(run: RunResult) -> Iterator[tuple[CaseKey, _Case]]:
 def _case(case: CaseResult, pass_score: float) -> _Case | None:
     trials = case.list_executions()
     first = trials[: max(len(trials) - case.reruns, 0)]
-    failing = _failing(trials, pass_score, graded=case.graded)
+    failing = _compute_failing_share(trials, pass_score, graded=case.graded)
     if failing is None:
         return None
     scores = [one.score for one in first if case.graded and one.status.is_scored]
@@ -167,7 +167,7 @@ def _case(case: CaseResult, pass_score: float) -> _Case | None:
     cost = (measure_execution(case).cost_usd or 0.0) if not case.details.replayed else 0.0
     values = (
         float(failing >= 0.5),  # as a case counts: it passes when more than half of its executions do
-        _failing(first, pass_score, graded=case.graded),
+        _compute_failing_share(first, pass_score, graded=case.graded),
         fmean(scores) if scores else None,
         math.log(took) if took > 0 else None,
         math.log(cost) if cost > 0 else None,
@@ -175,13 +175,15 @@ def _case(case: CaseResult, pass_score: float) -> _Case | None:
     return _Case(values, case, case.details.response if alone else None)
 
 
-def _failing(trials: tuple[Trial, ...], pass_score: float, *, graded: bool) -> float | None:
+def _compute_failing_share(trials: tuple[Trial, ...], pass_score: float, *, graded: bool) -> float | None:
     """Compute the share of these executions that fail or end in an agent error, from 0 to 1."""
-    known = [not is_passing_trial(one, pass_score, graded=graded) for one in trials if _tells(one)]
-    return sum(known) / len(known) if known else None
+    failures = [
+        not is_passing_trial(one, pass_score, graded=graded) for one in trials if _is_scored_or_agent_error(one)
+    ]
+    return sum(failures) / len(failures) if failures else None
 
 
-def _tells(trial: Trial) -> bool:
+def _is_scored_or_agent_error(trial: Trial) -> bool:
     return trial.status.is_scored or (
         trial.status is Status.ERROR and (trial.timed_out or trial.error_kind is ErrorKind.AGENT_ERROR)
     )

@@ -56,17 +56,17 @@ class ExecutedRun(Struct):
 
 
 async def make_run(session: Session, progress: RunObserver) -> ExecutedRun:
-    """Prepare and carry out. Raises GateError for what is wrong before anybody was asked anything."""
+    """Prepare and execute a run. Raises GateError before the first request."""
     return await execute_plan(session, await plan_run(session), progress)
 
 
 async def plan_run(session: Session) -> RunPlan:
-    """Everything that the run needs, read and checked. It holds a target: carry it out, or close it."""
+    """Read and check everything that the run needs. The plan holds a target: execute it, or close it."""
     from eval_gate.engine.preparation.plan_builder import (
-        build_run_plan,  # 100 ms that results of other tools need nothing of
+        build_run_plan,  # takes 100 ms, and external results do not need it
     )
 
-    config, around = session.config, session.context
+    config, context = session.config, session.context
     if session.is_run_of_branch and config.warm_up is not None and session.selection.shard is not None:
         raise GateError(
             "conflicting-options",
@@ -74,18 +74,18 @@ async def plan_run(session: Session) -> RunPlan:
             "run the default branch without shards, or omit warmUp",
         )
     baseline = session.gate_inputs.baseline
-    around = replace(around, baseline_files=_count_baseline_cases(baseline))
+    context = replace(context, baseline_files=_count_baseline_cases(baseline))
     if isinstance(baseline, Baseline):
-        around = replace(around, baseline_folder=baseline.folder)
-    plan = await build_run_plan(config, _balance_shards(session), around)
-    plan.redactor.add_secrets(around.secrets)
-    again = session.most_reruns
+        context = replace(context, baseline_folder=baseline.folder)
+    plan = await build_run_plan(config, _balance_shards(session), context)
+    plan.redactor.add_secrets(context.secrets)
+    reruns = session.most_reruns
     waits = plan.rubrics_wait and any(map(plan.is_deferred, plan.list_runnable_cases()))
-    if not (again or waits):
+    if not (reruns or waits):
         return plan
     pending = session.pending_gate_inputs
-    later = partial(_wait_for_inputs, pending, plan.check_baseline_files) if pending is not None else None
-    return plan.with_rerun_policy(build_reruns(session, _build_rerun_interval(session.config.limits), later), again)
+    wait = partial(_wait_for_inputs, pending, plan.check_baseline_files) if pending is not None else None
+    return plan.with_rerun_policy(build_reruns(session, _build_rerun_interval(session.config.limits), wait), reruns)
 
 
 def _wait_for_inputs(pending: PendingGateInputs, check: CheckBaselineFiles | None) -> GateInputs:
@@ -97,7 +97,7 @@ def _wait_for_inputs(pending: PendingGateInputs, check: CheckBaselineFiles | Non
 
 
 def _count_baseline_cases(baseline: Baseline | NoBaseline) -> Mapping[str, int]:
-    """Count the baseline's cases by eval file; none where another tool ran them, or the baseline is not there yet."""
+    """Count the baseline's cases by eval file; none for another tool, or until the baseline is available."""
     if not isinstance(baseline, Baseline) or baseline.result.is_external:
         return {}
     return {suite.eval_file: len(suite.cases) for suite in baseline.result.suites}
@@ -109,18 +109,18 @@ async def add_base_agent_results(session: Session, run: RunResult) -> RunResult:
     The base agent is run only if the run would otherwise fail. The cases and the agent are read again, as for a
     run. Raises GateError for any problem with them.
     """
-    named = session.config.base_agent.display_name
-    if named is None or run.is_external:
+    name = session.config.base_agent.display_name
+    if name is None or run.is_external:
         return run
-    askable = frozenset(key for key, case in run.iter_cases() if not case.dependent)
-    asked = run.base_agent or BaseAgentSummary(target=TargetIdentity(name="base", provider="", identity=named))
-    if not build_reruns(session).build_base_agent_request(replace(run, base_agent=asked), askable).keys:
+    repeatable = frozenset(key for key, case in run.iter_cases() if not case.dependent)
+    base_agent = run.base_agent or BaseAgentSummary(target=TargetIdentity(name="base", provider="", identity=name))
+    if not build_reruns(session).build_base_agent_request(replace(run, base_agent=base_agent), repeatable).keys:
         return run
     from eval_gate.engine.base_agent_run import BaseAgentFollowUp
 
     plan = await plan_run(session)
     try:
-        assert plan.base_agent is not None  # it is named
+        assert plan.base_agent is not None  # it has a name
         return await BaseAgentFollowUp(plan, plan.base_agent, run, session.folder).execute(build_reruns(session))
     finally:
         await plan.aclose()
@@ -137,10 +137,12 @@ def _build_rerun_interval(limits: RunLimits) -> RerunInterval:
 def build_reruns(
     session: Session, interval: RerunInterval = NO_INTERVAL, wait_for_inputs: Callable[[], GateInputs] | None = None
 ) -> Reruns:
-    """Who says which cases are run again, and when; `wait_for_inputs` waits for a baseline that is not there yet."""
+    """Build the policy of re-runs; `wait_for_inputs` waits for a baseline that is not available yet."""
     config = session.config
     budgeted = config.limits.rerun_budget is not None
-    return Reruns(session.gate_inputs, session.most_reruns, budgeted=budgeted, later=wait_for_inputs, interval=interval)
+    return Reruns(
+        session.gate_inputs, session.most_reruns, budgeted=budgeted, load_inputs=wait_for_inputs, interval=interval
+    )
 
 
 def _balance_shards(session: Session) -> Selection:
@@ -154,20 +156,20 @@ def _balance_shards(session: Session) -> Selection:
 async def execute_plan(
     session: Session, plan: RunPlan, progress: RunObserver, folder: Path | None = None
 ) -> ExecutedRun:
-    """Ask and judge case by case; the journal has each as soon as it is finished. Closes target and display.
+    """Execute the cases; the journal has each as soon as it is finished. Closes the target and the display.
 
-    The folder of the run is made in `folder`, by default that of the session's results. Where nobody else holds the
-    plan, its cases are let go of as their results are made.
+    The folder of the run is made in `folder`, by default the session's results folder. Cases are released as their
+    results are built, unless the caller holds the plan.
     """
     run = Run(plan, folder or session.folder, progress)
     plan = plan.without_cases()
     try:
-        ended = session.pending_gate_inputs.stop_waiting if session.pending_gate_inputs is not None else None
-        owned = _handle_signals(run, ended) if session.context.owns_process else nullcontext(list[ExitCode]())
+        stop_waiting = session.pending_gate_inputs.stop_waiting if session.pending_gate_inputs is not None else None
+        owned = _handle_signals(run, stop_waiting) if session.context.owns_process else nullcontext(list[ExitCode]())
         with owned as caught, report_waiting_to(progress.on_wait):
             result = await run.execute()
             if session.pending_gate_inputs is not None:
-                # whoever ends us meanwhile ends the wait, and not the run, which is made
+                # a signal ends the wait, but not the run, which is complete
                 await asyncio.to_thread(_wait_for_inputs, session.pending_gate_inputs, plan.check_baseline_files)
     finally:
         progress.close()
@@ -176,35 +178,35 @@ async def execute_plan(
 
 
 @contextmanager
-def _handle_signals(run: Run, ended: Callable[[], object] | None = None) -> Iterator[list[ExitCode]]:
+def _handle_signals(run: Run, on_stop: Callable[[], object] | None = None) -> Iterator[list[ExitCode]]:
     """Stop the run cleanly on the first SIGINT or SIGTERM, and yield the list that gets its exit code."""
     caught: list[ExitCode] = []
     loop = asyncio.get_running_loop()
-    then = {number: signal.getsignal(number) or signal.SIG_DFL for number in _SIGNALS}
+    handlers = {number: signal.getsignal(number) or signal.SIG_DFL for number in _SIGNALS}
 
-    def hear(number: int, _frame: FrameType | None) -> None:
-        if caught:  # amid the answer to another one, which is not over
+    def handle(number: int, _frame: FrameType | None) -> None:
+        if caught:  # another signal is being handled
             return
         code, reason = _SIGNALS[number]
         caught.append(code)
-        hear_no_more()  # a second signal ends this process
+        restore_handlers()  # a second signal ends this process
         loop.call_soon_threadsafe(stop, reason)
 
     def stop(reason: str) -> None:
         run.stop(reason)
-        if ended is not None:
-            ended()
+        if on_stop is not None:
+            on_stop()
 
-    def hear_no_more() -> None:
-        for number, handler in then.items():
+    def restore_handlers() -> None:
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
     # Not by the event loop: results are made in one go, so it may not run for a while, and when it stops handling a
     # signal, this briefly has the default action of the system, which kills the process. As the first process of a
     # container, Python has no default action for SIGTERM, so both are handled.
     for number in _SIGNALS:
-        signal.signal(number, hear)
+        signal.signal(number, handle)
     try:
         yield caught
     finally:
-        hear_no_more()
+        restore_handlers()

@@ -48,16 +48,16 @@ class Session(FrozenStruct):
     is_run_of_branch: bool = False
     """Whether it is a run of all cases of the branch itself, whose result is the next baseline."""
     pending_gate_inputs: PendingGateInputs | None = None
-    """Where the question's baseline is not there yet; nothing is judged by `gate_inputs` before it is."""
+    """Inputs whose baseline is not available yet; `gate_inputs` are not used until it is."""
 
     @property
     def folder(self) -> Path:
-        """Where results go."""
+        """Folder of results."""
         return Path(self.config.output_dir)
 
     @property
     def most_reruns(self) -> int:
-        """The most re-runs of one case: by default none where nobody named a baseline."""
+        """Maximum re-runs of one case: by default 0 if no baseline is requested."""
         policy, baseline = self.config.policy, self.gate_inputs.baseline
         is_alone = isinstance(baseline, NoBaseline) and not baseline.is_requested
         return 0 if policy.reruns is None and is_alone else policy.most_reruns
@@ -129,8 +129,8 @@ def add_unlinked_results(
 ) -> Baseline | NoBaseline:
     """Add the results that another setting would have found to a baseline that is absent.
 
-    `targets` are all that are evaluated, the one of this run first: those of the others are theirs. Nothing is looked
-    for if the policy needs no baseline.
+    `targets` are all evaluated targets, the one of this run first: results of the others do not count. The search is
+    skipped if the policy needs no baseline.
     """
     absent = {ReasonCode.NO_RUN_YET, ReasonCode.BASELINE_NOT_REQUESTED}
     if isinstance(baseline, Baseline) or baseline.code not in absent or not config.policy.needs_baseline:
@@ -152,8 +152,8 @@ def _describe_link(
     head, folder, current = stored.head, stored.folder.parent, Path(config.output_dir)
     hint = f"if the change is intended, name the results once: `--baseline {format_relative_path(stored.folder)}`"
     if absent.code == ReasonCode.BASELINE_NOT_REQUESTED:
-        named = f"run {head.baseline_run_id[:8]}" if head.baseline_run_id else None
-        return UnlinkedResult(stored.read(), "baseline", named, "none", hint) if named else None
+        baseline = f"run {head.baseline_run_id[:8]}" if head.baseline_run_id else None
+        return UnlinkedResult(stored.read(), "baseline", baseline, "none", hint) if baseline else None
     if folder.resolve() != current.resolve():
         names = ("results folder", format_relative_path(folder), format_relative_path(current))
     elif head.shard or not head.covers(chosen):
@@ -168,27 +168,27 @@ def _describe_link(
 
 def _iter_newest(folders: Sequence[Path], targets: Collection[str]) -> Iterator[StoredRun]:
     """Yield the newest complete run of each folder, target and selection, if there is one, one that passed its gate."""
-    own, *others = targets or (None,)
+    own, *other_targets = targets or (None,)
     for folder in folders:
         newest: dict[object, StoredRun] = {}
         with suppress(GateError, OSError):
             for one in list_stored_runs(folder):
                 run = one.head
                 key = run.target.name, run.selections, run.shard
-                if not run.complete or is_in_future(run.timestamp) or run.target.name in others:
+                if not run.complete or is_in_future(run.timestamp) or run.target.name in other_targets:
                     continue
                 if key not in newest or (run.has_passed and not newest[key].head.has_passed):
                     newest[key] = one
-        # where a folder has runs of this run's target, they alone are meant
+        # in a folder with runs of this run's target, only these count
         mine = [one for one in newest.values() if one.head.target.name == own]
         yield from mine or newest.values()
 
 
 def _list_folders(config: RunConfig, context: RunContext) -> list[Path]:
-    """List the folders of runs: the one of this run, the usual one, those beside it, and all others below the root."""
+    """List the folders of runs: the one of this run, the usual one, their siblings, and all others below the root."""
     own, usual = Path(config.output_dir), context.root / RunConfig().output_dir
-    beside = sorted({file.parent.parent for file in own.parent.glob(ARTIFACT_RUN_GLOB)})
-    return list({one.resolve(): one for one in (own, usual, *beside, *_iter_run_folders(context.root))}.values())
+    siblings = sorted({file.parent.parent for file in own.parent.glob(ARTIFACT_RUN_GLOB)})
+    return list({one.resolve(): one for one in (own, usual, *siblings, *_iter_run_folders(context.root))}.values())
 
 
 def _iter_run_folders(root: Path) -> Iterator[Path]:
@@ -199,12 +199,12 @@ def _iter_run_folders(root: Path) -> Iterator[Path]:
         for folder in level[: MAX_FOLDERS - looked_at]:
             looked_at += 1
             with suppress(OSError):
-                below = [one for one in folder.iterdir() if one.name not in _SKIPPED and not one.is_symlink()]
-                below = sorted(one for one in below if one.is_dir())
-                if any((one / RUN_NAME).is_file() for one in below):
+                folders = [one for one in folder.iterdir() if one.name not in _SKIPPED and not one.is_symlink()]
+                folders = sorted(one for one in folders if one.is_dir())
+                if any((one / RUN_NAME).is_file() for one in folders):
                     yield folder
                 else:
-                    waiting += below
+                    waiting += folders
 
 
 def _format_selections(selections: Sequence[CaseSelection], shard: Shard | None = None) -> str:

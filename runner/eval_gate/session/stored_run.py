@@ -22,15 +22,15 @@ def load_run_config(run: RunResult, flags: Mapping[str, JsonValue], hand: FlagSo
 
     `flags` come first, the stored policy of the run fills in the rest. `hand` is where the flags come from.
     """
-    before = run.policy
-    config = load_config(flags, {}, None, defaults=before.as_settings() if before else None, hand=hand)
+    stored = run.policy
+    config = load_config(flags, {}, None, defaults=stored.as_settings() if stored else None, hand=hand)
     policy = config.policy
-    if before is None:
+    if stored is None:
         return config
     if policy.fail_on_default:
-        policy = replace(policy, fail_on_default=before.fail_on_default)
+        policy = replace(policy, fail_on_default=stored.fail_on_default)
     if policy.typed_settings is not None:
-        policy = replace(policy, typed_settings=tuple(sorted({*policy.typed_settings, *(before.typed_settings or ())})))
+        policy = replace(policy, typed_settings=tuple(sorted({*policy.typed_settings, *(stored.typed_settings or ())})))
     return replace(config, policy=policy)
 
 
@@ -42,6 +42,6 @@ def redecide_verdict(run: RunResult, reference: str, config: RunConfig, root: Pa
     """
     run = add_idle_pattern_warnings(run, config.policy.must_pass)
     earlier = require_baseline(run, reference, Path(config.output_dir), config.history)
-    if config.history:  # somebody wants it judged by other knowledge than it was made with
+    if config.history:  # another history than that of the run
         run = replace(run, comparison=None)
     return decide_verdict(run, build_gate_inputs(config, root, earlier))

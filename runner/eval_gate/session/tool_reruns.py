@@ -16,7 +16,7 @@ from eval_gate.engine.case_result import build_base_agent_trials, build_trial
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.preparation.program_user import check_command_user
 from eval_gate.engine.preparation.run_context import RunContext
-from eval_gate.engine.reruns import RerunAllowance
+from eval_gate.engine.rerun_policy import RerunAllowance
 from eval_gate.errors import GateError
 from eval_gate.external_results.loader import ExternalResults, load_external_results
 from eval_gate.external_results.result_files import ResultsPath
@@ -39,7 +39,7 @@ from eval_gate.text.redaction import Redactor
 
 DEFAULT_BUDGET_S: Final = 600.0
 DEFAULT_BUDGET: Final = RerunBudget(seconds=DEFAULT_BUDGET_S)
-"""The budget where nobody said one; and no budget of another kind lets a command hang for longer."""
+"""Default budget, and maximum time of a command if the budget has no time."""
 _MAX_MESSAGE: Final = 300
 _EMPTY_EXECUTION: Final = TrialRecord(
     eval_file="",
@@ -58,13 +58,13 @@ class RerunSpending:
     """Budget of all re-runs, including those with the base agent."""
 
     def __init__(self, config: RunConfig) -> None:
-        said = config.limits.rerun_budget
-        budget = DEFAULT_BUDGET if said is None else parse_rerun_budget(said)
+        setting = config.limits.rerun_budget
+        budget = DEFAULT_BUDGET if setting is None else parse_rerun_budget(setting)
         self.allowance = RerunAllowance(budget)
         self.until = time.monotonic() + (budget.seconds or DEFAULT_BUDGET_S)
 
     def take(self, count: int) -> bool:
-        """Whether so many more may begin."""
+        """Whether `count` more may begin."""
         return self.allowance.try_begin(count) and time.monotonic() < self.until
 
 
@@ -107,31 +107,31 @@ class ToolReruns:
 
     @property
     def ends(self) -> Mapping[CaseKey, RerunStopReason]:
-        """Why each case was not run once more."""
-        told = {key: self._reruns.get_rerun_end(key, one.trials) for key, one in self._cases.items()}
+        """Reason why each case has no further re-run."""
+        ends = {key: self._reruns.get_rerun_end(key, one.trials) for key, one in self._cases.items()}
         if self._spent:
             other_ends = {RerunStopReason.RUN_STOPPED: RerunStopReason.BUDGET_USED}
-            told = {key: other_ends.get(end, end) for key, end in told.items()}
-        return dict.fromkeys(self._doubtful, RerunStopReason.NOT_REPEATABLE) | told
+            ends = {key: other_ends.get(end, end) for key, end in ends.items()}
+        return dict.fromkeys(self._doubtful, RerunStopReason.NOT_REPEATABLE) | ends
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What went wrong, in words."""
+        """Problems, in sentences."""
         return tuple(dict.fromkeys((*self._tool.notes, *self._notes)))
 
     async def rerun_suspects(self) -> None:
-        """Run again what is in doubt, for as long as it is and the budget lasts."""
+        """Re-run suspects until each is decided or the budget is used."""
         while self._waiting and (turn := self._reruns.select_next(self._waiting)):
             if not await self._rerun_until_decided({key: self._cases[key] for key in turn}):
                 break
             self._waiting = [key for key in self._waiting if key not in set(turn)]
 
     async def _rerun_until_decided(self, cases: Mapping[CaseKey, _SuspectedCase]) -> bool:
-        """Run these again until each is decided; false where no more can be run."""
+        """Re-run these until each is decided; return false if no further re-run is possible."""
         reruns, allowance = self._reruns, self._spending.allowance
         while open_ := {key: one for key, one in cases.items() if reruns.should_rerun(key, one.trials)}:
-            if (left := allowance.remaining) is not None:  # one after the other to its end, where they are scarce
-                open_ = dict(list(open_.items())[: max(left // max(self._confirm, 1), 1)])
+            if (remaining := allowance.remaining) is not None:  # few re-runs are left: decide one case after the other
+                open_ = dict(list(open_.items())[: max(remaining // max(self._confirm, 1), 1)])
             if not self._spending.take(len(open_)):
                 self._spent = True
                 new = all(key in reruns.new_cases for key in open_)
@@ -139,7 +139,7 @@ class ToolReruns:
                 self._notes[f"the re-run budget was used up before every {short}"] = None
                 return False
             await self._run_round(open_)
-            if self._tool.broke is not None:  # a command that brings nothing once is not asked another five times
+            if self._tool.broke is not None:  # a command without results once is not run again
                 return False
         return True
 
@@ -150,10 +150,10 @@ class ToolReruns:
         return False
 
     async def _run_round(self, cases: Mapping[CaseKey, _SuspectedCase]) -> None:
-        """One more execution of each of these cases."""
-        brought = await self._tool.run_once({key: one.row for key, one in cases.items()})
+        """Execute each of these cases once more."""
+        rows_by_case = await self._tool.run_once({key: one.row for key, one in cases.items()})
         for key, one in cases.items():
-            rows = brought[key]
+            rows = rows_by_case[key]
             one.rows += rows
             self._spending.allowance.add_cost(sum(row.cost_usd or 0.0 for row in rows))
             one.trials += [build_trial(build_execution(row, 0)) for row in rows] or [_EMPTY_TRIAL]
@@ -172,49 +172,49 @@ class ToolBaseAgent:
         self._target = TargetIdentity(
             name="base", provider=results.format.value, identity=choice.command_name or "command"
         )
-        self._told: dict[CaseKey, list[TrialRecord]] = defaultdict(list)
+        self._records: dict[CaseKey, list[TrialRecord]] = defaultdict(list)
         self._trouble: str | None = None
         self._usd: float | None = None
-        self._asked = False
+        self._has_run = False
 
     def attach_results(self, run: RunResult) -> RunResult:
         """Add the results of the base agent to the run."""
-        answered = {
-            key: replace(case, base_agent_trials=build_base_agent_trials(told, case))
+        cases = {
+            key: replace(case, base_agent_trials=build_base_agent_trials(records, case))
             for key, case in run.iter_cases()
-            if (told := self._told.get(key))
+            if (records := self._records.get(key))
         }
-        control = BaseAgentSummary(target=self._target, problem=self._trouble, cost_usd=self._usd)
-        return replace(run.replace_cases(answered), base_agent=control)
+        base_agent = BaseAgentSummary(target=self._target, problem=self._trouble, cost_usd=self._usd)
+        return replace(run.replace_cases(cases), base_agent=base_agent)
 
     def attach_final_results(self, run: RunResult) -> RunResult:
         """Add the final results of the base agent to the run; nothing if no result was needed."""
-        return self.attach_results(run) if self._asked or self._trouble is not None else run
+        return self.attach_results(run) if self._has_run or self._trouble is not None else run
 
     async def clear_suspects(self, run: RunResult, reruns: Reruns) -> bool:
-        """Ask as long as the gate is red and the answers may turn that. Whether anything is cleared by them."""
-        askable = frozenset(key for key, row in self._rows.items() if self._tool.can_name(row))
-        asked = False
-        while await self._run_next(reruns.build_base_agent_request(self.attach_results(run), askable)):
-            asked = True
-        return asked and reruns.has_cleared_failures(self.attach_results(run))
+        """Run the base agent while it may turn a failed gate, and return whether it cleared a failure."""
+        repeatable = frozenset(key for key, row in self._rows.items() if self._tool.can_name(row))
+        has_run = False
+        while await self._run_next(reruns.build_base_agent_request(self.attach_results(run), repeatable)):
+            has_run = True
+        return has_run and reruns.has_cleared_failures(self.attach_results(run))
 
     async def _run_next(self, cases: BaseAgentCases) -> bool:
-        """Have each of these run once; whether it is worth asking what comes next."""
+        """Run each of these once, and return whether another round may follow."""
         self._trouble = self._trouble or cases.trouble
         if not cases.keys or self._trouble is not None or not self._may_begin(cases):
             return False
-        self._asked = True
-        brought = await self._tool.run_once({key: self._rows[key] for key in cases.keys})
-        kept = await redact_rows(self._config, brought)
-        costs = [row.cost_usd for rows in brought.values() for row in rows if row.cost_usd is not None]
+        self._has_run = True
+        results = await self._tool.run_once({key: self._rows[key] for key in cases.keys})
+        stored = await redact_rows(self._config, results)
+        costs = [row.cost_usd for rows in results.values() for row in rows if row.cost_usd is not None]
         if costs:
             self._usd = (self._usd or 0.0) + sum(costs)
             self._spending.allowance.add_cost(sum(costs))
         for key in cases.keys:
-            # one answer each, whatever it wrote: it is asked once more where another may turn something
-            told = self._told[key]
-            told.append(build_execution(rows[0], len(told)) if (rows := kept.get(key)) else _EMPTY_EXECUTION)
+            # one execution each, even if the command returned more
+            records = self._records[key]
+            records.append(build_execution(rows[0], len(records)) if (rows := stored.get(key)) else _EMPTY_EXECUTION)
         if self._tool.broke is not None:
             self._trouble = f"its command returned no results: {self._tool.broke[:_MAX_MESSAGE]}"
         return self._trouble is None
@@ -237,7 +237,7 @@ class ToolCommand:
         self._command = command
         self._what = what
         self._until = until
-        self._brought = results
+        self._results = results
         self._root = session.context.root
         self._environment = filter_environment(session.context.environment, names=session.config.pass_env)
         self._withheld = WithheldVariables.from_environment(session.context.environment, self._environment)
@@ -249,43 +249,45 @@ class ToolCommand:
         """Why it brought nothing, the last time that it did not; it is not worth asking again."""
 
     def can_name(self, row: ResultRow) -> bool:
-        """Whether the command can be told of this case; a name that means something else to a program is not said."""
+        """Whether the command can name this case: a program may take some names for something else."""
         name = row.rerun_name or row.id
         option = name.startswith("-") and re.search(r"\{ids?\}", self._command)
         lines = "{ids_file}" in self._command and len(name.splitlines()) > 1
         return not (option or lines or "\0" in name)
 
     async def run_once(self, cases: Mapping[CaseKey, ResultRow]) -> Mapping[CaseKey, Sequence[ResultRow]]:
-        """One more execution of each of these cases, as far as the command brought one."""
-        found: dict[CaseKey, list[ResultRow]] = {}
+        """Execute each of these cases once more; a case without a result gets no rows."""
+        by_name: dict[CaseKey, list[ResultRow]] = {}
         rows = list(cases.values())
-        for part in [[row] for row in rows] if "{id}" in self._command else [rows]:  # which takes one name
+        for part in [[row] for row in rows] if "{id}" in self._command else [rows]:  # it takes one name
             for row in await self._run_call(part):
                 if row.status is not Status.SKIPPED:  # a runner's filter leaves what it does not run as skipped
-                    found.setdefault(row.key, []).append(row)
-        by_content = self._group_by_content(found)
-        brought = {key: found.get(key) or by_content.get((key.suite, row.content)) or [] for key, row in cases.items()}
-        if self.broke is None and not any(brought.values()):
+                    by_name.setdefault(row.key, []).append(row)
+        by_content = self._group_by_content(by_name)
+        by_case = {
+            key: by_name.get(key) or by_content.get((key.suite, row.content)) or [] for key, row in cases.items()
+        }
+        if self.broke is None and not any(by_case.values()):
             self._note_failure(
                 f"its results have none of the requested cases, such as {self._describe_missing(next(iter(cases)))}"
             )
-        return brought
+        return by_case
 
     def _describe_missing(self, key: CaseKey) -> str:
-        """Name a case that was not brought, with what its leg of a matrix needs where there is one."""
-        leg = self._brought.legs.get(key.suite)
+        """Name a missing case, with the folder that its matrix leg needs."""
+        leg = self._results.legs.get(key.suite)
         if leg is None or "{output}" not in self._command:
             return key.case_id
         return f"{key.case_id} of {leg}: write the results of {leg} to {{output}}/{leg}"
 
     def _group_by_content(
-        self, found: Mapping[CaseKey, list[ResultRow]]
+        self, by_name: Mapping[CaseKey, list[ResultRow]]
     ) -> dict[tuple[str, str | None], list[ResultRow]]:
         """Group rows with unknown names by suite and content: some tools shorten the name of a case that runs alone."""
-        known = self._brought.cases
-        asks = Counter((key.suite, rows[0].content) for key, rows in known.items())
-        strange = {(key.suite, rows[0].content): rows for key, rows in found.items() if key not in known}
-        return {asked: rows for asked, rows in strange.items() if asked[1] is not None and asks[asked] == 1}
+        cases = self._results.cases
+        asks = Counter((key.suite, rows[0].content) for key, rows in cases.items())
+        unmatched = {(key.suite, rows[0].content): rows for key, rows in by_name.items() if key not in cases}
+        return {content: rows for content, rows in unmatched.items() if content[1] is not None and asks[content] == 1}
 
     async def _run_call(self, rows: Sequence[ResultRow]) -> list[ResultRow]:
         """Run the command once for these rows, and return the rows of its results."""
@@ -297,10 +299,10 @@ class ToolCommand:
             return self._note_failure(f"{error.message}: use {{ids_file}} in it" if longest else error.message)
 
     async def _run_call_in(self, folder: PrivateFolder, names: Sequence[str]) -> list[ResultRow]:
-        output = folder.path / f"again{Path(self._brought.files[0]).suffix}"
+        output = folder.path / f"again{Path(self._results.files[0]).suffix}"
         listed = folder.write("ids.txt", "".join(f"{name}\n" for name in names).encode())
-        before = self._read_write_times()
-        done = await run(
+        old_times = self._read_write_times()
+        process = await run(
             Command(
                 _fill_command(self._command, names, listed, output),
                 cwd=self._root,
@@ -309,36 +311,36 @@ class ToolCommand:
                 mask=self._redact.mask_bytes,
             )
         )
-        if done.timed_out:
+        if process.timed_out:
             return self._note_failure("it was stopped when the re-run budget was used up")
         elsewhere = "{output}" not in self._command
-        after = self._read_write_times()
-        anew = [place for place in self._brought.files if before.get(place) != after.get(place)]
-        if elsewhere and not anew:  # what is there is what is in doubt
+        new_times = self._read_write_times()
+        rewritten = [place for place in self._results.files if old_times.get(place) != new_times.get(place)]
+        if elsewhere and not rewritten:  # the files are still those of the suspects
             return self._note_failure(
-                f"it {done.ending} and did not write {self._brought.files[0]} again: use {{output}} in it"
+                f"it {process.ending} and did not write {self._results.files[0]} again: use {{output}} in it"
             )
-        prefixes = {one.path: one.prefix for one in self._brought.paths}
-        shared = prefixes[self._brought.files[0]] if len(set(prefixes.values())) == 1 else ""
-        places = [ResultsPath(one, prefixes[one]) for one in anew]
+        prefixes = {one.path: one.prefix for one in self._results.paths}
+        shared = prefixes[self._results.files[0]] if len(set(prefixes.values())) == 1 else ""
+        places = [ResultsPath(one, prefixes[one]) for one in rewritten]
         if not elsewhere:
-            legs = [leg for leg in dict.fromkeys(self._brought.legs.values()) if (output / leg).is_dir()]
+            legs = [leg for leg in dict.fromkeys(self._results.legs.values()) if (output / leg).is_dir()]
             places = [ResultsPath(str(output / leg), leg) for leg in legs]
             places = places or [ResultsPath(str(output), shared)]
         try:
             if output.is_symlink():
                 raise ProcessError("its results file is a link")
-            wanted, encoding = self._brought.format, self._encoding
-            return list(load_external_results(places, wanted, self._rules, self._redact, encoding).rows)
+            results_format, encoding = self._results.format, self._encoding
+            return list(load_external_results(places, results_format, self._rules, self._redact, encoding).rows)
         except GateError as error:
-            # that the tool says no by its exit code is what it was asked for
-            said = done.stderr.to_text(_MAX_MESSAGE).strip() or "; ".join(one.message for one in error.problems)
-            hint = self._withheld.find_hint(self._command, done.stderr.to_text())
-            return self._note_failure(f"it {done.ending} and wrote no results: {said}{f' ({hint})' if hint else ''}")
+            # an exit code for failing cases is no problem
+            text = process.stderr.to_text(_MAX_MESSAGE).strip() or "; ".join(one.message for one in error.problems)
+            hint = self._withheld.find_hint(self._command, process.stderr.to_text())
+            return self._note_failure(f"it {process.ending} and wrote no results: {text}{f' ({hint})' if hint else ''}")
 
     def _read_write_times(self) -> dict[str, int]:
-        """When each of the judged files and folders was written last."""
-        return {name: Path(name).stat().st_mtime_ns for name in self._brought.files if Path(name).exists()}
+        """Read when each results file or folder was written last."""
+        return {name: Path(name).stat().st_mtime_ns for name in self._results.files if Path(name).exists()}
 
     def _note_failure(self, why: str) -> list[ResultRow]:
         why = " ".join(why.split())

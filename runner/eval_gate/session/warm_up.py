@@ -17,7 +17,7 @@ from typing import Final
 
 from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget, parse_rerun_interval
 from eval_gate.config.settings import BaseAgentChoice, RecordingMode
-from eval_gate.engine.reruns import RerunAllowance
+from eval_gate.engine.rerun_policy import RerunAllowance
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.evidence.case_history import find_comparable_runs
@@ -57,12 +57,12 @@ class WarmUpRounds:
     def history(self) -> History:
         """The history that ends with the run, with its rounds."""
         baseline = self._session.gate_inputs.baseline
-        before = baseline.result if isinstance(baseline, Baseline) else None
-        return self._began.with_warm_up(self._run, self._rounds, before) if self._rounds else self._began
+        result = baseline.result if isinstance(baseline, Baseline) else None
+        return self._began.with_warm_up(self._run, self._rounds, result) if self._rounds else self._began
 
     @property
     def summary(self) -> WarmUp | None:
-        """What the rounds were, for the run result; None if there was no reason for any."""
+        """Summary of the rounds for the run result; None without rounds and problems."""
         if not self._rounds and self._problem is None:
             return None
         return WarmUp(
@@ -74,10 +74,10 @@ class WarmUpRounds:
         )
 
     def _count_missing(self) -> int:
-        wanted = self._session.config.warm_up
-        if wanted is None or not build_history_run(self._run).is_usable:
+        rounds = self._session.config.warm_up
+        if rounds is None or not build_history_run(self._run).is_usable:
             return 0
-        return max(wanted - len(find_comparable_runs(self._began.runs)) - len(self._rounds), 0)
+        return max(rounds - len(find_comparable_runs(self._began.runs)) - len(self._rounds), 0)
 
     async def make_all(self) -> None:
         """Make rounds until none is missing, the limits are used up, or the agent does not answer.
@@ -85,53 +85,53 @@ class WarmUpRounds:
         The history is written after each. None is missing if the setting is off, or if the run says too little to be
         in the history.
         """
-        missing = self._count_missing()
-        if missing and self._session.config.recording in {RecordingMode.REPLAY, RecordingMode.AUTO}:
+        rounds = self._count_missing()
+        if rounds and self._session.config.recording in {RecordingMode.REPLAY, RecordingMode.AUTO}:
             self._problem = "recorded responses are the same in every round"
         while self._count_missing() and self._problem is None and self.interrupted is None:
             number = len(self._rounds) + 1
             try:
-                made = await self._make_round(number, missing)
+                run = await self._make_round(number, rounds)
             except GateError as error:  # the run is over and stored: what its rounds lack does not change it
                 self._problem = f"{error.message} in round {number}"
                 return
-            if made is not None and build_history_run(made).is_usable:
-                self._rounds.append(made)
+            if run is not None and build_history_run(run).is_usable:
+                self._rounds.append(run)
                 write_history(self._session.folder, self._run.run_id, self.history)
-            elif made is not None:
-                self._problem = f"{made.stop_reason or 'most cases have no score'} in round {number}"
+            elif run is not None:
+                self._problem = f"{run.stop_reason or 'most cases have no score'} in round {number}"
 
-    async def _make_round(self, number: int, missing: int) -> RunResult | None:
+    async def _make_round(self, number: int, rounds: int) -> RunResult | None:
         """Make one round; None if the limits do not allow it."""
         wait_s, folder = self._get_wait_s(), self._session.folder / self._run.run_id / FOLDER
         run_id = f"{self._run.run_id}-{FOLDER}-{number}"
         is_resumed = (folder / run_id).exists()
         if not is_resumed and not self._can_begin(wait_s):
             return None
-        self._progress.on_wait(f"warm-up round {number} of {missing}")
+        self._progress.on_wait(f"warm-up round {number} of {rounds}")
         if not is_resumed:
             await asyncio.sleep(wait_s)
         plan = await self._plan_round(run_id, folder)
         with isolate_execution():
-            made = await execute_plan(self._session, plan, self._progress, folder)
-        self.interrupted = made.interrupted
-        if costs := _list_costs(made.result):
+            executed = await execute_plan(self._session, plan, self._progress, folder)
+        self.interrupted = executed.interrupted
+        if costs := _list_costs(executed.result):
             self._allowance.add_cost(sum(costs))
             self._spent_usd = (self._spent_usd or 0.0) + sum(costs)
-        return made.result
+        return executed.result
 
     def _get_wait_s(self) -> float:
         """Get the seconds before a round: as long as a re-run waits, by the setting or by what the history shows."""
-        given = self._session.config.limits.rerun_interval
-        if given is not None:
-            return parse_rerun_interval(given)
+        interval = self._session.config.limits.rerun_interval
+        if interval is not None:
+            return parse_rerun_interval(interval)
         evidence = self._run.comparison.evidence if self._run.comparison else None
         return compute_rerun_wait(evidence.run_share) if evidence else 0.0
 
     def _can_begin(self, wait_s: float) -> bool:
-        usd, left = estimate_round_cost(self._run) or 0.0, self._get_left_usd()
-        if left is not None and left < usd + 1e-9:
-            self._problem = f"maxCostUsd leaves {format_money(max(left, 0.0))} for a round of about {format_money(usd)}"
+        usd, room = estimate_round_cost(self._run) or 0.0, self._get_left_usd()
+        if room is not None and room < usd + 1e-9:
+            self._problem = f"maxCostUsd leaves {format_money(max(room, 0.0))} for a round of about {format_money(usd)}"
         elif not self._allowance.try_begin(count_round_executions(self._run), wait_s=wait_s):
             self._problem = f"the limit of {self._allowance.budget} is used up"
         return self._problem is None
@@ -142,7 +142,7 @@ class WarmUpRounds:
         return None if most is None else most - sum(_list_costs(self._run), start=self._spent_usd or 0.0)
 
     async def _plan_round(self, run_id: str, folder: Path) -> RunPlan:
-        """Plan a round: everything is read and opened anew, and nothing is run again or held back."""
+        """Plan a round: everything is read and opened again, without re-runs and deferred cases."""
         session = self._session
         config = replace(
             session.config,
@@ -163,12 +163,12 @@ def count_round_executions(run: RunResult) -> int:
 
 def estimate_round_cost(run: RunResult) -> float | None:
     """Estimate the cost of one round in US dollars, with judges; None if no cost is known."""
-    known = [
+    costs = [
         ((one.cost_usd or 0.0) + (one.judge_cost_usd or 0.0)) * _count_first(case)
         for _, case in run.iter_cases()
         if (one := measure_execution(case)).cost_usd is not None or one.judge_cost_usd is not None
     ]
-    return sum(known) if known else None
+    return sum(costs) if costs else None
 
 
 def _count_first(case: CaseResult) -> int:

@@ -22,14 +22,14 @@ _EXPECTED_SHAPES: Final = (
 )
 
 
-def load_json(file: Path, shown: str, _root: Path) -> ToolRegistry:
+def load_json(file: Path, shown_as: str, _root: Path) -> ToolRegistry:
     """Load the tools of a JSON file.
 
-    `shown` is the path as the user wrote it. Raises GateError with every problem of the file: invalid JSON, an
+    `shown_as` is the path as the user wrote it. Raises GateError with every problem of the file: invalid JSON, an
     unexpected shape, a tool without a name, or a repeated name.
     """
-    document, positions = parse_json(_read_file(file, shown), shown, halves=True, values=REGISTRY_VALUES)
-    reader = _JsonToolReader(shown, positions)
+    document, positions = parse_json(_read_file(file, shown_as), shown_as, halves=True, values=REGISTRY_VALUES)
+    reader = _JsonToolReader(shown_as, positions)
     entries, path = _find_entries(document)
     if isinstance(entries, list):
         for index, entry in enumerate(entries):
@@ -37,34 +37,34 @@ def load_json(file: Path, shown: str, _root: Path) -> ToolRegistry:
     else:
         reader.add_problem(path, f"expected {_EXPECTED_SHAPES}, got {describe_value(entries)}")
     if reader.problems:
-        raise _build_invalid_error(shown, reader.problems)
+        raise _build_invalid_error(shown_as, reader.problems)
     return ToolRegistry(
-        source=shown,
+        source=shown_as,
         tools=tuple(reader.tools.values()),
         unresolved_tools=tuple(reader.builtin_tools),
         notices=tuple(
-            f"{shown}: {name} has no definition in this file and is only counted" for name in reader.builtin_tools
+            f"{shown_as}: {name} has no definition in this file and is only counted" for name in reader.builtin_tools
         ),
     )
 
 
-def _build_invalid_error(shown: str, problems: Sequence[Problem]) -> GateError:
+def _build_invalid_error(shown_as: str, problems: Sequence[Problem]) -> GateError:
     return GateError(
         "invalid-registry",
-        f"{shown} is not a valid tool registry",
+        f"{shown_as} is not a valid tool registry",
         "correct the file, or leave out --tool-registry to skip the staleness check",
         problems=problems,
     )
 
 
-def _read_file(file: Path, shown: str) -> bytes:
+def _read_file(file: Path, shown_as: str) -> bytes:
     try:
-        data = read_limited(file, REGISTRY_BYTES, made=True)
+        data = read_limited(file, REGISTRY_BYTES, is_generated=True)
     except OSError as error:
-        raise GateError("registry-unreadable", f"{shown} cannot be read: {error.strerror}") from error
+        raise GateError("registry-unreadable", f"{shown_as} cannot be read: {error.strerror}") from error
     if len(data) > REGISTRY_BYTES:
-        said = f"{shown} is larger than {REGISTRY_BYTES:,} bytes"
-        raise GateError("registry-unreadable", said, "keep only the definitions of the tools in it")
+        message = f"{shown_as} is larger than {REGISTRY_BYTES:,} bytes"
+        raise GateError("registry-unreadable", message, "keep only the definitions of the tools in it")
     return data
 
 
@@ -81,8 +81,8 @@ def find_meta_version(meta: JsonValue) -> str | None:
     """Return the version in the `_meta` of a tool: `version`, or one key such as `example.com/version`."""
     if not isinstance(meta, dict):
         return None
-    found = [value for key, value in meta.items() if key.rpartition("/")[2] == "version" and isinstance(value, str)]
-    return found[0] if len(found) == 1 else None
+    versions = [value for key, value in meta.items() if key.rpartition("/")[2] == "version" and isinstance(value, str)]
+    return versions[0] if len(versions) == 1 else None
 
 
 class _JsonToolReader(Struct):
@@ -107,7 +107,7 @@ class _JsonToolReader(Struct):
                 f"the built-in tool {str(entry['type'])[:80]} (tool {len(self.builtin_tools) + 1})"
             )
             return
-        known = len(self.problems)
+        problem_count = len(self.problems)
         name = self._read_text(entry, "name", path)
         definition = ToolDefinition(
             name=name or "",
@@ -120,7 +120,7 @@ class _JsonToolReader(Struct):
             self.add_problem((*path, "name"), "is missing" if name is None else "must not be empty")
         elif name in self.tools:
             self.add_problem((*path, "name"), f'"{definition.name[:80]}" is also the name of an earlier tool')
-        elif len(self.problems) == known:
+        elif len(self.problems) == problem_count:
             self.tools[definition.name] = definition
 
     def add_problem(self, path: _Path, message: str) -> None:

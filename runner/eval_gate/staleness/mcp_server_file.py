@@ -40,36 +40,36 @@ class McpServerEntry(FrozenStruct):
     file: str = ""
     line: int | None = None
 
-    def fill_variables(self, given: Mapping[str, str], root: Path) -> McpServerEntry:
-        """Replace `${NAME}` and `${NAME:-else}` with what programs are `given`. Raises GateError for no value."""
-        missing: dict[str, None] = {}
+    def fill_variables(self, variables: Mapping[str, str], root: Path) -> McpServerEntry:
+        """Replace `${NAME}` and `${NAME:-else}` from `variables`. Raises GateError for no value."""
+        unset: dict[str, None] = {}
 
         def value(match: re.Match[str]) -> str:
             name, otherwise = match[1], match[2]
             if name == _WORKSPACE_VARIABLE:
                 return str(root)
-            found = given.get(name) or otherwise
-            if found is None:
-                missing[name] = None
-            return found or ""
+            replacement = variables.get(name) or otherwise
+            if replacement is None:
+                unset[name] = None
+            return replacement or ""
 
         def fill(text: str) -> str:
             return _VARIABLE.sub(value, text)
 
-        made = replace(
+        entry = replace(
             self,
             command=tuple(map(fill, self.command)),
             env=tuple((name, fill(text)) for name, text in self.env),
             cwd=fill(self.cwd),
             url=None if self.url is None else fill(self.url),
         )
-        if missing:
+        if unset:
             raise build_invalid_error(
                 self.file,
-                [Problem(f"the variable {name} is not passed to programs", self.file, self.line) for name in missing],
+                [Problem(f"the variable {name} is not passed to programs", self.file, self.line) for name in unset],
                 "set it and add it to passEnv: programs get no other variables",
             )
-        return made
+        return entry
 
 
 class McpServerFile(FrozenStruct):
@@ -81,19 +81,19 @@ class McpServerFile(FrozenStruct):
 
     def select_servers(self, name: str | None) -> tuple[McpServerEntry, ...]:
         """Return the servers with this name, or all servers if `name` is None. Raises GateError if there is none."""
-        found = tuple(one for one in self.servers if name in {None, one.name})
-        if found:
-            return found
+        servers = tuple(one for one in self.servers if name in {None, one.name})
+        if servers:
+            return servers
         names = [one.name for one in self.servers]
-        said = "it has no server" if name is None else f'it has no server "{name[:80]}"{format_suggestion(name, names)}'
+        text = "it has no server" if name is None else f'it has no server "{name[:80]}"{format_suggestion(name, names)}'
         raise build_invalid_error(
             self.display_path,
-            [Problem(said, file=self.display_path)],
+            [Problem(text, file=self.display_path)],
             f"write one of {', '.join(names) or 'none'} after the #",
         )
 
 
-def read_server_file(file: Path, shown: str) -> McpServerFile | None:
+def read_server_file(file: Path, shown_as: str) -> McpServerFile | None:
     """Read the MCP servers of a JSON file; None if it is something else. Raises GateError with all problems."""
     try:
         data = read_limited(file, MCP_FILE_BYTES)
@@ -101,13 +101,13 @@ def read_server_file(file: Path, shown: str) -> McpServerFile | None:
         return None
     if len(data) > MCP_FILE_BYTES or _SERVER_FILE_HINT.search(data) is None:
         return None
-    document, positions = parse_json(data, shown, halves=True)
+    document, positions = parse_json(data, shown_as, halves=True)
     group = next(
         (key for key in _SERVER_KEYS if isinstance(document, dict) and isinstance(document.get(key), dict)), None
     )
     if not isinstance(document, dict):
         return None
-    reader = _ServerReader(shown, positions)
+    reader = _ServerReader(shown_as, positions)
     if group is not None:
         entries = document[group]
         assert isinstance(entries, dict)
@@ -121,15 +121,15 @@ def read_server_file(file: Path, shown: str) -> McpServerFile | None:
     else:
         return None
     if reader.problems:
-        raise build_invalid_error(shown, reader.problems)
-    return McpServerFile(shown, tuple(one for one in servers if one is not None), tuple(reader.notices))
+        raise build_invalid_error(shown_as, reader.problems)
+    return McpServerFile(shown_as, tuple(one for one in servers if one is not None), tuple(reader.notices))
 
 
-def build_invalid_error(shown: str, problems: list[Problem], hint: str | None = None) -> GateError:
+def build_invalid_error(shown_as: str, problems: list[Problem], hint: str | None = None) -> GateError:
     """Build the error for a file of MCP servers that is not valid."""
     return GateError(
         "invalid-registry",
-        f"{shown} describes no usable MCP server",
+        f"{shown_as} describes no usable MCP server",
         hint or 'a server is {"command": "npx", "args": ["-y", "some-server"], "env": {}} or {"url": "https://…/mcp"}',
         problems=problems,
     )
@@ -138,16 +138,16 @@ def build_invalid_error(shown: str, problems: list[Problem], hint: str | None = 
 class _ServerReader:
     """Collector of problems with the servers of one file."""
 
-    def __init__(self, shown: str, positions: JsonPositions) -> None:
-        self._shown = shown
+    def __init__(self, shown_as: str, positions: JsonPositions) -> None:
+        self._shown_as = shown_as
         self._positions = positions
         self.problems: list[Problem] = []
         self.notices: list[str] = []
 
-    def add_problem(self, path: _Path, said: str) -> None:
+    def add_problem(self, path: _Path, message: str) -> None:
         """Note what is wrong at this path."""
         line = self._positions.find_line(path)
-        self.problems.append(Problem(said, file=self._shown, line=line, field=format_field_path(path)))
+        self.problems.append(Problem(message, file=self._shown_as, line=line, field=format_field_path(path)))
 
     def read_server(self, name: str, entry: JsonValue, path: _Path) -> McpServerEntry | None:
         """One server; None for one that is switched off or wrong."""
@@ -157,7 +157,7 @@ class _ServerReader:
         if entry.get("disabled") is True:
             return None
         for key in entry.keys() - _READ_KEYS - _IGNORED_KEYS:
-            self.notices.append(f"{self._shown}: {format_field_path((*path, key))} is ignored")
+            self.notices.append(f"{self._shown_as}: {format_field_path((*path, key))} is ignored")
         texts = {key: self._read_text(entry, key, path) for key in ("command", "url", "cwd")}
         command, url = texts["command"], texts["url"]
         if (command is None) == (url is None) and not self.problems:
@@ -172,7 +172,7 @@ class _ServerReader:
             self._read_env(entry, path),
             texts["cwd"] or ".",
             url,
-            self._shown,
+            self._shown_as,
             self._positions.find_line(path),
         )
 

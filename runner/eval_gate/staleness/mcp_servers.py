@@ -82,7 +82,7 @@ async def load_mcp_server(url: str, time_limit_s: float = TIME_LIMIT_S, mask: Ma
 
 
 async def load_server_file(
-    file: McpServerFile, name: str | None, root: Path, given: ProgramEnvironment
+    file: McpServerFile, name: str | None, root: Path, program_env: ProgramEnvironment
 ) -> ToolRegistry:
     """Load the tools of one server in the file, or of all its servers one after the other.
 
@@ -90,61 +90,61 @@ async def load_server_file(
     a tool that several servers have, `registry-unreachable` (exit 3) for a server that cannot be started or
     queried.
     """
-    entries = [one.fill_variables(given.environment, root) for one in file.select_servers(name)]
+    entries = [one.fill_variables(program_env.environment, root) for one in file.select_servers(name)]
     tools: list[ToolDefinition] = []
     for entry in entries:
         if entry.url is not None:
-            tools += (await load_mcp_server(entry.url, mask=given.mask)).tools
+            tools += (await load_mcp_server(entry.url, mask=program_env.mask)).tools
         else:
-            tools += map(_build_definition, await _list_program_tools(entry, root, given))
+            tools += map(_build_definition, await _list_program_tools(entry, root, program_env))
     if twice := _find_duplicate(tools):
-        said = f"more than one of its servers has the tool {twice[:80]}"
+        message = f"more than one of its servers has the tool {twice[:80]}"
         raise build_invalid_error(
             file.display_path,
-            [Problem(said, file=file.display_path)],
+            [Problem(message, file=file.display_path)],
             f"choose a server: {file.display_path}#{entries[0].name}",
         )
     return ToolRegistry(source=file.display_path, tools=tuple(tools), notices=file.notices)
 
 
-async def _list_program_tools(entry: McpServerEntry, root: Path, given: ProgramEnvironment) -> list[Tool]:
+async def _list_program_tools(entry: McpServerEntry, root: Path, program_env: ProgramEnvironment) -> list[Tool]:
     """Start an MCP server program, list its tools, and end it."""
     with require_extra("mcp", "listing the tools of an MCP server"):
-        import mcp  # noqa: F401 (here, so that its absence is said before anything is started)
+        import mcp  # noqa: F401 (here, so that its absence is reported before a program starts)
 
-        lines = McpStdioTransport(given.mask)
+        lines = McpStdioTransport(program_env.mask)
     command = Command(
         entry.command,
         _resolve_folder(entry, root),
-        {**given.environment, **dict(entry.env)},
+        {**program_env.environment, **dict(entry.env)},
         max_output=0,
         watch=lines.receive_output,
-        mask=given.mask,
+        mask=program_env.mask,
     )
-    said, ended = "", None
+    message, ending = "", None
     try:
         async with start_interactive(command) as program:
             lines.attach_program(program)
             try:
                 async with asyncio.timeout(PROGRAM_TIME_LIMIT_S):
-                    return await _list_transport_tools(lines, given.mask)
+                    return await _list_transport_tools(lines, program_env.mask)
             except TimeoutError:
-                said = f"no list of tools within {PROGRAM_TIME_LIMIT_S:g} s"
+                message = f"no list of tools within {PROGRAM_TIME_LIMIT_S:g} s"
             except _ServerError as error:
-                said, ended = str(error), program.ending
-            said = lines.too_much or (f"it {ended}" if ended else said)
-            said += f"; it printed output that is not MCP: {lines.odd}" if lines.odd and not lines.too_much else ""
+                message, ending = str(error), program.ending
+            message = lines.too_much or (f"it {ending}" if ending else message)
+            message += f"; it printed output that is not MCP: {lines.odd}" if lines.odd and not lines.too_much else ""
             words = program.format_last_line(_MAX_ERROR_CHARACTERS)
-            said += f"; its last output: {words}" if words else ""
+            message += f"; its last output: {words}" if words else ""
     except ProcessError as error:
-        said = error.message
+        message = error.message
     finally:
         lines.close()
-    said = _mask_text(said, given.mask)
+    message = _mask_text(message, program_env.mask)
     raise GateError(
         "registry-unreachable",
-        f"the tools of the MCP server {entry.name} ({entry.file}) cannot be listed: {said}",
-        given.withheld_variables.find_hint("", said)
+        f"the tools of the MCP server {entry.name} ({entry.file}) cannot be listed: {message}",
+        program_env.withheld_variables.find_hint("", message)
         or "run the command by itself: it must wait for input and print only MCP messages",
         exit_code=ExitCode.INCOMPLETE,
     )
@@ -159,8 +159,8 @@ def _resolve_folder(entry: McpServerEntry, root: Path) -> Path:
             return folder
     except (OSError, ValueError, RuntimeError):  # RuntimeError: links that lead round in a circle
         what = "is not the path of a folder"
-    said = Problem(f'"{to_one_line(entry.cwd, 200)}" {what}', entry.file, entry.line, "cwd")
-    raise build_invalid_error(entry.file, [said], "name a folder of the repository")
+    problem = Problem(f'"{to_one_line(entry.cwd, 200)}" {what}', entry.file, entry.line, "cwd")
+    raise build_invalid_error(entry.file, [problem], "name a folder of the repository")
 
 
 def _find_duplicate(tools: Sequence[Tool | ToolDefinition]) -> str | None:
@@ -211,7 +211,7 @@ async def _list_transport_tools(transport: Transport, mask: Mask | None) -> list
 
 
 async def _load_all_pages(client: Client, tools: list[Tool]) -> None:
-    seen: set[str] = set()
+    cursors: set[str] = set()
     cursor: str | None = None
     while True:
         page = await client.list_tools(cursor=cursor)
@@ -219,19 +219,19 @@ async def _load_all_pages(client: Client, tools: list[Tool]) -> None:
         cursor = page.next_cursor
         if cursor is None:
             return
-        if cursor in seen or len(tools) > MAX_TOOLS:
+        if cursor in cursors or len(tools) > MAX_TOOLS:
             raise _ServerError("its list of tools does not end")
-        seen.add(cursor)
+        cursors.add(cursor)
 
 
 def _describe_failure(failure: BaseException, mask: Mask | None) -> str:
     """Describe the first error of a group in one line, truncated and without secrets."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
-    said = str(failure)
-    if _VALIDATION_ERROR.search(said):  # which repeats parts of what the server said, cut where no mask finds them
+    text = str(failure)
+    if _VALIDATION_ERROR.search(text):  # it repeats parts of the server's output, cut where no mask matches them
         return "its response is not an MCP message"
-    return " ".join(_mask_text(said, mask).split())[:_MAX_ERROR_CHARACTERS] or type(failure).__name__
+    return " ".join(_mask_text(text, mask).split())[:_MAX_ERROR_CHARACTERS] or type(failure).__name__
 
 
 def _build_definition(tool: Tool) -> ToolDefinition:
@@ -320,7 +320,7 @@ class McpStdioTransport:
         self.close()
 
     def close(self) -> None:
-        """Nothing more is said or read."""
+        """Close both directions of the transport."""
         self._send.close()
         self._receive.close()
 

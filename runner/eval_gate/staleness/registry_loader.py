@@ -31,7 +31,7 @@ class FileKind(NamedTuple):
 
     suffixes: tuple[str, ...]
     description: str
-    """What people are told it is."""
+    """Its name in messages."""
     loader: str
     """What reads it, as `module:function` below this room: it takes the path, the path as written, and the root."""
 
@@ -52,23 +52,23 @@ def find_server_file(location: str, root: Path) -> tuple[McpServerFile, str | No
     `.mcp.json#weather` is the server `weather`; without a name all servers are meant. Returns None for any other
     source. Raises GateError for problems in the file.
     """
-    shown, name = location, None
+    shown_as, name = location, None
     if not (root / location).exists():
-        shown, _, name = location.rpartition("#")
-    path = root / shown
-    if not shown or path.suffix.lower() != ".json" or not path.is_file():
+        shown_as, _, name = location.rpartition("#")
+    path = root / shown_as
+    if not shown_as or path.suffix.lower() != ".json" or not path.is_file():
         return None
-    _refuse_outside_link(path, shown, root)
+    _refuse_outside_link(path, shown_as, root)
     from eval_gate.staleness.mcp_server_file import read_server_file
 
-    found = read_server_file(path, shown)
-    return None if found is None else (found, name)
+    server_file = read_server_file(path, shown_as)
+    return None if server_file is None else (server_file, name)
 
 
-async def load_registry(location: str, root: Path, given: ProgramEnvironment | None = None) -> ToolRegistry:
+async def load_registry(location: str, root: Path, program_env: ProgramEnvironment | None = None) -> ToolRegistry:
     """Load the registry at `location`: a path relative to `root` (the working directory), or a URL.
 
-    `given` is the environment for a program that has to be started to load the registry.
+    `program_env` is the environment for a program that has to be started to load the registry.
 
     Raises GateError if the path does not exist or leads out of `root` by a link, the kind of file is unknown, or
     the content is rejected (each source defines its own code).
@@ -81,12 +81,12 @@ async def load_registry(location: str, root: Path, given: ProgramEnvironment | N
             )
         from eval_gate.staleness.mcp_servers import load_mcp_server
 
-        return await load_mcp_server(location, mask=given.mask if given else None)
+        return await load_mcp_server(location, mask=program_env.mask if program_env else None)
     servers = find_server_file(location, root)
     if servers is not None:
         from eval_gate.staleness.mcp_servers import ProgramEnvironment, load_server_file
 
-        return await load_server_file(*servers, root, given or ProgramEnvironment())
+        return await load_server_file(*servers, root, program_env or ProgramEnvironment())
     return _load_path(location, root)
 
 
@@ -105,8 +105,8 @@ def _load_path(location: str, root: Path) -> ToolRegistry:
     if kind is None:
         what = f"{location} is not a tool registry: unknown kind of file {path.suffix!r}"
         raise GateError("unknown-registry-format", what, f"use {_SOURCES_HINT}")
-    found: ToolRegistry = resolve_name(f"{__package__}.{kind.loader}")(path, location, root)
-    return found
+    registry: ToolRegistry = resolve_name(f"{__package__}.{kind.loader}")(path, location, root)
+    return registry
 
 
 def _load_folder(folder: Path, location: str, root: Path) -> ToolRegistry:
@@ -115,15 +115,15 @@ def _load_folder(folder: Path, location: str, root: Path) -> ToolRegistry:
     registry = load_folder(folder, root)
     if registry is not None:
         return registry
-    found = next((name for name in _BARREL_NAMES if (folder / name).is_file()), None)
-    barrel = f"the file that exports the tools: {(Path(location) / found).as_posix()}" if found else _SOURCES_HINT
+    index = next((name for name in _BARREL_NAMES if (folder / name).is_file()), None)
+    barrel = f"the file that exports the tools: {(Path(location) / index).as_posix()}" if index else _SOURCES_HINT
     raise GateError("registry-empty", f"the folder {location} contains no *.tool.ts or *.tool.js file", f"use {barrel}")
 
 
 def _refuse_outside_link(path: Path, location: str, root: Path) -> None:
     """Raise GateError if a path that is written as inside `root` leads out of it by a link."""
-    written = Path(os.path.normpath(path.absolute()))
-    inside = written.is_relative_to(os.path.normpath(root.absolute()))
+    plain_path = Path(os.path.normpath(path.absolute()))
+    inside = plain_path.is_relative_to(os.path.normpath(root.absolute()))
     if inside and not path.resolve().is_relative_to(root.resolve()):
         raise GateError(
             "registry-outside-working-directory",

@@ -39,7 +39,7 @@ class ToolRegistry(Frozen, kw_only=True):
         return next((tool for tool in self.tools if tool.name == name), None)
 
 
-def normalize_parameters(written: JsonValue) -> dict[str, JsonValue] | None:
+def normalize_parameters(parameters: JsonValue) -> dict[str, JsonValue] | None:
     """Return the parameters of a tool as a JSON Schema.
 
     A JSON Schema stays as it is, and the short form of tool-forge is expanded. Returns None, which stands for any
@@ -48,15 +48,15 @@ def normalize_parameters(written: JsonValue) -> dict[str, JsonValue] | None:
     The short form is `{city: {type: "string"}, units: {type: "string", optional: true}}`: every parameter that is
     not optional is required, and a missing type is `string` (tool-forge behaviour 1.9).
     """
-    if not isinstance(written, dict):
+    if not isinstance(parameters, dict):
         return None
-    if isinstance(written.get("type"), str | list) or any(
-        isinstance(written.get(key), str | list) for key in _JSON_SCHEMA_KEYS
+    if isinstance(parameters.get("type"), str | list) or any(
+        isinstance(parameters.get(key), str | list) for key in _JSON_SCHEMA_KEYS
     ):
-        return written
+        return parameters
     properties: dict[str, JsonValue] = {}
     required: list[JsonValue] = []
-    for name, described in written.items():
+    for name, described in parameters.items():
         if not isinstance(described, dict):
             return None
         property_schema: dict[str, JsonValue] = {"type": "string", **described}

@@ -22,7 +22,7 @@ LISTENING = "with --host 0.0.0.0: an agent on 127.0.0.1 is not reachable from a 
 
 
 class ContainerProbe(FrozenStruct):
-    """Files that tell whether this process runs in a container, and its gateway."""
+    """Files that show whether this process runs in a container, and its gateway."""
 
     marker_files: tuple[Path, ...] = (Path("/.dockerenv"), Path("/run/.containerenv"))
     route_table: Path = Path("/proc/net/route")
@@ -60,26 +60,26 @@ def resolve_host(host: str, system: ContainerProbe) -> str:
 
 
 def is_local_host(host: str) -> bool:
-    """Whether who listens there may have been started a moment ago: on this machine, or on that of the container."""
+    """Whether a host is this machine or the container's host, where a process may have started a moment ago."""
     return host in LOCAL_NAMES or host == HOST_NAME or host.startswith("127.")
 
 
-def find_connection_hint(url: str, written: str | None, system: ContainerProbe) -> str | None:
-    """Find the hint for an address at which nothing listens. `written` tells people where the address is set."""
+def find_connection_hint(url: str, setting_place: str | None, system: ContainerProbe) -> str | None:
+    """Find the hint for an address at which nothing listens. `setting_place` is where the address is set."""
     parts = urlsplit(url)
     host = parts.hostname or ""
+    where = f" ({setting_place})" if setting_place else ""
     if not system.is_container():
-        where = f" ({written})" if written else ""
         return f"check its URL{where}" if is_local_host(host) else None
     if host == HOST_NAME:
         return f"it has to start before this step, {LISTENING}"
     if host not in LOCAL_NAMES:
         return None
     port = f":{parts.port}" if parts.port else ""
-    there = f"{parts.scheme}://{HOST_NAME}{port}{parts.path}"
+    machine_url = f"{parts.scheme}://{HOST_NAME}{port}{parts.path}"
     return (
-        f"inside a container localhost is the container itself: write {there} for a process on the machine"
-        f"{f' ({written})' if written else ''}, started {LISTENING}; use the name of a service container as its host"
+        f"inside a container localhost is the container itself: write {machine_url} for a process on the machine"
+        f"{where}, started {LISTENING}; use the name of a service container as its host"
     )
 
 
@@ -123,14 +123,14 @@ def is_this_machine(host: str, system: ContainerProbe) -> bool:
     if system.is_container() and host == system.find_gateway():
         return True
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
-    except (OSError, UnicodeError):  # a name that nobody knows here, or that only a proxy knows
+        addresses = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
+    except (OSError, UnicodeError):  # an unknown name, or one that only a proxy knows
         return False
-    return any(_is_own_address(family, str(address[0])) for family, _, _, _, address in found)
+    return any(_is_own_address(family, str(address[0])) for family, _, _, _, address in addresses)
 
 
 def _is_own_address(family: socket.AddressFamily, host: str) -> bool:
-    """Whether a numeric address is one of this machine: nobody can listen on the address of another one."""
+    """Whether a numeric address is one of this machine: no process can listen on any other address."""
     ip = ipaddress.ip_address(host.partition("%")[0])
     ip = getattr(ip, "ipv4_mapped", None) or ip
     if ip.is_loopback or ip.is_unspecified:

@@ -47,7 +47,7 @@ class Request(FrozenStruct):
 
     @property
     def message(self) -> str:
-        """The last message as text: what an agent that knows no conversation answers."""
+        """The last message as text: the whole prompt of an agent without conversations."""
         return as_text(self.messages[-1].content)
 
 
@@ -65,7 +65,7 @@ class TargetFault(StrEnum):
     UNREACHABLE = "unreachable"
     """No connection: the next case is likely to fail too."""
     REFUSED = "refused"
-    """The target returned an error or broke off."""
+    """The target returned an error or ended early."""
     MALFORMED = "malformed"
     """The response does not have the expected structure."""
     LATE = "late"
@@ -81,7 +81,7 @@ _CAUSES: Final = {
     TargetFault.LATE: ErrorCause.TIMED_OUT,
     TargetFault.NOT_SENT: ErrorCause.NOT_SENT,
 }
-"""Cause of a failure of which nothing more is known."""
+"""Cause of a failure by its fault, if nothing more is known."""
 _CAUSES_BY_STATUS: Final = {
     **dict.fromkeys((400, 415, 422), ErrorCause.WRONG_REQUEST),
     **dict.fromkeys((401, 403, 407), ErrorCause.ACCESS_REFUSED),
@@ -117,17 +117,17 @@ class TargetError(Exception):
         return self.known_cause or by_status or _CAUSES[self.fault]
 
     def mask_secrets(self, redact: Callable[[str], str]) -> None:
-        """Take what nobody may see out of what this says."""
+        """Mask the secrets in the message and the hint."""
         self.message = redact(self.message)
         self.args = (self.message,)
         self.hint = redact(self.hint) if self.hint else self.hint
 
     @property
     def error_kind(self) -> ErrorKind:
-        """Whose fault it is: the one place that says so for every target.
+        """Error kind of the failure, the same for every target.
 
-        An HTTP status outside `ACCESS_REFUSED_STATUSES` is a crash, be it 5xx or another 4xx (400, 404, 422): the
-        target was there and gave no answer, and which requests it takes is a part of what a change can break.
+        An HTTP status outside `ACCESS_REFUSED_STATUSES` is an agent error, such as 5xx, 400, 404 or 422: the target
+        was reached, and a change can break which requests it accepts.
         """
         match self.fault:
             case TargetFault.NOT_SENT:
@@ -139,7 +139,7 @@ class TargetError(Exception):
 
     @property
     def timed_out(self) -> bool:
-        """Whether the target was too slow, and nothing else is known of it."""
+        """Whether the target exceeded a time limit, and no other cause is known."""
         return self.fault is TargetFault.LATE
 
 
@@ -148,8 +148,8 @@ def names_missing_model(body: object, model: object) -> bool:
     if not isinstance(body, dict):
         return False
     error = body.get("error")
-    said = error if isinstance(error, dict) else body
-    return said.get("code") == "model_not_found" or (
+    details = error if isinstance(error, dict) else body
+    return details.get("code") == "model_not_found" or (
         isinstance(model, str) and model != "" and any(model in text for text in _iter_texts(body))
     )
 
@@ -173,12 +173,12 @@ class Target(Protocol):
 
     @property
     def workers(self) -> int | None:
-        """Number of cases at once that the target's own description asks for; None when it does not say."""
+        """Number of concurrent cases in the target's own description; None without one."""
         ...
 
     @property
     def takes_stubs(self) -> bool:
-        """Whether a case's stubs can be answered with: a model can, an agent behind an endpoint cannot."""
+        """Whether tool calls can get a case's stubs as results: those of a model can, those of an agent cannot."""
         return False
 
     @property
@@ -197,11 +197,11 @@ class Target(Protocol):
 
     @property
     def timeout_ms(self) -> float | None:
-        """The target's own limit for one case, which wins over the run's; None when it does not say."""
+        """The target's own time limit of a case, which precedes the run's; None without one."""
         return None
 
     async def check_health(self) -> None:
-        """Raise TargetError when the target is known to be unable to answer; do nothing when unknown."""
+        """Raise TargetError if the target is known to be unable to respond; do nothing if that is unknown."""
         ...
 
     async def aclose(self) -> None:
@@ -230,16 +230,16 @@ class DescribedTarget(Target, Generic[Settings]):
 
     @property
     def prompt_setup(self) -> PromptSetup | None:
-        """What it tells a model beside a case; None where it tells nothing, or nobody knows."""
+        """System prompt and tools that a model gets with every case; None if there are none or they are unknown."""
         return None
 
     @property
     def workers(self) -> int | None:
-        """Number of cases at once that its description asks for."""
+        """Number of concurrent cases in its description."""
         return self._settings.workers
 
     async def check_health(self) -> None:
-        """Do nothing: whether it is able to answer is not known before it is asked."""
+        """Do nothing: only a request shows whether it can respond."""
 
     async def aclose(self) -> None:
         """Do nothing: it holds no connections and no processes."""
@@ -251,11 +251,11 @@ class BatchTarget(Target, Protocol):
 
     @property
     def batches(self) -> bool:
-        """Whether its description asks for that (`provider_batching`)."""
+        """Whether its description has `provider_batching`."""
         ...
 
     async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
-        """Answers by case id; a case that is missing was not answered. Raises TargetError when the whole call broke.
+        """Return the responses by case id, without those that are missing. Raises TargetError if the whole call fails.
 
         The ids of the requests are different, and their eval file is the same.
         """

@@ -35,10 +35,10 @@ def build_target(
     settings = chosen.settings
     if isinstance(settings, ProgramSettings):
         settings = _add_passed_variables(settings, context)
-    made = chosen.kind.build_target(settings, choice, context)
-    prompting = made.prompt_setup if isinstance(made, DescribedTarget) and not grades else None
+    target = chosen.kind.build_target(settings, choice, context)
+    prompting = target.prompt_setup if isinstance(target, DescribedTarget) and not grades else None
     setup = compute_setup(chosen.settings, context.environment, context.redact, prompting)
-    return mask_target(made, context.redact, setup.with_file(chosen.file))
+    return mask_target(target, context.redact, setup.with_file(chosen.file))
 
 
 def _add_passed_variables(settings: ProgramSettings, context: BuildContext) -> ProgramSettings:
@@ -52,7 +52,7 @@ def _add_passed_variables(settings: ProgramSettings, context: BuildContext) -> P
 def find_flag_target(choice: TargetChoice) -> ResolvedTarget | None:
     """Resolve the endpoint, function or model that `choice` itself describes. Raises GateError for several."""
     several = [
-        choice.given.get_source(key) for key, value in _CHOICE_FIELDS.items() if getattr(choice, value) is not None
+        choice.sources.get_source(key) for key, value in _CHOICE_FIELDS.items() if getattr(choice, value) is not None
     ]
     if len(several) > 1:
         raise GateError(
@@ -62,13 +62,13 @@ def find_flag_target(choice: TargetChoice) -> ResolvedTarget | None:
             problems=[one.build_problem("is given here") for one in several if one.file is not None],
         )
     if choice.endpoint is not None:
-        where = choice.given.get_source("agentEndpoint")
+        where = choice.sources.get_source("agentEndpoint")
         settings = _build_endpoint_settings(choice.endpoint, choice.protocol, where)
         return ResolvedTarget(settings, Redactor(), problem=lambda message, _: where.build_problem(message))
     if choice.function is not None:
         from eval_gate.targets.function import FunctionSettings
 
-        where = choice.given.get_source("agentFunction")
+        where = choice.sources.get_source("agentFunction")
         name = choice.function.rpartition(":")[2]
         function = FunctionSettings.model_validate({"name": name, "function": choice.function})
         return ResolvedTarget(function, Redactor(), problem=lambda message, _: where.build_problem(message))
@@ -77,7 +77,7 @@ def find_flag_target(choice: TargetChoice) -> ResolvedTarget | None:
             "unknown-value",
             "agentProtocol (--agent-protocol) needs agentEndpoint",
             "add --agent-endpoint URL; a target of a list has its own `protocol`",
-            problems=[choice.given.get_source("agentProtocol").build_problem("is given without agentEndpoint")],
+            problems=[choice.sources.get_source("agentProtocol").build_problem("is given without agentEndpoint")],
         )
     if choice.provider is not None or choice.model is not None:
         model = _parse_short_form(choice)
@@ -95,7 +95,7 @@ def find_flag_target(choice: TargetChoice) -> ResolvedTarget | None:
 def _locate_model_problem(choice: TargetChoice, message: str, key: str | None) -> Problem:
     """Build a problem with the setting `key` of a model in short form, at the place where it is or is missing."""
     main = "provider" if choice.model is None else "model"
-    return choice.given.build_problem(message, key if key and key in SETTINGS else main, main)
+    return choice.sources.build_problem(message, key if key and key in SETTINGS else main, main)
 
 
 def _build_endpoint_settings(url: SecretAddress[str], preset: PresetName | None, where: SettingSource) -> HttpSettings:
@@ -107,8 +107,8 @@ def _build_endpoint_settings(url: SecretAddress[str], preset: PresetName | None,
     except (GateError, ValidationError) as error:
         wrong = error.message if isinstance(error, GateError) else describe_error(list_errors(error)[0])
         hint = error.hint if isinstance(error, GateError) else f"{PAGES}/targets.md describes valid URLs"
-        said = "the agent's URL cannot be used"
-        raise GateError("invalid-url", said, hint, problems=[where.build_problem(wrong)]) from error
+        message = "the agent's URL cannot be used"
+        raise GateError("invalid-url", message, hint, problems=[where.build_problem(wrong)]) from error
 
 
 _CHOICE_FIELDS = {"agentEndpoint": "endpoint", "agentFunction": "function", "target": "name", "model": "model"}
@@ -126,9 +126,9 @@ def _parse_short_form(choice: TargetChoice) -> ModelSettings:
     if choice.base_url:
         described["baseUrl"] = choice.base_url.open()
     name = ":".join(str(part) for part in (described["provider"], described["model"]) if part)
-    given = {key: value for key, value in described.items() if value is not None}
+    values = {key: value for key, value in described.items() if value is not None}
     try:
-        return build_model_settings(name, given)
+        return build_model_settings(name, values)
     except GateError as error:
         error.problems = tuple(_locate_model_problem(choice, one.message, one.field) for one in error.problems)
         raise

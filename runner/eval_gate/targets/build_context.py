@@ -1,4 +1,4 @@
-"""What all targets of a run are built with: the run, who decides on secrets, and what this machine lacks."""
+"""Context in which a run builds its targets: run context, secret policy, and missing requirements of this machine."""
 
 from __future__ import annotations
 
@@ -87,5 +87,5 @@ class BuildContext(FrozenStruct):
 
     @property
     def is_replay(self) -> bool:
-        """Whether nobody is asked, so that no key is needed."""
+        """Whether no request is sent to a model, so that no key is needed."""
         return self.recording.mode is RecordingMode.REPLAY

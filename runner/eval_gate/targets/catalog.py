@@ -36,9 +36,9 @@ Built = TypeVar("Built")
 class TargetCatalog:
     """All targets and graders of a run. Raises GateError for unknown or invalid ones."""
 
-    def __init__(self, choice: TargetChoice, context: BuildContext, answerer: Target | None = None) -> None:
-        """`answerer` answers every case, whatever is chosen or described."""
-        self._answerer = mask_target(answerer, context.redact) if answerer is not None else None
+    def __init__(self, choice: TargetChoice, context: BuildContext, custom_target: Target | None = None) -> None:
+        """`custom_target` replaces the target of every case."""
+        self._custom_target = mask_target(custom_target, context.redact) if custom_target is not None else None
         self._choice = choice
         self._context = context
         self._fixed = find_flag_target(choice)
@@ -52,27 +52,27 @@ class TargetCatalog:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether who is asked was chosen for all cases, whatever they want themselves."""
-        return self._fixed is not None or self._answerer is not None or self._choice.name is not None
+        """Whether one target was chosen for all cases, whichever they name."""
+        return self._fixed is not None or self._custom_target is not None or self._choice.name is not None
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What is worth a line in the result: settings that were left out, wishes that cannot be met."""
+        """Lines for the result: settings that were left out or have no effect."""
         return (*self._remarks, *self._notices)
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Of these, what the author of a target may not have meant, wherever it is run."""
+        """Those notices that the author of a target may not have meant."""
         return tuple(self._remarks)
 
     async def aclose(self) -> None:
         """Close all targets and graders that were built, for a run that does not begin."""
-        answerers = (self._answerer,) if self._answerer is not None else ()
-        for one in (*answerers, *self._targets.values(), *self._graders.values()):
+        custom_targets = (self._custom_target,) if self._custom_target is not None else ()
+        for one in (*custom_targets, *self._targets.values(), *self._graders.values()):
             await one.aclose()
 
     def learn_secrets(self, eval_files: Iterable[str]) -> None:
-        """Learn what the references stand for in the lists that belong to these eval files, whoever of them is asked.
+        """Learn the values of the references in the lists of these eval files, whichever target is used.
 
         Where an endpoint or model was chosen nothing else is taken from a list, and one that cannot be read does no
         harm: the agent may still say what others of it are given.
@@ -85,9 +85,9 @@ class TargetCatalog:
 
     def list_files(self) -> tuple[Path, ...]:
         """List the files with lists of targets that were read."""
-        named = self._choice.targets
-        given = (self._context.root / named,) if isinstance(named, str) and None in self._lists else ()
-        return (*given, *(place for place in self._lists if place is not None))
+        source = self._choice.targets
+        chosen_files = (self._context.root / source,) if isinstance(source, str) and None in self._lists else ()
+        return (*chosen_files, *(place for place in self._lists if place is not None))
 
     def describe_unread_list(self) -> str | None:
         """Describe a named list of targets that is not used, because an endpoint or model was chosen."""
@@ -96,28 +96,28 @@ class TargetCatalog:
         return f"`targets` is ignored: {self._describe_choice()}"
 
     def describe_unnamed_list(self, folders: Iterable[str]) -> str | None:
-        """Describe a list that nobody named and that is not used. `folders` are relative to the root of the run."""
+        """Describe a list that is found, but not used. `folders` are relative to the root of the run."""
         if self._choice.targets is not None or not self._is_unread:
             return None
         root = self._context.root
-        found = next(filter(None, (self._find_file(root / folder) for folder in folders)), None)
-        return None if found is None else f"{format_relative_path(found, root)} is not used: {self._describe_choice()}"
+        file = next(filter(None, (self._find_file(root / folder) for folder in folders)), None)
+        return None if file is None else f"{format_relative_path(file, root)} is not used: {self._describe_choice()}"
 
     @property
     def _is_unread(self) -> bool:
         """Whether no list was read, because an endpoint or model was chosen."""
-        return self._fixed is not None and self._answerer is None and not self._lists
+        return self._fixed is not None and self._custom_target is None and not self._lists
 
     def _describe_choice(self) -> str:
-        given = {"agentEndpoint": self._choice.endpoint, "agentFunction": self._choice.function}
-        key = next((key for key, value in given.items() if value is not None), "model")
+        choices = {"agentEndpoint": self._choice.endpoint, "agentFunction": self._choice.function}
+        key = next((key for key, value in choices.items() if value is not None), "model")
         return f"`{key}` names the target. Remove `{key}` to use a target of the list"
 
-    def get_target(self, eval_file: str = "", wanted: str | None = None) -> Target:
-        """Who is asked the cases of this eval file that want the target of this name."""
-        if self._answerer is not None:
-            return self._answerer
-        place, chosen = self._resolve_target(eval_file, wanted)
+    def get_target(self, eval_file: str = "", target_name: str | None = None) -> Target:
+        """Return the target for the cases of an eval file that name the target `target_name`."""
+        if self._custom_target is not None:
+            return self._custom_target
+        place, chosen = self._resolve_target(eval_file, target_name)
         key = place, chosen.settings.name
         if key not in self._targets:
             target = self._build_or_stand_in(chosen, eval_file, partial(self._build_target, grades=False))
@@ -133,14 +133,14 @@ class TargetCatalog:
         self._context.redact.include(chosen.redact)
         return chosen
 
-    def find_judge(self, eval_file: str, wanted: str | None, named: str | None) -> tuple[str, Grader] | None:
+    def find_judge(self, eval_file: str, target_name: str | None, judge_name: str | None) -> tuple[str, Grader] | None:
         """Find the judge: the configured one, else the target's own, else the target itself if it is a model."""
-        if named is not None:
-            with self._choice.given.attribute_errors("judge"):
-                return self.get_grader(eval_file, named)
-        if self._answerer is not None:
+        if judge_name is not None:
+            with self._choice.sources.attribute_errors("judge"):
+                return self.get_grader(eval_file, judge_name)
+        if self._custom_target is not None:
             return None
-        _, chosen = self._resolve_target(eval_file, wanted)
+        _, chosen = self._resolve_target(eval_file, target_name)
         settings = chosen.settings
         if settings.judge_target is not None:
             self._context.redact.include(chosen.redact)
@@ -195,8 +195,8 @@ class TargetCatalog:
             lacking = self._context.missing_requirements
             if lacking is None or not lacking.is_missing_requirement(error):
                 raise
-            said = chosen.problem(error.message, "") if chosen.problem else Problem(error.message, eval_file or None)
-            lacking.add_problem(said)
+            problem = chosen.problem(error.message, "") if chosen.problem else Problem(error.message, eval_file or None)
+            lacking.add_problem(problem)
             return _build_stand_in(chosen)
 
     def _build_target(self, chosen: ResolvedTarget, *, grades: bool) -> Target:
@@ -212,26 +212,26 @@ class TargetCatalog:
             name, context.environment, keyless=context.is_replay, lacking=context.missing_requirements
         )
 
-    def _resolve_target(self, eval_file: str, wanted: str | None) -> tuple[Path | None, ResolvedTarget]:
+    def _resolve_target(self, eval_file: str, target_name: str | None) -> tuple[Path | None, ResolvedTarget]:
         if self._fixed is not None:
             return None, self._fixed
-        if self._choice.name is None and wanted is not None and (model := _find_model(wanted)) is not None:
+        if self._choice.name is None and target_name is not None and (model := _find_model(target_name)) is not None:
             return None, model
         place, listed = self._find_list(self._get_folder(eval_file))
-        name = self._choice.name or wanted
+        name = self._choice.name or target_name
         if listed is None:
-            missing = (
+            reason = (
                 f"the target {quote_name(name)} is not described{suggest_model(name)}: no targets are set"
                 if name
                 else "no target to evaluate: no agent endpoint, model or targets are set"
             )
             raise GateError(
                 "missing-target",
-                f"{missing}, and no targets.yaml exists",
+                f"{reason}, and no targets.yaml exists",
                 "use --agent-endpoint http://localhost:8000/chat (in a workflow, the input `agent-endpoint`), "
                 "--agent-function module:name, --provider openai --model NAME, or describe the target in targets.yaml",
             )
-        with self._choice.given.attribute_errors("target"):
+        with self._choice.sources.attribute_errors("target"):
             return place, self._resolve_listed(listed, name)
 
     def _get_folder(self, eval_file: str) -> Path:
@@ -244,17 +244,17 @@ class TargetCatalog:
 
     def _find_list(self, folder: Path, *, keep: bool = True) -> tuple[Path | None, TargetList | None]:
         """Find the list of targets for evals in a folder, and the file that holds it: None if the list was given."""
-        root, named = self._context.root, self._choice.targets
-        place = self._find_file(folder) if named is None else None
-        if named is None and place is None:
+        root, source = self._context.root, self._choice.targets
+        place = self._find_file(folder) if source is None else None
+        if source is None and place is None:
             return None, None
         listed = self._lists.get(place)
         if listed is None:
             if place is not None:
                 listed = read_targets_file(place, format_relative_path(place, root))
             else:
-                assert named is not None
-                listed = read_targets(named, root, self._choice.given)
+                assert source is not None
+                listed = read_targets(source, root, self._choice.sources)
             if keep:
                 self._lists[place] = listed
         return place, listed
@@ -262,12 +262,12 @@ class TargetCatalog:
 
 def _build_no_grader_error(name: str, reference: str | None, listed: TargetList | None) -> GateError:
     """Build the error for a grader name that matches no target."""
-    called = quote_name(name) if reference is None else f"with the value of {reference[:80]} as its name"
+    label = quote_name(name) if reference is None else f"with the value of {reference[:80]} as its name"
     near = "" if reference is not None else suggest_model(name)
     if listed is None:
         return GateError(
             "missing-judge",
-            f"unknown judge {called}{near}",
+            f"unknown judge {label}{near}",
             "name a model as provider:model, or describe the target with --targets",
         )
     near = "" if reference is not None else format_suggestion(name, listed.names) or near
@@ -275,7 +275,7 @@ def _build_no_grader_error(name: str, reference: str | None, listed: TargetList 
     where = f" in {listed.file}" if listed.file else ""
     return GateError(
         "unknown-target",
-        f"unknown target {called}{where}{near}",
+        f"unknown target {label}{where}{near}",
         f"name a judge: {names}a model as provider:model",
     )
 
@@ -290,7 +290,7 @@ def _find_model(name: str, reference: str | None = None) -> ResolvedTarget | Non
 
 
 def _build_stand_in(chosen: ResolvedTarget) -> Target:
-    """Somebody who is never asked."""
+    """Build a target that never gets a request."""
     from eval_gate.targets.mock import MockSettings, MockTarget
 
     return MockTarget(MockSettings(name=chosen.settings.name))

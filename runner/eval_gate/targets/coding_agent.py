@@ -62,11 +62,11 @@ def format_file_link(path: str) -> str:
 
 
 def refuse_missing_file(request: Request, response_text: str) -> None:
-    """Raise TargetError when the agent says, in the words it was told, that it could not read a file of the case."""
-    said = response_text.lstrip()
-    if list_linked_files(request) and said.startswith(MISSING_FILE_MARKER):
-        named = to_one_line(said.removeprefix(MISSING_FILE_MARKER).partition("\n")[0].strip(" :"))
-        what = f"the agent could not read a file of the case: {named or 'it does not name the file'}"
+    """Raise TargetError if the agent reports, in the words of its prompt, that it could not read a file of the case."""
+    text = response_text.lstrip()
+    if list_linked_files(request) and text.startswith(MISSING_FILE_MARKER):
+        file_name = to_one_line(text.removeprefix(MISSING_FILE_MARKER).partition("\n")[0].strip(" :"))
+        what = f"the agent could not read a file of the case: {file_name or 'it does not name the file'}"
         raise TargetError(what, fault=TargetFault.REFUSED)
 
 
@@ -89,10 +89,10 @@ def _format_files_to_read(guidelines: Sequence[str], files: Sequence[str], files
 def find_program(name: str, what: str, root: Path, environment: Mapping[str, str]) -> str:
     """Find a program on PATH or, with a slash, below `root`. `what` begins the message. Raises TargetError."""
     if "/" not in name:
-        found = shutil.which(name, path=environment.get("PATH", os.defpath))
-        if found is None:
+        program = shutil.which(name, path=environment.get("PATH", os.defpath))
+        if program is None:
             raise build_program_error(f"{what} '{name}' was not found on PATH")
-        return str((root / found).resolve() if not found.startswith("/") else found)
+        return str((root / program).resolve() if not program.startswith("/") else program)
     path = root / name
     if not path.is_file():
         raise build_program_error(f"{what} '{name}' does not exist")
@@ -122,5 +122,5 @@ def create_file(folder: Path, words: tuple[str, ...], suffix: str) -> tuple[Bina
     path = folder / f"{name}{suffix}"
     WRITTEN_FOLDERS.add(folder)
     descriptor = open_new_file(path)
-    assert descriptor is not None  # nobody else has this name
+    assert descriptor is not None  # the name is random
     return os.fdopen(descriptor, "wb", buffering=0), path

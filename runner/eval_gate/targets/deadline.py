@@ -37,7 +37,7 @@ def track_case_limit(limit: asyncio.Timeout, retrying: RetryState | None = None)
 
 
 def note_retry_wait(error: BaseException | None) -> None:
-    """From now on the case waits for another try after this failure; None: it is asking again."""
+    """Note that the case waits for its next try after this failure; None: that try begins."""
     retrying = _RETRYING.get()
     if retrying is not None:
         retrying.failure = error if isinstance(error, TargetError) else None
@@ -56,7 +56,7 @@ def collect_waits() -> Iterator[list[float]]:
 
 @contextmanager
 def pause_case_clock() -> Iterator[None]:
-    """Inside, the clock of the case stands still."""
+    """Pause the clock of the case inside this context."""
     clock = asyncio.get_running_loop().time
     began, limit, waits = clock(), _LIMIT.get(), _WAITED.get()
     due = limit.when() if limit else None

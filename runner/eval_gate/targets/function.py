@@ -82,24 +82,24 @@ class FunctionTarget(DescribedTarget[ResponseSettings]):
         """Call the function. Raises TargetError: an exception of the function itself is an agent error."""
         started = time.perf_counter()
         try:
-            answer = await self._call_function(request)
-        # the function is somebody else's program and may raise or exit as it likes; elsewhere only the pool and the
-        # program itself catch everything
+            result = await self._call_function(request)
+        # the function is the user's code and may raise or exit; elsewhere only the pool and the program itself catch
+        # everything
         except (Exception, SystemExit) as error:
-            said = f"agent error: {type(error).__name__}: {to_well_formed(str(error))}".rstrip(": ")
-            raise TargetError(said, fault=TargetFault.REFUSED, hint=_find_hint(error)) from error
-        return self._read_result(answer, (time.perf_counter() - started) * 1000)
+            message = f"agent error: {type(error).__name__}: {to_well_formed(str(error))}".rstrip(": ")
+            raise TargetError(message, fault=TargetFault.REFUSED, hint=_find_hint(error)) from error
+        return self._read_result(result, (time.perf_counter() - started) * 1000)
 
     async def _call_function(self, request: Request) -> object:
         if inspect.iscoroutinefunction(self._function):
             return await self._function(request)
-        answer = await _call_in_thread(self._function, request)
-        return await answer if inspect.isawaitable(answer) else answer
+        result = await _call_in_thread(self._function, request)
+        return await result if inspect.isawaitable(result) else result
 
     def _read_result(self, result: object, duration_ms: float) -> Response:
         if isinstance(result, str):
             # another response of the same function may list its calls
-            response = self._reader.assemble_response(to_well_formed(result), (), known=False)
+            response = self._reader.assemble_response(to_well_formed(result), (), calls_known=False)
             return replace(response, duration_ms=duration_ms)
         if not isinstance(result, Mapping):
             raise _build_unreadable_error(f"it is of type {type(result).__name__}")
@@ -117,11 +117,11 @@ class FunctionTarget(DescribedTarget[ResponseSettings]):
 async def _call_in_thread(function: TargetFunction, request: Request) -> object:
     """Call a synchronous function in a thread of its own, which ends with the process if the function hangs."""
     loop, context = asyncio.get_running_loop(), copy_context()
-    done: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
+    future: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
 
     def deliver(result: object, error: BaseException | None) -> None:
-        if not done.done():  # else the case timed out, and nobody waits
-            done.set_result((result, error))
+        if not future.done():  # else the case timed out
+            future.set_result((result, error))
 
     def call() -> None:
         result, raised = None, None
@@ -133,7 +133,7 @@ async def _call_in_thread(function: TargetFunction, request: Request) -> object:
             loop.call_soon_threadsafe(deliver, result, raised)
 
     threading.Thread(target=call, name="eval-gate", daemon=True).start()
-    result, raised = await done
+    result, raised = await future
     if raised is not None:
         raise raised
     return result
@@ -149,7 +149,7 @@ def build(settings: FunctionSettings, choice: TargetChoice, context: BuildContex
         )
     if context.missing_requirements is not None:
         check_module(settings.function, context.root)
-        return FunctionTarget(str, settings)  # nobody calls it
+        return FunctionTarget(str, settings)  # it is never called
     return FunctionTarget(import_function(settings.function, context.root), settings)
 
 
@@ -170,22 +170,22 @@ def import_function(place: str, root: Path) -> Callable[[Any], Any]:
     module_name, _, name = place.partition(":")
     _add_search_folder(root)
     try:
-        found: Any = importlib.import_module(module_name)
-    # the module is somebody else's program and may raise or exit as it likes
+        member: Any = importlib.import_module(module_name)
+    # the module is the user's code and may raise or exit
     except (Exception, SystemExit) as error:
         raise _build_import_error(module_name, error, root) from error
     for part in name.split("."):
-        if not hasattr(found, part):
-            known = [one for one, value in vars(found).items() if callable(value) and not one.startswith("_")]
-            file = getattr(found, "__file__", None)
+        if not hasattr(member, part):
+            names = [one for one, value in vars(member).items() if callable(value) and not one.startswith("_")]
+            file = getattr(member, "__file__", None)
             where = format_relative_path(Path(file), root) if file else module_name
-            raise _build_error(f"{where} has no {quote_name(part)}{format_suggestion(part, known)}", None)
-        found = getattr(found, part)
-    if inspect.isclass(found) or not callable(found):
-        what = "a class" if inspect.isclass(found) else f"of the type {type(found).__name__}"
+            raise _build_error(f"{where} has no {quote_name(part)}{format_suggestion(part, names)}", None)
+        member = getattr(member, part)
+    if inspect.isclass(member) or not callable(member):
+        what = "a class" if inspect.isclass(member) else f"of the type {type(member).__name__}"
         raise _build_error(f"{place} is {what} and not a function", _SIGNATURE_HINT)
-    _check_signature(found, place)
-    function: Callable[[Any], Any] = found
+    _check_signature(member, place)
+    function: Callable[[Any], Any] = member
     return function
 
 
@@ -193,14 +193,14 @@ def check_module(place: str, root: Path) -> None:
     """Check that the module at `module:name` exists, without running any of its code. Raises GateError if not."""
     module_name = place.partition(":")[0]
     _add_search_folder(root)
-    first, *others = module_name.split(".")
-    spec, known = None, first
+    first, *rest = module_name.split(".")
+    spec, full_name = None, first
     with suppress(ValueError):  # of a module without one, such as the program itself
         spec = importlib.util.find_spec(first)
-    for part in others:
-        known = f"{known}.{part}"
+    for part in rest:
+        full_name = f"{full_name}.{part}"
         folders = spec.submodule_search_locations if spec is not None else None
-        spec = importlib.machinery.PathFinder.find_spec(known, folders) if folders is not None else None
+        spec = importlib.machinery.PathFinder.find_spec(full_name, folders) if folders is not None else None
     if spec is None:
         raise _build_missing_error(module_name, root)
 
@@ -220,31 +220,31 @@ def _check_signature(function: Callable[[Any], Any], place: str) -> None:
     try:
         signature.bind(None)
     except TypeError:
-        said = f"{place} cannot be called with one argument, the request: it is {place.rpartition(':')[2]}{signature}"
-        raise _build_error(truncate_text(said, _MAX_ERROR_TEXT), _SIGNATURE_HINT) from None
+        what = f"{place} cannot be called with one argument, the request: it is {place.rpartition(':')[2]}{signature}"
+        raise _build_error(truncate_text(what, _MAX_ERROR_TEXT), _SIGNATURE_HINT) from None
 
 
 def _build_import_error(module_name: str, error: BaseException, root: Path) -> GateError:
     """Build the error for a module that is missing, needs a package that is missing, or raises while it is imported."""
-    missing = error.name if isinstance(error, ModuleNotFoundError) else None
-    if missing is not None and f"{module_name}.".startswith(f"{missing}."):
+    missing_name = error.name if isinstance(error, ModuleNotFoundError) else None
+    if missing_name is not None and f"{module_name}.".startswith(f"{missing_name}."):
         return _build_missing_error(module_name, root)
     file, line = find_place(error, root)
     words = truncate_text("".join(traceback.format_exception_only(error)).strip().splitlines()[-1], _MAX_ERROR_TEXT)
-    said = f"{module_name} cannot be imported: {words}"
-    if missing is None:
-        return _build_error(said, f"see what `python -c 'import {module_name}'` says", Problem(words, file, line))
-    package = missing.partition(".")[0]
-    said = f"{module_name} needs the package {quote_name(package)}, which is not installed where Eval Gate runs"
-    return _build_error(said, _INSTALL_HINT, Problem(f"needs {quote_name(package)}", file, line))
+    message = f"{module_name} cannot be imported: {words}"
+    if missing_name is None:
+        return _build_error(message, f"see what `python -c 'import {module_name}'` says", Problem(words, file, line))
+    package = missing_name.partition(".")[0]
+    message = f"{module_name} needs the package {quote_name(package)}, which is not installed where Eval Gate runs"
+    return _build_error(message, _INSTALL_HINT, Problem(f"needs {quote_name(package)}", file, line))
 
 
 def _build_missing_error(module_name: str, root: Path) -> GateError:
     first = module_name.partition(".")[0]
-    there = [one.stem for one in root.iterdir() if one.suffix == ".py" or (one.is_dir() and one.name.isidentifier())]
-    said = f"no module {quote_name(module_name)} in this folder or among the installed packages"
+    names = [one.stem for one in root.iterdir() if one.suffix == ".py" or (one.is_dir() and one.name.isidentifier())]
+    message = f"no module {quote_name(module_name)} in this folder or among the installed packages"
     return _build_error(
-        f"{said}{format_suggestion(first, there)}",
+        f"{message}{format_suggestion(first, names)}",
         f"run Eval Gate in the folder from which `python -c 'import {module_name}'` works",
     )
 

@@ -45,9 +45,9 @@ class TargetKind(FrozenStruct):
 
     @property
     def settings(self) -> type[TargetSettings]:
-        """What describes it."""
-        found: type[TargetSettings] = _import_part(self.settings_at)
-        return found
+        """Class of the settings of this kind."""
+        settings: type[TargetSettings] = _import_part(self.settings_at)
+        return settings
 
     @property
     def display_name(self) -> str:
@@ -60,14 +60,14 @@ class TargetKind(FrozenStruct):
 
     def build_target(self, settings: TargetSettings, choice: TargetChoice, context: BuildContext) -> Target:
         """Build a target of this kind, not yet connected. Raises GateError if its settings are wrong."""
-        made: Target = _import_part(self.build_at)(settings, choice, context)
-        return made
+        target: Target = _import_part(self.build_at)(settings, choice, context)
+        return target
 
     def build_client(self, settings: TargetSettings, choice: TargetChoice, context: BuildContext) -> ModelClient:
         """Build a client of the model to grade with, not yet connected. Raises GateError if its settings are wrong."""
         assert self.client_at is not None
-        made: ModelClient = _import_part(self.client_at)(settings, choice, context)
-        return made
+        client: ModelClient = _import_part(self.client_at)(settings, choice, context)
+        return client
 
 
 KINDS: tuple[TargetKind, ...] = (

@@ -94,17 +94,17 @@ class MockTarget(DescribedTarget[MockSettings]):
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Nobody should take its results for an agent's."""
+        """That the results are not an agent's."""
         return ("the responses are fixed: the target is a mock",)
 
     async def respond(self, request: Request) -> Response:
         """Return the canned response after its delay. Raises TargetError if the description gives an error instead."""
         started = time.perf_counter()
         await asyncio.sleep(self._choose_delay_s())
-        answer = self._get_canned_response(request.case_id)
-        if answer.error is not None:
-            raise TargetError(f"mock error: {answer.error}", fault=TargetFault.REFUSED)
-        response = answer.to_response()
+        canned_response = self._get_canned_response(request.case_id)
+        if canned_response.error is not None:
+            raise TargetError(f"mock error: {canned_response.error}", fault=TargetFault.REFUSED)
+        response = canned_response.to_response()
         return replace(response, duration_ms=(time.perf_counter() - started) * 1000)
 
     def _get_canned_response(self, case_id: str) -> MockResponse:

@@ -21,7 +21,7 @@ _REPORTER: ContextVar[Callable[[str], None] | None] = ContextVar("say", default=
 
 @contextmanager
 def report_waiting_to(say: Callable[[str], None]) -> Iterator[None]:
-    """Inside, `say` is given what there is to tell of waiting."""
+    """Inside, `say` gets the words about waiting."""
     token = _REPORTER.set(say)
     try:
         yield
@@ -30,7 +30,7 @@ def report_waiting_to(say: Callable[[str], None]) -> Iterator[None]:
 
 
 def report_waiting(words: str) -> None:
-    """Say this to whoever listens to waiting here; to nobody where nobody does."""
+    """Pass words about a wait to the reporter of this context, if it has one."""
     say = _REPORTER.get()
     if say is not None:
         say(words)
@@ -38,7 +38,7 @@ def report_waiting(words: str) -> None:
 
 async def wait_until_ready(look: Callable[[], Awaitable[None]], seconds: float, what: str) -> None:
     """Repeat `look` until it raises no TargetError, for at most `seconds`. Progress names `what` is waited for."""
-    began, pause, told = time.monotonic(), _FIRST_PAUSE_S, False
+    began, pause, is_reported = time.monotonic(), _FIRST_PAUSE_S, False
     while True:
         try:
             return await look()
@@ -48,8 +48,8 @@ async def wait_until_ready(look: Callable[[], Awaitable[None]], seconds: float, 
                 if seconds:
                     error.message += f" (waited {seconds:g} s)"
                 raise
-            if not told and waited >= min(_SILENT_WAIT_S, seconds / 2):
-                told = True
+            if not is_reported and waited >= min(_SILENT_WAIT_S, seconds / 2):
+                is_reported = True
                 hint = f" ({error.hint})" if error.hint else ""
                 report_waiting(f"waiting for {what}, up to {seconds:g} s: {error.message}{hint}")
         await asyncio.sleep(min(pause, max(seconds - (time.monotonic() - began), 0.01)))

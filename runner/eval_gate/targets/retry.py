@@ -1,4 +1,4 @@
-"""When a target gets a request again, and how many at a time: retries, limits of the load, and shared rate limits.
+"""Retries of requests to a target, its concurrency limit, and rate limits that several machines share.
 
 Requests at the same time are halved when the target refuses, for the rest of the run: it would refuse again at the same
 load, and each refusal uses up a retry of a case.
@@ -55,29 +55,29 @@ class RateLimiter:
         self._lowest: float | None = None
         self._waited = False
         self._second = 0
-        self._answers = [0, 0]
-        self._answered = float("-inf")
+        self._counts = [0, 0]
+        self._last_success = float("-inf")
 
     async def wait_for_turn(self) -> float:
         """Wait until a try may begin; the time at which it does, by the loop's clock."""
         clock = asyncio.get_running_loop().time
         while self._limit is not None:
-            now = clock()
-            start = max(now, self._due, self._not_before)
+            current_s = clock()
+            start = max(current_s, self._due, self._not_before)
             self._due = start + 1 / self._limit
-            if start <= now:
+            if start <= current_s:
                 break
             self._waited = True
             with pause_case_clock():
-                await asyncio.sleep(start - now)
-            if clock() >= self._not_before:  # somebody else may have been refused meanwhile
+                await asyncio.sleep(start - current_s)
+            if clock() >= self._not_before:  # another request may have been refused meanwhile
                 break
         return clock()
 
     def note_success(self) -> None:
-        """One try went well: a step more for every second in which the limit held somebody back."""
-        self._answered = now = asyncio.get_running_loop().time()
-        self._count_responses(now)[1] += 1
+        """Raise the rate by a step for a try that succeeded, once for each second in which the limit delayed one."""
+        self._last_success = current_s = asyncio.get_running_loop().time()
+        self._count_responses(current_s)[1] += 1
         if self._limit is not None and self._waited:
             grown = self._limit + min(RATE_STEP / self._limit, MAX_GROWTH * self._limit)
             self._limit = min(grown, self._most or float("inf"))
@@ -93,37 +93,37 @@ class RateLimiter:
         requested time, which counts up to 60 s. Only the first refusal of a window of one second lowers the rate,
         whatever else was in flight.
         """
-        now = asyncio.get_running_loop().time()
+        current_s = asyncio.get_running_loop().time()
         self._refusals += 1
         if began >= self._decreased + HOLD_S:
-            before = self._limit if self._limit is not None else max(*self._count_responses(now), ASSUMED_RATE)
-            self._limit = max(before / 2, MIN_RATE)
+            rate = self._limit if self._limit is not None else max(*self._count_responses(current_s), ASSUMED_RATE)
+            self._limit = max(rate / 2, MIN_RATE)
             self._lowest = min(self._lowest or self._limit, self._limit)
-            self._decreased = now
+            self._decreased = current_s
         pause = min(retry_after_s or 0.0, MAX_PAUSE_S)
-        self._not_before = max(self._not_before, now + pause)
+        self._not_before = max(self._not_before, current_s + pause)
         limit = self._limit or ASSUMED_RATE
-        # machines that were told the same time do not come back at the same moment
-        apart = random.uniform(0, 1 / limit)  # noqa: S311 (spreads load, guards nothing)
-        self._due = max(self._due, self._not_before + apart)
-        return now - self._answered <= RECENT_S
+        # machines that wait for the same time do not send at the same moment
+        spread_s = random.uniform(0, 1 / limit)  # noqa: S311 (spreads load, guards nothing)
+        self._due = max(self._due, self._not_before + spread_s)
+        return current_s - self._last_success <= RECENT_S
 
     @property
     def notice(self) -> str | None:
-        """What became of it, for the result; None when nothing was refused."""
+        """What the provider refused, for the result; None if nothing."""
         if self._lowest is None:
             return None
         times = "once" if self._refusals == 1 else f"{self._refusals} times"
         rate = f"{self._lowest * 60:,.0f} requests a minute"
         return f"the provider limited the rate {times} (429): this shard was reduced to {rate}"
 
-    def _count_responses(self, now: float) -> list[int]:
-        """Answers of the second before this one, and of this one."""
-        second = int(now)
+    def _count_responses(self, current_s: float) -> list[int]:
+        """Count the responses of the second before this one, and of this one."""
+        second = int(current_s)
         if second != self._second:
-            self._answers = [self._answers[1] if second == self._second + 1 else 0, 0]
+            self._counts = [self._counts[1] if second == self._second + 1 else 0, 0]
             self._second = second
-        return self._answers
+        return self._counts
 
 
 def build_shard_limiter(per_minute: float | None, shards: int) -> RateLimiter | None:
@@ -185,7 +185,7 @@ class LoadLimiter:
                     self._changed.notify_all()
 
     def note_success(self) -> None:
-        """One try went well."""
+        """Note a try that succeeded."""
         if self.rate:
             self.rate.note_success()
 
@@ -204,8 +204,8 @@ class LoadLimiter:
         if turn.limit == self._limit:
             self._limit = max(self._limit // 2, 1)
         if self._of_provider and error.retry_after_s:
-            now = asyncio.get_running_loop().time()
-            self._not_before = max(self._not_before, now + min(error.retry_after_s, MAX_PAUSE_S))
+            current_s = asyncio.get_running_loop().time()
+            self._not_before = max(self._not_before, current_s + min(error.retry_after_s, MAX_PAUSE_S))
         return self._limit < turn.limit
 
     def list_notices(self, who: str) -> tuple[str, ...]:
@@ -215,7 +215,7 @@ class LoadLimiter:
 
     @property
     def notice(self) -> str | None:
-        """What the target refused and what followed, without its name; None if there is nothing to say.
+        """What the target refused and what followed, without its name; None for nothing.
 
         A single 503 in a run of one case at a time is nothing but the error of its case.
         """
@@ -224,22 +224,22 @@ class LoadLimiter:
             return None
         count = self._refusals.total()
         statuses = " and ".join(map(str, sorted(self._refusals)))
-        said = f"answered {statuses} to {count:,} request{'' if count == 1 else 's'}"
-        return f"{said}: concurrency was lowered from {self._most} to {self._limit}" if lowered else said
+        message = f"answered {statuses} to {count:,} request{'' if count == 1 else 's'}"
+        return f"{message}: concurrency was lowered from {self._most} to {self._limit}" if lowered else message
 
     async def _wait_for_slot(self) -> None:
         async with self._changed:
             await self._changed.wait_for(lambda: self._in_flight < self._limit)
 
     async def _wait_until_allowed(self) -> None:
-        left = self._not_before - asyncio.get_running_loop().time()
-        if left > 0:
-            await asyncio.sleep(left)
+        remaining_s = self._not_before - asyncio.get_running_loop().time()
+        if remaining_s > 0:
+            await asyncio.sleep(remaining_s)
             await self._wait_until_allowed()  # meanwhile, another request may have been refused
 
 
 class RetryPolicy(Frozen, kw_only=True):
-    """Exponential delays with jitter, in milliseconds. `Retry-After` wins when it asks for longer, up to the cap."""
+    """Exponential delays with jitter, in milliseconds. A longer `Retry-After` takes precedence, up to the cap."""
 
     max_retries: Annotated[int, Meta(ge=0, le=20)] = 2
     initial_delay_ms: Annotated[float, Meta(ge=0)] = 250
@@ -248,7 +248,7 @@ class RetryPolicy(Frozen, kw_only=True):
     retryable_status_codes: frozenset[int] = frozenset({429, 502, 503, 504})
 
     def compute_delay_s(self, failures: int, retry_after_s: float | None = None) -> float:
-        """Seconds before the next try, after so many that broke; a quarter more or less, and never above the cap."""
+        """Seconds before the next try after these failures; a quarter more or less, and never above the cap."""
         exponential = self.initial_delay_ms * self.backoff_factor ** min(failures - 1, 64)
         jittered = exponential * random.uniform(0.75, 1.25)  # noqa: S311 (spreads load, guards nothing)
         return min(max(jittered, (retry_after_s or 0.0) * 1000), self.max_delay_ms) / 1000
@@ -272,17 +272,16 @@ async def respond_with_retries(
 async def call_with_retries(
     call: Callable[[], Awaitable[T]], policy: RetryPolicy, limiter: LoadLimiter
 ) -> tuple[T, int]:
-    """Call until it succeeds, breaks for good, or the retries are used up; the last TargetError is raised.
+    """Call until it succeeds, fails for good, or the retries are used up. Return the result and the number of tries.
 
-    The caller's own time limit ends it at any moment. Beside the result it gives how many tries were made. What was
-    refused at a higher load than the next try's is no failure.
+    Raises the last TargetError. A refusal at a higher load than the next try's is not counted as a failure.
     """
     tries, failures = 0, 0
     while True:
         tries += 1
         try:
             async with limiter.hold_slot() as turn:
-                found = await call()
+                result = await call()
         except TargetError as error:
             is_lower = limiter.note_refusal(error, turn)
             if not (is_lower and policy.max_retries and tries < MAX_TRIES):
@@ -293,6 +292,6 @@ async def call_with_retries(
             delay_s = policy.compute_delay_s(max(failures, 1), error.retry_after_s)
         else:
             limiter.note_success()
-            return found, tries
+            return result, tries
         await asyncio.sleep(delay_s)
         note_retry_wait(None)

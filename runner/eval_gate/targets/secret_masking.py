@@ -31,8 +31,8 @@ class MaskedTarget:
     @property
     def identity(self) -> TargetIdentity:
         """What the target is and how it was set up, without secrets."""
-        found = self.inner.identity
-        return self._redact.mask_struct(self._setup.apply_to(found) if self._setup else found)
+        identity = self.inner.identity
+        return self._redact.mask_struct(self._setup.apply_to(identity) if self._setup else identity)
 
     @property
     def programs(self) -> TargetPrograms | None:
@@ -41,7 +41,7 @@ class MaskedTarget:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What the target has to say for the result, without secrets."""
+        """The notices of the target, without secrets."""
         return tuple(map(self._redact, self.inner.notices))
 
     async def respond(self, request: Request) -> Response:
@@ -74,11 +74,11 @@ class MaskedBatchTarget(MaskedTarget):
 
     @property
     def batches(self) -> bool:
-        """Whether its description asks for that."""
+        """Whether the target sends batches."""
         return self.inner.batches
 
     async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
         """Return the responses of the target by case id, with secrets masked. Raises TargetError."""
         with self._mask_errors():
-            found = await self.inner.respond_batch(requests)
-            return {case_id: self._redact.mask_struct(response) for case_id, response in found.items()}
+            responses = await self.inner.respond_batch(requests)
+            return {case_id: self._redact.mask_struct(response) for case_id, response in responses.items()}

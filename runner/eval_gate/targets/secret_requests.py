@@ -20,15 +20,13 @@ def find_secret_request(chosen: ResolvedTarget, environment: Mapping[str, str]) 
     of a provider if the description has an address of its own.
     """
     settings = chosen.settings
-    names = [*chosen.variables, *settings.list_passed_variables(environment)]
-    given = dict.fromkeys(name for name in names if environment.get(name, "").strip() and not is_always_passed(name))
-    if not given:
+    names = dict.fromkeys([*chosen.variables, *settings.list_passed_variables(environment)])
+    variables = tuple(name for name in names if environment.get(name, "").strip() and not is_always_passed(name))
+    if not variables:
         return None
     place = settings.place.open() if settings.place else None
-    shown = to_public_url(place) if place and "://" in place else place
-    return SecretRequest(
-        settings.name, chosen.entry, chosen.file, tuple(given), chosen.redact(shown) if shown else None
-    )
+    url = to_public_url(place) if place and "://" in place else place
+    return SecretRequest(settings.name, chosen.entry, chosen.file, variables, chosen.redact(url) if url else None)
 
 
 def has_same_access(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> bool:

@@ -126,7 +126,7 @@ class DescribedSettings(BaseModel):
 
 
 def expand_text(key: str) -> Callable[[object], object]:
-    """Make a validator that takes a plain text for settings of which only `key` is written."""
+    """Make a validator that takes a plain text for settings that have only `key`."""
     return lambda value: {key: value} if isinstance(value, str) else value
 
 
@@ -139,8 +139,8 @@ def list_names_at(shape: object, path: Sequence[str | int]) -> tuple[str, ...]:
         return list_names_at(
             next((info.annotation for name, info in fields if path[0] in {name, info.alias}), None), path[1:]
         )
-    below = path[1:] if get_origin(shape) in {dict, list, tuple} else path
-    return next((found for one in get_args(shape) if (found := list_names_at(one, below))), ())
+    rest = path[1:] if get_origin(shape) in {dict, list, tuple} else path
+    return next((names for one in get_args(shape) if (names := list_names_at(one, rest))), ())
 
 
 class NormalizedSettings(FrozenStruct):
@@ -162,18 +162,18 @@ def normalize_names(raw: Mapping[str, JsonValue], other_names: Mapping[str, str]
     """
     nested = raw.get("settings")
     entries = [((key,), value) for key, value in raw.items() if key != "settings" or not isinstance(nested, dict)]
-    below = [(("settings", key), value) for key, value in nested.items()] if isinstance(nested, dict) else []
+    nested_entries = [(("settings", key), value) for key, value in nested.items()] if isinstance(nested, dict) else []
     last: dict[str, tuple[tuple[str, ...], JsonValue]] = {}
-    for path, value in sorted([*entries, *below], key=lambda entry: "_" in entry[0][-1]):
+    for path, value in sorted([*entries, *nested_entries], key=lambda entry: "_" in entry[0][-1]):
         last[to_camel_case(path[-1])] = path, value
-    found = NormalizedSettings()
+    normalized = NormalizedSettings()
     for key, (path, value) in last.items():
         name = (_COMMON_OTHER_NAMES | dict(other_names or {})).get(key, key)
-        if name not in found.values:
-            found.values[name], found.written_keys[name] = value, path
-        elif found.values[name] != value:
-            found.duplicates[name] = path
-    return found
+        if name not in normalized.values:
+            normalized.values[name], normalized.written_keys[name] = value, path
+        elif normalized.values[name] != value:
+            normalized.duplicates[name] = path
+    return normalized
 
 
 def to_camel_case(key: str) -> str:
@@ -218,7 +218,7 @@ class TargetSettings(DescribedSettings):
     provider_batching: bool = False
 
     def find_place(self, key: str) -> str | None:
-        """Find where a setting is written, for people: `targets.yaml:4: targets[a].url`; None where nobody knows."""
+        """Find where a setting is written, for people: `targets.yaml:4: targets[a].url`; None if unknown."""
         return self._places.get(key)
 
     def set_places(self, places: Mapping[str, str]) -> Self:
@@ -232,8 +232,8 @@ class TargetSettings(DescribedSettings):
         `key` is the name of the setting in camelCase. Return None if the value itself is written. Messages must show
         this text instead of the value, because masking does not find parts of a secret value.
         """
-        written = self._references.get(key)
-        return written if isinstance(written, str) else None
+        text = self._references.get(key)
+        return text if isinstance(text, str) else None
 
     def find_written_value(self, key: str) -> JsonValue:
         """Find the value of a setting as written, by its name in camelCase, if it refers to a variable."""
@@ -241,7 +241,7 @@ class TargetSettings(DescribedSettings):
 
     @property
     def is_listed(self) -> bool:
-        """Whether a list of targets describes it, for everybody to read who may read the repository."""
+        """Whether a list of targets describes it, which every reader of the repository can see."""
         return self._is_listed
 
     def set_references(self, references: Mapping[str, JsonValue], *, listed: bool = False) -> Self:
@@ -256,12 +256,12 @@ class TargetSettings(DescribedSettings):
 
     @property
     def place(self) -> SecretAddress[str] | None:
-        """The address at which it is asked by its description; None where that names none."""
+        """Its address in the description; None without one."""
         return None
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What its author may not have meant, each in one sentence: said wherever the target is chosen."""
+        """What its author may not have meant, each in one sentence: shown wherever the target is chosen."""
         return ()
 
     def list_passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -283,10 +283,10 @@ class TargetSettings(DescribedSettings):
     def _normalize_data(cls, data: object) -> object:
         if not isinstance(data, dict):
             return data
-        found = normalize_names(data, cls.other_names)
-        if found.duplicates:
-            raise ValueError(f"{next(iter(found.duplicates))} {DUPLICATE_SETTING}")
-        return cls.complete_values(found.values)
+        normalized = normalize_names(data, cls.other_names)
+        if normalized.duplicates:
+            raise ValueError(f"{next(iter(normalized.duplicates))} {DUPLICATE_SETTING}")
+        return cls.complete_values(normalized.values)
 
     @classmethod
     def show_other_names(cls, schema: dict[str, JsonValue]) -> None:

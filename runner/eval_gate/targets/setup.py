@@ -74,7 +74,7 @@ class _Setting(NamedTuple):
 
     name: str
     value: JsonValue
-    shown: str | None
+    shown_as: str | None
     default: str | None = None
     role: SettingRole | None = None
 
@@ -87,8 +87,8 @@ def compute_setup(
 ) -> TargetSetup:
     """Compute the setup of a target. Its provider reads `environment`; `mask` hides secrets in what is shown."""
     parts = list(_iter_settings(settings, environment, mask))
-    found = _assemble_setup(settings.provider, [*parts, *(_iter_prompt_settings(prompting) if prompting else ())])
-    return replace(found, programs=_find_programs(settings, parts))
+    setup = _assemble_setup(settings.provider, [*parts, *(_iter_prompt_settings(prompting) if prompting else ())])
+    return replace(setup, programs=_find_programs(settings, parts))
 
 
 @lru_cache(maxsize=1_000)
@@ -101,8 +101,8 @@ def compute_agent_setup(agent: SuiteAgent) -> TargetSetup:
             continue
         value: JsonValue = to_jsonable_python(getattr(agent, name))
         usual = None if field.required else format_value(to_jsonable_python(field.default))
-        shown = f"#{compute_digest(value)[:_DIGEST_DIGITS]}" if name == "instructions" else format_value(value)
-        parts.append(_Setting(field.encode_name, value, shown, usual, SettingRole.AGENT))
+        shown_as = f"#{compute_digest(value)[:_DIGEST_DIGITS]}" if name == "instructions" else format_value(value)
+        parts.append(_Setting(field.encode_name, value, shown_as, usual, SettingRole.AGENT))
     return _assemble_setup("suite", parts)
 
 
@@ -118,61 +118,61 @@ def _find_programs(settings: TargetSettings, parts: Iterable[_Setting]) -> Targe
 
 
 def _assemble_setup(provider: str, parts: Sequence[_Setting]) -> TargetSetup:
-    shown = tuple(
-        SettingValue(name=part.name, value=part.shown, default=part.default, role=part.role)
+    setting_values = tuple(
+        SettingValue(name=part.name, value=part.shown_as, default=part.default, role=part.role)
         for part in parts
-        if part.shown is not None
+        if part.shown_as is not None
     )
     values = sorted(f"{part.name}={dump_sorted_json(part.value)}" for part in parts)
-    return TargetSetup(shown, compute_setup_fingerprint([provider, *values]))
+    return TargetSetup(setting_values, compute_setup_fingerprint([provider, *values]))
 
 
 def _iter_settings(settings: TargetSettings, environment: Mapping[str, str], mask: Mask) -> Iterator[_Setting]:
     """Yield the settings that differ from their defaults; names of variables replace their values."""
     kind = type(settings)
-    taken = settings.find_environment_addresses(environment)
-    values = {**_open_settings(settings), **taken}
-    values |= {key: written for key in kind.keys if (written := settings.find_written_value(key)) is not None}
-    asked = _digest_query(settings, values.get("url"))
-    if asked:  # how it is asked, like `query`, and no part of where it is
+    urls = settings.find_environment_addresses(environment)
+    values = {**_open_settings(settings), **urls}
+    values |= {key: source for key in kind.keys if (source := settings.find_written_value(key)) is not None}
+    digest = _digest_query(settings, values.get("url"))
+    if digest:  # how it is asked, like `query`, and no part of where it is
         query = settings.find_written_value("query") or values.get("query")
-        values["query"] = _merge_values(asked, query if isinstance(query, dict) else {})
+        values["query"] = _merge_values(digest, query if isinstance(query, dict) else {})
     for name, field in kind.model_fields.items():
         key = field.alias or name
         if (
             key == "provider" or key not in values or find_no_effect(field) is not None
-        ):  # who provides it is always said
+        ):  # the setup begins with the provider
             continue
-        written, value, role = settings.find_written_value(key), values[key], find_role(field)
-        if key == "query" and asked:
-            written = None
-        elif key == "url" and asked:
-            value, written = (one.partition("?")[0] if isinstance(one, str) else one for one in (value, written))
-        is_address = key in taken or role is SettingRole.LOCATION or isinstance(getattr(settings, name), SecretAddress)
+        source, value, role = settings.find_written_value(key), values[key], find_role(field)
+        if key == "query" and digest:
+            source = None
+        elif key == "url" and digest:
+            value, source = (one.partition("?")[0] if isinstance(one, str) else one for one in (value, source))
+        is_address = key in urls or role is SettingRole.LOCATION or isinstance(getattr(settings, name), SecretAddress)
         if is_address and isinstance(value, str):
-            value = _format_address(value, written, listed=settings.is_listed)
-        elif written is not None:
-            value = written
+            value = _format_address(value, source, listed=settings.is_listed)
+        elif source is not None:
+            value = source
         if isinstance(value, dict) and any(isinstance(mark, CaseInsensitiveNames) for mark in field.metadata):
             value = {name.lower(): one for name, one in value.items()}
         value = _digest_credentials(value)
         default = None if field.is_required() else field.get_default(call_default_factory=True)
         usual = format_value(_open_value(default))
-        shown = format_value_or_empty(map_texts(value, lambda text: hide_keys(mask(text))))
-        yield _Setting(key, value, shown, usual, role)
+        shown_as = format_value_or_empty(map_texts(value, lambda text: hide_keys(mask(text))))
+        yield _Setting(key, value, shown_as, usual, role)
 
 
 def _digest_query(settings: TargetSettings, url: JsonValue) -> Mapping[str, JsonValue]:
     """Digest the query in a listed address: that of any other may contain a secret that differs in each run."""
     if "query" not in type(settings).model_fields or not settings.is_listed:
         return {}
-    written = settings.find_written_value("url") or url
-    if not isinstance(written, str) or "?" not in written:
+    address = settings.find_written_value("url") or url
+    if not isinstance(address, str) or "?" not in address:
         return {}
-    asked: dict[str, JsonValue] = {}
-    for name, value in parse_qsl(written.partition("?")[2].partition("#")[0], keep_blank_values=True):
-        asked = _merge_values(asked, {name: f"#{compute_digest(value)[:_DIGEST_DIGITS]}"})
-    return asked
+    digest: dict[str, JsonValue] = {}
+    for name, value in parse_qsl(address.partition("?")[2].partition("#")[0], keep_blank_values=True):
+        digest = _merge_values(digest, {name: f"#{compute_digest(value)[:_DIGEST_DIGITS]}"})
+    return digest
 
 
 def _merge_values(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -208,22 +208,22 @@ def _open_value(value: object) -> JsonValue:
 
 def _iter_prompt_settings(prompting: PromptSetup) -> Iterator[_Setting]:
     if prompting.system_prompt is not None:
-        shown = f"#{compute_digest(prompting.system_prompt)[:_DIGEST_DIGITS]}"
-        yield _Setting("systemPrompt", prompting.system_prompt, shown, role=SettingRole.AGENT)
+        shown_as = f"#{compute_digest(prompting.system_prompt)[:_DIGEST_DIGITS]}"
+        yield _Setting("systemPrompt", prompting.system_prompt, shown_as, role=SettingRole.AGENT)
     if prompting.tools:
         tools = [*prompting.tools]
-        shown = f"{len(tools)} tools #{compute_digest(tools)[:_DIGEST_DIGITS]}"
-        yield _Setting("tools", tools, shown, role=SettingRole.AGENT)
+        shown_as = f"{len(tools)} tools #{compute_digest(tools)[:_DIGEST_DIGITS]}"
+        yield _Setting("tools", tools, shown_as, role=SettingRole.AGENT)
 
 
-def _format_address(value: str, written: JsonValue, *, listed: bool) -> str:
+def _format_address(value: str, written_value: JsonValue, *, listed: bool) -> str:
     """Format an address or a command without the parts that may be secret."""
     try:
         public = to_public_url(value)
     except GateError:  # a command, or the name of a resource
         public = value
-    if isinstance(written, str):  # a variable holds it: a change of the agent's address is visible by the digest
-        return f"{written} #{compute_digest(public)[:_DIGEST_DIGITS]}"
+    if isinstance(written_value, str):  # a variable holds it: a change of the agent's address is visible by the digest
+        return f"{written_value} #{compute_digest(public)[:_DIGEST_DIGITS]}"
     # everybody may read a list, so a digest can represent the parts that are not shown
     return f"{public} #{compute_digest(value)[:_DIGEST_DIGITS]}" if listed and public != value else public
 
@@ -271,5 +271,5 @@ def format_value_or_empty(value: JsonValue) -> str:
 
 
 def compute_setup_fingerprint(parts: Sequence[JsonValue]) -> str:
-    """16 hexadecimal digits that stand for all of these values together."""
+    """Compute one fingerprint of these values: 16 hexadecimal digits."""
     return fingerprint_json(dump_sorted_json([*parts]))[:DIGEST_DIGITS]

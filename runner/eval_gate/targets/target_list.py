@@ -101,40 +101,40 @@ def find_targets_file(folder: Path, repository: Path, root: Path) -> Path | None
 
 
 def read_targets(
-    source: str | Sequence[dict[str, JsonValue]], root: Path, given: SettingSources = UNKNOWN_SOURCES
+    source: str | Sequence[dict[str, JsonValue]], root: Path, sources: SettingSources = UNKNOWN_SOURCES
 ) -> TargetList:
     """Read the targets of a file or folder below `root`, or of an inline list. Raises GateError with file and line."""
     if not isinstance(source, str):
-        inline = given.get_source("targets")
+        inline = sources.get_source("targets")
         return TargetList(tuple(source), None, inline.find_line, inline.file)
-    with given.attribute_errors("targets"):
+    with sources.attribute_errors("targets"):
         return read_targets_file(*_locate_file(source, root))
 
 
-def read_targets_file(path: Path, shown: str) -> TargetList:
-    """Read a targets file, called `shown` in messages. Raises GateError with file and line."""
+def read_targets_file(path: Path, file_name: str) -> TargetList:
+    """Read a targets file, called `file_name` in messages. Raises GateError with file and line."""
     try:
         data = read_limited(path, MAX_BYTES)
     except OSError as error:
-        what = f"{shown} cannot be read: {error.strerror}"
+        what = f"{file_name} cannot be read: {error.strerror}"
         raise GateError("targets-file-unreadable", what, "name an existing file with --targets") from error
     if len(data) > MAX_BYTES:
-        what = f"{shown} is larger than {MAX_BYTES:,} bytes"
+        what = f"{file_name} is larger than {MAX_BYTES:,} bytes"
         raise GateError("targets-file-unreadable", what, "name a list of targets")
-    return parse_targets(shown, data)
+    return parse_targets(file_name, data)
 
 
-def parse_targets(shown: str, data: bytes) -> TargetList:
-    """Parse the content of a targets file, called `shown` in messages. Raises GateError with file and line."""
+def parse_targets(file_name: str, data: bytes) -> TargetList:
+    """Parse the content of a targets file, called `file_name` in messages. Raises GateError with file and line."""
     from eval_gate.text.sources.yaml import parse_yaml
 
-    document, positions = parse_yaml(data, shown)
+    document, positions = parse_yaml(data, file_name)
     prefix, targets = (["targets"], document.get("targets")) if isinstance(document, dict) else ([], document)
     if not isinstance(targets, list) or not all(isinstance(one, dict) for one in targets):
         what = "expected a list of targets (mappings)"
-        raise _build_list_error([Problem(what, file=shown, line=positions.find_line(()))])
+        raise _build_list_error([Problem(what, file=file_name, line=positions.find_line(()))])
     raw = tuple(one for one in targets if isinstance(one, dict))
-    return TargetList(raw, shown, lambda path: positions.find_line([*prefix, *path]))
+    return TargetList(raw, file_name, lambda path: positions.find_line([*prefix, *path]))
 
 
 def _locate_file(source: str, root: Path) -> tuple[Path, str]:
@@ -158,17 +158,17 @@ class TargetList:
     def __init__(
         self, raw: tuple[dict[str, JsonValue], ...], file: str | None, locate: Locate, inside: str | None = None
     ) -> None:
-        """`inside` is the configuration in which it stands, where it is no file of its own."""
+        """`inside` is the configuration that holds an inline list."""
         self._raw = raw
         self.file = file
-        """The file that it is; None where it stands in the configuration."""
-        self._shown = file or inside
+        """The file of the list; None for an inline list."""
+        self._label = file or inside
         self._locate = locate
         self._spelled = tuple(map(normalize_names, raw))
         self.entries = tuple(one.values for one in self._spelled)
-        """Every description as it was written, keys in camelCase."""
+        """Every description as it was written, with keys in camelCase."""
         self.names = tuple(str(one.get("name", "")) for one in self.entries)
-        """What its targets are called, in order."""
+        """Names of its targets, in order."""
         twice = sorted(name for name, times in Counter(self.names).items() if times > 1)[:MAX_PROBLEMS]
         if twice:
             place = {name: index for index, name in enumerate(self.names)}
@@ -193,37 +193,37 @@ class TargetList:
         index = self._get_index(name)
         kind, provider = self._get_kind(index)
         described = kind.settings
-        found = normalize_names(self._raw[index], described.other_names)
-        given = {key: value for key, value in found.values.items() if not keyless or key not in described.keys}
+        entry = normalize_names(self._raw[index], described.other_names)
+        values = {key: value for key, value in entry.values.items() if not keyless or key not in described.keys}
         stand_in = "" if lacking is None else STAND_IN
         resolver = VariableResolver(environment, partial=described.refers_within_texts, stand_in=stand_in)
-        resolved = {key: resolver(value, (key,)) for key, value in given.items()} | {"provider": provider}
+        resolved = {key: resolver(value, (key,)) for key, value in values.items()} | {"provider": provider}
         left_out = {unset.path[0]: unset for unset in resolver.unset if _is_optional(unset, described)}
-        given = {key: value for key, value in given.items() if key not in left_out}
+        values = {key: value for key, value in values.items() if key not in left_out}
         resolved = {key: value for key, value in resolved.items() if key not in left_out}
         problems = [
-            self._build_problem(f"{key} {DUPLICATE_SETTING}", index, path) for key, path in found.duplicates.items()
+            self._build_problem(f"{key} {DUPLICATE_SETTING}", index, path) for key, path in entry.duplicates.items()
         ]
         needed = [unset for unset in resolver.unset if unset not in left_out.values()]
         if lacking is None:
-            problems += [self._build_unset_problem(unset, index, found) for unset in needed]
+            problems += [self._build_unset_problem(unset, index, entry) for unset in needed]
         else:
             for unset in resolver.unset:
-                lacking.add_problem(self._build_unset_problem(unset, index, found))
+                lacking.add_problem(self._build_unset_problem(unset, index, entry))
         problems += [
-            self._build_problem(LITERAL_KEY_PROBLEM, index, found.written_keys[key])
+            self._build_problem(LITERAL_KEY_PROBLEM, index, entry.written_keys[key])
             for key in sorted(described.keys)
-            if is_literal(found.values.get(key))
+            if is_literal(entry.values.get(key))
         ]
         settings = None
         try:
             settings = described.model_validate(resolved)
         except ValidationError as error:
             blind = resolver.build_blind_resolver()
-            unseen = {key: blind(value, (key,)) for key, value in given.items()} | {"provider": provider}
+            unseen = {key: blind(value, (key,)) for key, value in values.items()} | {"provider": provider}
             words = _collect_validator_messages(described, unseen) if resolver.used else None
             problems += [
-                self._build_validation_problem(_hide_value_words(detail, words), index, kind, found, resolver.redactor)
+                self._build_validation_problem(_hide_value_words(detail, words), index, kind, entry, resolver.redactor)
                 for detail in list_errors(error)
                 if not any(_is_same_path(unset, detail["loc"]) for unset in resolver.unset)
             ]
@@ -239,14 +239,14 @@ class TargetList:
                 name=self.names[index], provider=provider, judge_target=judge if isinstance(judge, str) else None
             )
         notices = tuple(
-            f"target {self.names[index]}: {unset.variable} is not set, so {found.written_keys[str(key)][-1]} is "
+            f"target {self.names[index]}: {unset.variable} is not set, so {entry.written_keys[str(key)][-1]} is "
             "left out"
             for key, unset in left_out.items()
         )
         remarks = settings.remarks if whole else ()
-        settings.set_references({key: one for key, one in found.values.items() if has_reference(one)}, listed=True)
-        written = found.written_keys.items()
-        settings.set_places({key: str(self._build_problem("", index, path)) for key, path in written})
+        settings.set_references({key: one for key, one in entry.values.items() if has_reference(one)}, listed=True)
+        paths = entry.written_keys.items()
+        settings.set_places({key: str(self._build_problem("", index, path)) for key, path in paths})
         return ResolvedTarget(
             settings,
             redact,
@@ -255,7 +255,7 @@ class TargetList:
             file=self.file,
             variables=tuple(resolver.used),
             problem=lambda message, key: self._build_problem(
-                message, index, self._restore_written_path((key,) if key else (), found)
+                message, index, self._restore_written_path((key,) if key else (), entry)
             ),
             unset_settings=frozenset(map(str, left_out)),
             remarks=tuple(f"target {self.names[index]}: {remark}" for remark in remarks),
@@ -263,7 +263,7 @@ class TargetList:
         )
 
     def build_redactor(self, environment: Mapping[str, str]) -> Redactor:
-        """Masks what the references of all targets stand for, by the same rule for each, whoever is asked."""
+        """Build the masking of the values of all references, by the same rule for every target of the list."""
         resolver = VariableResolver(environment, partial=True)
         for entry in self.entries:
             kind = find_kind(str(entry.get("provider", DEFAULT_PROVIDER)).strip())
@@ -289,11 +289,11 @@ class TargetList:
             ]
             if len(meant) == 1:
                 return meant[0]
-        said = "several targets are described: choose one" if name is None else f"unknown target {quote_name(name)}"
+        message = "several targets are described: choose one" if name is None else f"unknown target {quote_name(name)}"
         where = f" in {self.file}" if name is not None and self.file else ""
         raise GateError(
             "unknown-target",
-            f"{said}{where}{format_suggestion(name or '', self.names) or suggest_model(name or '')}",
+            f"{message}{where}{format_suggestion(name or '', self.names) or suggest_model(name or '')}",
             f"use --target with one of {', '.join(self.names) or 'none, the list is empty'}",
         )
 
@@ -302,50 +302,50 @@ class TargetList:
         word = str(self.entries[index].get("provider", DEFAULT_PROVIDER)).strip()
         kind = find_kind(word)
         if kind is None:
-            said = f"the provider {quote_value(word)} is not known{format_suggestion(word, list_providers())}"
-            raise _build_list_error([self._build_problem(said, index, ["provider"])])
+            message = f"the provider {quote_value(word)} is not known{format_suggestion(word, list_providers())}"
+            raise _build_list_error([self._build_problem(message, index, ["provider"])])
         return kind, kind.other_names.get(word.lower(), word.lower())
 
-    def _build_unset_problem(self, unset: UnsetVariable, index: int, found: NormalizedSettings) -> Problem:
+    def _build_unset_problem(self, unset: UnsetVariable, index: int, entry: NormalizedSettings) -> Problem:
         return self._build_problem(
-            f"the variable {unset.variable} is not set", index, self._restore_written_path(unset.path, found)
+            f"the variable {unset.variable} is not set", index, self._restore_written_path(unset.path, entry)
         )
 
     def _build_problem(self, message: str, index: int, path: Sequence[str | int]) -> Problem:
         """Build a problem at a path as the author wrote it, without the mention of `settings` above it."""
-        shown = path[1:] if path[:1] == ("settings",) and len(path) > 1 else path
-        place = ".".join(part for part in (f"targets[{self.names[index] or index}]", format_field_path(shown)) if part)
-        return Problem(message, file=self._shown, line=self._locate([index, *path]), field=place)
+        steps = path[1:] if path[:1] == ("settings",) and len(path) > 1 else path
+        place = ".".join(part for part in (f"targets[{self.names[index] or index}]", format_field_path(steps)) if part)
+        return Problem(message, file=self._label, line=self._locate([index, *path]), field=place)
 
     def _build_validation_problem(
         self,
         detail: ErrorDetails,
         index: int,
         kind: TargetKind,
-        found: NormalizedSettings,
+        entry: NormalizedSettings,
         redact: Redactor,
     ) -> Problem:
-        path = self._restore_written_path(detail["loc"], found)
+        path = self._restore_written_path(detail["loc"], entry)
         if detail["type"] != "extra_forbidden":
             return self._build_problem(
-                redact(describe_error(detail, _describe_reference(found.values, detail["loc"]))), index, path
+                redact(describe_error(detail, _describe_reference(entry.values, detail["loc"]))), index, path
             )
-        word, around = str(path[-1]), detail["loc"][:-1]
-        others = [one.display_name for one in KINDS if to_camel_case(word) in one.list_names_at(around)]
-        if others:
-            named = " and ".join(filter(None, (", ".join(others[:-1]), others[-1])))
-            what = f"is a setting of {named} targets; this one is of the kind {kind.display_name}"
+        word, parent_path = str(path[-1]), detail["loc"][:-1]
+        kind_names = [one.display_name for one in KINDS if to_camel_case(word) in one.list_names_at(parent_path)]
+        if kind_names:
+            listing = " and ".join(filter(None, (", ".join(kind_names[:-1]), kind_names[-1])))
+            what = f"is a setting of {listing} targets; this one is of the kind {kind.display_name}"
             return self._build_problem(what, index, path)
         example = word if has_style(word) else self._style_example
-        styled = [apply_style(name, example) for name in kind.list_names_at(around)]
+        styled = [apply_style(name, example) for name in kind.list_names_at(parent_path)]
         return self._build_problem(f"unknown setting{format_suggestion(word, styled)}", index, path)
 
-    def _restore_written_path(self, path: tuple[str | int, ...], found: NormalizedSettings) -> tuple[str | int, ...]:
+    def _restore_written_path(self, path: tuple[str | int, ...], entry: NormalizedSettings) -> tuple[str | int, ...]:
         """Convert a path to the author's spelling; a setting that is not written gets the style of the list."""
         if not path:
             return ()
         name = to_camel_case(str(path[0]))  # what is missing may be named as in Python
-        return (*found.written_keys.get(name, (apply_style(name, self._style_example),)), *path[1:])
+        return (*entry.written_keys.get(name, (apply_style(name, self._style_example),)), *path[1:])
 
     @cached_property
     def _style_example(self) -> str:
@@ -377,11 +377,11 @@ def _describe_reference(entry: JsonValue, path: Sequence[str | int]) -> str | No
         if isinstance(entry, list) and isinstance(step, int) and step < len(entry):
             entry = entry[step]
         elif isinstance(entry, dict):
-            named = [key for key in entry if _to_camel_step(key) == _to_camel_step(step)]
+            keys = [key for key in entry if _to_camel_step(key) == _to_camel_step(step)]
             # validation added depth to the value: its place is the part that contains it
-            if not named:
+            if not keys:
                 break
-            entry = entry[named[0]]
+            entry = entry[keys[0]]
     if not has_reference(entry):
         return None
     return f"the value of {str(entry).strip()[:80]}" if is_reference(entry) else kind_of_value(entry)

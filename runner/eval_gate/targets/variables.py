@@ -67,7 +67,7 @@ class VariableResolver:
         return Redactor(self._secrets)
 
     def build_blind_resolver(self) -> VariableResolver:
-        """One that knows the same variables and none of their values: each is the stand-in."""
+        """Build a resolver that replaces every known variable by the stand-in."""
         return VariableResolver(dict.fromkeys(self.used, STAND_IN), partial=self._partial, stand_in=self._stand_in)
 
     def __call__(self, value: JsonValue, path: tuple[str | int, ...] = ()) -> JsonValue:
@@ -88,13 +88,13 @@ class VariableResolver:
             return value
 
         def one(match: re.Match[str]) -> str:
-            found = self._environment.get(match[1], "")
-            if not found.strip():
+            content = self._environment.get(match[1], "")
+            if not content.strip():
                 self.unset.append(UnsetVariable(match[1], path, whole is not None))
-                return self._stand_in or found
+                return self._stand_in or content
             self.used[match[1]] = None
             if not path or path[0] not in _NON_SECRET_SETTINGS:
-                self._secrets.add(found)
-            return found
+                self._secrets.add(content)
+            return content
 
         return _VARIABLE.sub(one, value if whole is None else value.strip())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from eval_gate.config.rerun_budget import RerunBudget
-from eval_gate.engine.reruns import RerunAllowance
+from eval_gate.engine.rerun_policy import RerunAllowance
 
 
 def test_allowance__executions__are_counted_as_they_begin() -> None:

@@ -12,7 +12,7 @@ from eval_gate.config.loader import load_config
 from eval_gate.config.setting import Setting
 from eval_gate.config.settings import POLICY_KEYS, SETTINGS, RunConfig
 from eval_gate.engine.preparation.program_files import ProgramFiles
-from eval_gate.engine.preparation.setup_fingerprints import build_measurement
+from eval_gate.engine.preparation.setup_fingerprints import build_evaluation_setup
 from eval_gate.engine.run_plan import ExecutionFingerprints
 from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.setup_comparison import find_setup_changes
@@ -157,7 +157,7 @@ def test_settings__each_that_can_change_a_result__is_seen_by_the_gate(row: Setti
     usual, other = load_config({}, {}, None), load_config(changed(row), {}, None)
     before, after = (
         replace(
-            build_measurement(one, ProgramFiles(tmp_path)),
+            build_evaluation_setup(one, ProgramFiles(tmp_path)),
             scores=tuple(map(str, one.results.scores)),
             trials=one.limits.trials,
         )

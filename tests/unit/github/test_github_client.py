@@ -118,7 +118,7 @@ def test_pages__only_the_first_item_is_wanted__one_page_is_asked_for(says) -> No
 def test_post__answer_unreadable__is_looked_for_before_it_is_made_again(says, waits) -> None:
     oracle = says(Answer(201, raw=b'{"id": 1'), Answer(201, body={"id": 2}))
     client = GitHubClient(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
-    written = client.post("making", "/things", {}, Thing, permission="checks: write", made=lambda: Thing(id=7))
+    written = client.post("making", "/things", {}, Thing, permission="checks: write", probe=lambda: Thing(id=7))
     assert (written.id, len(oracle.requests)) == (7, 1)
 
 
@@ -127,7 +127,7 @@ def test_post__refused_for_now__is_not_looked_for(says, waits) -> None:
     oracle = says(Answer(429, body={"message": "slow down"}), Answer(201, body={"id": 2}))
     client = GitHubClient(oracle.base, Secret("t0ken"), "acme/bot", sleep=waits.append)
     looked: list[int] = []
-    written = client.post("making", "/things", {}, Thing, permission="checks: write", made=lambda: looked.append(1))
+    written = client.post("making", "/things", {}, Thing, permission="checks: write", probe=lambda: looked.append(1))
     assert (written.id, looked, len(waits)) == (2, [], 1)
 
 

@@ -98,7 +98,7 @@ def store(world: World) -> object:
     file = world.folder / "x.zip"
     write_archive([(Path(__file__), "run.json")], file)
     service = ArtifactService(world.github.results_url, Secret(world.github.runtime_token))
-    return reserve_artifact(world.client, service, "eval-gate-results", now=datetime.now(UTC)).upload_file(file)
+    return reserve_artifact(world.client, service, "eval-gate-results", moment=datetime.now(UTC)).upload_file(file)
 
 
 def download(world: World) -> object:

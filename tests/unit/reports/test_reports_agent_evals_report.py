@@ -89,30 +89,30 @@ def a_run() -> RunResult:
     )
 
 
-def made() -> dict:
+def build_example_report() -> dict:
     suites = [make_suite(file="suites/notes.json", format="agent-evals", version="2.1.0")]
     return build_report(a_run(), suites, MOMENTS)
 
 
 @pytest.mark.contract("agent_evals.report.json")
 def test_json__of_a_run__is_as_the_format_has_it(golden) -> None:
-    golden("agent-evals/report.json", render_json(made()))
+    golden("agent-evals/report.json", render_json(build_example_report()))
 
 
 @pytest.mark.contract("agent_evals.report.md")
 def test_markdown__of_a_run__is_readable_and_escaped(golden) -> None:
-    golden("agent-evals/report.md", render_markdown(made()))
+    golden("agent-evals/report.md", render_markdown(build_example_report()))
 
 
 @pytest.mark.contract("agent_evals.report.verbose")
 def test_failures__of_a_run__are_a_line_each(golden) -> None:
-    golden("agent-evals/verbose.txt", "\n".join(format_failures(made())) + "\n")
+    golden("agent-evals/verbose.txt", "\n".join(format_failures(build_example_report())) + "\n")
 
 
 @pytest.mark.contract("agent_evals.report.json")
 def test_report__counts__are_of_all_cases_and_only_of_this_formats_suites() -> None:
-    found = made()
-    assert found["summary"] == {
+    report = build_example_report()
+    assert report["summary"] == {
         "totalSuites": 2,
         "totalCases": 7,
         "passed": 2,
@@ -121,13 +121,13 @@ def test_report__counts__are_of_all_cases_and_only_of_this_formats_suites() -> N
         "skipped": 0,
         "passRate": 2 / 7,
     }
-    assert [suite["suiteVersion"] for suite in found["suites"]] == ["2.1.0", "1.0.0"]
+    assert [suite["suiteVersion"] for suite in report["suites"]] == ["2.1.0", "1.0.0"]
     assert build_report(make_run(), [], ReportTimes(BEGAN))["summary"]["passRate"] == 0.0
 
 
 @pytest.mark.contract("agent_evals.report.json")
 def test_report__case_without_an_answer__is_an_error_with_no_output_and_no_assertions() -> None:
-    cases = {case["caseId"]: case for case in made()["suites"][0]["cases"]}
+    cases = {case["caseId"]: case for case in build_example_report()["suites"][0]["cases"]}
     for name, error in (("slow", "timeout: no response"), ("broken", "Max turns (3) exceeded"), ("later", "not run")):
         assert cases[name]["status"] == "error"
         assert (cases[name]["output"], cases[name]["assertionResults"], cases[name]["error"]) == (None, [], error)
@@ -172,7 +172,7 @@ def test_write__no_folder_to_be_had__says_so(tmp_path: Path) -> None:
 
 
 def test_json__half_characters__can_be_written_and_read(tmp_path: Path) -> None:
-    found = made()
-    found["suites"][0]["cases"][0]["output"] = "\ud800 é"
-    (written,) = write_report_files(tmp_path, {"json": render_json(found)}, BEGAN)
+    report = build_example_report()
+    report["suites"][0]["cases"][0]["output"] = "\ud800 é"
+    (written,) = write_report_files(tmp_path, {"json": render_json(report)}, BEGAN)
     assert json.loads(written.read_bytes())["suites"][0]["cases"][0]["output"] == "\ud800 é"

@@ -306,7 +306,7 @@ def test_suite__in_words__has_what_the_records_let_expect() -> None:
     )
     more = replace(found, expected=2.6)
     assert describe_suite_drop(more).startswith("6 of 60 cases failed at first (usually about 3); ")
-    assert describe_suite_drop(found, others=True).startswith("6 of 60 other cases failed")
+    assert describe_suite_drop(found, has_regressions=True).startswith("6 of 60 other cases failed")
     assert describe_suite_drop(replace(found, steady_cases_only=True)).startswith(
         "6 of 60 cases that seldom fail failed at first"
     )

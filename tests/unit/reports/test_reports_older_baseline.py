@@ -23,14 +23,14 @@ def judged(status: str, *, since: int | None, allowed: int = 0, sha: str = "c" *
     )
 
 
-def shown(form: str, run) -> str:
+def render_form(form: str, run) -> str:
     text = render(form, run, ReportContext(base_branch="main", head_sha="c" * 40))
     return " ".join(text.replace("`", "").split())
 
 
 @pytest.mark.parametrize("form", ["md", "console", "html"])
 def test_report__red_and_older_than_the_base__says_which_commits_count_too(form) -> None:
-    text = shown(form, judged("failed", since=3))
+    text = render_form(form, judged("failed", since=3))
     assert f"{SAID} The baseline is 3 commits older: their effects count too (3f2c1ab..bbbbbbb)" in text
     assert form == "console" or "1 regression, including 3 earlier commits (3f2c1ab..bbbbbbb)" in text
 
@@ -38,7 +38,7 @@ def test_report__red_and_older_than_the_base__says_which_commits_count_too(form)
 @pytest.mark.parametrize(("status", "since"), [("passed", 3), ("failed", 0), ("failed", None)])
 @pytest.mark.parametrize("form", ["md", "console", "html"])
 def test_report__nothing_red_or_not_older__says_nothing(form, status, since) -> None:
-    text = shown(form, judged(status, since=since))
+    text = render_form(form, judged(status, since=since))
     assert (SAID in text, "including" in text) == (False, False)
 
 
@@ -47,15 +47,15 @@ def test_report__of_a_push__does_not_count_the_pushed_commit_itself(since, commi
     """It is held against its own commit, and the nearest before it has the result."""
     own = judged("failed", since=since, sha=BASE)
     for form in ("md", "console", "html"):
-        text = shown(form, own)
+        text = render_form(form, own)
         assert SAID not in text
         between = f"Between the baseline and bbbbbbb {commits} effects count too (3f2c1ab..bbbbbbb^)"
         assert (between in text) is (commits is not None), text
-    assert ("including" in shown("md", own)) is (commits is not None)
+    assert ("including" in render_form("md", own)) is (commits is not None)
 
 
 def test_report__allowed__says_it_all_the_same() -> None:
-    text = shown("md", judged("failed", since=1, allowed=1))
+    text = render_form("md", judged("failed", since=1, allowed=1))
     assert "⚠️ Agent eval gate — 1 regression, including 1 earlier commit (3f2c1ab..bbbbbbb), allowed" in text
     assert SAID in text
 

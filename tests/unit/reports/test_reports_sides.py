@@ -134,14 +134,14 @@ def test_comment__many_regressions__are_all_named() -> None:
     assert all(f"`order/status-{number:03}`" in text for number in range(128))
 
 
-def alike(*records: str) -> str:
+def render_same_records(*records: str) -> str:
     names = [f"c{number}" for number in range(len(records))]
     run = make_judged(dict.fromkeys(names, "FFF"), dict(zip(names, records, strict=True)))
     return render_comment(build_view(run, ON_GITHUB))
 
 
 def test_comment__equal_evidence__stands_once() -> None:
-    text = alike(*[STEADY] * 5)
+    text = render_same_records(*[STEADY] * 5)
     assert "- `c1`, `c2`, `c3`, `c4`: Confirmed: failed 3 of 3 here, 0 of 20 on main. " in text
     assert text.count("20 of 20 pass, this PR 0 of 3 pass") == 1
 

@@ -29,7 +29,7 @@ def compiled(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def kept(tmp_path, monkeypatch) -> Path:
+def cache(tmp_path, monkeypatch) -> Path:
     """Another place for what is compiled, and nothing known of what was."""
     folder = tmp_path / "__pycache__"
     monkeypatch.setattr(template_engine, "CACHE_FOLDER", folder)
@@ -51,15 +51,15 @@ def no_compiler(monkeypatch) -> None:
     monkeypatch.setattr(jinja2.Environment, "_generate", never)
 
 
-def test_compile_templates__once__is_there_for_all_templates_of_the_next_process(kept, compiled, monkeypatch) -> None:
-    shutil.copytree(compiled, kept)
-    assert len(list(kept.iterdir())) == len(TEMPLATES)
+def test_compile_templates__once__is_there_for_all_templates_of_the_next_process(cache, compiled, monkeypatch) -> None:
+    shutil.copytree(compiled, cache)
+    assert len(list(cache.iterdir())) == len(TEMPLATES)
     no_compiler(monkeypatch)
     compile_templates()
 
 
-def test_compile_templates__by_another_version__is_done_again(kept, compiled, monkeypatch) -> None:
-    shutil.copytree(compiled, kept)
+def test_compile_templates__by_another_version__is_done_again(cache, compiled, monkeypatch) -> None:
+    shutil.copytree(compiled, cache)
     monkeypatch.setattr("jinja2.__version__", "0.0.1")
     no_compiler(monkeypatch)
     with pytest.raises(AssertionError, match="compiled once more"):
@@ -67,28 +67,28 @@ def test_compile_templates__by_another_version__is_done_again(kept, compiled, mo
 
 
 @pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, len(LENGTHS)))])
-def test_compile_templates__what_was_kept_is_cut_off__is_done_again(kept, compiled, first) -> None:
+def test_compile_templates__what_was_kept_is_cut_off__is_done_again(cache, compiled, first) -> None:
     """Each template at another length, and over all of these runs at every one."""
-    shutil.copytree(compiled, kept)
-    whole = {path: path.read_bytes() for path in sorted(kept.iterdir())}
+    shutil.copytree(compiled, cache)
+    whole = {path: path.read_bytes() for path in sorted(cache.iterdir())}
     for number, (path, content) in enumerate(whole.items(), first):
         path.write_bytes(content[: LENGTHS[number % len(LENGTHS)]])
     compile_templates()
-    assert {path: len(path.read_bytes()) for path in kept.iterdir()} == {path: len(whole[path]) for path in whole}
+    assert {path: len(path.read_bytes()) for path in cache.iterdir()} == {path: len(whole[path]) for path in whole}
 
 
 @pytest.mark.slow
-def test_compile_templates__place_that_is_no_folder__keeps_nothing_and_works(kept) -> None:
-    kept.write_text("in the way")
+def test_compile_templates__place_that_is_no_folder__keeps_nothing_and_works(cache) -> None:
+    cache.write_text("in the way")
     compile_templates()
-    assert kept.read_text() == "in the way"
+    assert cache.read_text() == "in the way"
 
 
 @pytest.mark.slow
-def test_compile_templates__python_keeps_no_bytecode__keeps_nothing(kept, monkeypatch) -> None:
+def test_compile_templates__python_keeps_no_bytecode__keeps_nothing(cache, monkeypatch) -> None:
     monkeypatch.setattr("sys.dont_write_bytecode", True)
     compile_templates()
-    assert not kept.exists()
+    assert not cache.exists()
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)

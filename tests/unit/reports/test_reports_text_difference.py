@@ -15,13 +15,13 @@ WORDS = st.lists(st.sampled_from(["a", "order", "A17", " ", "\n", ".", "界", "r
 )
 
 
-def shown(then: str, here: str, around: int = CONTEXT_CHARACTERS) -> list[str]:
-    return list(compare_texts(then, here, around).to_lines())
+def compare_lines(baseline: str, current: str, limit: int = CONTEXT_CHARACTERS) -> list[str]:
+    return list(compare_texts(baseline, current, limit).to_lines())
 
 
 def test_difference__one_word__stands_between_what_is_the_same() -> None:
     then = "I have refunded your order A17. The money is on its way."
-    assert shown(then, then.replace("A17", "A71")) == [
+    assert compare_lines(then, then.replace("A17", "A71")) == [
         "  I have refunded your order",
         "- A17",
         "+ A71",
@@ -31,12 +31,12 @@ def test_difference__one_word__stands_between_what_is_the_same() -> None:
 
 def test_difference__words_that_happen_to_be_the_same__do_not_tear_sentences_apart() -> None:
     then, here = "I have issued the refund for you today.", "I am sorry, the shop is closed for today."
-    assert shown(then, here) == [f"- {then}", f"+ {here}"]
+    assert compare_lines(then, here) == [f"- {then}", f"+ {here}"]
 
 
 def test_difference__first_difference_far_behind__begins_shortly_before_it() -> None:
     long = "word " * 2_000
-    lines = shown(f"{long}open on Sunday{' more' * 500}", f"{long}closed{' more' * 500}")
+    lines = compare_lines(f"{long}open on Sunday{' more' * 500}", f"{long}closed{' more' * 500}")
     assert lines[0].startswith("  … word word")
     assert "- open on Sunday" in "\n".join(lines)
     assert "+ closed" in "\n".join(lines)
@@ -46,7 +46,7 @@ def test_difference__first_difference_far_behind__begins_shortly_before_it() -> 
 
 def test_difference__long_equal_part_between_two__is_shown_without_its_middle() -> None:
     between = f"It begins so {'and goes on ' * 12}and ends so."
-    lines = shown(f"First one here. {between} Last one here.", f"Other one there. {between} Final word there.")
+    lines = compare_lines(f"First one here. {between} Last one here.", f"Other one there. {between} Final word there.")
     assert any(" … " in line for line in lines)
     assert [line[0] for line in lines if line[0] != " "] == ["-", "+", "-", "+"]
 
@@ -55,11 +55,11 @@ def test_difference__long_equal_part_between_two__is_shown_without_its_middle() 
     ("then", "here", "line"), [("a b", "a  b", "+ ··"), ("a", "a\n", "+ ⏎"), ("a\u202eb", "ab", "- a[U+202E]b")]
 )
 def test_difference__of_what_nobody_sees__is_made_visible(then, here, line) -> None:
-    assert line in shown(then, here)
+    assert line in compare_lines(then, here)
 
 
 def test_difference__lines__are_no_wider_than_a_screen() -> None:
-    assert max(map(len, shown("x" * 20_000, "word " * 4_000))) <= 90
+    assert max(map(len, compare_lines("x" * 20_000, "word " * 4_000))) <= 90
 
 
 @given(WORDS, WORDS)
@@ -90,6 +90,6 @@ HOSTILE = {
 def test_difference__hostile_pair__takes_no_time_to_speak_of(name) -> None:
     """Without bounds the second takes minutes. Measured: 11 ms at most."""
     begun = time.process_time()
-    lines = shown(*HOSTILE[name])
+    lines = compare_lines(*HOSTILE[name])
     assert time.process_time() - begun < 1
     assert sum(map(len, lines)) < 4 * CONTEXT_CHARACTERS

@@ -73,12 +73,12 @@ class CheckPlace(FrozenStruct):
     name: str | None = None
     comment_id: int | None = None
     """The comment that an earlier result of this gate on this commit wrote."""
-    taken: NameTakenError | None = None
-    """Why none is written: another gate of this run has the name that somebody chose."""
+    conflict: NameTakenError | None = None
+    """Why none is written: another gate of this run uses the chosen name."""
     newer_result: NewerResult | None = None
-    """The result that counts on this commit, where it is not ours."""
+    """Another result that counts on this commit."""
     doubt: GitHubError | None = None
-    """Why it is not known what is there: only a result that does not pass may be written then."""
+    """Why the existing check runs are unknown. Then only a result that does not pass is written."""
 
 
 class WrittenCheck(FrozenStruct):
@@ -96,35 +96,35 @@ class WrittenCheck(FrozenStruct):
 
 def publish_check(step: Step, draft: CheckDraft, log: StepLog) -> WrittenCheck:
     """Write the check run by itself. Raises NameTakenError as `find_check_place`."""
-    place = find_check_place(step, log)
-    if place.taken is not None:
-        raise place.taken
+    place = find_check_place(step)
+    if place.conflict is not None:
+        raise place.conflict
     return write_check_at(place, step, draft, log)
 
 
-def find_check_place(step: Step, log: StepLog) -> CheckPlace:
-    """Find its name; none where none is wanted, or the log says what is lost. Raises NameTakenError for other legs'."""
+def find_check_place(step: Step) -> CheckPlace:
+    """Find a free name for the check run, if one is to be written. Raises NameTakenError if another leg uses it."""
     if step.settings.check_run is None or not step.plan.head_sha:
         return CheckPlace()
     try:
         return _find_free_place(step, step.publication)
     except GitHubError as error:
-        # whatever is there, a green one does not stay beside a result that does not pass
+        # a passed check run must not stay on the commit of a result that does not pass
         return CheckPlace() if step.provisional else CheckPlace(step.check_names[0], doubt=error)
 
 
 def find_previous_result(step: Step, log: StepLog) -> PreviousResult | None:
-    """Find what this gate said about the head before the last push; None where it is not known."""
+    """Find this gate's result for the head before the last push; None if it is unknown."""
     sha, ours = step.plan.previous_head_sha, step.publication.maker
     if not sha:
         return None
     try:
         for name in step.check_names:
-            if found := _find_latest(ours, list_checks_named(step.client, name, sha)):
-                shown, check = found
-                # what another leg said was broken is not fixed here
-                same = is_same_leg(ours, shown.maker.leg)
-                return PreviousResult(sha, check.state if same else None, shown.comment_id)
+            if latest := _find_latest(ours, list_checks_named(step.client, name, sha)):
+                result, check = latest
+                # this leg cannot tell whether regressions of another leg are fixed
+                same = is_same_leg(ours, result.maker.leg)
+                return PreviousResult(sha, check.state if same else None, result.comment_id)
     except GitHubError as error:
         log.record(f"the result of {sha[:7]} before this push is not known: {error}")
     return None
@@ -133,20 +133,20 @@ def find_previous_result(step: Step, log: StepLog) -> PreviousResult | None:
 def write_check_at(
     place: CheckPlace, step: Step, draft: CheckDraft, log: StepLog, comment_id: int | None = None
 ) -> WrittenCheck:
-    """Write the check run there, unless a newer result counts. The log says what is lost.
+    """Write the check run at its place, unless a newer result counts. Losses are logged.
 
-    Remarks go where they are seen once: on the check run, else as annotations of this step. `comment_id` is the comment
-    that goes with it, if there is one. Raises NameTakenError where another leg of this run wrote one at the same time.
+    Remarks become annotations of the check run, else of this step. `comment_id` is the comment that belongs to it, if
+    any. Raises NameTakenError if another leg of this run wrote one at the same time.
     """
     remarks = draft.remarks if step.settings.annotations else NO_REMARKS
     if place.doubt is not None and draft.conclusion is CheckConclusion.SUCCESS:
         log.record_loss("No check run", place.doubt)
     elif place.name is not None and place.newer_result is None:
-        wanted = _build_content(step, place.name, draft, remarks, comment_id)
+        content = _build_content(step, place.name, draft, remarks, comment_id)
         try:
-            written = _write_content(step, wanted, remarks, log)
-            log.record(f"check run {wanted.name} written on {wanted.head_sha[:7]}: {wanted.conclusion.value}")
-            return WrittenCheck(written, _resolve_conflict(step, wanted.name, written, log))
+            check = _write_content(step, content, remarks, log)
+            log.record(f"check run {content.name} written on {content.head_sha[:7]}: {content.conclusion.value}")
+            return WrittenCheck(check, _resolve_conflict(step, content.name, check, log))
         except GitHubError as error:
             log.record_loss("No check run", error)
     write_annotations(log.commands, remarks)
@@ -174,35 +174,35 @@ def remember_comment(step: Step, check: CheckRun, comment_id: int, log: StepLog)
         log.record(f"the check run does not name the comment: {error}")
 
 
-def _write_content(step: Step, wanted: CheckContent, remarks: CaseAnnotations, log: StepLog) -> CheckRun:
+def _write_content(step: Step, content: CheckContent, remarks: CaseAnnotations, log: StepLog) -> CheckRun:
     """Write the check run, without annotations if GitHub refuses one: no older result may stay on the commit."""
     try:
-        return write_check(step.client, wanted)
+        return write_check(step.client, content)
     except GitHubError as error:
-        if error.kind is not FailureKind.REFUSED or not wanted.annotations:
+        if error.kind is not FailureKind.REFUSED or not content.annotations:
             raise
-        written = write_check(step.client, replace(wanted, annotations=()))
+        check = write_check(step.client, replace(content, annotations=()))
         log.record_loss("No annotations on the check run", error)
         write_annotations(log.commands, remarks)
-        return written
+        return check
 
 
-def _resolve_conflict(step: Step, name: str, written: CheckRun, log: StepLog) -> NewerResult | None:
+def _resolve_conflict(step: Step, name: str, own: CheckRun, log: StepLog) -> NewerResult | None:
     """Give way to a check of this name written meanwhile: GitHub shows the last one, and none can be deleted."""
     ours = step.publication
     try:
         checks = list_checks_named(step.client, name, ours.sha)
         counts = _find_newest(ours, checks)
         if counts is not None:
-            copy_check_result(step.client, written, counts[1])
+            copy_check_result(step.client, own, counts[1])
             return _build_newer_result(counts)
-        before = [(shown, one) for one in checks if one.id < written.id and (shown := parse_publication(one))]
-        for shown, one in reversed(before):
-            if classify_publisher(ours.maker, shown.maker) is Publisher.ANOTHER_LEG:
-                copy_check_result(step.client, written, one)
+        earlier = [(result, one) for one in checks if one.id < own.id and (result := parse_publication(one))]
+        for result, one in reversed(earlier):
+            if classify_publisher(ours.maker, result.maker) is Publisher.ANOTHER_LEG:
+                copy_check_result(step.client, own, one)
                 raise build_name_taken_error(f"the check `{name}`", "comment-key")
-        if before and before[0][0].maker.gate != ours.maker.gate:
-            change_check(step.client, written, "renaming", {"name": step.check_names[-1]})
+        if earlier and earlier[0][0].maker.gate != ours.maker.gate:
+            change_check(step.client, own, "renaming", {"name": step.check_names[-1]})
             log.record(f"another gate also wrote the check {name}: this one is {step.check_names[-1]}")
     except GitHubError as error:
         log.record(f"cannot check whether another run wrote the check {name} meanwhile: {error}")
@@ -241,12 +241,12 @@ def _find_free_place(step: Step, ours: Publication) -> CheckPlace:
     for name in step.check_names:
         checks = list_checks_named(step.client, name, step.plan.head_sha)
         writers = [one.maker for one in map(parse_publication, checks) if one is not None]
-        taken = build_name_taken_error(f"the check `{name}`", "check-run" if chosen else "comment-key")
-        beside = {classify_publisher(ours.maker, one) for one in writers if one.run_id == ours.maker.run_id}
-        if Publisher.ANOTHER_LEG in beside:
-            raise taken
-        if chosen and Publisher.ANOTHER_GATE in beside:
-            return CheckPlace(taken=taken)
+        conflict = build_name_taken_error(f"the check `{name}`", "check-run" if chosen else "comment-key")
+        publishers = {classify_publisher(ours.maker, one) for one in writers if one.run_id == ours.maker.run_id}
+        if Publisher.ANOTHER_LEG in publishers:
+            raise conflict
+        if chosen and Publisher.ANOTHER_GATE in publishers:
+            return CheckPlace(conflict=conflict)
         if step.provisional and ours.maker.gate not in {one.gate for one in writers}:
             continue
         if not writers or writers[0].gate == ours.maker.gate:
@@ -269,20 +269,20 @@ def _find_latest(ours: ResultProducer, checks: Iterable[CheckRun]) -> tuple[Publ
 def _list_results(checks: Iterable[CheckRun]) -> list[tuple[Publication, CheckRun]]:
     """List the results that check runs of Eval Gate show, the newest first; cancelled ones do not count."""
     counting = (one for one in checks if one.conclusion != CheckConclusion.CANCELLED)
-    found = [(shown, one) for one in counting if (shown := parse_publication(one))]
-    return sorted(found, key=lambda pair: pair[0].order, reverse=True)
+    results = [(result, one) for one in counting if (result := parse_publication(one))]
+    return sorted(results, key=lambda pair: pair[0].order, reverse=True)
 
 
-def _build_newer_result(found: tuple[Publication, CheckRun] | None) -> NewerResult | None:
-    return NewerResult(found[0].order[0], found[1].conclusion == CheckConclusion.SUCCESS) if found else None
+def _build_newer_result(result: tuple[Publication, CheckRun] | None) -> NewerResult | None:
+    return NewerResult(result[0].order[0], result[1].conclusion == CheckConclusion.SUCCESS) if result else None
 
 
 def _format_signature(ours: Publication, comment_id: int | None) -> str:
     maker, judged = ours.maker, ours.source_run
     leg = f".{maker.leg}" if maker.leg else ""
     relayed = f".{judged[0]}-{judged[1]}" if judged else ""
-    shown = f".c{comment_id}" if comment_id else ""
-    return f"{maker.gate}.{maker.run_id}.{maker.attempt}{leg}{relayed}{shown}"
+    comment = f".c{comment_id}" if comment_id else ""
+    return f"{maker.gate}.{maker.run_id}.{maker.attempt}{leg}{relayed}{comment}"
 
 
 def parse_publication(check: CheckRun) -> Publication | None:

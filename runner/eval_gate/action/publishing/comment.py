@@ -48,7 +48,7 @@ class CommentDraft(FrozenStruct):
     """Whether anything changed that the mode `changes` speaks about."""
     render: Callable[[ReportContext, int], str]
     regressions: frozenset[str] | None = None
-    """Digests of the regressions that count, by which a later comment says which are mended; None without a verdict."""
+    """Digests of the regressions that count: a later comment lists which are fixed. None without a verdict."""
 
 
 def draft_comment(result: RunResult) -> CommentDraft:
@@ -128,7 +128,7 @@ def write_comment_in(
     number = step.plan.pull_number
     assert number is not None  # there is a thread
     try:
-        written = _render_and_write(step, number, draft, context, thread.sticky, log)
+        comment = _render_and_write(step, number, draft, context, thread.sticky, log)
     except GitHubError as error:
         log.record_loss("No comment", error)
         return None
@@ -139,7 +139,7 @@ def write_comment_in(
             log.record("the comment was hidden, and is shown again")
         except GitHubError as error:
             log.record_loss("The comment stays hidden", error)
-    return written
+    return comment
 
 
 def _render_and_write(
@@ -169,24 +169,24 @@ def add_previous_regressions(context: ReportContext, previous: PreviousResult | 
 
 
 def build_check_state(draft: CommentDraft, previous: PreviousResult | None) -> CheckState:
-    """Build what the next result has to know: the regressions, or those before if this result could not be judged."""
+    """Build what the next result has to know: the regressions, or the earlier ones if this result is inconclusive."""
     if draft.regressions is not None:
         return CheckState(regressed=_pack_digests(draft.regressions))
-    before = previous.state if previous else None
-    if previous is None or before is None or before.regressed is None:
+    state = previous.state if previous else None
+    if previous is None or state is None or state.regressed is None:
         return CheckState()
-    return CheckState(regressed=before.regressed, regressed_at=before.regressed_at or previous.sha)
+    return CheckState(regressed=state.regressed, regressed_at=state.regressed_at or previous.sha)
 
 
 def _pack_digests(digests: frozenset[str]) -> str | None:
-    """None where there are too many: of some of them nobody can say how many were mended."""
+    """Return None for too many: with some of them, the count of fixed ones would be wrong."""
     if len(digests) > MAX_STORED_REGRESSIONS:
         return None
     return base64.b64encode(bytes.fromhex("".join(sorted(digests)))).decode()
 
 
 def _unpack_digests(packed: str) -> frozenset[str] | None:
-    """None for what we have not written so."""
+    """Return None for text that is not packed like this."""
     try:
         data = base64.b64decode(packed, validate=True)
     except ValueError:
@@ -196,19 +196,19 @@ def _unpack_digests(packed: str) -> frozenset[str] | None:
 
 def _refuse_old_base(step: Step, thread: PullRequestThread) -> None:
     """Refuse a pull request whose base branch has changed: another one has another policy and another baseline."""
-    judged, now = step.plan.base_branch, thread.base_ref
-    if not judged or not now or judged == now:
+    judged, base_ref = step.plan.base_branch, thread.base_ref
+    if not judged or not base_ref or judged == base_ref:
         return
     raise GateError(
         "base-branch-changed",
-        f"the pull request now targets {quote_value(now)}, but this result is for {quote_value(judged)}",
+        f"the pull request now targets {quote_value(base_ref)}, but this result is for {quote_value(judged)}",
         "push a commit, or close the pull request and reopen it: a re-run repeats the old event",
         exit_code=ExitCode.INCOMPLETE,
     )
 
 
 def _find_skip_reason(step: Step, draft: CommentDraft) -> str | None:
-    """Why none is made where there is none. One that is there must not go on saying what is not true any more."""
+    """Return why no new comment is written, if so. An existing one is always updated, so that it stays true."""
     if step.provisional:
         return "a later step publishes"
     match step.settings.comment:
@@ -233,40 +233,40 @@ def _has_changed(result: RunResult) -> bool:
 
 def keep_one_comment(
     step: Step,
-    written: WrittenComment,
+    own_comment: WrittenComment,
     comment_id: int | None,
     superseded: CommentDraft | None,
     context: ReportContext,
     log: StepLog,
 ) -> StickyComment:
-    """Leave one comment of this gate, whatever others write at the same time: the known one, else the oldest.
+    """Leave one comment of this gate, also if other runs write at the same time: the known one, else the oldest.
 
-    GitHub has no lock: who has written looks again. Of a comment it is known who wrote it last only by its time.
-    `superseded` is what to say where a newer result counts by now. GitHub failures are logged, not raised.
+    GitHub has no lock, so each run reads the comments again after it has written. Only the time of a comment tells
+    whether another run wrote it. `superseded` replaces the text if a newer result counts. GitHub failures are logged.
     """
     try:
-        return _remove_others(step, written, comment_id, superseded.render(context, 0) if superseded else None)
+        return _remove_others(step, own_comment, comment_id, superseded.render(context, 0) if superseded else None)
     except GitHubError as error:
         log.record_loss("A comment of another run may remain", error)
-        return written.comment
+        return own_comment.comment
 
 
 def _remove_others(
-    step: Step, written: WrittenComment, comment_id: int | None, superseded: str | None
+    step: Step, own_comment: WrittenComment, comment_id: int | None, superseded: str | None
 ) -> StickyComment:
-    client, number, ours = step.client, step.plan.pull_number, written.comment
+    client, number, ours = step.client, step.plan.pull_number, own_comment.comment
     assert number is not None  # there is a comment
-    there = read_thread(client, number, _get_marker(step), comment_id).own_comments
-    kept = min(there, key=lambda one: (one.id != comment_id, one.id), default=ours)
+    comments = read_thread(client, number, _get_marker(step), comment_id).own_comments
+    sole_comment = min(comments, key=lambda one: (one.id != comment_id, one.id), default=ours)
     if superseded is not None:
-        if kept.id != ours.id:
+        if sole_comment.id != ours.id:
             delete_comment(client, number, ours)
-        elif kept.updated_at == ours.updated_at:  # nobody has written over it
-            write_comment(client, number, _get_marker(step), superseded, kept)
-        return kept
-    if kept.id != ours.id:
-        write_comment(client, number, _get_marker(step), written.body, kept)
-    for one in there:
-        if one.id != kept.id:
+        elif sole_comment.updated_at == ours.updated_at:  # no other run has overwritten it
+            write_comment(client, number, _get_marker(step), superseded, sole_comment)
+        return sole_comment
+    if sole_comment.id != ours.id:
+        write_comment(client, number, _get_marker(step), own_comment.body, sole_comment)
+    for one in comments:
+        if one.id != sole_comment.id:
             delete_comment(client, number, one)
-    return kept
+    return sole_comment

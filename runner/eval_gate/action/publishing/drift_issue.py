@@ -52,55 +52,55 @@ def compute_branch_drift(step: Step, record: Path, pass_score: float) -> BranchD
 
     Returns None if the run is not one of the baseline branch, or if there is no history.
     """
-    ledger = find_history(record) if step.plan.is_on_baseline_branch and step.plan.can_store else EMPTY_HISTORY
-    return BranchDrift(find_drift(ledger, pass_score), ledger, pass_score) if ledger.runs else None
+    history = find_history(record) if step.plan.is_on_baseline_branch and step.plan.can_store else EMPTY_HISTORY
+    return BranchDrift(find_drift(history, pass_score), history, pass_score) if history.runs else None
 
 
-def publish_drift(step: Step, found: BranchDrift | None, context: ReportContext, log: StepLog) -> DriftReport:
-    """Say it in the log, and where it is wanted keep the issue. What GitHub refuses is said, and changes nothing."""
-    if found is None:
+def publish_drift(step: Step, finding: BranchDrift | None, context: ReportContext, log: StepLog) -> DriftReport:
+    """Log the drift, and keep its issue if the settings ask for one. GitHub failures are logged, not raised."""
+    if finding is None:
         return DriftReport()
-    drift, branch = found.drift, step.plan.baseline.branch
+    drift, branch = finding.drift, step.plan.baseline.branch
     names = list_degraded_names(drift)
     if names:
         log.warn(f"the branch {branch} got worse over several runs: {', '.join(names)}", "see the job summary")
     url = ""
     if step.settings.drift_issue:
         try:
-            url = _publish_issue(step, found, branch, context, log) or ""
+            url = _publish_issue(step, finding, branch, context, log) or ""
         except GitHubError as error:
             log.record_loss("The drift issue was not updated", error)
     return DriftReport(render_summary_part(drift, branch, context, url or None), names, url)
 
 
-def _publish_issue(step: Step, found: BranchDrift, branch: str, context: ReportContext, log: StepLog) -> str | None:
+def _publish_issue(step: Step, finding: BranchDrift, branch: str, context: ReportContext, log: StepLog) -> str | None:
     """Create, update or close the drift issue of the branch, and return its address if it is open."""
-    client, key, drift = step.client, step.publication.maker.gate, found.drift
-    there = find_issue(client, key)
+    client, key, drift = step.client, step.publication.maker.gate, finding.drift
+    issue = find_issue(client, key)
     if has_newer_run(client, step.environment.workflow_path, branch, step.environment.run_id):
         log.record("the drift issue is left to a newer run")
-        return there.url if there and there.is_open else None
-    if there is not None and there.is_open:
-        return _update_open_issue(step, found, context, there, log)
+        return issue.url if issue and issue.is_open else None
+    if issue is not None and issue.is_open:
+        return _update_open_issue(step, finding, context, issue, log)
     if not drift.has_degraded:
         return None
-    # whoever closed the issue has accepted what had degraded then
-    if there is not None and there.closed_at and _list_names(drift) <= found.list_names_at(there.closed_at):
-        log.record(f"no issue: #{there.number} is about the same, and was closed by hand")
+    # closing the issue by hand accepts what had degraded by then
+    if issue is not None and issue.closed_at and _list_names(drift) <= finding.list_names_at(issue.closed_at):
+        log.record(f"no issue: #{issue.number} is about the same, and was closed by hand")
         return None
     title, body = format_issue_title(branch, step.name), render_issue(drift, branch, context)
-    made = open_issue(client, key, title, body, there)
-    log.record(f"opened issue #{made.number}")
-    return made.url
+    new_issue = open_issue(client, key, title, body, issue)
+    log.record(f"opened issue #{new_issue.number}")
+    return new_issue.url
 
 
 def _update_open_issue(
-    step: Step, found: BranchDrift, context: ReportContext, issue: Issue, log: StepLog
+    step: Step, finding: BranchDrift, context: ReportContext, issue: Issue, log: StepLog
 ) -> str | None:
     """Update the open issue, and close it where it is over; its address where it stays open."""
-    drift, branch, key = found.drift, step.plan.baseline.branch, step.publication.maker.gate
+    drift, branch, key = finding.drift, step.plan.baseline.branch, step.publication.maker.gate
     # without the runs before it, what the issue is about cannot be seen, so neither that it is over
-    is_lost = not drift.can_detect or not found.list_names_at(issue.created_at)
+    is_lost = not drift.can_detect or not finding.list_names_at(issue.created_at)
     body = render_issue(drift, branch, context)
     body = f"{render_lost_notice(branch)}\n\n{body}" if is_lost and not drift.has_degraded else body
     update_issue(step.client, key, format_issue_title(branch, step.name), body, issue)

@@ -84,14 +84,14 @@ class _ArtifactKind(FrozenStruct):
     label: str
     mime_type: str
     read_maker: Callable[[Path, OwnArtifact], ResultProducer | None]
-    """Who made one that was fetched into this file; None where it is none of this sort, or does not say."""
+    """Reads the producer from a fetched file; None if the file is of another kind or unsigned."""
 
     def upload_first_free(
         self, names: Sequence[str], file: Path, log: StepLog, on_name: Callable[[str], object] = lambda _: None
     ) -> StoredArtifact:
         """Store the file under the first of these names that is not another gate's. Raises NameTakenError.
 
-        `on_name` is told what it will be called, before anything of it is sent.
+        `on_name` is called with the artifact's name before the upload.
         """
         for name in names:
             try:
@@ -112,7 +112,7 @@ class _ArtifactKind(FrozenStruct):
         step, client = self.step, self.step.client
 
         def send() -> int:
-            reserved = reserve_artifact(client, self.service, name, now=datetime.now(UTC), mime_type=self.mime_type)
+            reserved = reserve_artifact(client, self.service, name, moment=datetime.now(UTC), mime_type=self.mime_type)
             on_name(name)
             return reserved.upload_file(file)
 
@@ -125,14 +125,14 @@ class _ArtifactKind(FrozenStruct):
                 raise UnfinishedUploadError(name) from error
             maker = self.find_maker(stored) if stored else None
             if stored is None or maker is None:
-                raise  # somebody else's, such as an upload step's
+                raise  # of another tool, such as an upload step
         if not self.is_own(name, maker):
             return None
         delete_own_artifact(client, self.service, stored)
         return send()
 
     def find_maker(self, artifact: OwnArtifact) -> ResultProducer | None:
-        """Who made an artifact of this run; None where it is larger than ours, of another kind, or does not say."""
+        """Find the producer of an artifact of this run; None if it is too large, of another kind, or unsigned."""
         with tempfile.TemporaryDirectory(dir=self.step.environment.temporary_folder, prefix="eval-gate-") as folder:
             file = Path(folder) / "artifact"
             try:
@@ -173,7 +173,7 @@ def store_result(
 ) -> StoredArtifact | None:
     """Upload the run's folder; the artifact, or None. Where it cannot be stored the log says why.
 
-    `on_name` is told what it will be called, as soon as that is certain.
+    `on_name` is called with the artifact's name as soon as that is certain.
 
     Raises NameTakenError where another leg of this run has stored its result under this name, and nothing else.
     """
@@ -243,10 +243,10 @@ def _iter_files(record: Path) -> Iterator[tuple[Path, str]]:
 def store_page(
     step: Step, page: Callable[[], bytes], storing: ResultUpload | None, log: StepLog
 ) -> StoredArtifact | None:
-    """Store the page beside the result, or by itself where none is stored; None where it cannot be, which is said.
+    """Store the page next to the result, or alone if no result is stored. A failure is logged, and None returned.
 
-    It follows the result by one call, when that has its name; a result that gets none has been tried for long enough.
-    What is in the way is left as it is, another leg's page too: whether that matters, the other publications say.
+    The upload begins when the result has its name; without a name for the result, no page is stored.
+    An artifact that uses the name stays, also another leg's page: the other publications report such a conflict.
     """
     service = find_artifact_service(step) if step.settings.upload else None
     if service is None:
@@ -275,7 +275,7 @@ def store_page(
 
 
 def _report_missing_page(log: StepLog, why: str, storing: ResultUpload | None) -> None:
-    """Say it, and where the page is all the same; where the result could not be stored either, that is said already."""
+    """Log why the page is missing, and which artifact has it, unless storing the result failed too."""
     result = storing.stored.peek() if storing is not None else None
     if storing is None or result is not None:
         otherwise = f"; it is in the artifact {result.name}" if result is not None else ""
@@ -289,7 +289,7 @@ def _sign_page(page: bytes, maker: ResultProducer) -> bytes:
 
 
 def _read_page_maker(file: Path, _artifact: OwnArtifact) -> ResultProducer | None:
-    """Whose signature is below this page; None where there is none that could be ours."""
+    """Read the producer from the page's signature; None without a valid one."""
     with file.open("rb") as stream:
         stream.seek(max(file.stat().st_size - _SIGNATURE_BYTES, 0))
         match = _SIGNATURE.search(stream.read())

@@ -1,8 +1,7 @@
 """Publication of a run result everywhere, before the step may fail.
 
-Each place is tried on its own. What GitHub refuses is said where it can still be said: in the next place, in the
-summary, in the log. The verdict does not change by it. Of comment and check run one decision says whether this result
-counts, and both are written at the same time.
+Each place is tried separately. A refusal of GitHub is reported in the next places, the summary and the log, and does
+not change the verdict. One decision for comment and check run determines whether this result counts.
 """
 
 from __future__ import annotations
@@ -139,7 +138,7 @@ def _withdraw_earlier(step: Step, suspects: int, context: ReportContext, log: St
     text = render_waiting_comment(suspects, step.plan.head_sha, context.comment_key)
     draft = CommentDraft(Outcome.INCONCLUSIVE, noteworthy=True, render=lambda _context, _start: text)
     waiting = CheckDraft(CheckConclusion.FAILURE, WAITING_TITLE, text, "")
-    with suppress(NameTakenError):  # it is not ours to change
+    with suppress(NameTakenError):  # another leg's check run stays
         publish_comment_and_check(replace(step, provisional=True), draft, waiting, context, log)
 
 
@@ -151,21 +150,21 @@ def _publish_everywhere(step: Step, finished: FinishedRun, context: ReportContex
     published = publish_comment_and_check(
         step, draft_comment(finished.result), _draft_check(finished, context), context, log
     )
-    told = publish_drift(step, finished.drift, context, log)
+    drift = publish_drift(step, finished.drift, context, log)
     outcome, exit_code = _resolve_outcome(finished, published.newer_result)
     if exit_code is not finished.exit_code and published.newer_result is not None:
         error = published.newer_result.build_error(passed=True)
         log.commands.write_error(error.message, title=f"Eval Gate: {error.code}")
         write_job_summary(step.environment, render_problem(error, context, INCONCLUSIVE_HEADING), log.commands)
-    _write_run_summary(step, finished, context, log, told.part)
+    _write_run_summary(step, finished, context, log, drift.part)
     return StepEnd(
         exit_code,
         {
             **_build_run_outputs(finished),
             "verdict": outcome.value,
             "exit-code": str(int(exit_code)),
-            "drift": ", ".join(told.names),
-            "drift-issue-url": told.issue_url,
+            "drift": ", ".join(drift.names),
+            "drift-issue-url": drift.issue_url,
             "comment-url": published.comment_url or "",
             "check-run-url": published.check_url or "",
             "artifact-id": str(artifact.id if artifact else ""),
@@ -202,7 +201,7 @@ def _render_page(finished: FinishedRun, context: ReportContext) -> bytes:
 
 
 def _format_artifact_url(step: Step, artifact: StoredArtifact | None) -> str | None:
-    """Where GitHub gives an artifact to whoever may read the run: an archive to keep, a page to look at."""
+    """Build the URL at which GitHub downloads an archive, or shows a page."""
     environment = step.environment
     if artifact is None:
         return None
@@ -215,14 +214,14 @@ def _publish_interrupted(step: Step, finished: FinishedRun, context: ReportConte
     end = StepEnd(finished.exit_code, _build_run_outputs(finished))
     _write_run_summary(step, finished, context, log)
     write_step_outputs(step.environment, end.outputs, log.commands)
-    with suppress(NameTakenError):  # it is not ours to change
+    with suppress(NameTakenError):  # another leg's check run stays
         publish_check(step, _draft_check(finished, context), log)
     return end
 
 
 def _write_run_summary(step: Step, finished: FinishedRun, context: ReportContext, log: StepLog, part: str = "") -> None:
-    told = replace(context, losses=tuple(log.losses), trail=tuple(log.trail))
-    write_job_summary(step.environment, render_summary(build_view(finished.result, told)) + part, log.commands)
+    context = replace(context, losses=tuple(log.losses), trail=tuple(log.trail))
+    write_job_summary(step.environment, render_summary(build_view(finished.result, context)) + part, log.commands)
 
 
 def _build_run_outputs(finished: FinishedRun) -> dict[str, str]:
@@ -284,7 +283,7 @@ def build_outputs(result: RunResult | None, outcome: Outcome, exit_code: ExitCod
     }
     comparison = result.comparison
     if comparison is not None:
-        regressions = comparison.select_changes(CaseClass.REGRESSION)  # those that nobody accepted or set aside
+        regressions = comparison.select_changes(CaseClass.REGRESSION)  # without waived and quarantined cases
         outputs["regressions"] = str(sum(change.key not in result.waived_keys for change in regressions))
         outputs["new-passes"] = str(len(comparison.select_changes(CaseClass.NEW_PASS)))
         outputs["baseline-sha"] = comparison.baseline.sha or ""
@@ -292,7 +291,7 @@ def build_outputs(result: RunResult | None, outcome: Outcome, exit_code: ExitCod
 
 
 def _format_relative_path(file: Path) -> str:
-    """As later steps can use it: their workspace has another path than ours."""
+    """Format the path for later steps, whose workspace may have another root."""
     return os.path.relpath(file) if file.is_absolute() and file.is_relative_to(Path.cwd()) else str(file)
 
 
@@ -321,32 +320,32 @@ def publish_comment_and_check(
 
     Anybody may edit a comment who may write: which result counts, check runs decide alone. The check run is written
     first, so that of two runs at once the one that does not count finds the other one's when it has commented.
-    Raises NameTakenError where the check run is another leg's of this run, or somebody chose its name for two gates:
-    then the comment is written all the same.
+    Raises NameTakenError if another leg of this run uses the check run's name, or two gates have the same chosen name:
+    the comment is then written all the same.
     Raises GateError `base-branch-changed` as `find_comment_place`.
     """
-    naming = log.start_work(lambda own: find_check_place(step, own), "the name of the check run")
+    naming = log.start_work(lambda _: find_check_place(step), "the name of the check run")
     looking = log.start_work(lambda own: find_previous_result(step, own), "the result before")
     place, previous = naming.get_result(), looking.get_result()
-    known = place.comment_id or (previous.comment_id if previous else None)
-    thread = None if place.newer_result else find_comment_place(step, draft, log, known)
-    there = thread.sticky.id if thread and thread.sticky else None
+    comment_id = place.comment_id or (previous.comment_id if previous else None)
+    thread = None if place.newer_result else find_comment_place(step, draft, log, comment_id)
+    sticky_id = thread.sticky.id if thread and thread.sticky else None
     check_draft = replace(check_draft, state=build_check_state(draft, previous))
-    check = write_check_at(place, step, check_draft, log, there)
+    check = write_check_at(place, step, check_draft, log, sticky_id)
     newer, url = place.newer_result or check.newer_result, None
     if newer is None:
-        told = add_previous_regressions(context, previous)
-        written = write_comment_in(thread, step, draft, told, log)
-        if written is not None:
+        comment_context = add_previous_regressions(context, previous)
+        own_comment = write_comment_in(thread, step, draft, comment_context, log)
+        if own_comment is not None:
             newer = find_newer_result(step, place, log)
             error = newer.build_error(passed=draft.outcome is Outcome.PASSED) if newer else None
             superseded = draft_problem(error, INCONCLUSIVE_HEADING) if error else None
-            kept = keep_one_comment(step, written, known, superseded, context, log)
-            url = kept.url or None
-            if check.check is not None and newer is None and kept.id != there:
-                remember_comment(step, check.check, kept.id, log)
-    if place.taken is not None:
-        raise place.taken
+            sole_comment = keep_one_comment(step, own_comment, comment_id, superseded, context, log)
+            url = sole_comment.url or None
+            if check.check is not None and newer is None and sole_comment.id != sticky_id:
+                remember_comment(step, check.check, sole_comment.id, log)
+    if place.conflict is not None:
+        raise place.conflict
     if newer is not None:
         log.record_superseded(newer.explanation)
     return PublishedLinks(url, check.url, newer)

@@ -1,6 +1,6 @@
 """Trusted branch of a pull request and the configuration on that branch.
 
-Whoever may push may make a branch of their own and a pull request into it. Its files were reviewed by nobody.
+Anybody who may push can create a branch and a pull request into it. The files of such a branch had no review.
 """
 
 from __future__ import annotations

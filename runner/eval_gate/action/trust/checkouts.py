@@ -26,17 +26,17 @@ def find_read_commits(config: RunConfig, settings: StepSettings, workspace: Path
     The files count whether an input, a variable or a file names them. Files that they name in turn belong to their
     own commits. None in the result is a commit that cannot be determined.
     """
-    given, left = _list_configured_paths(config), _list_result_paths(config, settings)
-    around: tuple[str | Path, ...] = (
+    config_paths, result_paths = _list_configured_paths(config), _list_result_paths(config, settings)
+    paths: tuple[str | Path, ...] = (
         *_iter_config_files(settings, workspace),
         *_list_eval_folders(config, workspace),
-        *given,
+        *config_paths,
     )
-    checkouts = {find_checkout(workspace, path) for path in around}
+    checkouts = {find_checkout(workspace, path) for path in paths}
     commits = {find_head_commit(checkout) if checkout else None for checkout in checkouts}
     # what a step leaves need not lie in a checkout; where it does, it may have been committed
-    held = {checkout for path in left if (checkout := find_checkout(workspace, path))}
-    held.update(checkout for path in (*given, *left) for checkout in iter_checkouts(workspace, path))
+    held = {checkout for path in result_paths if (checkout := find_checkout(workspace, path))}
+    held.update(checkout for path in (*config_paths, *result_paths) for checkout in iter_checkouts(workspace, path))
     return frozenset(commits | {find_head_commit(checkout) for checkout in held})
 
 
@@ -45,7 +45,7 @@ class EvaluatedCheckout(FrozenStruct):
 
     folder: str = ""
     commit: str | None = None
-    """None where it cannot be told, as in a workspace without any `.git`."""
+    """None if it is unknown, as in a workspace without any `.git`."""
 
     def locate_error(self, error: GateError) -> GateError:
         """Add the checkout's place and a remedy to an error about the wrong commit, unless it is the workspace root."""
@@ -68,13 +68,13 @@ def find_evaluated_checkout(settings: StepSettings, workspace: Path, repository:
     not identify the change.
     """
     evals = settings.flags.get("evals", "").replace(",", " ").split()
-    named = (*(pattern.partition("*")[0] for pattern in evals), settings.config or ".", ".")
-    around = (find_checkout(workspace, path) for path in named if path)
-    found = [(one, commit) for one in around if one and (commit := find_head_commit(one))]
-    own = [pair for pair in found if find_origin_repository(pair[0]) in {None, repository.lower()}]
-    if not found:
+    paths = (*(pattern.partition("*")[0] for pattern in evals), settings.config or ".", ".")
+    checkouts = (find_checkout(workspace, path) for path in paths if path)
+    pairs = [(one, commit) for one in checkouts if one and (commit := find_head_commit(one))]
+    own = [pair for pair in pairs if find_origin_repository(pair[0]) in {None, repository.lower()}]
+    if not pairs:
         return EvaluatedCheckout()
-    place, commit = [*own, *found][0]
+    place, commit = [*own, *pairs][0]
     folder = place.relative_to(os.path.realpath(workspace)).as_posix()
     return EvaluatedCheckout("" if folder == "." else folder, commit)
 
@@ -83,8 +83,8 @@ def _iter_config_files(settings: StepSettings, workspace: Path) -> Iterator[Path
     """Yield the configuration file, named or found from the workspace on, and the other default files that exist."""
     yield workspace / (settings.config or ".")
     usual = [workspace / name for name in (DEFAULT_SEED_MANIFEST, ACCEPTED, JUDGES)]
-    found = None if settings.config else find_config(workspace)
-    yield from (file for file in (found, *usual) if file is not None and file.exists())
+    nearest = None if settings.config else find_config(workspace)
+    yield from (file for file in (nearest, *usual) if file is not None and file.exists())
 
 
 def _list_eval_folders(config: RunConfig, workspace: Path) -> frozenset[Path]:
@@ -94,7 +94,7 @@ def _list_eval_folders(config: RunConfig, workspace: Path) -> frozenset[Path]:
     from eval_gate.targets.target_list import find_targets_file
 
     files: tuple[Path, ...] = ()
-    with suppress(GateError):  # a pattern that leads nowhere: nothing is read then, and the run says so
+    with suppress(GateError):  # a pattern without a match reads no file, and the run reports it
         files = tuple(one.path for one in find_eval_files(config.evals, workspace))
     folders = {file.parent for file in files}
     lists = (find_targets_file(folder, find_repository(folder) or workspace, workspace) for folder in folders)
@@ -104,7 +104,7 @@ def _list_eval_folders(config: RunConfig, workspace: Path) -> frozenset[Path]:
 def _list_configured_paths(config: RunConfig) -> tuple[str, ...]:
     """List the files and folders that the configuration names for reading, without URLs."""
     target = config.target
-    named = (
+    paths = (
         target.targets if isinstance(target.targets, str) else None,
         target.system_prompt,
         config.tool_registry_path,
@@ -112,17 +112,17 @@ def _list_configured_paths(config: RunConfig) -> tuple[str, ...]:
         config.snapshot_path,
         config.policy.waivers,
     )
-    return tuple(path for path in named if path and not path.lower().startswith(("http://", "https://")))
+    return tuple(path for path in paths if path and not path.lower().startswith(("http://", "https://")))
 
 
 def iter_result_files(config: RunConfig, settings: StepSettings, workspace: Path) -> Iterator[Path]:
     """Yield the files of the results that this step reads: results, baseline and history."""
     results = [line.strip() for line in (settings.results or "").splitlines()]
     # the matches of a glob; what matches nothing is read nowhere
-    named = [match for line in filter(None, results) for match in parse_results_path(line).list_matches(workspace)]
-    named += [settings.baseline] if settings.baseline not in {AUTO, NONE} and not settings.baseline.isdecimal() else []
-    named += [config.history or ""]
-    for name in filter(None, named):
+    paths = [match for line in filter(None, results) for match in parse_results_path(line).list_matches(workspace)]
+    paths += [settings.baseline] if settings.baseline not in {AUTO, NONE} and not settings.baseline.isdecimal() else []
+    paths += [config.history or ""]
+    for name in filter(None, paths):
         # what is no path is the id of a run, or `latest`
         place = workspace / name if (workspace / name).exists() else workspace / config.output_dir
         yield from (file for file in (place, *place.rglob("*")) if file.is_file())
@@ -132,5 +132,5 @@ def _list_result_paths(config: RunConfig, settings: StepSettings) -> tuple[str, 
     """Results: those that are judged, compared with, and recorded earlier."""
     lines = (str(parse_results_path(one.strip()).root) for one in (settings.results or "").splitlines() if one.strip())
     baseline = settings.baseline if settings.baseline not in {AUTO, NONE} else ""
-    named = (*lines, baseline, config.history or "", config.output_dir)
-    return tuple(path.strip() for path in named if path.strip())
+    paths = (*lines, baseline, config.history or "", config.output_dir)
+    return tuple(path.strip() for path in paths if path.strip())

@@ -1,9 +1,9 @@
 """Verification that a step reads only files of the commit its event is about.
 
 Most events start a run only for code that its keys are meant for, or without keys. At the others a workflow has the
-default branch's secrets and token, and its steps may have brought in anybody's files: a checkout of another commit, a
-folder of its own, an archive, single files over the own ones. Where they came from cannot be told from where they lie.
-So each file is held against the commit as it is read, its very bytes.
+default branch's secrets and token, and its steps may have added untrusted files: a checkout of another commit, a
+folder of its own, an archive, single files over the own ones. The place of a file does not show its origin.
+So the bytes of each file are compared with the commit as they are read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from eval_gate.model.limits import GIT_OBJECT_BYTES
 from eval_gate.text.quoting import describe_name
 
 _DELIBERATE_EVENTS: Final = frozenset({"workflow_dispatch", "workflow_run"})
-"""Events at which whoever may write, or the default branch's workflow alone, says what is in the workspace."""
+"""Events for which people who may write, or the default branch's workflow, choose the files in the workspace."""
 _UNKNOWN_COMMIT: Final = "an unknown commit"
 
 
@@ -63,7 +63,7 @@ class EventFiles:
         self.proof = choose_proof(self._event)
         self._commit = _find_event_commit(environment)
         self._files = CommitFiles(self._workspace, self._commit) if self._commit else None
-        # whoever starts a run by hand may have the workflow say that files which a step has made are fine
+        # for a manual start the workflow may declare that files which a step created are trusted
         self._by_word = self.proof is FileProof.NO_DOUBT and settings.secrets_for is TrustedSide.HEAD
         self._read_before: list[tuple[Path, bytes, bool]] | None = []
         self._believed: tuple[tuple[Path, bytes], ...] = ()
@@ -76,36 +76,36 @@ class EventFiles:
         read_before, self._read_before = self._read_before or [], None
         if self.proof is FileProof.NONE or (self._event == "workflow_run" and not read_before):
             return  # a relay reads nothing but the configuration
-        others = find_read_commits(config, settings, self._workspace) - {self._commit}
+        commits = find_read_commits(config, settings, self._workspace) - {self._commit}
         if self.proof is FileProof.NO_DOUBT and not (self._workspace / ".git").exists():
-            others -= {None}  # a checkout by archive says of no file whose it is
-        if others:
-            raise self._build_refusal(next((one[:12] for one in sorted(filter(None, others))), _UNKNOWN_COMMIT))
-        for path, data, made in read_before:
-            self.check_read(path, data, made=made)
+            commits -= {None}  # a checkout by archive says of no file whose it is
+        if commits:
+            raise self._build_refusal(next((one[:12] for one in sorted(filter(None, commits))), _UNKNOWN_COMMIT))
+        for path, data, is_generated in read_before:
+            self.check_read(path, data, is_generated=is_generated)
         if self._event == "workflow_dispatch" and not self._by_word:
             self._believed = tuple((path, data) for path, data, _ in read_before)
         if self.proof is FileProof.CONTENT:
             for file in iter_result_files(config, settings, self._workspace):
-                self.check_read(file, _read_content(file), made=False)
+                self.check_read(file, _read_content(file), is_generated=False)
 
-    def check_read(self, path: Path, data: bytes, *, made: bool) -> None:
+    def check_read(self, path: Path, data: bytes, *, is_generated: bool) -> None:
         """Raise RefusedReadError if a file is not part of the event's commit and the event requires that.
 
         Until `check_paths` has run, files are only noted: the configuration must be read to know where everything lies.
         """
         if self._read_before is not None:
-            self._read_before.append((path, data, made))
+            self._read_before.append((path, data, is_generated))
             return
-        if self.proof is FileProof.NONE or (self.proof is FileProof.NO_DOUBT and (made or self._by_word)):
+        if self.proof is FileProof.NONE or (self.proof is FileProof.NO_DOUBT and (is_generated or self._by_word)):
             return
         if self._files is not None:
             if self._files.has_content(path, data):
                 return
             if self.proof is FileProof.NO_DOUBT and not self._files.can_read(path):
                 return
-        named = describe_name(format_path(Path(os.path.abspath(path)), self._workspace))  # noqa: PTH100 (links stay as they are)
-        raise RefusedReadError(self._build_refusal(f"{named} from {_UNKNOWN_COMMIT}"))
+        name = describe_name(format_path(Path(os.path.abspath(path)), self._workspace))  # noqa: PTH100 (links stay as they are)
+        raise RefusedReadError(self._build_refusal(f"{name} from {_UNKNOWN_COMMIT}"))
 
     def confirm_configuration(self, step: Step) -> None:
         """Ask GitHub for the configuration where the workspace holds nothing by which its commit can be read.
@@ -117,12 +117,12 @@ class EventFiles:
         for file, data in self._believed:
             name = format_path(Path(os.path.realpath(file)), self._workspace)
             try:
-                known = fetch_file(step.client, resolve_repository_path(step, name), step.environment.sha)
+                committed = fetch_file(step.client, resolve_repository_path(step, name), step.environment.sha)
             except GitHubError as error:
                 raise build_unavailable_error(
                     f"cannot check where the configuration {describe_name(name)} comes from: {error}"
                 ) from error
-            if known is None or known.replace(b"\r\n", b"\n") != data.replace(b"\r\n", b"\n"):
+            if committed is None or committed.replace(b"\r\n", b"\n") != data.replace(b"\r\n", b"\n"):
                 raise self._build_refusal(f"{describe_name(name)} from {_UNKNOWN_COMMIT}")
 
     def _build_refusal(self, what: str) -> GateError:
@@ -146,7 +146,7 @@ def _read_content(file: Path) -> bytes:
 
 
 def is_unverified_start(step: Step) -> bool:
-    """Whether a manual start goes by files of which nothing in the workspace says whose they are."""
+    """Whether a manual start uses files whose commit the workspace cannot prove."""
     environment = step.environment
     if environment.event_name != "workflow_dispatch":
         return False

@@ -1,7 +1,7 @@
 """Secrets for targets of a pull request: only targets that the base branch describes the same way.
 
-Whoever may push a branch may write a target that sends `${{ KEY }}` to an address of their own. What the base branch
-says was reviewed; what only the pull request says was not. Inputs and variables stand in the workflow and win.
+Anybody who may push a branch can write a target that sends `${{ KEY }}` to an address of their own. Targets of the base
+branch were reviewed; targets of the pull request alone were not. Inputs and variables of the workflow take precedence.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class BaseBranchTargets:
 
     @cached_property
     def branch(self) -> str:
-        """The branch or commit. Raises GateError where it cannot be told."""
+        """The branch or commit. Raises GateError if it is unknown."""
         try:
             return self._commit or find_trusted_branch(self._step) or ""
         except GitHubError as error:
@@ -126,8 +126,8 @@ class BaseBranchTargets:
         Raises GateError if the base branch cannot be read. Invalid targets count as no entries.
         """
         if file is not None:
-            found = self._read_target_list(file)
-            return found.entries if found else ()
+            target_list = self._read_target_list(file)
+            return target_list.entries if target_list else ()
         choice = self.config.target
         try:
             fixed = find_flag_target(choice)

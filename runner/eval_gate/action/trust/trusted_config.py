@@ -60,9 +60,9 @@ def load_trusted_config(step: Step, config: RunConfig, variables: Mapping[str, s
     """
     branch = step.plan.rules_branch
     if branch is None or (step.settings.policy_from is TrustedSide.HEAD and not step.plan.from_fork):
-        control = choose_base_agent(step, config, variables, log)
-        ruled = replace(config, base_agent=control)
-        return TrustedConfig(ruled, () if control == config.base_agent else _compare_rules(ruled, config))
+        base_agent = choose_base_agent(step, config, variables, log)
+        ruled = replace(config, base_agent=base_agent)
+        return TrustedConfig(ruled, () if base_agent == config.base_agent else _compare_rules(ruled, config))
     try:
         branch = find_trusted_branch(step) or branch
         base, name = load_base_config(step, variables, branch)
@@ -71,15 +71,15 @@ def load_trusted_config(step: Step, config: RunConfig, variables: Mapping[str, s
     which = describe_branch(step, branch)
     log.record(f"policy of {which}: {name or 'the defaults, because it has no configuration file'}")
     results = replace(config.results, scores=base.results.scores)
-    control = choose_base_agent(step, replace(config, base_agent=base.base_agent), variables, log)
-    ruled = replace(config, policy=base.policy, results=results, base_agent=control)
+    base_agent = choose_base_agent(step, replace(config, base_agent=base.base_agent), variables, log)
+    ruled = replace(config, policy=base.policy, results=results, base_agent=base_agent)
     # a relay has no files of the pull request at hand, so nothing is known of its own rules
     unused = () if step.plan.mode is StepMode.RELAY else _compare_rules(ruled, config)
     return TrustedConfig(ruled, unused)
 
 
 def _compare_rules(base: RunConfig, own: RunConfig) -> tuple[SetupChange, ...]:
-    then, now = (
+    base_policy, own_policy = (
         config.policy.build_run_policy(
             EvaluationSetup(
                 reruns=config.policy.most_reruns,
@@ -90,13 +90,13 @@ def _compare_rules(base: RunConfig, own: RunConfig) -> tuple[SetupChange, ...]:
         )
         for config in (base, own)
     )
-    return find_policy_changes(then, now)
+    return find_policy_changes(base_policy, own_policy)
 
 
 def build_comparison_lookup(step: Step) -> JudgeLookup:
-    """Who looks it up, of GitHub only where a judge graded. Raises GateError for a file in the workspace that is wrong.
+    """Build the lookup, which calls GitHub only if an LLM judge scored. Raises GateError for an invalid own file.
 
-    Where the base branch's cannot be had, nothing is known, and that is said: it turns no verdict.
+    If the base branch's file is unavailable, the comparisons are unknown and report why; the verdict stays the same.
     """
     plan = step.plan
     own = () if plan.mode is StepMode.RELAY else read_comparisons(step.environment.workspace)
@@ -108,19 +108,18 @@ def build_comparison_lookup(step: Step) -> JudgeLookup:
         try:
             branch = find_trusted_branch(step) or ""
             data = fetch_file(step.client, JUDGES_PATH, branch)
-            known = parse_comparisons(data, shown_as=f"{JUDGES_PATH} on {branch}") if data else ()
+            entries = parse_comparisons(data, shown_as=f"{JUDGES_PATH} on {branch}") if data else ()
         except (GitHubError, GateError) as error:
             return JudgeComparisons(trouble=str(error))
-        return JudgeComparisons(known, proposed_entries=own)
+        return JudgeComparisons(entries, proposed_entries=own)
 
     return ask
 
 
 def choose_base_agent(step: Step, config: RunConfig, variables: Mapping[str, str], log: StepLog) -> BaseAgentChoice:
-    """Whom this step may ask as the base branch's agent; nobody where the pull request alone says who that is.
+    """Choose the base agent that this step may run; none if only the pull request defines it.
 
-    GitHub is asked only where a configuration file names one. Where it does not answer nobody is asked: that clears
-    nothing.
+    GitHub is called only if a configuration file names one. If that fails, no base agent runs, and no case is cleared.
     """
     branch, choice = step.plan.base_branch, config.base_agent
     if branch is None or step.plan.mode is StepMode.RELAY or choice == _NO_BASE_AGENT:
@@ -140,10 +139,10 @@ def choose_base_agent(step: Step, config: RunConfig, variables: Mapping[str, str
                 f"{branch} names {_format_choice(choice)} as the base agent; the pull request's choice is ignored"
             )
     if choice.target is not None and not _has_same_description(step, config, choice.target, variables, log):
-        said = (
+        reason = (
             f"`targets` on {branch} does not define {describe_name(choice.target)} in the same way as the pull request"
         )
-        log.commands.write_warning(f"the base agent does not run: {said}")
+        log.commands.write_warning(f"the base agent does not run: {reason}")
         return _NO_BASE_AGENT
     return choice
 
@@ -157,11 +156,11 @@ def drop_untrusted_base_agent(run: RunResult, choice: BaseAgentChoice) -> RunRes
     by_command = choice.command is not None and run.base_agent.target.identity == choice.command_name
     if by_name or by_address or by_command:
         return run
-    said = (
+    warning = (
         "the base agent of the result is ignored: this step names "
         f"{_format_choice(choice)}, but the result used {run.base_agent.target.identity[:300]}"
     )
-    return replace(run, base_agent=None, warnings=(*run.warnings, said))
+    return replace(run, base_agent=None, warnings=(*run.warnings, warning))
 
 
 def _format_choice(choice: BaseAgentChoice) -> str:
@@ -173,10 +172,10 @@ def _has_same_description(step: Step, config: RunConfig, name: str, variables: M
     source = config.target.targets
     if source is None:
         return False  # which list counts depends on where the eval files lie, which are the pull request's
-    there = BaseBranchTargets(step, variables, log)
+    base_targets = BaseBranchTargets(step, variables, log)
     try:
         ours = _list_entries_named(read_targets(source, step.environment.workspace).entries, name)
-        theirs = _list_entries_named(there.get_entries(source if isinstance(source, str) else None), name)
+        theirs = _list_entries_named(base_targets.get_entries(source if isinstance(source, str) else None), name)
     except GateError:
         return False
     return bool(ours) and ours == theirs

@@ -34,26 +34,26 @@ from eval_gate.text.escape import format_count
 def load_file_waivers(step: Step, config: RunConfig, log: StepLog) -> KnownWaivers:
     """Load the waivers of the file that count. Raises GateError if the file in the workspace is invalid."""
     plan, path, today = step.plan, config.policy.waivers or DEFAULT_PATH, datetime.now(UTC).date()
-    known = KnownWaivers(today, trusted=False)
+    file_waivers = KnownWaivers(today, trusted=False)
     if plan.mode is not StepMode.RELAY:
-        known = load_waivers(config, step.environment.workspace, today)
-        if plan.rules_branch is None or not known.waivers:
-            return known
+        file_waivers = load_waivers(config, step.environment.workspace, today)
+        if plan.rules_branch is None or not file_waivers.waivers:
+            return file_waivers
         by_base = step.settings.policy_from is TrustedSide.BASE
-        known = replace(known, trusted=not (plan.from_fork or by_base))
+        file_waivers = replace(file_waivers, trusted=not (plan.from_fork or by_base))
     path = resolve_repository_path(step, path)
     try:
         branch = find_trusted_branch(step) or plan.rules_branch
     except GitHubError as error:
-        said = f"cannot read {path} on the base branch: {error}"
-        return replace(known, troubles=(*known.troubles, said))
+        trouble = f"cannot read {path} on the base branch: {error}"
+        return replace(file_waivers, troubles=(*file_waivers.troubles, trouble))
     if branch is not None and plan.mode is StepMode.RELAY:
-        known = known.merge(read_base_waivers(step.client, path, branch, today))
+        file_waivers = file_waivers.merge(read_base_waivers(step.client, path, branch, today))
     elif branch is not None:
-        known = mark_new_waivers(step.client, known, path, branch)
-    if known.waivers:
-        log.record(f"read {format_count(len(known.waivers), 'entry', 'entries')} of waivers and quarantine")
-    return known
+        file_waivers = mark_new_waivers(step.client, file_waivers, path, branch)
+    if file_waivers.waivers:
+        log.record(f"read {format_count(len(file_waivers.waivers), 'entry', 'entries')} of waivers and quarantine")
+    return file_waivers
 
 
 def add_comment_waivers(step: Step, waivers: KnownWaivers, log: StepLog) -> KnownWaivers:
@@ -61,11 +61,11 @@ def add_comment_waivers(step: Step, waivers: KnownWaivers, log: StepLog) -> Know
     plan = step.plan
     if plan.pull_number is None:
         return waivers
-    asked = Discussion(plan.pull_number, plan.head_sha, waivers.today, step.settings.waive_label)
-    found = read_comment_waivers(step.client, asked)
-    if found.waivers or found.refusals:
-        log.record(f"read {format_count(len(found.waivers), 'waiver')} in comments, refused {len(found.refusals)}")
-    return waivers.merge(found)
+    discussion = Discussion(plan.pull_number, plan.head_sha, waivers.today, step.settings.waive_label)
+    entries = read_comment_waivers(step.client, discussion)
+    if entries.waivers or entries.refusals:
+        log.record(f"read {format_count(len(entries.waivers), 'waiver')} in comments, refused {len(entries.refusals)}")
+    return waivers.merge(entries)
 
 
 def mark_new_waivers(client: GitHubClient, own: KnownWaivers, path: str, branch: str) -> KnownWaivers:
@@ -85,8 +85,8 @@ def mark_new_waivers(client: GitHubClient, own: KnownWaivers, path: str, branch:
             own, waivers=mark_added_waivers(own.waivers, parse_waivers(data or b"", own.today, shown_as=path))
         )
     except GateError as error:
-        said = f"every entry of {path} counts as new, because on the base branch {error.message}"
-        return replace(own, waivers=mark_added_waivers(own.waivers, ()), troubles=(said,))
+        trouble = f"every entry of {path} counts as new, because on the base branch {error.message}"
+        return replace(own, waivers=mark_added_waivers(own.waivers, ()), troubles=(trouble,))
 
 
 def read_base_waivers(client: GitHubClient, path: str, branch: str, today: date) -> KnownWaivers:

@@ -1,10 +1,9 @@
-"""Finds what degraded on a branch, run by run: detected, persisting, recovered. Pure.
+"""Detect degraded levels of a branch, such as its failure rate or cost, and when they recover. Pure.
 
-Every run is looked at as the newest one of its day, so that what was found once stays found, with the same beginning,
-until it is mended or the runs before it are on record no more.
+The history is replayed run by run: a detected degradation persists, with the same first bad run, until the level
+recovers or the history loses the runs before it.
 
-Which model answered, as its provider names it, is a fact beside an alarm and excuses nothing: nothing of ours need have
-changed for that.
+A change of the responding model, as its provider names it, is reported with an alarm and never suppresses one.
 """
 
 from __future__ import annotations
@@ -28,12 +27,11 @@ from eval_gate.results.levels import LevelKind, RunLevels
 from eval_gate.struct import FrozenStruct, replace
 
 FALSE_ALARM_RUNS: Final = 200
-"""While nothing changes there is one alarm in so many runs, or fewer: all that is measured together."""
+"""Without a real change, at most one alarm in this many runs, over all levels and cases."""
 EVIDENCE_LIMIT: Final = FALSE_ALARM_RUNS * (len(LevelKind) + 1)
-"""What the evidence about one of them has to reach: each level, and all single cases, have an equal share of the false
-alarms."""
+"""Evidence that an alarm needs: each level, and all single cases together, get an equal share of the false alarms."""
 MIN_RUNS: Final = 12
-"""Below so many runs not even the plainest change reaches the limit."""
+"""With fewer runs, even the clearest change stays below the limit."""
 MIN_CHANGE: Final = MappingProxyType(
     {
         LevelKind.FAILING: 0.01,
@@ -44,9 +42,9 @@ MIN_CHANGE: Final = MappingProxyType(
         LevelKind.COST: math.log(1.2),
     }
 )
-"""A smaller change is none that somebody should be told about, however sure it is. One case that fails is, too."""
+"""Smallest change that raises an alarm. One case that fails always suffices."""
 MIN_SLOWDOWN_MS: Final = 10.0
-"""Nor is a case that takes less than so much longer: a busy machine does that to an agent that answers at once."""
+"""Smallest slowdown of a case that raises an alarm: a busy machine delays fast agents by less."""
 ONE_CASE_SHARE: Final = 0.9
 _HIGHER_IS_BETTER: Final = frozenset({LevelKind.SCORE, LevelKind.JUDGE})
 
@@ -69,11 +67,11 @@ def find_model_changes(levels: Sequence[RunLevels]) -> tuple[ModelChange, ...]:
 
     `levels` is ordered from the newest run to the oldest. Runs that do not name their models are skipped.
     """
-    known = [(at, one) for at, one in enumerate(levels[: MAX_RUNS_SINCE + 1]) if one.models]
+    named_runs = [(at, one) for at, one in enumerate(levels[: MAX_RUNS_SINCE + 1]) if one.models]
     return tuple(
-        ModelChange(before, since, at + 1)
-        for (at, since), (_, before) in pairwise(known)
-        if set(before.models) != set(since.models)
+        ModelChange(old_run, new_run, at + 1)
+        for (at, new_run), (_, old_run) in pairwise(named_runs)
+        if set(old_run.models) != set(new_run.models)
     )
 
 
@@ -93,28 +91,28 @@ class Degradation(FrozenStruct):
     level_before: float
     level_now: float
     last_good: RunLevels
-    """The newest run that was as before, if the change was at its likeliest place."""
+    """The newest run before the likeliest place of the change."""
     first_bad: RunLevels
-    """The run after it: the first that was worse, probably."""
+    """The run after it."""
     last_surely_good: RunLevels
-    """The newest run that was as before in any case."""
+    """The newest run before the earliest place of the change."""
     first_surely_bad: RunLevels
-    """By this run it was worse in any case."""
+    """The first run after the latest place of the change."""
     runs: int
-    """Runs since, with that one."""
+    """Runs from `first_bad` on."""
     cases: tuple[CaseDegradation, ...] = ()
-    """Which cases fail since, where that can be said of any by itself."""
+    """The cases that clearly fail more often since."""
     model_change: ModelChange | None = None
-    """The change of the model behind it that may be why: between what was safely good and what is bad in any case."""
+    """A possible cause: a change of the model between `last_surely_good` and `first_surely_bad`."""
 
     @property
     def same_commit(self) -> bool:
-        """Whether there is no commit between before and since: nothing in the repository has changed."""
+        """Whether the repository did not change between `last_good` and `first_bad`."""
         return self.last_good.is_same_commit(self.first_bad)
 
     @property
     def name(self) -> str:
-        """By which it is known as the same when more runs have come."""
+        """A name that stays the same as more runs are added."""
         return f"{self.kind.value}@{self.first_bad.run_id}"
 
 
@@ -125,20 +123,20 @@ class Drift(FrozenStruct):
     runs: int
     degradations: tuple[Degradation, ...] = ()
     broken_cases: tuple[CaseDegradation, ...] = ()
-    """Single cases that do not pass any more, the newest first."""
+    """Cases that no longer pass, the newest first."""
     examined_levels: tuple[LevelKind, ...] = ()
-    """What there were enough runs of."""
+    """Levels with enough runs."""
     model_changes: tuple[ModelChange, ...] = ()
-    """Where other models began to answer, among the newest runs, the newest change first. No alarm by itself."""
+    """Changes of the responding models in the newest runs, newest first. None is an alarm by itself."""
 
     @property
     def has_degraded(self) -> bool:
-        """Whether anything is worse."""
+        """Whether a level or a case degraded."""
         return bool(self.degradations or self.broken_cases)
 
     @property
     def can_detect(self) -> bool:
-        """Whether anything could have been found."""
+        """Whether any level has enough runs."""
         return bool(self.examined_levels)
 
 
@@ -152,15 +150,15 @@ def find_drift(history: History, pass_score: float = 1.0) -> Drift:
     if newest is None:
         return Drift(None, 0)
     own = [one for one in history.levels if one.target == newest.target]
-    worse, looked_at, longest = [], [], 0
+    degradations, examined, longest = [], [], 0
     for measured in LevelKind:
         runs = _select_comparable_runs(own, measured)
         longest = max(longest, len(runs))
         if len(runs) >= MIN_RUNS:
-            looked_at.append(measured)
-        found = _LevelSeries(runs, measured).find_degradation()
-        if found is not None:
-            worse.append(found)
+            examined.append(measured)
+        degradation = _LevelSeries(runs, measured).find_degradation()
+        if degradation is not None:
+            degradations.append(degradation)
     models = find_model_changes(own)
     failing = {LevelKind.FAILING, LevelKind.FAILING_BEFORE_RERUNS}
     described = tuple(
@@ -169,24 +167,24 @@ def find_drift(history: History, pass_score: float = 1.0) -> Drift:
             cases=find_degraded_cases(history, one.first_bad.run_id, pass_score) if one.kind in failing else (),
             model_change=find_change_between(models, own, one.last_surely_good, one.first_surely_bad),
         )
-        for one in worse
+        for one in degradations
     )
     broken = find_broken_cases(history, EVIDENCE_LIMIT, pass_score)
-    return Drift(newest, longest, described, broken, tuple(looked_at), models)
+    return Drift(newest, longest, described, broken, tuple(examined), models)
 
 
 def _select_comparable_runs(levels: Sequence[RunLevels], measured: LevelKind) -> list[RunLevels]:
     """Return the runs with this level since it last restarted, oldest first; none if the newest lacks it."""
-    found: list[RunLevels] = []
+    runs: list[RunLevels] = []
     for one in levels:
         if measured not in one.levels:
             if one is levels[0]:
-                return []  # of the newest nothing is known
+                return []
             continue
-        found.append(one)
+        runs.append(one)
         if measured in one.restarted_levels:
             break
-    return found[::-1]
+    return runs[::-1]
 
 
 class _LevelSeries:
@@ -195,57 +193,57 @@ class _LevelSeries:
     def __init__(self, runs: Sequence[RunLevels], measured: LevelKind) -> None:
         self._measured = measured
         self._sign = -1.0 if measured in _HIGHER_IS_BETTER else 1.0
-        self._kept: list[RunLevels] = []
+        self._runs: list[RunLevels] = []
         self._open: RiseEvidence | None = None
         for run in runs:
-            self._kept.append(run)
+            self._runs.append(run)
             if self._open is None:
                 self._detect_change()
             elif self._has_recovered(self._open):
-                # what was bad is no part of how the branch is when it is well
-                self._kept = [*self._kept[: self._open.place], *self._kept[-RUNS_TO_RECOVER:]]
+                # the bad runs are no part of the branch's normal level
+                self._runs = [*self._runs[: self._open.place], *self._runs[-RUNS_TO_RECOVER:]]
                 self._open = None
 
     def find_degradation(self) -> Degradation | None:
         """Return the degradation that persists in the newest run, or None."""
         if self._open is None:
             return None
-        place, kept = self._open.place, self._kept
+        place, runs = self._open.place, self._runs
         return Degradation(
             self._measured,
-            level_before=self._compute_median(kept[:place]),
-            level_now=self._compute_median(kept[place:][-3:]),
-            last_good=kept[place - 1],
-            first_bad=kept[place],
-            last_surely_good=kept[self._open.earliest - 1],
-            first_surely_bad=kept[self._open.latest],
-            runs=len(kept) - place,
+            level_before=self._compute_median(runs[:place]),
+            level_now=self._compute_median(runs[place:][-3:]),
+            last_good=runs[place - 1],
+            first_bad=runs[place],
+            last_surely_good=runs[self._open.earliest - 1],
+            first_surely_bad=runs[self._open.latest],
+            runs=len(runs) - place,
         )
 
     def _detect_change(self) -> None:
-        numbers = [self._get_signed_level(run) for run in self._kept]
+        numbers = [self._get_signed_level(run) for run in self._runs]
         usual = median(numbers)
-        if numbers[-1] > usual:  # no alarm begins with a run that is as good as any
-            found = compute_rise_evidence(numbers)
-            if found.total >= EVIDENCE_LIMIT and self._is_relevant(numbers, found):
-                self._open = found
+        if numbers[-1] > usual:  # an alarm never begins with a run that is as good as the usual one
+            rise = compute_rise_evidence(numbers)
+            if rise.total >= EVIDENCE_LIMIT and self._is_relevant(numbers, rise):
+                self._open = rise
         elif numbers[-1] < usual:
-            better = compute_rise_evidence([-number for number in numbers])
-            if better.total >= EVIDENCE_LIMIT:
-                self._kept = self._kept[better.place :]  # the branch is held to what it has become
+            fall = compute_rise_evidence([-number for number in numbers])
+            if fall.total >= EVIDENCE_LIMIT:
+                self._runs = self._runs[fall.place :]  # the better level is the new normal
 
-    def _is_relevant(self, numbers: Sequence[float], found: RiseEvidence) -> bool:
+    def _is_relevant(self, numbers: Sequence[float], rise: RiseEvidence) -> bool:
         least = MIN_CHANGE[self._measured]
         if self._measured in {LevelKind.FAILING, LevelKind.FAILING_BEFORE_RERUNS}:
-            least = min(least, ONE_CASE_SHARE / max(self._kept[-1].cases, 1))
-        then, now = median(numbers[: found.place]), median(numbers[found.place :])
-        if self._measured is LevelKind.TIME and math.exp(now) - math.exp(then) < MIN_SLOWDOWN_MS:
+            least = min(least, ONE_CASE_SHARE / max(self._runs[-1].cases, 1))
+        old_level, new_level = median(numbers[: rise.place]), median(numbers[rise.place :])
+        if self._measured is LevelKind.TIME and math.exp(new_level) - math.exp(old_level) < MIN_SLOWDOWN_MS:
             return False
-        return now - then >= least
+        return new_level - old_level >= least
 
     def _has_recovered(self, change: RiseEvidence) -> bool:
         """Whether the newest runs are nearer to what was before than to what came since."""
-        numbers = [self._get_signed_level(run) for run in self._kept]
+        numbers = [self._get_signed_level(run) for run in self._runs]
         since = numbers[change.place : -RUNS_TO_RECOVER]
         if not since:
             return False

@@ -19,19 +19,19 @@ from eval_gate.struct import FrozenStruct
 
 MAX_NAMED: Final = 20
 MAX_CHANCE: Final = 0.05
-"""A case is named when so many failures since are no likelier than this by chance: who is named is a hint, no alarm."""
+"""Largest chance of a listed case's failures without a change. The list is a hint, not an alarm."""
 MIN_RATE: Final = 0.02
-"""No case is believed to fail less often: as for the verdict, a suite that never failed is not taken for perfect."""
+"""Lowest assumed failure rate: as for the verdict, a suite that never failed is not taken for perfect."""
 UNKNOWN_SHARE: Final = 0.1
-"""By how much a case is believed to be like none of the others: any rate is as likely as any other then."""
+"""Weight of the assumption that a case resembles no other: every rate is then equally likely."""
 STEPS: Final = 20
 BROKEN_RATE: Final = 0.95
-"""How often a case that is broken fails."""
+"""Failure rate of a broken case."""
 RUNS_TO_RECOVER: Final = 2
-"""Newest runs that have to be as they were before, for a level or a case to have recovered."""
+"""Newest good runs after which a level or a case has recovered."""
 
 _CaseRuns = Sequence[tuple[int, HistoryEntry]]
-"""A case's runs by the yardstick of its newest, newest first, each with its place among the runs of the ledger."""
+"""A case's runs with the fingerprint of its newest, newest first, each with its index in `History.runs`."""
 
 
 class CaseDegradation(FrozenStruct):
@@ -44,13 +44,13 @@ class CaseDegradation(FrozenStruct):
     counts_before: Counts
     counts_since: Counts
     last_good: HistoryRun
-    """The newest run before."""
+    """The newest run before the change."""
     first_bad: HistoryRun
-    """The first since."""
+    """The first run since the change."""
 
     @property
     def name(self) -> str:
-        """By which it is known as the same when more runs have come."""
+        """A name that stays the same as more runs are added."""
         digest = hashlib.sha256(f"{self.key.suite}\0{self.key.case_id}".encode("utf-8", "replace")).hexdigest()
         return f"{digest[:12]}@{self.first_bad.run_id}"
 
@@ -68,20 +68,18 @@ def find_broken_cases(history: History, limit: float, pass_score: float = 1.0) -
     failed = {key: tuple(_is_failed(entry, pass_score) for _, entry in row) for key, row in rows.items()}
     rates = Counter(map(_compute_rate, failed.values()))
     beliefs: dict[float, Mapping[float, float]] = {}
-    found = []
+    broken = []
     for key, results in failed.items():
         if not any(results[:RUNS_TO_RECOVER]):
             continue
         own = _compute_rate(results)
         if own not in beliefs:
-            beliefs[own] = _build_rate_prior(
-                rates - Counter([own])
-            )  # what a case does is no reason to believe it of itself
+            beliefs[own] = _build_rate_prior(rates - Counter([own]))  # from the other cases only
         total, length = _compute_evidence(results, beliefs[own])
         if total >= limit * len(failed):
             row = rows[key]
-            found.append(_build_degradation(history, key, row, length, results))
-    return tuple(sorted(found, key=lambda one: (one.counts_since.executions, one.key))[:MAX_NAMED])
+            broken.append(_build_degradation(history, key, row, length, results))
+    return tuple(sorted(broken, key=lambda one: (one.counts_since.executions, one.key))[:MAX_NAMED])
 
 
 def find_degraded_cases(history: History, run_id: str, pass_score: float = 1.0) -> tuple[CaseDegradation, ...]:
@@ -92,7 +90,7 @@ def find_degraded_cases(history: History, run_id: str, pass_score: float = 1.0) 
     start = next((at for at, run in enumerate(history.runs) if run.run_id == run_id), None)
     if start is None:
         return ()
-    found = []
+    degraded = []
     for key in history.iter_keys():
         row = _select_case_runs(history, history.get_case(key))
         results = tuple(_is_failed(entry, pass_score) for _, entry in row)
@@ -100,12 +98,12 @@ def find_degraded_cases(history: History, run_id: str, pass_score: float = 1.0) 
         if 0 < length < len(row) and any(results[:length]):
             chance = _compute_chance(results, length)
             if chance <= MAX_CHANCE:
-                found.append((chance, key, _build_degradation(history, key, row, length, results)))
-    return tuple(one for *_, one in sorted(found, key=lambda one: one[:2])[:MAX_NAMED])
+                degraded.append((chance, key, _build_degradation(history, key, row, length, results)))
+    return tuple(one for *_, one in sorted(degraded, key=lambda one: one[:2])[:MAX_NAMED])
 
 
 def _select_case_runs(history: History, case_history: CaseHistory) -> _CaseRuns:
-    """Empty where the newest run does not have the case, or says nothing about it."""
+    """Empty if the newest run does not have the case, or no score of it."""
     entries = case_history.decode_entries()
     newest = entries[0] if entries else None
     if newest is None:
@@ -131,7 +129,7 @@ def _compute_rate(results: tuple[bool, ...]) -> float:
 
 
 def _build_rate_prior(rates: Counter[float]) -> Mapping[float, float]:
-    """How often cases fail, and what share of them does: as the others do, and a part that is like none of them."""
+    """Weigh the failure rates of the other cases, and every rate a little."""
     number = rates.total() or 1
     shares = {rate: (1 - UNKNOWN_SHARE) * many / number for rate, many in rates.items()} or {
         MIN_RATE: 1 - UNKNOWN_SHARE
@@ -149,11 +147,11 @@ def _compute_evidence(results: tuple[bool, ...], beliefs: Mapping[float, float])
     for since in range(1, min(MAX_RUNS_SINCE, number - MIN_RUNS_BEFORE) + 1):
         failed, failed_before = sum(results[:since]), sum(results[since:])
         broken = BROKEN_RATE**failed * (1 - BROKEN_RATE) ** (since - failed)
-        before = number - since
+        runs_before = number - since
         likely = [
-            (share * rate**failed_before * (1 - rate) ** (before - failed_before), rate)
+            (share * rate**failed_before * (1 - rate) ** (runs_before - failed_before), rate)
             for rate, share in beliefs.items()
-            if rate < 1.0 or failed_before == before
+            if rate < 1.0 or failed_before == runs_before
         ]
         weight = math.fsum(one for one, _ in likely)
         as_ever = math.fsum(one * rate**failed * (1 - rate) ** (since - failed) for one, rate in likely) / weight
@@ -182,6 +180,6 @@ def _count_runs(results: Sequence[bool]) -> Counts:
 
 def _compute_chance(results: tuple[bool, ...], length: int) -> float:
     """Compute the chance of at least as many failures in the `length` newest runs (Fisher's exact test)."""
-    runs, failures, here = len(results), sum(results), sum(results[:length])
-    ways = sum(comb(length, at) * comb(runs - length, failures - at) for at in range(here, min(failures, length) + 1))
+    runs, failures, recent = len(results), sum(results), sum(results[:length])
+    ways = sum(comb(length, k) * comb(runs - length, failures - k) for k in range(recent, min(failures, length) + 1))
     return ways / comb(runs, failures)

@@ -1,12 +1,11 @@
-"""Detects a rise in a series of numbers without assumptions about their noise.
+"""Detect a rise in a series of numbers without assumptions about their noise.
 
-If nothing changes, any order of the runs is as likely as any other, whatever a run is like. Against that stands, for
-every place where a change may have been: what comes since is larger more often than what was before (Lehmann's
-alternatives, whose likelihood of an order of ranks is known in closed form, after Savage: once taken from the smallest
-number up, which forgives small ones since, once from the largest down, which forgives large ones before). Each of these
-likelihood ratios has mean 1 while nothing changes, at every run; their sum over all places has the mean of as many
-runs (the procedure of Shiryaev and Roberts, with sequential ranks as by Gordon and Pollak). So the sum reaches a limit
-c, while nothing changes, after c runs or more on average.
+Without a change, every order of the runs is equally likely. The alternative, for every place of a possible change:
+numbers since are larger more often than those before (Lehmann's alternatives, whose likelihood of an order of ranks has
+a closed form, after Savage: once from the smallest number up, which tolerates small ones since, once from the largest
+down, which tolerates large ones before). Without a change, each likelihood ratio has mean 1 at every run, and their sum
+over all places has the number of runs as its mean (the procedure of Shiryaev and Roberts, with sequential ranks as by
+Gordon and Pollak). So the sum reaches a limit c after c runs or more on average.
 
 Savage 1956 (ranks of Lehmann's alternatives) · Gordon and Pollak 1995, "A robust surveillance scheme for stochastically
 ordered alternatives" · Shin, Ramdas, Rinaldo, arXiv:2203.03532 ("E-detectors").
@@ -23,7 +22,7 @@ UPWARD: Final = (0.1, 0.02)
 DOWNWARD: Final = (3.0, 10.0)
 """The same from the largest down. All of them have equal shares."""
 MAX_RUNS_SINCE: Final = 25
-"""A change is looked for among so many newest runs. What was not found by then is not found by waiting."""
+"""Newest runs in which a change is looked for. More runs would not detect an older one."""
 MIN_RUNS_BEFORE: Final = 2
 """Runs before a change, at least."""
 LIKELY_SHARE: Final = 0.1

@@ -46,13 +46,13 @@ def format_issue_title(branch: str, name: str | None) -> str:
 
 def render_issue(drift: Drift, branch: str, context: ReportContext) -> str:
     """Render the body of the drift issue, without its marker."""
-    shown = escape.format_code_span(branch)
+    label = escape.format_code_span(branch)
     head = (
         "got worse over several runs, and chance does not explain it."
         if drift.has_degraded
         else "had got worse. Its newest runs no longer show it."
     )
-    lines = [f"**{shown} {head}**", "", *_iter_findings(drift, branch, context), ""]
+    lines = [f"**{label} {head}**", "", *_iter_findings(drift, branch, context), ""]
     newest = drift.newest
     if newest is not None:
         run = f"[the newest run]({context.run_url})" if context.run_url else "the newest run"
@@ -64,7 +64,7 @@ def render_issue(drift: Drift, branch: str, context: ReportContext) -> str:
             "",
         ]
     lines.append(
-        f"<sub>Eval Gate compares all runs of {shown}. Without a real change, such an alarm occurs at most once in "
+        f"<sub>Eval Gate compares all runs of {label}. Without a real change, such an alarm occurs at most once in "
         f"{FALSE_ALARM_RUNS} runs. Eval Gate updates this issue, and closes it when the newest runs are as good as"
         " before. To accept the current state, close it yourself: it returns only for another change.</sub>"
     )
@@ -73,20 +73,20 @@ def render_issue(drift: Drift, branch: str, context: ReportContext) -> str:
 
 def render_summary_part(drift: Drift, branch: str, context: ReportContext, issue_url: str | None = None) -> str:
     """Render the drift part, which comes last in the job summary of a run of the branch."""
-    shown = escape.format_code_span(branch)
+    label = escape.format_code_span(branch)
     if not drift.can_detect:
         return (
-            f"\n<sub>Drift of {shown} cannot be detected yet: the history has {format_count(drift.runs, 'run')}, "
+            f"\n<sub>Drift of {label} cannot be detected yet: the history has {format_count(drift.runs, 'run')}, "
             f"{MIN_RUNS} are needed.{_describe_model_alone(drift, context)}</sub>\n"
         )
     if not drift.has_degraded:
         return (
-            f"\n<sub>{shown} did not get worse over {format_count(drift.runs, 'run')}."
+            f"\n<sub>{label} did not get worse over {format_count(drift.runs, 'run')}."
             f"{_describe_model_alone(drift, context)}</sub>\n"
         )
     more = [f"[Issue about this drift]({issue_url})"] if issue_url else []
     return "\n".join(
-        ["", f"### {shown} got worse over several runs", "", *_iter_findings(drift, branch, context), "", *more, ""]
+        ["", f"### {label} got worse over several runs", "", *_iter_findings(drift, branch, context), "", *more, ""]
     )
 
 
@@ -163,35 +163,32 @@ def _describe_model_alone(drift: Drift, context: ReportContext) -> str:
 
 
 def _find_separate_change(drift: Drift) -> ModelChange | None:
-    told = [one.model_change for one in drift.degradations if one.model_change is not None]
-    return next(iter(drift.model_changes), None) if not told else None
+    has_explanation = any(one.model_change is not None for one in drift.degradations)
+    return None if has_explanation else next(iter(drift.model_changes), None)
 
 
 def _describe_model_change(change: ModelChange, *, code: bool) -> str:
-    before, since = (format_model_names(one.models) for one in (change.old_run, change.new_run))
+    old, new = (format_model_names(one.models) for one in (change.old_run, change.new_run))
     if code:
-        before, since = escape.format_code_span(before), escape.format_code_span(since)
-    return f"the model behind it changed on {_format_day(change.new_run.timestamp)}: {before} before, {since} since"
+        old, new = escape.format_code_span(old), escape.format_code_span(new)
+    return f"the model behind it changed on {_format_day(change.new_run.timestamp)}: {old} before, {new} since"
 
 
 def _iter_case_lines(cases: tuple[CaseDegradation, ...], context: ReportContext | None) -> Iterator[str]:
     """Yield a line for each of the first cases; with a context also the commits in which it broke."""
     for case in cases[:MAX_CASES]:
         where = f"; {_format_commit_range(case.last_good, case.first_bad, context)}" if context else ""
-        yield f"  - {_format_case(case)}: {_format_rates(case)}{where}"
-    if (left := len(cases) - MAX_CASES) > 0:
-        yield f"  - and {left} more"
-
-
-def _format_case(case: CaseDegradation) -> str:
-    return f"{escape.format_code_span(case.key.case_id)} in {escape.format_code_span(case.key.suite)}"
+        name = f"{escape.format_code_span(case.key.case_id)} in {escape.format_code_span(case.key.suite)}"
+        yield f"  - {name}: {_format_rates(case)}{where}"
+    if (more_cases := len(cases) - MAX_CASES) > 0:
+        yield f"  - and {more_cases} more"
 
 
 def _format_rates(case: CaseDegradation) -> str:
-    since, before = case.counts_since, case.counts_before
+    since, earlier = case.counts_since, case.counts_before
     return (
-        f"failed in {since.failures} of {format_count(since.executions, 'run')} since, in {before.failures} of "
-        f"{before.executions} before"
+        f"failed in {since.failures} of {format_count(since.executions, 'run')} since, in {earlier.failures} of "
+        f"{earlier.executions} before"
     )
 
 
@@ -207,8 +204,8 @@ def _describe_degradation(one: Degradation) -> str:
                 f"{_format_percents(one)}."
             )
         case LevelKind.SCORE:
-            then, now = format_distinct_decimals(one.level_before, one.level_now, 2)
-            return f"Scores fell from {then} to {now}."
+            old_score, new_score = format_distinct_decimals(one.level_before, one.level_now, 2)
+            return f"Scores fell from {old_score} to {new_score}."
         case LevelKind.JUDGE:
             fell = f"{MINUS}{one.level_before - one.level_now:.2f}"
             return f"The judge gives lower scores to the same responses: {fell} on average."
@@ -224,8 +221,8 @@ def _format_points(share: float) -> str:
 
 def _format_percents(one: Degradation) -> str:
     share_then, share_now = (min(max(share, 0.0), 1.0) for share in (one.level_before, one.level_now))
-    then, now = format_distinct_decimals(share_then, share_now, 1, scale=100)
-    return f"{then} % before, {now} % now"
+    old_percent, new_percent = format_distinct_decimals(share_then, share_now, 1, scale=100)
+    return f"{old_percent} % before, {new_percent} % now"
 
 
 def _describe_since(one: Degradation, branch: str, context: ReportContext) -> str:
@@ -262,9 +259,9 @@ def _format_day(timestamp: str) -> str:
 
 
 def _format_time(run: HistoryRun | RunLevels) -> str:
-    """When it was made, to the minute: what a run is known by that says no commit."""
-    shown = run.timestamp[:16].replace("T", " ")
-    return shown if _TIME_PATTERN.fullmatch(shown) else "an unknown time"
+    """To the minute; it identifies a run without a commit."""
+    minute = run.timestamp[:16].replace("T", " ")
+    return minute if _TIME_PATTERN.fullmatch(minute) else "an unknown time"
 
 
 def _format_short_run(run: HistoryRun | RunLevels) -> str:
@@ -283,9 +280,9 @@ def _format_commit_link(run: HistoryRun | RunLevels, context: ReportContext) -> 
     return _format_link(run.sha[:7], f"commit/{run.sha}", context)
 
 
-def _format_link(shown: str, path: str, context: ReportContext) -> str:
-    """Format a link into the repository, or code where it is not known."""
-    return f"[{shown}]({context.server_url}/{context.repository}/{path})" if context.repository else f"`{shown}`"
+def _format_link(text: str, path: str, context: ReportContext) -> str:
+    """Format a link into the repository, or code if the repository is unknown."""
+    return f"[{text}]({context.server_url}/{context.repository}/{path})" if context.repository else f"`{text}`"
 
 
 def _format_commit_range(good: HistoryRun | RunLevels, bad: HistoryRun | RunLevels, context: ReportContext) -> str:

@@ -1,1 +1,1 @@
-"""Commands on the files of a repository: create, import, validate, waive."""
+"""Commands on the files of a repository: init, draft, validate, waive, schema."""

@@ -1,4 +1,4 @@
-"""`eval-gate draft`: writes draft cases from what a target answers, and lets a person review them."""
+"""`eval-gate draft`: writes draft cases from a target's responses, and lets a person review them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def draft(
     """Write draft cases from what a target answers, for you to review.
 
     Asks the target each question three times and writes a case with what was the same each time: tools, parameters,
-    and the words that carry the answer. Drafts never gate: a run skips them by name until somebody accepts them.
+    and the words that carry the answer. Drafts never gate: a run skips them by name until you accept them.
 
       eval-gate draft questions.txt -o evals/first.golden.json --agent-endpoint http://127.0.0.1:8000/chat
 

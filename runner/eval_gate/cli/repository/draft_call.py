@@ -1,4 +1,4 @@
-"""The arguments of one `eval-gate draft`, and which of its modes they choose."""
+"""The arguments of one `eval-gate draft`, and the mode that they choose."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ class DraftCall(FrozenStruct):
 
     @property
     def mode(self) -> DraftMode:
-        """What is to be done. Raises GateError `conflicting-options` if the arguments ask for several things."""
+        """The mode that the arguments choose. Raises GateError `conflicting-options` if they choose several."""
         chosen = [
             mode
-            for mode, given in (
+            for mode, is_chosen in (
                 (DraftMode.LOG, self.from_log is not None),
                 (DraftMode.TRACES, self.from_traces is not None),
                 (DraftMode.RESULTS, bool(self.from_results)),
@@ -75,7 +75,7 @@ class DraftCall(FrozenStruct):
                 (DraftMode.DECIDE, bool(self.accept or self.drop)),
                 (DraftMode.UPDATE, bool(self.update)),
             )
-            if given
+            if is_chosen
         ]
         if len(chosen) > 1:
             raise GateError(
@@ -108,8 +108,8 @@ class DraftCall(FrozenStruct):
             ("--yes", self.assume_yes and mode is not DraftMode.UPDATE),
             ("--resume", self.resume is not None and mode is not DraftMode.QUESTIONS),
         ]
-        for option, given in unused:
-            if given:
+        for option, is_used in unused:
+            if is_used:
                 raise GateError("conflicting-options", f"{option} cannot be combined with {mode}", f"omit {option}")
 
     def load_config(self) -> RunConfig:

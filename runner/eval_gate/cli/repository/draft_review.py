@@ -1,4 +1,4 @@
-"""Review of drafts: one after the other on a terminal, as a list without one, or as options say.
+"""Review of drafts: one by one on a terminal, as a list without a terminal, or as options say.
 
 Each draft is shown with the responses that it was made of, if they are stored here. A person edits a case in an editor.
 """
@@ -39,25 +39,25 @@ _EDIT_CHOICES: Final = "[e]dit again, [u]ndo the edit? "
 
 
 class _Review(FrozenStruct):
-    """What a review needs beside the eval files: the stored responses, and what tokens stand for."""
+    """What a review needs besides the eval files: the stored responses and the values of tokens."""
 
     store: ResponseStore
     tokens: TokenData
 
     def describe_missing(self, what: str) -> str:
         """Say that responses are not stored here, and how to see them."""
-        said = f"{what} not stored in {to_console_line(self.store.file.parent.as_posix(), 500)}"
-        return f"{said}. To see what the agent responds, draft again: eval-gate draft QUESTIONS -o NEW-FILE"
+        text = f"{what} not stored in {to_console_line(self.store.file.parent.as_posix(), 500)}"
+        return f"{text}. To see what the agent responds, draft again: eval-gate draft QUESTIONS -o NEW-FILE"
 
 
 def review_drafts(call: DraftCall) -> int:
-    """Show the drafts of the eval files and take a decision about each; without a terminal, only list them."""
+    """Show the drafts of the eval files and ask for a decision on each; without a terminal, only list them."""
     config = call.load_config()
     files = load_case_files(config)
     review = _Review(open_response_store(config), load_tokens(config))
     if not any(map(list_drafts, files)):
-        shown = to_console_line(files[0].shown_as) if len(files) == 1 else format_count(len(files), "eval file")
-        print_output(f"no drafts in {shown}")
+        label = to_console_line(files[0].shown_as) if len(files) == 1 else format_count(len(files), "eval file")
+        print_output(f"no drafts in {label}")
     elif sys.stdin.isatty() and sys.stdout.isatty():
         _review_files(files, review)
     else:
@@ -117,14 +117,14 @@ def _list_ids(file: CaseFile, keys: frozenset[tuple[str, str]]) -> list[str]:
 
 
 def _print_list(files: Sequence[CaseFile], review: _Review) -> None:
-    drafts = missing = 0
+    drafts = missing_count = 0
     for file in files:
         for case in list_drafts(file):
             stored = review.store.find(case)
-            drafts, missing = drafts + 1, missing + (stored is None)
+            drafts, missing_count = drafts + 1, missing_count + (stored is None)
             print_output("\n".join(render_draft(file, case, stored)) + "\n")
-    if missing:
-        print_output(review.describe_missing(f"The responses of {format_count(missing, 'draft')} are") + "\n")
+    if missing_count:
+        print_output(review.describe_missing(f"The responses of {format_count(missing_count, 'draft')} are") + "\n")
     print_output(
         f"{format_count(drafts, 'draft')}. Accept with --accept CASE or --accept all, remove with --drop CASE, or "
         "review on a terminal"
@@ -132,8 +132,8 @@ def _print_list(files: Sequence[CaseFile], review: _Review) -> None:
 
 
 def _format_result(file: CaseFile, accepted: int, dropped: int, remaining: int) -> str:
-    said = f"{format_count(accepted, 'draft')} accepted, {dropped} dropped, {remaining} left"
-    return f"{to_console_line(file.shown_as)}: {said}"
+    counts = f"{format_count(accepted, 'draft')} accepted, {dropped} dropped, {remaining} left"
+    return f"{to_console_line(file.shown_as)}: {counts}"
 
 
 def _review_files(files: Sequence[CaseFile], review: _Review) -> None:
@@ -149,7 +149,7 @@ def _review_file(path: Path, root: Path, review: _Review) -> bool:
     accepted = dropped = 0
     goes_on = True
     while goes_on:
-        file = read_case_file(path, root)  # as it is now: the person may edit it beside this program
+        file = read_case_file(path, root)  # the person may have edited it meanwhile
         drafts = list_drafts(file)
         case = next((one for one in drafts if one.id not in skipped), None)
         if case is None:
@@ -191,8 +191,8 @@ def _write_decision(
 def _edit_case(file: CaseFile, case: EvalCase, stored: StoredResponses | None, review: _Review) -> None:
     """Let the person edit the text of a case until it is valid, or the edit is undone."""
     try:
-        text = before = file.get_case_text(case)
-        while (text := edit_text(text, file.path.suffix)) != before:
+        text = old_text = file.get_case_text(case)
+        while (text := edit_text(text, file.path.suffix)) != old_text:
             try:
                 changed = file.replace_case_text(case, text)
                 file.write(changed)
@@ -210,16 +210,16 @@ def _edit_case(file: CaseFile, case: EvalCase, stored: StoredResponses | None, r
 
 def _check_edit(file: CaseFile, case: EvalCase, changed: CaseFile, stored: StoredResponses, review: _Review) -> None:
     """Say whether the stored responses pass the edited case, which may have another id. Raises GateError."""
-    before = {one.id for one in file.suite.cases if one is not case}
-    (edited,) = (one for one in changed.suite.cases if one.id not in before)
+    other_ids = {one.id for one in file.suite.cases if one is not case}
+    (edited,) = (one for one in changed.suite.cases if one.id not in other_ids)
     if edited.messages != case.messages:
         print_output("The question is another one now, so the stored responses are no responses to it.")
         return
     if edited.id != case.id:
         review.store.discard([case])
         review.store.add([replace(stored, case_id=edited.id)])
-    said = run_async(describe_stored_check(edited, stored, review.tokens))
-    print_output(f"After the edit, {said}.")
+    summary = run_async(describe_stored_check(edited, stored, review.tokens))
+    print_output(f"After the edit, {summary}.")
     if not edited.draft:
         review.store.discard([edited])
 
@@ -228,10 +228,10 @@ def ask_for_letter(question: str, choices: str) -> str | None:
     """Ask until the answer begins with one of these letters, and return that letter; None at the end of the input."""
     while True:
         print_output(question, end="")
-        answer = sys.stdin.readline()
-        if not answer:
+        line = sys.stdin.readline()
+        if not line:
             return None
-        letter = answer.strip()[:1].lower()
+        letter = line.strip()[:1].lower()
         if letter and letter in choices:
             return letter
 
@@ -250,7 +250,7 @@ def edit_text(text: str, suffix: str) -> str:
         file.write_bytes(text.encode())
         try:
             with _leave_interrupts_to_editor():
-                code = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode  # noqa: S603 (theirs)
+                code = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode  # noqa: S603 (the person's editor)
         except (OSError, ValueError) as error:
             raise _build_editor_error(editor, "cannot be started") from error
         if code:
@@ -265,11 +265,11 @@ def edit_text(text: str, suffix: str) -> str:
 @contextmanager
 def _leave_interrupts_to_editor() -> Iterator[None]:
     """Let Ctrl-C be a key of the editor, as long as it runs."""
-    before = signal.signal(signal.SIGINT, lambda *_: None)
+    handler = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)
 
 
 def _build_editor_error(editor: str, why: str) -> GateError:

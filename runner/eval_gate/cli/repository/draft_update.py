@@ -1,4 +1,4 @@
-"""Update of cases: asks the target, shows what would change in the eval files, and writes it when confirmed."""
+"""Update cases: run them, show what would change in the eval files, and write it when confirmed."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ def update_cases(call: DraftCall) -> ExitCode:
         if observed.interrupted is not None:
             print_message("interrupted: no eval file was changed")
             return observed.interrupted
-        seen = _mask_cases(observed, config)
-        changed = [run_async(_update_file(file, chosen, seen, tokens)) for file in files]
+        masked_cases = _mask_cases(observed, config)
+        changed = [run_async(_update_file(file, chosen, masked_cases, tokens)) for file in files]
     finally:
         remove_run_folder(observed.folder)
     if _write_changes(list(zip(files, changed, strict=True)), call):
-        drafts = [(case, seen[key].masked) for key, case in chosen.items() if case.draft]
+        drafts = [(case, masked_cases[key].masked) for key, case in chosen.items() if case.draft]
         new = [build_stored_responses(case.id, one) for case, one in drafts if one is not None and one.responses]
         open_response_store(config).add(new)
-    has_response = any(one.scored.responses for one in seen.values())
+    has_response = any(one.scored.responses for one in masked_cases.values())
     return ExitCode.PASSED if has_response else ExitCode.INCOMPLETE
 
 
@@ -65,7 +65,7 @@ def _select_cases(files: Sequence[CaseFile], names: Sequence[str]) -> Mapping[Ca
     """Find the cases with these ids, or else those that match as globs. Raises GateError with every problem."""
     cases = [case for file in files for case in file.suite.cases]
     formats = {file.shown_as: file.suite.format for file in files}
-    found: dict[CaseKey, EvalCase] = {}
+    selected: dict[CaseKey, EvalCase] = {}
     problems: list[Problem] = []
     for name in dict.fromkeys(names):
         matching = [case for case in cases if case.id == name] or [
@@ -76,9 +76,9 @@ def _select_cases(files: Sequence[CaseFile], names: Sequence[str]) -> Mapping[Ca
             problems.append(Problem(f"{to_console_line(name, 200)}: there is no such case{near}"))
         for case in matching:
             if formats[case.suite] not in UPDATABLE_DIALECTS:
-                said = f"cases of the format {formats[case.suite]} cannot be updated: change them by hand"
-                problems.append(Problem(f"{case.id}: {said}", file=case.location.file, line=case.location.line))
-            found[case.key] = case
+                reason = f"cases of the format {formats[case.suite]} cannot be updated: change them by hand"
+                problems.append(Problem(f"{case.id}: {reason}", file=case.location.file, line=case.location.line))
+            selected[case.key] = case
     if problems:
         raise GateError(
             "no-selected-cases",
@@ -86,22 +86,22 @@ def _select_cases(files: Sequence[CaseFile], names: Sequence[str]) -> Mapping[Ca
             "list the cases with `eval-gate validate --verbose`",
             problems=problems,
         )
-    return found
+    return selected
 
 
 def _mask_cases(observed: ObservedRun, config: RunConfig) -> dict[CaseKey, ObservedCase]:
-    """Mask what was observed, each case by itself, so that one that cannot be searched hides no other."""
-    found: dict[CaseKey, ObservedCase] = {}
+    """Mask the observations case by case, so that one that cannot be searched does not hide the others."""
+    cases: dict[CaseKey, ObservedCase] = {}
     for key, one in observed.observations.items():
         masked = mask_observations(ObservationSet((one,)), observed.redactor, config.redact)
-        found[key] = ObservedCase(one, next(iter(masked.observations), None))
-    return found
+        cases[key] = ObservedCase(one, next(iter(masked.observations), None))
+    return cases
 
 
 async def _update_file(
     file: CaseFile, chosen: Mapping[CaseKey, EvalCase], observed: Mapping[CaseKey, ObservedCase], tokens: TokenData
 ) -> CaseFile:
-    """Update the chosen cases of a file, and say what stays although it does not hold."""
+    """Update the chosen cases of a file, and print remarks on what still fails."""
     for case in file.suite.cases:
         if case.key not in chosen:
             continue

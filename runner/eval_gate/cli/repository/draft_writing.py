@@ -1,4 +1,4 @@
-"""Writes a new eval file of drafts: asks a target or reads a source, and says what came of it."""
+"""Write a new eval file of drafts from a target's responses or a source, and print a summary."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from eval_gate.text.shell import format_shell_line
 
 _MAX_LISTED: Final = 20
 """Reasons for questions without a case that are listed without --verbose."""
-_MAX_QUESTION: Final = 60
+_MAX_PROMPT: Final = 60
 _MAX_REASON: Final = 500
-_NOT_ASKED: Final = "it was not asked"
+_NO_EXECUTION: Final = "it was not asked"
 
 
 def write_drafts(call: DraftCall, mode: DraftMode) -> ExitCode:
@@ -59,12 +59,12 @@ def write_drafts(call: DraftCall, mode: DraftMode) -> ExitCode:
         if observed.interrupted is not None:
             print_message(f"Next step: continue with --resume {observed.run.run_id} and the same options")
             return observed.interrupted
-        found = mask_observations(_build_set(observed), observed.redactor, config.redact)
+        source = mask_observations(_build_set(observed), observed.redactor, config.redact)
     else:
         observed = None
-        found = read_source(call, mode, config)
+        source = read_source(call, mode, config)
     root = Path.cwd()
-    drafts = run_async(build_draft_file(found.observations, form, root / call.output, root))
+    drafts = run_async(build_draft_file(source.observations, form, root / call.output, root))
     if not drafts.cases:
         raise _build_empty_error(drafts, observed.run.run_id if observed else None)
     make_folder(call.output.parent)
@@ -76,7 +76,7 @@ def write_drafts(call: DraftCall, mode: DraftMode) -> ExitCode:
         remove_run_folder(observed.folder)
     elif mode is DraftMode.PROXY:
         discard_recording(config)
-    _print_summary(drafts, found, call)
+    _print_summary(drafts, source, call)
     return ExitCode.PASSED
 
 
@@ -92,8 +92,8 @@ def _ask_questions(call: DraftCall, output: Path, config: RunConfig) -> Observed
 
 
 def _build_set(observed: ObservedRun) -> ObservationSet:
-    """Build the set of what was observed; questions that were not asked have the reason as their error."""
-    why = format_error(observed.run.stop_reason, observed.run.stop_hint) or _NOT_ASKED
+    """Build the set of observations; questions without an execution have the reason as their error."""
+    why = format_error(observed.run.stop_reason, observed.run.stop_hint) or _NO_EXECUTION
     observations = (
         one if one.responses or one.errors else replace(one, errors=(why,)) for one in observed.observations.values()
     )
@@ -101,7 +101,7 @@ def _build_set(observed: ObservedRun) -> ObservationSet:
 
 
 def _build_empty_error(drafts: DraftFile, run_id: str | None) -> GateError:
-    """Build the error for a source of which no draft comes; `run_id` is the run that asked, if one did."""
+    """Build the error for a source without drafts; `run_id` is the run that executed the questions, if any."""
     resume = f"see why, then continue with --resume {run_id} and the same options" if run_id else None
     return GateError(
         "no-drafts",
@@ -121,18 +121,18 @@ def _list_problems(skipped: Sequence[SkippedObservation]) -> list[Problem]:
     problems = []
     for (reason, _), observations in by_reason.items():
         where, more = observations[0].location, len(observations) - 1
-        others = f" and {format_count(more, 'other question')}" if more else ""
-        said = f"{_format_question(observations[0])}{others}: {reason}"
-        problems.append(Problem(said, file=where.file if where else None, line=where.line if where else None))
+        other_questions = f" and {format_count(more, 'other question')}" if more else ""
+        message = f"{_format_question(observations[0])}{other_questions}: {reason}"
+        problems.append(Problem(message, file=where.file if where else None, line=where.line if where else None))
     return problems
 
 
 def _format_question(observation: Observation) -> str:
-    return to_one_line(observation.question, _MAX_QUESTION)
+    return to_one_line(observation.question, _MAX_PROMPT)
 
 
 def _print_summary(drafts: DraftFile, source: ObservationSet, call: DraftCall) -> None:
-    """Print what was written, what was not and why, and what the drafts have never seen."""
+    """Print the written drafts, the skipped questions with reasons, and behavior that the drafts lack."""
     assert call.output is not None
     executions = sum(len(case.observation.responses) for case in drafts.cases)
     drafted = format_count(len(drafts.cases), "draft")
@@ -158,10 +158,10 @@ def _print_skipped(skipped: Sequence[SkippedObservation], *, every: bool) -> Non
     if not skipped:
         return
     problems = _list_problems(skipped)
-    shown = problems if every else problems[:_MAX_LISTED]
-    _print_lines(["", f"No case for {format_count(len(skipped), 'question')}:", *(f"  {one}" for one in shown)])
-    if len(shown) < len(problems):
-        _print_lines([f"  {len(problems) - len(shown):,} more reasons: --verbose lists them"])
+    head = problems if every else problems[:_MAX_LISTED]
+    _print_lines(["", f"No case for {format_count(len(skipped), 'question')}:", *(f"  {one}" for one in head)])
+    if len(head) < len(problems):
+        _print_lines([f"  {len(problems) - len(head):,} more reasons: --verbose lists them"])
 
 
 def _print_lines(lines: Sequence[str]) -> None:
@@ -176,11 +176,11 @@ def read_source(call: DraftCall, mode: DraftMode, config: RunConfig) -> Observat
     redact = build_redactor(RunContext(Path.cwd(), os.environ))
     redact.add_secrets(os.environ[name] for name in config.pass_env if name in os.environ)
     try:
-        found = _read_mode(call, mode, config, redact)
+        observations = _read_mode(call, mode, config, redact)
     except GateError as error:  # it may quote the source
         error.mask(redact.mask_message)
         raise
-    return mask_observations(found, redact, config.redact)
+    return mask_observations(observations, redact, config.redact)
 
 
 def discard_recording(config: RunConfig) -> None:
@@ -229,10 +229,10 @@ def _record(port: int, config: RunConfig, redact: Redactor) -> ObservationSet:
         )
     redact.add_secrets(iter_url_secrets(settings.url.open()))
     recording = ProxyRecording(_get_journal(config), redact, config.redact, print_message)
-    found = run_async(record_proxy(port, settings, recording))
-    if not found.observations:
+    source = run_async(record_proxy(port, settings, recording))
+    if not source.observations:
         discard_recording(config)
-    return found
+    return source
 
 
 def _get_journal(config: RunConfig) -> Path:
@@ -241,17 +241,17 @@ def _get_journal(config: RunConfig) -> Path:
 
 def parse_fields(field_options: Sequence[str]) -> Mapping[str, str]:
     """Parse the values of `--field`, each NAME=PATH. Raises GateError `unknown-value` with every problem."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     problems: list[Problem] = []
     for text in field_options:
         name, equals, path = text.partition("=")
         if not equals or not name.strip() or not path.strip():
             problems.append(Problem(f"{quote_value(text)} is not NAME=PATH", field="--field"))
-        elif name.strip() in found:
+        elif name.strip() in fields:
             problems.append(Problem(f"{quote_value(name.strip())} is given twice", field="--field"))
         else:
-            found[name.strip()] = path.strip()
+            fields[name.strip()] = path.strip()
     if problems:
         hint = "write such as --field question=request.text"
         raise GateError("unknown-value", "--field needs NAME=PATH", hint, problems=problems)
-    return found
+    return fields

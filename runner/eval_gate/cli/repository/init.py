@@ -80,7 +80,7 @@ def init(
       eval-gate init --agent-endpoint http://127.0.0.1:8000 --probe 'Where is order 4711?'
 
     If the repository has evals, the configuration names them and no example is written. Without an agent, the address
-    is http://localhost:8080/chat. A file that exists is kept, unless init wrote it and nobody edited it: then a diff
+    is http://localhost:8080/chat. A file that exists is kept, unless init wrote it and you did not edit it: then a diff
     shows what changes, and a terminal asks, or --yes rewrites it.
     """
     from pathlib import Path
@@ -91,7 +91,7 @@ def init(
     from eval_gate.cli.starter.init_wording import iter_diff_lines
     from eval_gate.cli.starter.plan import make_plan
 
-    given = Path(folder)
+    path = Path(folder)
     wishes = StarterRequest(
         options.select_given_settings(settings),
         example.value,
@@ -103,7 +103,7 @@ def init(
         warm_up=warm_up,
     )
     questions = Questions(sys.argv[1:], is_terminal=sys.stdin.isatty() and sys.stdout.isatty())
-    plan = make_plan(_resolve_folder(given), wishes, questions)
+    plan = make_plan(_resolve_folder(path), wishes, questions)
     check_paths(plan.folder, plan.texts)
     for line in iter_diff_lines(plan):
         print_output(line)
@@ -113,7 +113,7 @@ def init(
                 print_output(line)
             _require_consent(plan, questions)
         write_files(plan.folder, plan.texts, plan.files_to_replace)
-    _print_plan(plan, given, context.obj, dry=dry_run)
+    _print_plan(plan, path, context.obj, dry=dry_run)
 
 
 def _require_consent(plan: StarterPlan, questions: Questions) -> None:
@@ -126,20 +126,20 @@ def _require_consent(plan: StarterPlan, questions: Questions) -> None:
         raise GateError("not-confirmed", f"{what} would change, and nothing was written", "repeat it with --yes")
 
 
-def _resolve_folder(given: Path) -> Path:
+def _resolve_folder(folder: Path) -> Path:
     from eval_gate.errors import GateError
 
     try:
-        is_folder = given.is_dir()
+        is_folder = folder.is_dir()
     except OSError:  # in a folder without permission to look into it
         is_folder = False
     if not is_folder:
-        what = "is not a folder" if os.path.lexists(given) else "does not exist"
-        raise GateError("folder-not-found", f"{given} {what}", "create the folder, or name another one")
-    return given.resolve()
+        what = "is not a folder" if os.path.lexists(folder) else "does not exist"
+        raise GateError("folder-not-found", f"{folder} {what}", "create the folder, or name another one")
+    return folder.resolve()
 
 
-def _print_plan(plan: StarterPlan, given: Path, verbosity: Verbosity, *, dry: bool) -> None:
+def _print_plan(plan: StarterPlan, folder: Path, verbosity: Verbosity, *, dry: bool) -> None:
     """Print what happened to every file, and the next steps; with `dry`, the texts of the files instead."""
     from eval_gate.cli.starter.init_wording import ALL_PRESENT, iter_file_lines, iter_next_step_lines, iter_text_lines
 
@@ -149,5 +149,5 @@ def _print_plan(plan: StarterPlan, given: Path, verbosity: Verbosity, *, dry: bo
         return
     if not plan.texts and not plan.is_undecided:
         print_output(ALL_PRESENT)
-    for line in iter_text_lines(plan) if dry else iter_next_step_lines(plan, given):
+    for line in iter_text_lines(plan) if dry else iter_next_step_lines(plan, folder):
         print_output(line)

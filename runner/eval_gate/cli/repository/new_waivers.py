@@ -1,4 +1,4 @@
-"""Writes waiver entries for `eval-gate waive`, reports what they cover, and finds waivers for cases that nobody has."""
+"""Write waiver entries for `eval-gate waive`, report what they cover, and find waivers that name no case."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class WaiverPaths(FrozenStruct):
 
         Raises GateError, such as `output-outside-working-directory` for a waiver file that may not be written.
         """
-        given = Path(config_file) if config_file else find_config(Path.cwd())
+        config_path = Path(config_file) if config_file else find_config(Path.cwd())
         flags = {"outputDir": output_dir} if output_dir else {}
-        config = load_config(flags, os.environ, given)
+        config = load_config(flags, os.environ, config_path)
         read_by_run = config.policy.waivers or DEFAULT_PATH
         wrong = find_file_problem(file or read_by_run, anywhere=file is not None)
         if wrong is not None:
             setting = "--file" if file is not None else "waiversPath"
-            where = f"{given}: " if given is not None and file is None else ""
+            where = f"{config_path}: " if config_path is not None and file is None else ""
             raise GateError(
                 "output-outside-working-directory", f"{where}{setting}: {wrong}", "name another file with --file"
             )
@@ -78,16 +78,16 @@ def write_waivers(wish: WaiverRequest, places: WaiverPaths, verbosity: Verbosity
     """Write the entries, and report what they cover. Raises GateError, and then nothing is written."""
     today = datetime.now(UTC).date()
     data = read_waiver_bytes(Path(places.file), shown_as=places.file)
-    written = add_entries(data, wish, today, shown_as=places.file)
-    unchecked = _check_cases(written.entries, places)
-    _write_file(places, written.text)
-    for line in _iter_entry_lines(written, today):
+    edit = add_entries(data, wish, today, shown_as=places.file)
+    unchecked = _check_cases(edit.entries, places)
+    _write_file(places, edit.text)
+    for line in _iter_entry_lines(edit, today):
         print_output(to_console_line(line))
     if verbosity is Verbosity.QUIET:
         return
     if unchecked is not None:
         print_message(f"warning: case names not checked: {to_console_line(unchecked)}")
-    for line in _iter_covered_lines(written, _read_newest_run(places.results), today):
+    for line in _iter_covered_lines(edit, _read_newest_run(places.results), today):
         print_output(to_console_line(line))
     print_message(to_console_line(_describe_next_step(places)))
 
@@ -100,11 +100,11 @@ def _write_file(places: WaiverPaths, text: str) -> None:
         raise
 
 
-def _iter_entry_lines(written: EditedWaivers, today: date) -> Iterator[str]:
-    for waiver in written.entries:
+def _iter_entry_lines(edit: EditedWaivers, today: date) -> Iterator[str]:
+    for waiver in edit.entries:
         entry = WaiverEntry(waiver=waiver, state=WaiverState.IDLE, days_left=(waiver.until - today).days)
-        again = "renewed: " if waiver.case in written.renewed_cases else ""
-        yield f"{truncate_text(waiver.case, _MAX_NAME)}: {again}{format_terms(entry)}"
+        prefix = "renewed: " if waiver.case in edit.renewed_cases else ""
+        yield f"{truncate_text(waiver.case, _MAX_NAME)}: {prefix}{format_terms(entry)}"
 
 
 def _check_cases(waivers: Sequence[Waiver], places: WaiverPaths) -> str | None:
@@ -132,26 +132,26 @@ def _read_newest_run(results: Path) -> RunResult | None:
         return None
 
 
-def _iter_covered_lines(written: EditedWaivers, run: RunResult | None, today: date) -> Iterator[str]:
+def _iter_covered_lines(edit: EditedWaivers, run: RunResult | None, today: date) -> Iterator[str]:
     """Yield the results of the named cases in the newest run, and its regressions that are not waived."""
     if run is None:
         return
     cases = list_standings(apply_recorded_pass_score(run), run.comparison)
     names = CaseNameIndex(cases)
-    mine = dict.fromkeys(case for one in written.entries for case in names.find_cases(one.case, one.suite))
+    mine = dict.fromkeys(case for one in edit.entries for case in names.find_cases(one.case, one.suite))
     when = f"newest run ({run.timestamp})"
     for standing, words in _STANDING_TEXTS.items():
-        if found := [case.case_id for case in mine if case.standing is standing]:
-            yield f"{when}: {words}: {_format_ids(found)}"
+        if ids := [case.case_id for case in mine if case.standing is standing]:
+            yield f"{when}: {words}: {_format_ids(ids)}"
     policy = run.policy
     must = find_must_pass_cases(run, policy.must_pass if policy else ())
     if denied := [case.case_id for case in mine if case.key in must]:
         yield f"no effect, because the case must pass: {_format_ids(denied)}"
-    waived = exclude_must_pass(apply_waivers(written.entries, cases, today), must).keys
+    waived = exclude_must_pass(apply_waivers(edit.entries, cases, today), must).keys
     covered = waived | run.waived_keys
-    left = [case.case_id for case in cases if case.standing is WaiverStanding.REGRESSED and case.key not in covered]
-    if left:
-        yield f"{format_count(len(left), 'regression')} not waived: {_format_ids(left)}"
+    unwaived = [case.case_id for case in cases if case.standing is WaiverStanding.REGRESSED and case.key not in covered]
+    if unwaived:
+        yield f"{format_count(len(unwaived), 'regression')} not waived: {_format_ids(unwaived)}"
 
 
 def _describe_next_step(places: WaiverPaths) -> str:
@@ -180,10 +180,9 @@ def find_unknown_waivers(
 ) -> tuple[UnknownWaiver, ...] | None:
     """Find the waivers that name no case of these eval files, which are all of the configuration.
 
-    Results of another tool have no eval file, and a run may have had paths beside the configuration. Their cases are
-    known by the runs in the folder `results`. `has_external` says whether results of another tool are configured.
-    Return None if there is neither an eval file nor such a run, so that nothing is known. Raises GateError for an
-    invalid eval file or stored run.
+    External results have no eval file, and a run may have other paths than the configuration: the runs in the folder
+    `results` have their cases. `has_external` says whether external results are configured. Return None if there is
+    neither an eval file nor such a run. Raises GateError for an invalid eval file or stored run.
     """
     if not waivers:
         return ()

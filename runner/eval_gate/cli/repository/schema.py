@@ -48,7 +48,7 @@ def build_document_schema(kind: str) -> dict[str, object]:
     from eval_gate.model.result import RunResult, SuiteResult
     from eval_gate.targets.kinds import build_json_schema as targets_schema
 
-    made: dict[str, Callable[[], Mapping[str, object]]] = {
+    builders: dict[str, Callable[[], Mapping[str, object]]] = {
         "config": config_schema,
         "run": partial(_build_schema, RunResult),
         "suite-result": partial(_build_schema, SuiteResult),
@@ -57,7 +57,7 @@ def build_document_schema(kind: str) -> dict[str, object]:
         "result-line": ResultLine.model_json_schema,
         "judges": partial(_build_schema, JudgesFile),
     }
-    if kind not in made:
+    if kind not in builders:
         what = f"no schema {quote_value(kind)}{format_suggestion(kind, KINDS)}"
         raise GateError("unknown-value", what, f"allowed: {', '.join(KINDS)}")
-    return {"$schema": DIALECT, **made[kind]()}
+    return {"$schema": DIALECT, **builders[kind]()}

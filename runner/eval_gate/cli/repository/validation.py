@@ -46,20 +46,20 @@ class ValidationFindings(Struct):
     warnings: list[str] = field(default_factory=list)
     notes: tuple[Problem, ...] = ()
     hints: dict[str, None] = field(default_factory=dict)
-    """What to do about the problems, as a run would say it, and what else may help."""
+    """Next steps: the hints of a run with these problems, and further ones."""
 
     __repr__ = object.__repr__
 
-    def run_check(self, look: Callable[[], Value], *, named: bool = False) -> Value | None:
+    def run_check(self, look: Callable[[], Value], *, required: bool = False) -> Value | None:
         """Run a check and return its result; collect its error and return None if it fails.
 
-        Without `named`, a target that is not chosen yet (`missing-target`) is not an error. Missing variables and
+        Without `required`, a target that is not chosen yet (`missing-target`) is not an error. Missing variables and
         libraries are not errors either: building the targets records them as notes.
         """
         try:
             return look()
         except GateError as error:
-            if error.code != "missing-target" or named:
+            if error.code != "missing-target" or required:
                 self.add_error(error)
             return None
 
@@ -75,44 +75,44 @@ async def check_everything(
 ) -> ValidationFindings:
     """Check files, targets, tokens, patterns, staleness and waivers: all of it, even after the first problem.
 
-    `every_eval` are the eval files of the configuration, of which `config` may have a part.
+    `every_eval` are the eval files of the configuration; `config` may have a part of them.
     """
     lacking = MissingRequirements()
     building = BuildContext(environment, root, missing_requirements=lacking)
-    book = TargetCatalog(config.target, building)
-    found = ValidationFindings()
+    catalog = TargetCatalog(config.target, building)
+    findings = ValidationFindings()
     try:
         inputs = await read_inputs(config, Selection(), RunContext(root, environment), offline=True, with_drafts=True)
     except GateError as error:
         if config.target.is_chosen:
-            found.run_check(book.get_target)
-        found.run_check(lambda: build_base_agent_target(config, building, None, ""), named=True)
-        found.add_error(error)
-        found.notes = lacking.problems
-        return found
-    assigned = found.run_check(lambda: assign_targets(inputs.suites, book, config))
+            findings.run_check(catalog.get_target)
+        findings.run_check(lambda: build_base_agent_target(config, building, None, ""), required=True)
+        findings.add_error(error)
+        findings.notes = lacking.problems
+        return findings
+    assigned = findings.run_check(lambda: assign_targets(inputs.suites, catalog, config))
     skipped = _iter_skip_warnings(inputs, assigned, config) if assigned else ()
     main = assigned.main if assigned else None
-    found.run_check(lambda: build_base_agent_target(config, building, main, inputs.suites[0].file), named=True)
-    found.run_check(lambda: read_comparisons(root))  # of what is known of judges: a run would not begin
-    found.problems += dict.fromkeys(_iter_pattern_problems(inputs.suites))
-    waivers = found.run_check(lambda: load_waivers(config, root, datetime.now(UTC).date()))
+    findings.run_check(lambda: build_base_agent_target(config, building, main, inputs.suites[0].file), required=True)
+    findings.run_check(lambda: read_comparisons(root))  # without it, a run would not begin
+    findings.problems += dict.fromkeys(_iter_pattern_problems(inputs.suites))
+    waivers = findings.run_check(lambda: load_waivers(config, root, datetime.now(UTC).date()))
     unknown = _find_unknown_waivers(waivers, every_eval, root, config) if waivers else ()
     possible = [one for one in unknown if one.is_suite or one.may_be_external]
-    found.problems += [_build_waiver_problem(one) for one in unknown if one not in possible]
-    found.warnings += [
+    findings.problems += [_build_waiver_problem(one) for one in unknown if one not in possible]
+    findings.warnings += [
         *inputs.warnings,
         *_iter_suite_warnings(inputs),
         *skipped,
         *(str(_build_waiver_problem(one)) for one in possible),
         *_iter_unresolved_seeds(inputs),
-        *book.remarks,
-        *filter(None, (book.describe_unread_list(),)),
+        *catalog.remarks,
+        *filter(None, (catalog.describe_unread_list(),)),
     ]
-    unnamed = book.describe_unnamed_list(str(Path(suite.file).parent) for suite in inputs.suites)
-    found.hints |= dict.fromkeys(filter(None, (unnamed,)))
-    found.suites, found.notes = inputs.suites, lacking.problems
-    return found
+    unnamed = catalog.describe_unnamed_list(str(Path(suite.file).parent) for suite in inputs.suites)
+    findings.hints |= dict.fromkeys(filter(None, (unnamed,)))
+    findings.suites, findings.notes = inputs.suites, lacking.problems
+    return findings
 
 
 def print_findings(findings: ValidationFindings, verbosity: Verbosity) -> None:
@@ -135,9 +135,9 @@ def print_findings(findings: ValidationFindings, verbosity: Verbosity) -> None:
         if verbosity is Verbosity.VERBOSE:
             for case in suite.cases:
                 print_output(f"  {to_console_line(case.id)}  {to_console_line(case.description)}")
-    found = f"{format_count(len(findings.problems), 'problem')}, {format_count(len(findings.warnings), 'warning')}"
-    found += f", {format_count(len(findings.notes), 'note')}" if findings.notes else ""
-    print_output(f"{format_count(cases, 'case')} in {format_count(len(findings.suites), 'suite')}: {found}")
+    totals = f"{format_count(len(findings.problems), 'problem')}, {format_count(len(findings.warnings), 'warning')}"
+    totals += f", {format_count(len(findings.notes), 'note')}" if findings.notes else ""
+    print_output(f"{format_count(cases, 'case')} in {format_count(len(findings.suites), 'suite')}: {totals}")
 
 
 def _iter_skip_warnings(inputs: RunInputs, assigned: Assignment, config: RunConfig) -> Iterator[str]:
@@ -158,10 +158,10 @@ def _iter_pattern_problems(suites: Iterable[EvalSuite]) -> Iterator[Problem]:
 
 
 def _find_unknown_waivers(
-    known: KnownWaivers, evals: Sequence[str], root: Path, config: RunConfig
+    waivers: KnownWaivers, evals: Sequence[str], root: Path, config: RunConfig
 ) -> tuple[UnknownWaiver, ...]:
     """Find the waivers in force that name no case, as far as the files tell that are not checked here."""
-    active = [one for one in known.waivers if one.until >= known.today]
+    active = [one for one in waivers.waivers if one.until >= waivers.today]
     try:
         has_external = config.results != ResultsChoice()
         return find_unknown_waivers(active, evals, root, root / config.output_dir, has_external=has_external) or ()
@@ -177,7 +177,7 @@ def _build_waiver_problem(unknown: UnknownWaiver) -> Problem:
 
 def _iter_suite_warnings(inputs: RunInputs) -> Iterator[str]:
     for suite in inputs.suites:
-        lines = {f"{case.id}: {said}": case.location.line for case in suite.cases for said in case.warnings}
+        lines = {f"{case.id}: {text}": case.location.line for case in suite.cases for text in case.warnings}
         for warning in suite.warnings:
             yield f"{suite.file}:{lines[warning]}: {warning}" if warning in lines else f"{suite.file}: {warning}"
         for case in suite.cases:

@@ -52,12 +52,12 @@ def publish(
 
     from eval_gate.action.flow import run_publish
 
-    given = {
+    values = {
         "artifact-name": artifact_name,
         "fail-on": fail_on,
         "comment": comment,
         "comment-key": comment_key,
         "check-run": check_run,
     }
-    inputs = {f"INPUT_{name.upper()}": value for name, value in given.items() if value is not None}
+    inputs = {f"INPUT_{name.upper()}": value for name, value in values.items() if value is not None}
     raise typer.Exit(run_publish({**os.environ, **inputs}))

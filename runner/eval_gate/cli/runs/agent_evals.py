@@ -39,14 +39,14 @@ class AgentEvalsCommand(PlainCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the normalized arguments, and return the arguments that are left over."""
-        return super().parse_args(ctx, [word for given in args for word in _normalize_argument(given, ctx)])
+        return super().parse_args(ctx, [word for argument in args for word in _normalize_argument(argument, ctx)])
 
 
-def _normalize_argument(given: str, context: Any) -> list[str]:
+def _normalize_argument(argument: str, context: Any) -> list[str]:
     """Normalize an argument: drop `--`, turn `--all=true` into `--all`, drop `--all=false`."""
-    name, equals, value = given.partition("=")
-    if given == "--" or not equals or name not in _FLAGS:
-        return [] if given == "--" else [given]
+    name, equals, value = argument.partition("=")
+    if argument == "--" or not equals or name not in _FLAGS:
+        return [] if argument == "--" else [argument]
     if value not in {"true", "false"}:
         context.fail(f"{name} must be true or false, not {quote_value(value)}")
     return [name] if value == "true" else []
@@ -82,8 +82,8 @@ def agent_evals(
         "URL of the provider's API.  [default: the vendor's]", metavar="URL", panel=_TARGET
     ),
     report: ReportKind = options.option("Formats of the report.", "--report", default=ReportKind.JSON, panel=_OUTPUT),
-    out: str = options.option(
-        "Folder for results, below --tmp-dir.", default="agent-evals", metavar="PATH", panel=_OUTPUT
+    output: str = options.option(
+        "Folder for results, below --tmp-dir.", "--out", default="agent-evals", metavar="PATH", panel=_OUTPUT
     ),
     tmp_dir: str = options.option(
         "Folder in which the agents' tools work.", default="tmp", metavar="DIR", panel=_OUTPUT
@@ -119,16 +119,16 @@ def agent_evals(
         raise GateError(
             "missing-suites", "--suite NAME or --all is required", "add --all to run every suite of the folder"
         )
-    asked = SuitesCall(
+    call = SuitesCall(
         suites=find_suite_files(None if every else suite, Path(suites_dir)),
         tmp=Path(tmp_dir),
-        out=split_output_path(out),
+        output=split_output_path(output),
         kinds=report.endings,
         target_settings=build_target_settings(target or (), targets, model or (), provider, base_url),
         tags=tuple(tags or ()),
         verbosity=context.obj,
     )
-    raise typer.Exit(run_suites(asked))
+    raise typer.Exit(run_suites(call))
 
 
 def build_target_settings(
@@ -164,7 +164,7 @@ def build_target_settings(
 
 def _build_model_settings(name: str, provider: str | None, base_url: str | None) -> dict[str, JsonValue]:
     """Build the run settings of a model, from OpenAI unless `provider` or the model's name says otherwise."""
-    given: dict[str, JsonValue] = {"model": name}
+    settings: dict[str, JsonValue] = {"model": name}
     if provider is not None or ":" not in name:
-        given["provider"] = provider or "openai"
-    return given | ({"baseUrl": base_url} if base_url is not None else {})
+        settings["provider"] = provider or "openai"
+    return settings | ({"baseUrl": base_url} if base_url is not None else {})

@@ -1,6 +1,6 @@
-"""Runs `eval-gate agent-evals`: prepare, run, report; once, or once per target.
+"""Run `eval-gate agent-evals`: prepare, run, report; once, or once per target.
 
-Which suites it runs, and where its reports go: names from a command line, made paths. Source: Agent Evals, "Arguments";
+It also converts the names of suites and of the output on the command line to paths. Source: Agent Evals, "Arguments";
 agent-evals behaviour 3.1, 3.4, 3.5, E-07.
 """
 
@@ -61,14 +61,14 @@ REPORTS_FOLDER: Final = "reports"
 
 
 class SuitesCall(FrozenStruct):
-    """One call of the command. `kinds` are report endings; `out` is the path below `tmp`."""
+    """One call of the command. `kinds` are report endings; `output` is the path below `tmp`."""
 
     suites: tuple[str, ...]
     tmp: Path
-    out: tuple[str, ...]
+    output: tuple[str, ...]
     kinds: tuple[str, ...]
     target_settings: Mapping[str, Mapping[str, JsonValue]]
-    """Who answers, by name, as settings of a run; those of nobody in particular are empty."""
+    """Run settings of each target, by its name; empty settings if the suites choose the target."""
     tags: tuple[str, ...]
     verbosity: Verbosity
     context: RunContext = field(default_factory=build_run_context)
@@ -76,9 +76,9 @@ class SuitesCall(FrozenStruct):
     @property
     def folder(self) -> Path:
         """Where reports and results go."""
-        return self.tmp.joinpath(*self.out)
+        return self.tmp.joinpath(*self.output)
 
-    def build_session(self, answerer: Mapping[str, JsonValue]) -> Session:
+    def build_session(self, settings: Mapping[str, JsonValue]) -> Session:
         """Build the session of the run, without the project's own configuration.
 
         That configuration is about other evals and is not read. Nothing is compared with a baseline.
@@ -88,14 +88,13 @@ class SuitesCall(FrozenStruct):
             "outputDir": str(self.folder),
             "concurrency": 1,  # one case at a time
         }
-        config = load_config({**fixed, **answerer}, {}, None)
-        # side by side all begin alike, in copies; else the folder is the one that the format speaks of
-        here = replace(
+        config = load_config({**fixed, **settings}, {}, None)
+        # several targets begin with the same copies; one target gets the folder of the format itself
+        context = replace(
             self.context,
-            tmp=ProjectTmp(self.tmp, in_place=len(self.target_settings) < 2, checked_in=False, output=self.out),
+            tmp=ProjectTmp(self.tmp, in_place=len(self.target_settings) < 2, checked_in=False, output=self.output),
         )
-        # compared with nothing, and nobody makes an exception of anything
-        return Session(config, Selection(tags=self.tags), here, GateInputs(NOT_REQUESTED, Policy()))
+        return Session(config, Selection(tags=self.tags), context, GateInputs(NOT_REQUESTED, Policy()))
 
 
 class ReportedRun(FrozenStruct):
@@ -108,12 +107,12 @@ class ReportedRun(FrozenStruct):
 
 
 def run_suites(call: SuitesCall) -> ExitCode:
-    """Run the suites and report; the exit code. Raises GateError for what is wrong before anything was asked."""
+    """Run the suites, report, and return the exit code. Raises GateError for problems found before the run."""
     run_async(_check_formats(call))
     if len(call.target_settings) > 1:
         return _run_each_target(call)
-    (answerer,) = call.target_settings.values()
-    reported = _run_once(call, answerer)
+    (settings,) = call.target_settings.values()
+    reported = _run_once(call, settings)
     print_output(render_console_summary(reported.data, reported.warnings, build_style(call.verbosity)), end="")
     for file in reported.files:
         print_output(f"report: {file}")
@@ -122,81 +121,81 @@ def run_suites(call: SuitesCall) -> ExitCode:
 
 
 def _run_each_target(call: SuitesCall) -> ExitCode:
-    """Run the suites once for each of those who answer, with a report of each, and put them side by side."""
+    """Run the suites once for each target, with a report of each, and tabulate the results."""
     names = [*call.target_settings]
     check_target_names(names)
     with reserve_stdout():
         run_async(check_sessions(map(call.build_session, call.target_settings.values())))
-    done: dict[str, ReportedRun] = {}
+    runs: dict[str, ReportedRun] = {}
 
     def run_one(name: str) -> EvaluatedRun:
-        done[name] = _run_once(call, call.target_settings[name])
-        return done[name].evaluated_run
+        runs[name] = _run_once(call, call.target_settings[name])
+        return runs[name].evaluated_run
 
     legs, began, interrupted = run_each(names, run_one, call.verbosity)
     matrix = build_matrix(legs, began, __version__)
-    code = interrupted or _get_exit_code([*done.values()])
-    if len(done) < len(names) and code is ExitCode.PASSED:
+    code = interrupted or _get_exit_code([*runs.values()])
+    if len(runs) < len(names) and code is ExitCode.PASSED:
         code = ExitCode.INCOMPLETE
     print_matrix(matrix, code, call.verbosity)
     texts = {kind: render_matrix(kind, matrix) for kind in call.kinds}
     with treat_errors_as_incomplete():
-        written = write_report_files(call.folder / REPORTS_FOLDER, texts, datetime.now(UTC), "matrix")
-    for name, reported in done.items():
+        files = write_report_files(call.folder / REPORTS_FOLDER, texts, datetime.now(UTC), "matrix")
+    for name, reported in runs.items():
         for file in reported.files:
             print_output(f"report of {name}: {file}")
-    for file in written:
+    for file in files:
         print_output(f"report: {file}")
     return code
 
 
 def _get_exit_code(reported: Sequence[ReportedRun]) -> ExitCode:
-    """0 when every case passed; 1 when one failed, has no score or is mistaken, and when there was nothing to pass."""
+    """Return 0 if every case passed; 1 if one failed, has no score or a mistake, or if no case ran."""
     good = reported and all(_has_passed(one.evaluated_run.run) for one in reported)
     return ExitCode.PASSED if good else ExitCode.FAILED
 
 
 def _has_passed(run: RunResult) -> bool:
-    """Whether all cases passed but those that are skipped on purpose, which a mistake of the suite is not."""
+    """Whether all cases passed except those skipped on purpose; a mistake in the suite is no such case."""
     counts = run.summary
     is_mistaken = any(case.mistakes for _, case in run.iter_cases())
     return counts.passed > 0 and counts.passed + counts.skipped == counts.total_cases and not is_mistaken
 
 
-def _run_once(call: SuitesCall, answerer: Mapping[str, JsonValue]) -> ReportedRun:
-    """One run with its record and its reports."""
+def _run_once(call: SuitesCall, settings: Mapping[str, JsonValue]) -> ReportedRun:
+    """Run the suites once, store the result, and write the reports."""
     with reserve_stdout():
-        return run_async(_run_and_report(call, call.build_session(answerer)))
+        return run_async(_run_and_report(call, call.build_session(settings)))
 
 
 async def _run_and_report(call: SuitesCall, session: Session) -> ReportedRun:
     plan = await plan_run(session)
     try:
-        folder = make_output_folder(call.tmp, call.out)
+        folder = make_output_folder(call.tmp, call.output)
     except GateError:
         await plan.aclose()
         raise
     clock = SuiteClock(create_progress(call.verbosity))
-    made = await execute_plan(session, plan, clock)
+    executed_run = await execute_plan(session, plan, clock)
     with treat_errors_as_incomplete():
-        kept = store_run(session, decide_verdict(made.result, session.gate_inputs), made)
-        data = build_report(kept.run, plan.suites, ReportTimes(datetime.now(UTC), clock.suites))
+        evaluated_run = store_run(session, decide_verdict(executed_run.result, session.gate_inputs), executed_run)
+        data = build_report(evaluated_run.run, plan.suites, ReportTimes(datetime.now(UTC), clock.suites))
         texts = {kind: render_json(data) if kind == "json" else render_markdown(data) for kind in call.kinds}
         files = write_report_files(folder / REPORTS_FOLDER, texts, datetime.now(UTC))
-    return ReportedRun(kept, data, files, build_view(kept.run, ReportContext()).warnings)
+    return ReportedRun(evaluated_run, data, files, build_view(evaluated_run.run, ReportContext()).warnings)
 
 
 async def _check_formats(call: SuitesCall) -> None:
     """Refuse evals of other formats, which this command's reports could not hold. Raises GateError."""
     session = call.build_session(next(iter(call.target_settings.values())))
     inputs = await read_inputs(session.config, Selection(), session.context)
-    others = [suite.file for suite in inputs.suites if suite.format != FORMAT]
-    if others:
+    other_files = [suite.file for suite in inputs.suites if suite.format != FORMAT]
+    if other_files:
         raise GateError(
             "unsupported-suite-format",
-            f"{format_count(len(others), 'file')} in another format than Agent Evals",
+            f"{format_count(len(other_files), 'file')} in another format than Agent Evals",
             "run evals of every format with `eval-gate run`",
-            problems=[Problem("this eval file has another format", file=file) for file in others],
+            problems=[Problem("this eval file has another format", file=file) for file in other_files],
         )
 
 
@@ -208,52 +207,52 @@ class SuiteClock(Struct):
     """Begin and end by eval file."""
     _last: datetime = field(default_factory=lambda: datetime.now(UTC))
 
-    def on_start(self, plan: RunPlan, total: int, done: int) -> None:
+    def on_start(self, plan: RunPlan, total: int, completed: int) -> None:
         """Record the start of the first case, and forward the event."""
         self._last = datetime.now(UTC)
-        self.inner.on_start(plan, total, done)
+        self.inner.on_start(plan, total, completed)
 
     def on_trial(self, trial_record: TrialRecord) -> None:
         """Record the end of a case, which is the start of the next one, and forward the event."""
-        now = datetime.now(UTC)
-        began, _ = self.suites.get(trial_record.eval_file, (self._last, now))
-        self.suites[trial_record.eval_file] = (began, now)
-        self._last = now
+        moment = datetime.now(UTC)
+        began, _ = self.suites.get(trial_record.eval_file, (self._last, moment))
+        self.suites[trial_record.eval_file] = (began, moment)
+        self._last = moment
         self.inner.on_trial(trial_record)
 
-    def on_wait(self, said: str) -> None:
-        """Pass it on."""
-        self.inner.on_wait(said)
+    def on_wait(self, message: str) -> None:
+        """Forward the event."""
+        self.inner.on_wait(message)
 
     def close(self) -> None:
-        """Put the display away."""
+        """Close the display."""
         self.inner.close()
 
 
-def find_suite_files(wanted: str | None, folder: Path) -> tuple[str, ...]:
-    """Find the path of the suite `wanted`, or the paths of all suites in `folder`, by name.
+def find_suite_files(name: str | None, folder: Path) -> tuple[str, ...]:
+    """Find the path of the suite `name`, or the paths of all suites in `folder`, by name.
 
     Raises GateError for a name that is not a single file name, for links, and if there is no suite.
     """
     try:
-        found = {path.stem: path for path in _iter_suite_files(folder)}
+        paths = {path.stem: path for path in _iter_suite_files(folder)}
     except OSError as error:
         raise GateError(
             "missing-suites",
             f"cannot list the suites in {folder}: {error.strerror}",
             "name the folder with --suites-dir",
         ) from error
-    if wanted is None:
-        chosen = [*found.values()]
+    if name is None:
+        chosen = [*paths.values()]
     else:
-        _check_suite_name(wanted)
-        if wanted not in found:
+        _check_suite_name(name)
+        if name not in paths:
             raise GateError(
                 "suite-not-found",
-                f"no suite {quote_name(wanted)} in {folder}{format_suggestion(wanted, found)}",
+                f"no suite {quote_name(name)} in {folder}{format_suggestion(name, paths)}",
                 f"use the name of a file {folder / 'NAME.json'}, without its ending",
             )
-        chosen = [found[wanted]]
+        chosen = [paths[name]]
     if not chosen:
         raise GateError(
             "missing-suites", f"no suites in {folder}", "add a suite as a file NAME.json, or name another --suites-dir"
@@ -273,32 +272,32 @@ def _iter_suite_files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _check_suite_name(wanted: str) -> None:
+def _check_suite_name(name: str) -> None:
     """Check that the name of a suite is a single name and not a path. Raises GateError if it is not."""
     try:
-        names = split_path(wanted)
+        names = split_path(name)
     except SandboxError as error:
-        raise _build_name_error(wanted, str(error)) from None
+        raise _build_name_error(name, str(error)) from None
     if len(names) != 1:
-        raise _build_name_error(wanted, "it is a path")
+        raise _build_name_error(name, "it is a path")
 
 
-def _build_name_error(wanted: str, why: str) -> GateError:
-    message = f"--suite {quote_name(wanted)} is not a valid name of a suite: {why}"
+def _build_name_error(name: str, why: str) -> GateError:
+    message = f"--suite {quote_name(name)} is not a valid name of a suite: {why}"
     return GateError("suite-not-found", message, "use the name of a file in --suites-dir, without its folder and .json")
 
 
-def split_output_path(out: str) -> tuple[str, ...]:
+def split_output_path(path: str) -> tuple[str, ...]:
     """Split the output path into the names below the folder of temporary files.
 
     Raises GateError for a path that leads out of that folder or is not valid.
     """
     try:
-        return split_file_path(out)
+        return split_file_path(path)
     except SandboxError as error:
         raise GateError(
             "invalid-output-path",
-            f"--out {quote_name(out)}: {error}",
+            f"--out {quote_name(path)}: {error}",
             "use a path inside --tmp-dir, such as agent-evals",
         ) from None
 
@@ -312,7 +311,7 @@ def make_output_folder(tmp: Path, names: tuple[str, ...]) -> Path:
     place = tmp
     for name in (".", *names, REPORTS_FOLDER):
         place /= name
-        with contextlib.suppress(OSError):  # what is not there, or not to be looked at, cannot be made either
+        with contextlib.suppress(OSError):  # a missing or unreadable folder cannot be created either
             _require_folder(place)
         make_folder(place)
     return place.parent

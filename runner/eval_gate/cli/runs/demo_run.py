@@ -1,4 +1,4 @@
-"""Runs `eval-gate demo`: starts the bundled agent, runs the evals, shows the comment."""
+"""Run `eval-gate demo`: start the bundled agent, run the evals, show the comment."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BASELINE_ADDRESS = "http://localhost:8080"
 """Where the agent listened when the bundled baseline was made."""
 _PACKAGE = Path(__file__).parents[2]
 EXAMPLE_FOLDERS = (_PACKAGE / "_examples" / "weather", _PACKAGE.parents[1] / "examples" / "weather")
-"""Where the example is: inside an installed package, beside the package in a checkout."""
+"""Where the example is: inside an installed package, or next to the package in a checkout."""
 
 
 def show_demo(verbosity: Verbosity, *, regress: bool, output_dir: str | None) -> ExitCode:
@@ -43,14 +43,14 @@ def show_demo(verbosity: Verbosity, *, regress: bool, output_dir: str | None) ->
         print_progress(f"The weather agent {'with' if regress else 'without'} the change listens at {url}")
         run_context = RunContext(home, os.environ, find_git_facts(os.environ, home))
         session = open_session(_build_config(home, url, folder), Selection(), run_context)
-        kept = run_async(evaluate_session(session, create_progress(verbosity)))
-        show_results(session, kept, build_report_context(session, kept), verbosity)
-    if kept.exit_code not in {ExitCode.PASSED, ExitCode.FAILED}:
-        return kept.exit_code
+        evaluated_run = run_async(evaluate_session(session, create_progress(verbosity)))
+        show_results(session, evaluated_run, build_report_context(session, evaluated_run), verbosity)
+    if evaluated_run.exit_code not in {ExitCode.PASSED, ExitCode.FAILED}:
+        return evaluated_run.exit_code
     print_output("\nThe comment on the pull request would be:\n")
-    print_output(render("md", kept.run, ReportContext(comment_key="demo", base_branch="main")))
-    print_message(f"report: {kept.result_path.with_name('report.html')}")
-    print_progress(f"In a pull request, this gate would exit with {int(kept.exit_code)}")
+    print_output(render("md", evaluated_run.run, ReportContext(comment_key="demo", base_branch="main")))
+    print_message(f"report: {evaluated_run.result_path.with_name('report.html')}")
+    print_progress(f"In a pull request, this gate would exit with {int(evaluated_run.exit_code)}")
     return ExitCode.PASSED
 
 
@@ -98,7 +98,7 @@ def _start_agent(home: Path, *, regress: bool) -> Iterator[str]:
         "--until-input-ends",
         *(["--regress"] if regress else []),
     ]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603 (ours)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603 (the bundled agent)
     try:
         assert process.stdout is not None
         url = process.stdout.readline().strip()

@@ -1,4 +1,4 @@
-"""Runs evals from the command line: configuration, run, verdict, summary, exit code."""
+"""Run evals from the command line: configuration, run, verdict, summary, exit code."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def run_and_decide(call: RunCall) -> ExitCode:
     context = build_run_context(call.resume)
     session = open_session(config, replace(build_selection(call, config, context.root), keys=keys), context)
     with reserve_stdout():
-        kept = run_async(evaluate_session(session, create_progress(call.verbosity)))
-    show_run(call, session, kept)
-    if kept.interrupted is not None:
-        print_message(f"Next step: continue with eval-gate run --resume {kept.run.run_id} and the same options")
-    return kept.exit_code
+        evaluation = run_async(evaluate_session(session, create_progress(call.verbosity)))
+    show_run(call, session, evaluation)
+    if evaluation.interrupted is not None:
+        print_message(f"Next step: continue with eval-gate run --resume {evaluation.run.run_id} and the same options")
+    return evaluation.exit_code
 
 
 def _find_failing_keys(call: RunCall, config: RunConfig) -> frozenset[CaseKey] | None:
@@ -104,8 +104,8 @@ def check_failing_options(call: RunCall, *, targets: int) -> None:
 
     Raises GateError `conflicting-options` for `--resume` and for several targets.
     """
-    for other, given in [("--resume", call.resume is not None), ("several --target options", targets > 1)]:
-        if call.only_failing and given:
+    for other, is_used in [("--resume", call.resume is not None), ("several --target options", targets > 1)]:
+        if call.only_failing and is_used:
             raise GateError("conflicting-options", f"--failing cannot be combined with {other}", "omit one of them")
 
 

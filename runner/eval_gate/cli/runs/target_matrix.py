@@ -1,4 +1,4 @@
-"""Runs the same evals against several targets one after the other, and tabulates the results."""
+"""Run the same evals against several targets one after the other, and tabulate the results."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def run_against_each(call: RunCall, names: Sequence[str]) -> ExitCode:
     shared = build_run_context()
     selection = build_selection(call, config, shared.root)
     reference, chosen = config.baseline, selection.chosen_cases
-    found = {name: find_target_baseline(name, reference, folder, chosen) for name in names}
+    by_name = {name: find_target_baseline(name, reference, folder, chosen) for name in names}
     baselines = {
         name: add_unlinked_results(one, config, shared, chosen, targets=(name, *(set(names) - {name})))
-        for name, one in _add_renamed_baseline(found, reference, folder, chosen).items()
+        for name, one in _add_renamed_baseline(by_name, reference, folder, chosen).items()
     }
     sessions = {name: open_session(own, selection, shared, baselines[name]) for name, own in configs.items()}
     with reserve_stdout():
@@ -135,16 +135,16 @@ def find_target_baseline(
 
 
 def _add_renamed_baseline(
-    found: Mapping[str, Baseline | NoBaseline], reference: str | None, output_dir: Path, chosen: Sequence[CaseSelection]
+    by_name: Mapping[str, Baseline | NoBaseline], reference: str | None, folder: Path, chosen: Sequence[CaseSelection]
 ) -> Mapping[str, Baseline | NoBaseline]:
     """Give targets without a run the newest passed run of one no longer evaluated: they may have been renamed."""
-    if reference != LATEST or not any(isinstance(one, Baseline) for one in found.values()):
-        return found
-    other = find_newest_passed(output_dir, chosen=chosen, but=found.keys())
+    if reference != LATEST or not any(isinstance(one, Baseline) for one in by_name.values()):
+        return by_name
+    other = find_newest_passed(folder, chosen=chosen, but=by_name.keys())
     if isinstance(other, NoBaseline):
-        return found
-    never = {name for name, one in found.items() if isinstance(one, NoBaseline) and one.code == ReasonCode.NO_RUN_YET}
-    return {name: other if name in never else one for name, one in found.items()}
+        return by_name
+    never = {name for name, one in by_name.items() if isinstance(one, NoBaseline) and one.code == ReasonCode.NO_RUN_YET}
+    return {name: other if name in never else one for name, one in by_name.items()}
 
 
 def run_each(
@@ -164,14 +164,14 @@ def run_each(
         if verbosity is not Verbosity.QUIET:
             print_progress(f"target {number} of {len(names)}: {to_console_line(name, 200)}")
         try:
-            kept = run_one(name)
+            evaluated_run = run_one(name)
         except GateError as error:
             if number == 1:
                 raise
             legs.append(TargetRun(name, problem=f"{error.message} ({error.hint})" if error.hint else error.message))
             continue
-        interrupted = kept.interrupted
-        legs.append(TargetRun(name, kept.run, str(kept.result_path)))
+        interrupted = evaluated_run.interrupted
+        legs.append(TargetRun(name, evaluated_run.run, str(evaluated_run.result_path)))
     return legs, began, interrupted
 
 

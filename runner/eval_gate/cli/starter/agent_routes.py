@@ -1,6 +1,6 @@
-"""Reads what a server says of itself, and finds the routes in it that may be its agent.
+"""Read a server's own descriptions, and find the routes in them that may be its agent.
 
-Asks only the address that is given, and sends no prompt.
+Requests only the server's own address, and sends no prompt.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from yarl import URL
 from eval_gate.cli.starter.openapi import AgentRoute, OpenApiDocument, RequestField, is_plain_value
 from eval_gate.config.preset import PresetName
 from eval_gate.model.base import JsonValue
-from eval_gate.model.limits import MAX_ANSWER_BYTES
+from eval_gate.model.limits import MAX_RESPONSE_BYTES
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.agent_address import LOCAL_NAMES
 from eval_gate.targets.base import TargetError
@@ -36,7 +36,7 @@ _HEADERS: Final = {"accept": "application/json", "user-agent": "eval-gate"}
 
 
 class ServerDocuments(FrozenStruct):
-    """JSON documents of the server at `origin`, by path. `problem` is why the server could not be asked at all."""
+    """JSON documents of the server at `origin`, by path. `problem` is why the server could not be reached."""
 
     origin: str
     api: str
@@ -47,8 +47,8 @@ class ServerDocuments(FrozenStruct):
 
     def get_mapping(self, path: str) -> dict[str, JsonValue]:
         """Get the document at a path, empty if it is none or no mapping."""
-        found = self.documents.get(path)
-        return found if isinstance(found, dict) else {}
+        document = self.documents.get(path)
+        return document if isinstance(document, dict) else {}
 
     @property
     def models(self) -> tuple[str, ...] | None:
@@ -72,11 +72,11 @@ async def read_documents(url: str) -> ServerDocuments:
     api = api if api != path or path.endswith("/v1") else "/v1"
     server = ServerDocuments(f"{parts.scheme}://{parts.netloc}", api, {})
     paths = (OPENAPI, *CARDS, f"{api}/models")
-    limits = ResponseLimits(MAX_ANSWER_BYTES, frozenset())
+    limits = ResponseLimits(MAX_RESPONSE_BYTES, frozenset())
     connection = Connection(Redactor(), limits, len(paths), secure=parts.scheme == "https")
     try:
-        asked = [HttpRequest("GET", URL(server.origin + one), _HEADERS) for one in paths]
-        server = await _add_documents(server, connection, asked)
+        requests = [HttpRequest("GET", URL(server.origin + one), _HEADERS) for one in paths]
+        server = await _add_documents(server, connection, requests)
         if server.is_langgraph:
             headers = {**_HEADERS, "content-type": "application/json"}
             search = HttpRequest("POST", URL(server.origin + ASSISTANTS), headers, b"{}")
@@ -89,26 +89,26 @@ async def read_documents(url: str) -> ServerDocuments:
 async def _add_documents(
     server: ServerDocuments, connection: Connection, requests: list[HttpRequest]
 ) -> ServerDocuments:
-    """Send the requests at the same time, and add the documents that they return and what was wrong with others."""
+    """Send the requests at the same time, and add the returned documents, and remarks about unreadable ones."""
     answers = await asyncio.gather(*(_read_document(connection, request) for request in requests))
     paths = [request.url.path for request in requests]
     lost = [str(one) for one in answers if isinstance(one, _UnreachableError)]
-    found = {path: one for path, one in zip(paths, answers, strict=True) if not isinstance(one, Exception)}
+    by_path = {path: one for path, one in zip(paths, answers, strict=True) if not isinstance(one, Exception)}
     wrong = [f"{path}: {one}" for path, one in zip(paths, answers, strict=True) if isinstance(one, _UnreadableError)]
     return replace(
         server,
-        documents={**server.documents, **{path: one for path, one in found.items() if one is not None}},
+        documents={**server.documents, **{path: one for path, one in by_path.items() if one is not None}},
         remarks=(*server.remarks, *wrong),
         problem=lost[0] if len(lost) == len(requests) else server.problem,
     )
 
 
 class _UnreadableError(Exception):
-    """Answer that could be a description and cannot be read."""
+    """A description that cannot be read."""
 
 
 class _UnreachableError(_UnreadableError):
-    """No answer at all."""
+    """The server did not respond."""
 
 
 async def _read_document(connection: Connection, request: HttpRequest) -> JsonValue | Exception:
@@ -119,7 +119,7 @@ async def _read_document(connection: Connection, request: HttpRequest) -> JsonVa
     except TimeoutError:
         return _UnreachableError(f"no complete response within {TIMEOUT_S:g} s")
     except ConnectionLostError as error:
-        return (_UnreadableError if error.made else _UnreachableError)(connection.describe_error(error))
+        return (_UnreadableError if error.was_connected else _UnreachableError)(connection.describe_error(error))
     except TargetError as error:
         return _UnreadableError(error.message)
     if head.is_redirect:
@@ -141,7 +141,7 @@ _LANGSERVE_NEIGHBOURS: Final = ("/batch", "/stream", "/stream_log")
 
 
 class FoundRoutes(FrozenStruct):
-    """Routes of a server. `remarks` say what it names that is not asked."""
+    """Routes of a server. `remarks` name addresses that are not used."""
 
     routes: tuple[AgentRoute, ...]
     remarks: tuple[str, ...] = ()
@@ -152,9 +152,9 @@ class FoundRoutes(FrozenStruct):
         exact = next((one for one in fitting if path.strip("/") and _is_path(one.path, path)), None)
         if exact is not None:
             return (replace(exact, path=path),)
-        below = [one for one in fitting if "{" not in one.path]
-        below = [one for one in below if one.path.startswith(path.rstrip("/") + "/")]
-        return tuple([one for one in below if one.protocol] or [one for one in below if _can_take_prompt(one)])
+        subroutes = [one for one in fitting if "{" not in one.path]
+        subroutes = [one for one in subroutes if one.path.startswith(path.rstrip("/") + "/")]
+        return tuple([one for one in subroutes if one.protocol] or [one for one in subroutes if _can_take_prompt(one)])
 
 
 def find_routes(server: ServerDocuments) -> FoundRoutes:
@@ -165,7 +165,7 @@ def find_routes(server: ServerDocuments) -> FoundRoutes:
     if server.models and not any(one.protocol in _OPENAI_PATHS.values() for one in routes):
         routes.append(AgentRoute(server.api + CHAT, protocol=PresetName.OPENAI_CHAT, fields=_list_models(server)))
     remarks: list[str] = []
-    card = next((found for path in CARDS if (found := server.get_mapping(path)).get("name")), {})
+    card = next((document for path in CARDS if (document := server.get_mapping(path)).get("name")), {})
     for interface in _iter_interfaces(card):
         place, version = interface
         parts, own = urlsplit(place), urlsplit(server.origin)
@@ -185,8 +185,8 @@ def _recognize_protocol(route: AgentRoute, paths: set[str], server: ServerDocume
     path = route.path
     if server.is_langgraph and path == _LANGGRAPH_PATH:
         return replace(route, protocol=PresetName.LANGGRAPH, fields=_list_graphs(server))
-    if found := next((one for end, one in _OPENAI_PATHS.items() if path.endswith(end)), None):
-        return replace(route, protocol=found, fields=_list_models(server))
+    if protocol := next((one for end, one in _OPENAI_PATHS.items() if path.endswith(end)), None):
+        return replace(route, protocol=protocol, fields=_list_models(server))
     if path.endswith(_INVOKE) and all(path.removesuffix(_INVOKE) + one in paths for one in _LANGSERVE_NEIGHBOURS):
         return replace(route, protocol=PresetName.LANGSERVE, fields=())
     if {one.place[-1] for one in route.fields} >= _AG_UI_FIELDS:
@@ -203,8 +203,8 @@ def _list_models(server: ServerDocuments) -> tuple[RequestField, ...]:
 def _list_graphs(server: ServerDocuments) -> tuple[RequestField, ...]:
     """List the field of the graph that a request has to name, unless its name is the one that the protocol presumes."""
     listed = server.documents.get(ASSISTANTS)
-    found = [one.get("graph_id") for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    names = tuple(dict.fromkeys(one for one in found if isinstance(one, str) and is_plain_value(one)))
+    graph_ids = [one.get("graph_id") for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    names = tuple(dict.fromkeys(one for one in graph_ids if isinstance(one, str) and is_plain_value(one)))
     return () if names in {(), ("agent",)} else (RequestField(("requestFields", "assistant_id"), choices=names),)
 
 
@@ -225,7 +225,7 @@ def _can_take_prompt(route: AgentRoute) -> bool:
     return not route.fields or any(one.prompt for one in route.fields)
 
 
-def _is_path(described: str, given: str) -> bool:
+def _is_path(described: str, path: str) -> bool:
     """Whether a path is the described one, which may have parameters in braces."""
-    pairs = zip_longest(described.split("/"), given.split("/"))
+    pairs = zip_longest(described.split("/"), path.split("/"))
     return all(one == other or (one and other and "{" in one) for one, other in pairs)

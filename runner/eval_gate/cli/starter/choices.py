@@ -1,4 +1,4 @@
-"""Asks the person at the terminal, or says without one which option of the command decides."""
+"""Ask the person at the terminal, or without a terminal name the options that decide."""
 
 from __future__ import annotations
 
@@ -25,45 +25,45 @@ class Choice(FrozenStruct):
 
 
 class Questions:
-    """Questions of one call. `notes` say what nobody decided, with the commands that do."""
+    """Questions of one call. `notes` name open decisions, with the commands that make them."""
 
     def __init__(self, words: Sequence[str], *, is_terminal: bool) -> None:
         self._words = tuple(words)
         self._is_terminal = is_terminal
         self.notes: list[str] = []
         self.is_open = False
-        """Whether a question has no answer that the target needs."""
+        """Whether a decision that the target needs is open."""
 
     def choose(self, question: str, choices: Sequence[Choice]) -> int | None:
-        """Let the person choose by number; None where nobody decides. The only choice is taken."""
+        """Let the person choose by number; None without a decision. A single choice is taken."""
         if len(choices) == 1:
             return 0
         if not self._is_terminal:
             lines = [
                 f"- {to_console_line(one.label)}\n{self._format_line(one.option)}" for one in choices[:MAX_CHOICES]
             ]
-            shown = [one for one, total in zip(lines, accumulate(map(len, lines)), strict=True) if total < MAX_SHOWN]
-            self._leave_open(f"{question}. These commands do:", *(line for one in shown for line in one.split("\n")))
-            if len(choices) > len(shown):
-                self.notes.append(f"- and {len(choices) - len(shown)} more")
+            head = [one for one, total in zip(lines, accumulate(map(len, lines)), strict=True) if total < MAX_SHOWN]
+            self._leave_open(f"{question}. These commands do:", *(line for one in head for line in one.split("\n")))
+            if len(choices) > len(head):
+                self.notes.append(f"- and {len(choices) - len(head)} more")
             return None
         print_output(f"{question[:1].upper()}{question[1:]}?")
         for number, one in enumerate(choices, 1):
             print_output(f"  {number}. {to_console_line(one.label)}")
         while True:
-            answer = self._read_line(f"Number, or nothing for none of them (1 to {len(choices)})? ")
-            if not answer:
+            reply = self._read_line(f"Number, or nothing for none of them (1 to {len(choices)})? ")
+            if not reply:
                 self.is_open = True
                 return None
-            if answer.isascii() and answer.isdecimal() and 0 < int(answer[:6]) <= len(choices):
-                return int(answer[:6]) - 1
+            if reply.isascii() and reply.isdecimal() and 0 < int(reply[:6]) <= len(choices):
+                return int(reply[:6]) - 1
 
     def ask_for_values(self, names: Sequence[str], option: tuple[str, ...]) -> list[str] | None:
-        """Ask for a value of each name; None where nobody gives them all. `option` is how the command gives them."""
+        """Ask for a value of each name; None if one is missing. `option` is how a command gives them."""
         hint = "(JSON or text; {{session}} is new each time)"
         if names and not self._is_terminal:
-            shown = to_console_line(", ".join(names))
-            self._leave_open(f"what to send as {shown} {hint}. This command does:", self._format_line(option))
+            label = to_console_line(", ".join(names))
+            self._leave_open(f"what to send as {label} {hint}. This command does:", self._format_line(option))
             return None
         values = [self._read_line(f"What to send as {to_console_line(name)} {hint}? ") for name in names]
         self.is_open |= not all(values)
@@ -76,12 +76,12 @@ class Questions:
                 f"Question to send once to {what}, best one that makes your agent call a tool (nothing: send none)? "
             )
             return self._read_line(question) or None
-        said = f"not done    sent no question to {what}. With one that makes your agent call a tool:"
-        self.notes += [said, self._format_line(("--probe", "QUESTION"))]
+        note = f"not done    sent no question to {what}. With one that makes your agent call a tool:"
+        self.notes += [note, self._format_line(("--probe", "QUESTION"))]
         return None
 
     def say(self, line: str) -> None:
-        """Say what a choice takes, before anything is written."""
+        """Print the cost of a choice, before anything is written."""
         print_output(to_console_line(line))
 
     def confirm(self, question: str) -> bool:

@@ -1,4 +1,4 @@
-"""Describes the agent as a target: by what its server says of itself, one probe, and what the person decides."""
+"""Describe the agent as a target: by its server's own descriptions, one probe, and the person's decisions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _AGENTV_KEYS: Final = frozenset({"text", "output_messages", "outputMessages"})
 """Members of AgentV's response, which a command target reads without settings."""
 DEFAULT_ENDPOINT: Final = "http://localhost:8080/chat"
 _PLAIN_URL: Final = re.compile(r"[A-Za-z0-9._~:/%+=,@\[\]-]+")
-"""What needs no quoting in YAML or a shell, and is no expression of a workflow."""
+"""A URL that needs no quoting in YAML or a shell, and is no expression of a workflow."""
 Settings = dict[str, JsonValue]
 NO_READING: Final[Mapping[str, JsonValue]] = {}
 _PROMPTS: Final = ("{{message}}", "{{conversation}}")
@@ -61,18 +61,18 @@ class StarterRequest(FrozenStruct):
 
     @property
     def names_target(self) -> bool:
-        """Whether it says what to evaluate, so that files that say something else may be rewritten."""
+        """Whether it names the target, so that files with another target may be rewritten."""
         return bool(self.flags) or self.command is not None
 
 
 class DescribedAgent(FrozenStruct):
-    """The target as it is to be written. `notes` say what was found. `entry` is None where nobody decided something."""
+    """The target to write. `notes` report findings. `entry` is None while a decision is open."""
 
     entry: Settings | None
     url: str | None = None
     notes: tuple[str, ...] = ()
     cost_usd: float | None = None
-    """What the response to the probe cost; None without one, or if it does not say."""
+    """Cost of the response to the probe; None if unknown."""
 
 
 def parse_settings(texts: Sequence[str]) -> Settings:
@@ -80,7 +80,7 @@ def parse_settings(texts: Sequence[str]) -> Settings:
 
     Raises GateError `unknown-value`.
     """
-    found: Settings = {}
+    settings: Settings = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not all(key.split(".")):
@@ -93,55 +93,55 @@ def parse_settings(texts: Sequence[str]) -> Settings:
             parsed: JsonValue = json.loads(value)
         except ValueError:
             parsed = value
-        _set_value(found, tuple(key.split(".")), parsed)
-    return found
+        _set_value(settings, tuple(key.split(".")), parsed)
+    return settings
 
 
 def describe_agent(wishes: StarterRequest, folder: Path, questions: Questions) -> DescribedAgent | None:
     """Describe the agent that a request names; None if it names none.
 
-    Raises GateError for wishes that say nothing together, and if the probe fails.
+    Raises GateError for wishes that contradict each other, and if the probe fails.
     """
-    given, flags = parse_settings(wishes.settings), wishes.flags
+    settings, flags = parse_settings(wishes.settings), wishes.flags
     if wishes.command is not None:
         if flags:
-            said = f"--agent-command cannot be combined with {' and '.join(flags)}"
-            raise GateError("conflicting-targets", said, "omit one of them")
-        return _describe_command(wishes.command, given, wishes.prompt, folder, questions)
+            message = f"--agent-command cannot be combined with {' and '.join(flags)}"
+            raise GateError("conflicting-targets", message, "omit one of them")
+        return _describe_command(wishes.command, settings, wishes.prompt, folder, questions)
     if "agentEndpoint" not in flags or flags.keys() & {"provider", "baseUrl"}:
-        if given or wishes.prompt is not None:
-            said = "--set and --probe are for an agent, and none is named"
-            raise GateError("conflicting-options", said, "add --agent-endpoint or --agent-command")
+        if settings or wishes.prompt is not None:
+            message = "--set and --probe are for an agent, and none is named"
+            raise GateError("conflicting-options", message, "add --agent-endpoint or --agent-command")
         return None
     url = str(flags["agentEndpoint"])
     check_url(url, "the agent's URL")
-    return _describe_server(url, wishes, given, folder, questions)
+    return _describe_server(url, wishes, settings, folder, questions)
 
 
 class AgentRequest(FrozenStruct):
-    """A way to ask the agent: a route, with what its fields are sent."""
+    """A way to send prompts to the agent: a route, with the values of its fields."""
 
     route: AgentRoute
     values: tuple[tuple[tuple[str, ...], JsonValue], ...]
     """Places in the description of the target, with their values."""
-    missing: tuple[str, ...] = ()
+    open_fields: tuple[str, ...] = ()
     """Required fields whose value only a person knows."""
     option: tuple[str, ...] = ()
     """Words of a command that choose this request among others of its route."""
     reading: Mapping[str, JsonValue] = NO_READING
-    """How its response is read, where that was a part of the choice."""
+    """How its response is read, if that was a part of the choice."""
 
     def describe(self) -> str:
         """Describe the request for a person."""
         prompts = [place[-1] for place, value in self.values if value in _PROMPTS]
-        named = [f"{place[-1]} {value}" for place, value in self.values if place[0] == "requestFields"]
+        run_fields = [f"{place[-1]} {value}" for place, value in self.values if place[0] == "requestFields"]
         needed = [one.name for one in self.route.headers if one.required]
         optional = [one.name for one in self.route.headers if not one.required]
         parts = [
             f"POST {self.route.path}",
             *([f"protocol {self.route.protocol}"] if self.route.protocol else []),
             *([f"prompt in {format_first_few(prompts, 3)}"] if prompts else []),
-            *named,
+            *run_fields,
             *([f"headers {format_first_few(needed, 3)}"] if needed else []),
             *([f"optional headers {format_first_few(optional, 3)}"] if optional else []),
             *(f"{key} {value}" for key, value in self.reading.items()),
@@ -150,26 +150,30 @@ class AgentRequest(FrozenStruct):
 
 
 def _describe_server(
-    url: str, wishes: StarterRequest, given: Settings, folder: Path, questions: Questions
+    url: str, wishes: StarterRequest, settings: Settings, folder: Path, questions: Questions
 ) -> DescribedAgent:
     """Describe the agent at the address or below it. Asks only its scheme, host and port."""
     protocol, model = (wishes.flags.get(key) for key in ("agentProtocol", "model"))
     server = run_async(read_documents(url))
-    found = find_routes(server)
-    notes = [f"not used    {to_console_line(one, 300)}" for one in (*server.remarks, *found.remarks)]
+    found_routes = find_routes(server)
+    notes = [f"not used    {to_console_line(one, 300)}" for one in (*server.remarks, *found_routes.remarks)]
     if server.problem is not None:
-        said = f"not asked   {server.origin}: {server.problem}. When your agent runs, this command asks it:"
-        notes = [said, f"     {questions.format_command()}"]
+        note = f"not asked   {server.origin}: {server.problem}. When your agent runs, this command asks it:"
+        notes = [note, f"     {questions.format_command()}"]
         if protocol is None:
             if model is not None:
                 raise _build_model_error()
             return DescribedAgent(None, url, tuple(notes))
     path = urlsplit(url).path
-    routes = () if protocol == PresetName.EVAL_GATE else found.select(path, None if protocol is None else str(protocol))
-    requests = _list_requests(routes or (_presume_route(path or "/", protocol),), server.origin, given, model)
+    routes = (
+        ()
+        if protocol == PresetName.EVAL_GATE
+        else found_routes.select(path, None if protocol is None else str(protocol))
+    )
+    requests = _list_requests(routes or (_presume_route(path or "/", protocol),), server.origin, settings, model)
     choices = [Choice(one.describe(), one.option) for one in requests]
     at = questions.choose(f"which request of {server.origin} asks the agent", choices)
-    values = None if at is None else questions.ask_for_values(requests[at].missing, requests[at].option)
+    values = None if at is None else questions.ask_for_values(requests[at].open_fields, requests[at].option)
     if at is None or values is None:
         return DescribedAgent(None, url, tuple(notes))
     if routes:
@@ -178,15 +182,17 @@ def _describe_server(
     elif server.problem is None:
         what = f"protocol {protocol or PresetName.EVAL_GATE}"
         notes.append(f"found       no description of {path or '/'} at {server.origin}: {what} is presumed")
-    more = parse_settings([f"{name}={value}" for name, value in zip(requests[at].missing, values, strict=True)])
-    _merge(more, given)
+    more = parse_settings([f"{name}={value}" for name, value in zip(requests[at].open_fields, values, strict=True)])
+    _merge(more, settings)
     entry = _build_entry(requests[at], url, more)
     if server.problem is not None:
         return DescribedAgent(entry, url, tuple(notes))
     return _complete_agent(entry, requests[at].route, notes, wishes, folder, questions)
 
 
-def _list_requests(routes: Sequence[AgentRoute], origin: str, given: Settings, model: JsonValue) -> list[AgentRequest]:
+def _list_requests(
+    routes: Sequence[AgentRoute], origin: str, settings: Settings, model: JsonValue
+) -> list[AgentRequest]:
     """List the requests that may ask the agent; several also with each way to read their described response.
 
     Raises GateError if a model is named, and no route takes one.
@@ -195,37 +201,41 @@ def _list_requests(routes: Sequence[AgentRoute], origin: str, given: Settings, m
         routes = [one for one in routes if _find_model_place(one)]
         if not routes:
             raise _build_model_error()
-    found = [one for route in routes for one in islice(_iter_requests(route, given, model), 5 * MAX_CHOICES)]
-    if len(found) == 1:
-        return found
+    candidates = [one for route in routes for one in islice(_iter_requests(route, settings, model), 5 * MAX_CHOICES)]
+    if len(candidates) == 1:
+        return candidates
     requests = []
-    for one in found:
+    for one in candidates:
         option = ("--agent-endpoint", origin + one.route.path, *one.option) if len(routes) > 1 else one.option
-        for way in list_readings(given, one.route.sample if _needs_reading(one.route, given) else None):
+        for way in list_readings(settings, one.route.sample if _needs_reading(one.route, settings) else None):
             reading = way.settings if way.option else {}
             requests.append(replace(one, reading=reading, option=option + way.option))
     return requests
 
 
-def _iter_requests(route: AgentRoute, given: Settings, model: JsonValue) -> Iterator[AgentRequest]:
+def _iter_requests(route: AgentRoute, settings: Settings, model: JsonValue) -> Iterator[AgentRequest]:
     """Yield the requests of a route: one for each field that may take the prompt, and each value that it names."""
-    named = () if model is None else ((_find_model_place(route), model),)
-    fields = [one for one in route.fields if _get_value(given, one.place) is None and (one.place, model) not in named]
-    has_prompt = bool(PROMPT_PLACEHOLDERS & set(iter_placeholders(dict(given))))
+    model_values = () if model is None else ((_find_model_place(route), model),)
+    fields = [
+        one
+        for one in route.fields
+        if _get_value(settings, one.place) is None and (one.place, model) not in model_values
+    ]
+    has_prompt = bool(PROMPT_PLACEHOLDERS & set(iter_placeholders(dict(settings))))
     prompts = [] if has_prompt else _select_prompt_fields(fields)
     for prompt in prompts or (None,):
         needed = [one for one in fields if one.required and one is not prompt]
         listed = [one for one in needed if one.value is None and one.choices]
         fixed = [(one.place, one.value) for one in needed if one.value is not None]
         sent = [] if prompt is None else [(prompt.place, prompt.prompt)]
-        missing = tuple(".".join(one.place) for one in needed if one.value is None and not one.choices)
+        open_fields = tuple(".".join(one.place) for one in needed if one.value is None and not one.choices)
         for chosen in product(*(one.choices for one in listed)):
             picked = [(one.place, value) for one, value in zip(listed, chosen, strict=True)]
             open_places = {one.place for one in listed if len(one.choices) > 1}
             decided = [*(sent if len(prompts) > 1 else []), *(one for one in picked if one[0] in open_places)]
-            words = [f"{'.'.join(place)}={value}" for place, value in decided] + [f"{one}=VALUE" for one in missing]
+            words = [f"{'.'.join(place)}={value}" for place, value in decided] + [f"{one}=VALUE" for one in open_fields]
             option = tuple(word for one in words for word in ("--set", one))
-            yield AgentRequest(route, (*named, *sent, *fixed, *picked), missing, option)
+            yield AgentRequest(route, (*model_values, *sent, *fixed, *picked), open_fields, option)
 
 
 def _select_prompt_fields(fields: Sequence[RequestField]) -> list[RequestField]:
@@ -240,13 +250,13 @@ def _find_model_place(route: AgentRoute) -> tuple[str, ...]:
     return next((one.place for one in route.fields if one.place[-1] == "model"), ())
 
 
-def _needs_reading(route: AgentRoute, given: Mapping[str, JsonValue]) -> bool:
+def _needs_reading(route: AgentRoute, settings: Mapping[str, JsonValue]) -> bool:
     """Whether settings have to say where the response has its parts."""
-    return route.protocol is None and not route.is_text and not {"agentProtocol", "responseFormat"} & given.keys()
+    return route.protocol is None and not route.is_text and not {"agentProtocol", "responseFormat"} & settings.keys()
 
 
-def _build_entry(request: AgentRequest, url: str, given: Mapping[str, JsonValue]) -> Settings:
-    """Build the description of a target that is asked so."""
+def _build_entry(request: AgentRequest, url: str, settings: Mapping[str, JsonValue]) -> Settings:
+    """Build the description of a target that gets this request."""
     route = request.route
     entry: Settings = {"name": TARGET_NAME, "provider": "http", "url": url}
     entry |= {"agentProtocol": str(route.protocol)} if route.protocol else {}
@@ -255,7 +265,7 @@ def _build_entry(request: AgentRequest, url: str, given: Mapping[str, JsonValue]
         _set_value(entry, ("headers", name), secret)
     for place, value in request.values:
         _set_value(entry, place, value)
-    _merge(entry, {**request.reading, **given})
+    _merge(entry, {**request.reading, **settings})
     if entry.get("requestTemplate") == {"message": "{{message}}"} and route.protocol is None:
         del entry["requestTemplate"]  # Eval Gate's own request
     return entry
@@ -264,7 +274,7 @@ def _build_entry(request: AgentRequest, url: str, given: Mapping[str, JsonValue]
 def _name_variables(headers: Sequence[RequestHeader]) -> dict[str, str]:
     """Name the variables for the secrets of headers, by header, each with what stands before it."""
     words = ["AGENT_KEY"] if len(headers) == 1 else [f"AGENT_{to_variable_word(one.name)}" for one in headers]
-    return {one.name: f"{one.before}${{{{ {word} }}}}" for one, word in zip(headers, words, strict=True)}
+    return {one.name: f"{one.prefix}${{{{ {word} }}}}" for one, word in zip(headers, words, strict=True)}
 
 
 def _complete_agent(
@@ -277,7 +287,7 @@ def _complete_agent(
     url = str(entry["url"])
     prompt = wishes.prompt or questions.ask_for_prompt(f"POST {to_console_line(url, 200)}")
     is_known = entry.keys() > {"name", "provider", "url"} or route.fields or "agentProtocol" in wishes.flags
-    if prompt is None and not is_known:  # nobody said how this address is asked
+    if prompt is None and not is_known:
         return DescribedAgent(None, url, tuple(notes))
     document, output = route.sample, None
     if prompt is not None:
@@ -295,7 +305,7 @@ def _complete_agent(
 
 
 def choose_reading(entry: Mapping[str, JsonValue], document: JsonValue, questions: Questions) -> Settings | None:
-    """Find the settings that say where a response like this has its text and tool calls; None if nobody decides."""
+    """Find the settings for where a response like this has its text and tool calls; None without a decision."""
     readings = list_readings(entry, document)
     choices = [Choice(one.label, one.option) for one in readings]
     at = questions.choose("where the response has its text and its tool calls", choices)
@@ -318,7 +328,7 @@ def _build_model_error() -> GateError:
 
 
 def _describe_command(
-    command: str, given: Settings, prompt: str | None, folder: Path, questions: Questions
+    command: str, settings: Settings, prompt: str | None, folder: Path, questions: Questions
 ) -> DescribedAgent:
     """Describe a command that is the agent; with a prompt, by the output of one call."""
     if not any(name in command for name in ("{PROMPT}", "{PROMPT_FILE}")):
@@ -327,12 +337,12 @@ def _describe_command(
             "--agent-command has neither {PROMPT} nor {PROMPT_FILE}, so the agent would get no prompt",
             "add one of them, such as --agent-command 'python3 agent.py {PROMPT}'",
         )
-    entry: Settings = {"name": TARGET_NAME, "provider": "cli", "command_template": command, **given}
+    entry: Settings = {"name": TARGET_NAME, "provider": "cli", "command_template": command, **settings}
     prompt = prompt or questions.ask_for_prompt(f"`{to_console_line(command)}`")
     if prompt is None:
         return DescribedAgent(entry)
     _, output = probe_target(entry, prompt, folder)
-    document = None if "agentProtocol" in given else parse_output(output)
+    document = None if "agentProtocol" in settings else parse_output(output)
     if isinstance(document, dict) and not (_AGENTV_KEYS & document.keys()):
         added = choose_reading(entry, document, questions)
         if added is None:
@@ -363,7 +373,7 @@ def check_url(url: str, what: str) -> None:
 
 
 def _describe_probe(response: Response) -> Iterator[str]:
-    """Say what a run reads in this response."""
+    """Describe what a run reads in this response."""
     yield f'response    "{to_console_line(response.text, 200)}"'
     if response.tool_calls:
         yield f"tool calls  {to_console_line(format_first_few([one.name for one in response.tool_calls], 5), 200)}"
@@ -381,17 +391,17 @@ def _get_value(settings: Mapping[str, JsonValue], place: tuple[str, ...]) -> Jso
 
 def _set_value(settings: Settings, place: tuple[str, ...], value: JsonValue) -> None:
     for key in place[:-1]:
-        below = settings.setdefault(key, {})
-        if not isinstance(below, dict):
-            below = settings[key] = {}
-        settings = below
+        member = settings.setdefault(key, {})
+        if not isinstance(member, dict):
+            member = settings[key] = {}
+        settings = member
     settings[place[-1]] = value
 
 
 def _merge(settings: Settings, more: Mapping[str, JsonValue]) -> None:
     for key, value in more.items():
-        below = settings.get(key)
-        if isinstance(below, dict) and isinstance(value, dict):
-            _merge(below, value)
+        member = settings.get(key)
+        if isinstance(member, dict) and isinstance(value, dict):
+            _merge(member, value)
         else:
             settings[key] = value

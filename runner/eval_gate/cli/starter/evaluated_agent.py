@@ -1,4 +1,4 @@
-"""Determines the agent to evaluate: what the command line describes, the configuration, or the usual address."""
+"""Determine the agent to evaluate: from the command line, the configuration, or the default address."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class EvaluatedAgent(FrozenStruct):
     variables: tuple[str, ...] = ()
     targets: str | None = None
     preset: str | None = None
-    """How the agent at the endpoint speaks, where that is not our own way."""
+    """The protocol of the agent at the endpoint, if it is not Eval Gate's own."""
     entry: Mapping[str, JsonValue] | None = None
-    """The target of the list that is written, where address and protocol do not say all."""
+    """The target for a list, if address and protocol do not describe it completely."""
     function: str | None = None
     """The Python function that is the agent, as module:name."""
     start: str | None = None
@@ -83,31 +83,31 @@ def find_evaluated_agent(
     """
     if described is not None and described.entry is not None:
         return _build_described_agent(described.entry)
-    said = config.target
-    chosen = find_flag_target(said)
-    if said.function is not None:
-        return EvaluatedAgent(AgentPlace.DESCRIBED, function=said.function)
+    target = config.target
+    chosen = find_flag_target(target)
+    if target.function is not None:
+        return EvaluatedAgent(AgentPlace.DESCRIBED, function=target.function)
     if chosen is not None and isinstance(chosen.settings, ModelSettings):
         _check_provider(chosen, chosen.settings)
         provider, row = chosen.settings.route[0], chosen.settings.provider_row
-        # of several names that a key may have, the one that says whose it is
+        # of several variables for a key, the one named after the provider
         mine = [name for name in row.key_variables if to_variable_word(provider) in name] or row.key_variables
-        base_url = None if said.base_url is None else said.base_url.open()
+        base_url = None if target.base_url is None else target.base_url.open()
         if base_url is not None:
             check_url(base_url, "the model's URL")
         elsewhere = row.address_variable if row.needs_address and base_url is None else None
         return EvaluatedAgent(
             AgentPlace.MODEL,
-            provider=said.provider,
-            model=said.model,
+            provider=target.provider,
+            model=target.model,
             base_url=base_url,
             secrets=tuple(mine[:1]),
             variables=(elsewhere,) if elsewhere else (),
         )
-    if said.endpoint is not None:
-        return _build_endpoint_agent(said.endpoint.open(), said.protocol)
-    if said.name is not None or said.targets is not None:
-        return EvaluatedAgent(AgentPlace.DESCRIBED, targets=said.targets if isinstance(said.targets, str) else None)
+    if target.endpoint is not None:
+        return _build_endpoint_agent(target.endpoint.open(), target.protocol)
+    if target.name is not None or target.targets is not None:
+        return EvaluatedAgent(AgentPlace.DESCRIBED, targets=target.targets if isinstance(target.targets, str) else None)
     if (evals.formats or {example}) == {AGENT_EVALS}:
         return EvaluatedAgent(AgentPlace.SUITES, secrets=PROVIDERS[ModelProvider.OPENAI].key_variables)
     listed = find_target_list(evals.files, folder, repository or folder)
@@ -117,7 +117,7 @@ def find_evaluated_agent(
 
 
 def _build_described_agent(entry: Mapping[str, JsonValue]) -> EvaluatedAgent:
-    """Build the agent that a target describes, without a list where its address and protocol say all."""
+    """Build the agent that a target describes, without a list if its address and protocol suffice."""
     url, preset = entry.get("url"), entry.get("agentProtocol")
     references = VariableResolver({}, partial=True)
     references(dict(entry))
@@ -145,8 +145,8 @@ def _check_provider(chosen: ResolvedTarget, model: ModelSettings) -> None:
 
 def _build_endpoint_agent(endpoint: str, preset: JsonValue) -> EvaluatedAgent:
     check_url(endpoint, "the agent's URL")
-    here = urlsplit(endpoint).hostname in {*LOCAL_NAMES, HOST_NAME}
-    kind = AgentPlace.AGENT_HERE if here else AgentPlace.AGENT_ELSEWHERE
+    is_here = urlsplit(endpoint).hostname in {*LOCAL_NAMES, HOST_NAME}
+    kind = AgentPlace.AGENT_HERE if is_here else AgentPlace.AGENT_ELSEWHERE
     return EvaluatedAgent(kind, endpoint, preset=None if preset is None else str(preset))
 
 
@@ -156,7 +156,7 @@ def find_target_list(files: Sequence[str], folder: Path, repository: Path) -> st
     Return None if there is no such list.
     """
     for place in dict.fromkeys((folder / file).parent for file in files) or (folder,):
-        found = find_targets_file(place, repository, folder)
-        if found is not None:
-            return found.relative_to(folder).as_posix() if found.is_relative_to(folder) else found.as_posix()
+        path = find_targets_file(place, repository, folder)
+        if path is not None:
+            return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()
     return None

@@ -1,4 +1,4 @@
-"""Renders the starter files from the templates in `files/`."""
+"""Render the starter files from the templates in `files/`."""
 
 from __future__ import annotations
 
@@ -26,11 +26,6 @@ _PORTS: Final = {"http": 80, "https": 443}
 def read_example(kind: str) -> dict[str, str]:
     """Read the example eval of a format: the names of its files with their texts."""
     return {name: _read_template(name) for name in _EXAMPLES[kind]}
-
-
-def render_gitignore(results: str) -> str:
-    """Render a `.gitignore` that excludes the results."""
-    return f"# Results of `eval-gate run`\n{results}\n"
 
 
 def render_targets(entry: Mapping[str, JsonValue]) -> str:
@@ -67,8 +62,8 @@ def list_target_lines(agent: EvaluatedAgent) -> tuple[str, ...]:
 
 def _find_setting(paragraph: str) -> str:
     """Find the setting that a paragraph is about, even if it is commented out; the heading has none."""
-    found = re.search(r"(?m)^(?:# )?([a-z]\w*):", paragraph)
-    return found[1] if found else ""
+    match = re.search(r"(?m)^(?:# )?([a-z]\w*):", paragraph)
+    return match[1] if match else ""
 
 
 def _render_target(agent: EvaluatedAgent, usual: str) -> str:
@@ -83,8 +78,8 @@ def _render_target(agent: EvaluatedAgent, usual: str) -> str:
                 return re.sub(r"(?m)^agentEndpoint: .*$", f"agentEndpoint: {agent.endpoint}", usual)
             return f"{_PRESET_HEAD}\nagentEndpoint: {agent.endpoint}\nagentProtocol: {agent.preset}"
         case AgentPlace.MODEL:
-            said = {"provider": agent.provider, "model": agent.model, "baseUrl": agent.base_url}
-            lines = [f"{key}: {_format_scalar(value)}" for key, value in said.items() if value]
+            settings = {"provider": agent.provider, "model": agent.model, "baseUrl": agent.base_url}
+            lines = [f"{key}: {_format_scalar(value)}" for key, value in settings.items() if value]
             return "\n".join([_MODEL_HEAD, *lines, _MODEL_REST])
         case AgentPlace.SUITES:
             return _SUITES_TEXT
@@ -116,13 +111,13 @@ def render_workflow(agent: EvaluatedAgent, branch: str, config_name: str, *, has
     text = _fill_template("workflow.yml", changes | (_build_address_changes(agent) if is_here else {}))
     env = [f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in agent.secrets]
     env += [f"          {name}: ${{{{ vars.{name} }}}}\n" for name in agent.variables]
-    given = []
+    inputs = []
     if agent.entry is None and agent.endpoint is not None:
         port = f":{agent.address.port}" if agent.address.port else ""
         endpoint = agent.address._replace(netloc=HOST_NAME + port).geturl() if is_here else agent.endpoint
-        given = [f"          agent-endpoint: {_format_scalar(endpoint)}\n"]
+        inputs = [f"          agent-endpoint: {_format_scalar(endpoint)}\n"]
     block = "".join(["        env:\n", *env] if env else [] if is_here else [_NO_SECRETS])
-    block += "".join(["        with:\n", *given] if given else [])
+    block += "".join(["        with:\n", *inputs] if inputs else [])
     text = _INPUTS.sub(lambda _: block, text)
     if is_here:
         return _fill_start_step(text, agent.start, has_packages)
@@ -149,7 +144,7 @@ _NO_SECRETS: Final = """\
 
 
 def _fill_start_step(text: str, start: str | None, has_packages: bool) -> str:
-    """Fill in the command that starts the agent. Return `text` unchanged if nobody named it."""
+    """Fill in the command that starts the agent. Return `text` unchanged without one."""
     if start is None:
         return text
     lines = [*(_INSTALL_AGENT if has_packages else ()), f"{start} > agent.log{IN_BACKGROUND}"]
@@ -158,7 +153,7 @@ def _fill_start_step(text: str, start: str | None, has_packages: bool) -> str:
 
 
 IN_BACKGROUND: Final = " 2>&1 &"
-"""What the line of a workflow that starts the agent ends with."""
+"""The end of the workflow line that starts the agent."""
 _INPUTS: Final = re.compile(r"(?m)^        with:\n          agent-endpoint: .*\n")
 _START: Final = re.compile(r"(?m)^ +# TODO: install and start your agent.*\n.*2>&1 &\n")
 _TO_START: Final = 'TODO: change the step "Start the agent" so that it starts yours.'

@@ -1,4 +1,4 @@
-"""Writes several files into a folder, all or none. Replaces only files that it wrote and nobody edited since."""
+"""Write several files into a folder, all or none. Replace only own files, and only unedited ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FileState(Enum):
 
     MISSING = auto()
     WRITTEN = auto()
-    """As this program wrote it."""
+    """Written by this program, unedited."""
     EDITED = auto()
     """Written by this program, and edited since."""
     EXTERNAL = auto()
@@ -46,11 +46,11 @@ def read_state(file: Path) -> tuple[FileState, str]:
     except (OSError, ValueError):
         return FileState.EXTERNAL, ""
     lines = text.splitlines()
-    found = next((one for one in map(_SIGNATURE.fullmatch, map(str.strip, lines)) if one), None)
-    if found is None:
+    signature = next((one for one in map(_SIGNATURE.fullmatch, map(str.strip, lines)) if one), None)
+    if signature is None:
         return FileState.EXTERNAL, text
     rest = "\n".join(line for line in lines if not _SIGNATURE.fullmatch(line.strip()))
-    return FileState.WRITTEN if _compute_digest(rest) == found[1] else FileState.EDITED, text
+    return FileState.WRITTEN if _compute_digest(rest) == signature[1] else FileState.EDITED, text
 
 
 def _compute_digest(text: str) -> str:
@@ -60,8 +60,8 @@ def _compute_digest(text: str) -> str:
 
 def check_paths(folder: Path, names: Iterable[str]) -> None:
     """Check that these files can be created below the folder (its real path). Raises GateError with all obstacles."""
-    found = [(name, _find_obstacle(folder, folder / name)) for name in names]
-    if problems := [Problem(why, file=name) for name, why in found if why]:
+    obstacles = [(name, _find_obstacle(folder, folder / name)) for name in names]
+    if problems := [Problem(why, file=name) for name, why in obstacles if why]:
         raise _build_write_error(problems)
 
 
@@ -69,12 +69,12 @@ def _find_obstacle(folder: Path, file: Path) -> str | None:
     """Find the reason why a file cannot be created: what is wrong with the last of its folders that exists."""
     try:
         place = next(one for one in file.parents if os.path.lexists(one))
-        shown = place if place == folder else place.relative_to(folder).as_posix()
+        label = place if place == folder else place.relative_to(folder).as_posix()
         if not Path(os.path.realpath(place)).is_relative_to(folder):
-            return f"{shown} is a link to a place outside of the folder"
+            return f"{label} is a link to a place outside of the folder"
         if not place.is_dir():
-            return f"{shown} is not a folder"
-        return None if os.access(place, os.W_OK | os.X_OK) else f"{shown} is not writable"
+            return f"{label} is not a folder"
+        return None if os.access(place, os.W_OK | os.X_OK) else f"{label} is not writable"
     except OSError as error:
         return str(error.strerror)
 
@@ -99,9 +99,9 @@ def write_files(folder: Path, texts: Mapping[str, str], replaced: Iterable[str] 
         undo.pop_all()
 
 
-def _make_folders(folder: Path, below: PurePosixPath, undo: ExitStack) -> None:
+def _make_folders(folder: Path, path: PurePosixPath, undo: ExitStack) -> None:
     place = folder
-    for part in below.parts:
+    for part in path.parts:
         place = place / part
         if not place.is_dir():
             place.mkdir()

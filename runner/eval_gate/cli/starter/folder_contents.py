@@ -1,4 +1,4 @@
-"""Inspects a folder before writing: repository, configuration and evals."""
+"""Inspect a folder before writing: repository, configuration and evals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from eval_gate.process.git import read_git_line
 from eval_gate.struct import FrozenStruct, replace
 
 EVALS_FOLDER: Final = "evals"
-"""Where evals are unless somebody says otherwise."""
+"""The default folder of evals."""
 MAX_FILES: Final = 2_000
 """How many files are looked at when evals are searched for in a whole repository."""
 _VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
@@ -50,9 +50,9 @@ def find_default_branch(folder: Path) -> str:
     The order is: the remote's default branch, the usual names if such a branch exists, the branch that is checked
     out.
     """
-    told = read_git_line(folder, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
-    if told:
-        return told.removeprefix("origin/")
+    remote_head = read_git_line(folder, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
+    if remote_head:
+        return remote_head.removeprefix("origin/")
     configured = read_git_line(folder, "config", "--get", "init.defaultBranch")
     for name in (configured, "main", "master"):
         if name and read_git_line(folder, "rev-parse", "--verify", "--quiet", f"refs/heads/{name}"):
@@ -81,13 +81,13 @@ def find_config_file(folder: Path) -> Path | None:
 
 def find_evals_at(places: Iterable[str], folder: Path) -> FoundEvals:
     """Find the evals at the places that a configuration names, and skip places that do not exist."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for place in places:
         try:
-            found += [file.path for file in find_eval_files([place], folder)]
+            paths += [file.path for file in find_eval_files([place], folder)]
         except (GateError, OSError):
             continue
-    evals = _sort_files(found, folder)
+    evals = _sort_files(paths, folder)
     return replace(evals, places=tuple(places)) if evals.files else evals
 
 
@@ -110,8 +110,8 @@ def _walk_files(top: Path) -> Iterator[Path]:
         if _VIRTUAL_ENVIRONMENT in names or is_run_folder(Path(where)):
             folders.clear()
             continue
-        shown = (name for name in folders if _is_shown(name) and name not in SKIPPED_FOLDERS)
-        folders[:] = sorted(shown, key=lambda name: (name != EVALS_FOLDER, name))
+        subfolders = (name for name in folders if _is_shown(name) and name not in SKIPPED_FOLDERS)
+        folders[:] = sorted(subfolders, key=lambda name: (name != EVALS_FOLDER, name))
         for path in (Path(where, name) for name in sorted(names) if _is_shown(name)):
             if may_hold_evals(path) and path.is_file() and not path.is_symlink():
                 yield path
@@ -123,18 +123,18 @@ def _is_shown(name: str) -> bool:
 
 
 def _sort_files(paths: Iterable[Path], folder: Path) -> FoundEvals:
-    """Read which of these files are evals, and of which formats; broken files count in the `evals` folder."""
+    """Read which of these files are evals, with their formats; broken files count in the `evals` folder."""
     files: list[str] = []
     suites: list[EvalSuite] = []
-    # somebody will be asked, whatever the files say of models
-    lax = ReadOptions(target_override="somebody")
+    # the target is not chosen here
+    lax = ReadOptions(target_override="any")
     for path in paths:
-        shown = path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()
+        name = path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()
         try:
             suites += load_suites([EvalFile(path, explicit=False)], folder, lax)
         except GateError as error:
-            if error.code != "invalid-eval-files" or PurePosixPath(shown).parts[0] != EVALS_FOLDER:
+            if error.code != "invalid-eval-files" or PurePosixPath(name).parts[0] != EVALS_FOLDER:
                 continue
-        files.append(shown)
+        files.append(name)
     runs_commands = any(has_commands(case) for suite in suites for case in suite.cases)
     return FoundEvals((), tuple(files), frozenset(one.format for one in suites), has_commands=runs_commands)

@@ -23,7 +23,7 @@ PIECE = 2_000
 
 
 def iter_file_lines(plan: StarterPlan, *, dry: bool) -> Iterator[str]:
-    """One line for each file, those that are written first."""
+    """Yield a line for each file, the written ones first."""
     verb = "would write" if dry else "written   "
     for name in plan.files_to_write:
         yield f"{verb}  {to_console_line(name)}"
@@ -36,8 +36,8 @@ def iter_file_lines(plan: StarterPlan, *, dry: bool) -> Iterator[str]:
 
 def iter_diff_lines(plan: StarterPlan) -> Iterator[str]:
     """Yield a unified diff of each file that would change, also of those that are kept because a person edited them."""
-    for name, (before, after) in plan.diffs.items():
-        for line in unified_diff(before.splitlines(), after.splitlines(), name, f"{name} (init)", lineterm=""):
+    for name, (old_text, new_text) in plan.diffs.items():
+        for line in unified_diff(old_text.splitlines(), new_text.splitlines(), name, f"{name} (init)", lineterm=""):
             yield reveal_all_invisible(truncate_text(line, PIECE))
 
 
@@ -48,11 +48,8 @@ def iter_text_lines(plan: StarterPlan) -> Iterator[str]:
         yield from text.splitlines()
 
 
-def iter_next_step_lines(plan: StarterPlan, given: Path) -> Iterator[str]:
-    """Yield the next steps, with commands that work as they stand.
-
-    `given` is the folder as the user spelled it.
-    """
+def iter_next_step_lines(plan: StarterPlan, folder: Path) -> Iterator[str]:
+    """Yield the next steps, with commands that work as printed; `folder` is as the user spelled it."""
     if plan.is_undecided and not plan.texts:
         yield "\nRun one of the commands above."
         return
@@ -62,7 +59,7 @@ def iter_next_step_lines(plan: StarterPlan, given: Path) -> Iterator[str]:
         *([("Name the target in your configuration:", *plan.target_lines)] if plan.target_lines else []),
         *_iter_start_steps(plan),
         *_iter_example_steps(plan),
-        _build_try_step(plan, given),
+        _build_try_step(plan, folder),
         *_iter_ignore_steps(plan),
         *_iter_workflow_steps(plan),
         *_iter_commit_steps(plan),
@@ -78,14 +75,14 @@ Step = tuple[str, ...]
 
 
 def _iter_start_steps(plan: StarterPlan) -> Iterator[Step]:
-    asked = plan.agent
-    match asked.kind:
+    agent = plan.agent
+    match agent.kind:
         case AgentPlace.AGENT_HERE:
-            yield (f"Start your agent at {asked.endpoint}. {_describe_protocol(plan)}",)
+            yield (f"Start your agent at {agent.endpoint}. {_describe_protocol(plan)}",)
         case AgentPlace.AGENT_ELSEWHERE:
-            yield (f"Check that your agent is at {asked.endpoint}. {_describe_protocol(plan)}",)
-        case AgentPlace.MODEL | AgentPlace.SUITES if asked.secrets:
-            names = (*asked.secrets, *asked.variables)
+            yield (f"Check that your agent is at {agent.endpoint}. {_describe_protocol(plan)}",)
+        case AgentPlace.MODEL | AgentPlace.SUITES if agent.secrets:
+            names = (*agent.secrets, *agent.variables)
             yield "Set the key of the model:", *(f"export {name}=..." for name in names)
         case _:
             return
@@ -126,10 +123,10 @@ def _find_line(plan: StarterPlan, name: str, mark: str) -> int:
     return next(number for number, line in enumerate(plan.texts[name].splitlines(), 1) if mark in line)
 
 
-def _build_try_step(plan: StarterPlan, given: Path) -> Step:
-    folder = [shlex.join(["cd", str(given)])] if given.resolve() != Path.cwd().resolve() else []
+def _build_try_step(plan: StarterPlan, folder: Path) -> Step:
+    cd = [shlex.join(["cd", str(folder)])] if folder.resolve() != Path.cwd().resolve() else []
     keys = [f"export {name}=..." for name in plan.agent.secrets if plan.agent.entry is not None]
-    return "Try it:", *folder, *keys, "eval-gate validate", "eval-gate run"
+    return "Try it:", *cd, *keys, "eval-gate validate", "eval-gate run"
 
 
 def _iter_ignore_steps(plan: StarterPlan) -> Iterator[Step]:

@@ -1,4 +1,4 @@
-"""Reads routes, fields and headers from the OpenAPI description of an untrusted server."""
+"""Read routes, fields and headers from the OpenAPI description of an untrusted server."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class RequestField(FrozenStruct):
 
 
 class RequestHeader(FrozenStruct):
-    """Header of a request that takes a secret, after the text `before`."""
+    """Header of a request that takes a secret, after `prefix`."""
 
     name: str
-    before: str = ""
+    prefix: str = ""
     required: bool = True
 
 
@@ -59,7 +59,7 @@ class AgentRoute(FrozenStruct):
 
 
 class OpenApiDocument:
-    """An OpenAPI description, of which only the parts that a request needs are read."""
+    """An OpenAPI description. Only the parts that a request needs are read."""
 
     def __init__(self, document: Schema) -> None:
         self._document = document
@@ -69,8 +69,8 @@ class OpenApiDocument:
         """List the routes that take POST."""
         paths = self._document.get("paths")
         items = {path: self._resolve(item) for path, item in (paths if isinstance(paths, dict) else {}).items()}
-        found = ((path, item, self._resolve(item.get("post"))) for path, item in items.items())
-        return tuple(self._read_operation(*one) for one in islice((one for one in found if one[2]), MAX_ROUTES))
+        operations = ((path, item, self._resolve(item.get("post"))) for path, item in items.items())
+        return tuple(self._read_operation(*one) for one in islice((one for one in operations if one[2]), MAX_ROUTES))
 
     def _read_operation(self, path: str, item: Schema, operation: Schema) -> AgentRoute:
         self._steps = 0
@@ -87,9 +87,9 @@ class OpenApiDocument:
             elif place == "header" and name.lower() not in _STANDARD_HEADERS and _HEADER_NAME.fullmatch(name):
                 headers.setdefault(name.lower(), RequestHeader(name, required=required))
         responses = self._resolve(operation.get("responses"))
-        answer = self._resolve(responses.get("200") or responses.get("201") or responses.get("default")).get("content")
-        schema = self._get_schema(answer, "application/json")
-        is_text = isinstance(answer, dict) and "text/plain" in answer and "application/json" not in answer
+        bodies = self._resolve(responses.get("200") or responses.get("201") or responses.get("default")).get("content")
+        schema = self._get_schema(bodies, "application/json")
+        is_text = isinstance(bodies, dict) and "text/plain" in bodies and "application/json" not in bodies
         sample = self._build_sample(schema) if schema else None
         return AgentRoute(path, None, tuple(fields), tuple(headers.values()), sample, is_text)
 
@@ -105,8 +105,8 @@ class OpenApiDocument:
                 if _HEADER_NAME.fullmatch(header):
                     yield RequestHeader(header, required={} not in ways)
             elif scheme.get("type") in {"http", "oauth2", "openIdConnect"}:
-                before = "Basic " if str(scheme.get("scheme")).lower() == "basic" else "Bearer "
-                yield RequestHeader("Authorization", before, {} not in ways)
+                prefix = "Basic " if str(scheme.get("scheme")).lower() == "basic" else "Bearer "
+                yield RequestHeader("Authorization", prefix, {} not in ways)
 
     def _read_fields(self, schema: JsonValue, *place: str) -> Iterator[RequestField]:
         """Yield the fields of a body with this schema, which stands at `place` in the description of the target."""
@@ -117,10 +117,10 @@ class OpenApiDocument:
 
     def _read_field(self, place: tuple[str, ...], schema: JsonValue, *, required: bool) -> RequestField:
         options = self._list_options(schema)
-        prompt = next((found for found in map(self._find_prompt, options) if found), None)
+        prompt = next(filter(None, map(self._find_prompt, options)), None)
         choices = [one for option in options for one in _to_list(option.get("enum")) if isinstance(one, str)]
-        named = [*options, self._resolve(schema)]
-        value = next((found for found in map(_find_value, named) if found is not None), None)
+        sources = [*options, self._resolve(schema)]
+        value = next((one for one in map(_find_value, sources) if one is not None), None)
         return RequestField(place, required, prompt, value, tuple(filter(is_plain_value, choices)))
 
     def _find_prompt(self, option: Schema) -> str | None:
@@ -134,21 +134,21 @@ class OpenApiDocument:
 
     def _list_options(self, schema: JsonValue, depth: int = 0) -> list[Schema]:
         """List the forms that a value may have, without null; the parts of `allOf` are joined."""
-        found = self._resolve(schema)
-        if depth > _MAX_DEPTH or not found:
+        form = self._resolve(schema)
+        if depth > _MAX_DEPTH or not form:
             return []
-        alternatives = found.get("anyOf") or found.get("oneOf")
+        alternatives = form.get("anyOf") or form.get("oneOf")
         if isinstance(alternatives, list):
             return [one for part in alternatives[:_MAX_MEMBERS] for one in self._list_options(part, depth + 1)]
-        if isinstance(parts := found.get("allOf"), list):
-            joined: dict[str, JsonValue] = dict(found)
+        if isinstance(parts := form.get("allOf"), list):
+            joined: dict[str, JsonValue] = dict(form)
             for part in parts[:_MAX_MEMBERS]:
                 for option in self._list_options(part, depth + 1)[:1]:
                     members = {**dict(_list_members(option)), **dict(_list_members(joined))}
                     required = [*_to_list(option.get("required")), *_to_list(joined.get("required"))]
                     joined = {**option, **joined, "properties": members, "required": required}
             return [{key: value for key, value in joined.items() if key != "allOf"}]
-        return [] if found.get("type") == "null" else [found]
+        return [] if form.get("type") == "null" else [form]
 
     def _build_sample(self, schema: JsonValue, depth: int = 0) -> JsonValue:
         """Build a value of this form: texts are `…`, lists have one member."""
@@ -162,11 +162,10 @@ class OpenApiDocument:
         return SAMPLE_TEXT if _has_type(option, "string") else {} if _has_type(option, "object") else None
 
     def _get_schema(self, content: JsonValue, kind: str) -> Schema:
-        found = self._resolve(content).get(kind)
-        return self._resolve(self._resolve(found).get("schema"))
+        return self._resolve(self._resolve(self._resolve(content).get(kind)).get("schema"))
 
     def _resolve(self, value: JsonValue) -> Schema:
-        """Follow references within the document; an empty mapping for what leads out of it, in circles or nowhere."""
+        """Follow references within the document; return an empty mapping for external, circular and broken ones."""
         for _ in range(_MAX_DEPTH):
             self._steps += 1
             if not isinstance(value, dict) or self._steps > _MAX_STEPS:
@@ -182,22 +181,22 @@ class OpenApiDocument:
 
 
 def is_plain_value(value: JsonValue) -> bool:
-    """Whether a value of a stranger can stand in a file: short, and without placeholders and names of variables."""
-    shown = json.dumps(value)
-    return len(shown) <= 1_000 and "{{" not in shown
+    """Whether an untrusted value may be written to a file: short, and without placeholders and variables."""
+    text = json.dumps(value)
+    return len(text) <= 1_000 and "{{" not in text
 
 
 def _find_value(schema: Schema) -> JsonValue:
-    named = [schema.get("const"), schema.get("default"), schema.get("example"), *_to_list(schema.get("examples"))[:1]]
+    values = [schema.get("const"), schema.get("default"), schema.get("example"), *_to_list(schema.get("examples"))[:1]]
     choices = _to_list(schema.get("enum"))
-    named += choices if len(choices) == 1 else []
-    return next((one for one in named if one is not None and is_plain_value(one)), None)
+    values += choices if len(choices) == 1 else []
+    return next((one for one in values if one is not None and is_plain_value(one)), None)
 
 
 def _list_members(schema: Schema) -> list[tuple[str, JsonValue]]:
     members = schema.get("properties")
-    named = list(members.items())[:_MAX_MEMBERS] if isinstance(members, dict) else []
-    return [(name, member) for name, member in named if len(name) <= _MAX_NAME]
+    pairs = list(members.items())[:_MAX_MEMBERS] if isinstance(members, dict) else []
+    return [(name, member) for name, member in pairs if len(name) <= _MAX_NAME]
 
 
 def _has_type(schema: Schema, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Plans which files to write into a folder, which to leave alone, and why."""
+"""Plan which files to write into a folder, which to leave alone, and why."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class StarterPlan(Struct):
     branch: str
     agent: EvaluatedAgent
     target_lines: tuple[str, ...] = ()
-    """Lines that a configuration lacks that is kept as it is."""
+    """Lines that an unchanged configuration lacks."""
     files_to_write: dict[str, str] = field(default_factory=dict)
     files_to_replace: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -78,15 +78,15 @@ class StarterPlan(Struct):
             self.files_to_write[name] = text
 
     def add_signed_file(self, name: str, text: str, *, rewrites: bool) -> None:
-        """Write this file; with `rewrites` also in place of one that this command wrote and nobody edited."""
+        """Write this file; with `rewrites` also in place of one that this command wrote, if it is unedited."""
         text = sign_text(text)
-        state, before = read_state(self.folder / name)
+        state, old_text = read_state(self.folder / name)
         if not rewrites or state in {FileState.MISSING, FileState.EXTERNAL}:
             self.add_file(name, text)
-        elif before.splitlines() == text.splitlines():
+        elif old_text.splitlines() == text.splitlines():
             self.left_out[name] = "is up to date"
         else:
-            self.diffs[name] = before, text
+            self.diffs[name] = old_text, text
             if state is FileState.WRITTEN:
                 self.files_to_replace[name] = text
             else:
@@ -94,50 +94,49 @@ class StarterPlan(Struct):
 
 
 def make_plan(folder: Path, wishes: StarterRequest, questions: Questions) -> StarterPlan:
-    """Look at the folder (its real path), ask the agent that is named, and decide. Writes nothing.
+    """Inspect the folder (its real path), probe the named agent, and decide. Writes nothing.
 
-    Raises GateError for a configuration that is there and not valid, for wishes that contradict it, and for a probe
-    that fails.
+    Raises GateError for an invalid configuration, for wishes that contradict it, and if the probe fails.
     """
     repository = find_repository(folder)
-    kept = find_config_file(folder)
-    before = load_config({}, {}, kept, shown_as=kept.name) if kept else None
-    is_ours = wishes.names_target and kept is not None and read_state(kept)[0] is FileState.WRITTEN
-    base = None if is_ours else kept
+    config_file = find_config_file(folder)
+    old_config = load_config({}, {}, config_file, shown_as=config_file.name) if config_file else None
+    is_rewritable = wishes.names_target and config_file is not None and read_state(config_file)[0] is FileState.WRITTEN
+    base = None if is_rewritable else config_file
     config = load_config(wishes.flags, {}, base, shown_as=base.name if base else None)
     described = describe_agent(wishes, folder, questions)
     if described is not None and described.url is not None:  # the model is a part of its description
         flags = {key: value for key, value in wishes.flags.items() if key != "model"}
         config = load_config(flags | {"agentEndpoint": described.url}, {}, base, shown_as=base.name if base else None)
-    evals = find_evals_at(before.evals, folder) if before else find_all_evals(folder)
+    evals = find_evals_at(old_config.evals, folder) if old_config else find_all_evals(folder)
     if described is not None and described.entry is not None and wishes.command is not None:
         described.entry.setdefault("cwd", _find_way_up(evals.places or (EVALS_FOLDER,)))
-    asked = find_evaluated_agent(config, evals, wishes.example, folder, repository, described)
-    plan = StarterPlan(folder, repository, find_default_branch(folder), asked)
+    agent = find_evaluated_agent(config, evals, wishes.example, folder, repository, described)
+    plan = StarterPlan(folder, repository, find_default_branch(folder), agent)
     plan.notes += [*(described.notes if described else ()), *questions.notes]
     plan.is_undecided = questions.is_open or (described is not None and described.entry is None)
-    if plan.is_undecided and kept is not None:
-        plan.left_out[kept.name] = "not everything is decided, so nothing is written"
+    if plan.is_undecided and config_file is not None:
+        plan.left_out[config_file.name] = "not everything is decided, so nothing is written"
         return plan
     rounds = _describe_rounds(evals, folder, described.cost_usd if described else None)
-    warm_up = _decide_warm_up(plan, wishes, before, rounds, questions)
-    text = file_texts.render_config(asked, evals.places or (EVALS_FOLDER,), warm_up)
-    _add_config(plan, kept, text, rewrites=wishes.names_target or wishes.warm_up is not None)
-    _note_missing_warm_up(plan, before, warm_up)
-    if wishes.names_target and before is not None and CONFIG not in plan.texts:
-        plan.target_lines = _list_missing_lines(before, config, asked)
-    if asked.entry is not None:
-        plan.add_signed_file(TARGETS, file_texts.render_targets(asked.entry), rewrites=True)
+    warm_up = _decide_warm_up(plan, wishes, old_config, rounds, questions)
+    text = file_texts.render_config(agent, evals.places or (EVALS_FOLDER,), warm_up)
+    _add_config(plan, config_file, text, rewrites=wishes.names_target or wishes.warm_up is not None)
+    _note_missing_warm_up(plan, old_config, warm_up)
+    if wishes.names_target and old_config is not None and CONFIG not in plan.texts:
+        plan.target_lines = _list_missing_lines(old_config, config, agent)
+    if agent.entry is not None:
+        plan.add_signed_file(TARGETS, file_texts.render_targets(agent.entry), rewrites=True)
         if plan.left_out.get(TARGETS) == EXISTS_REASON:
-            said = f"{TARGETS} exists, and `init` did not write it"
-            raise GateError("conflicting-targets", said, "describe the agent there, or give this file another name")
-    if wishes.start is not None and asked.kind is not AgentPlace.AGENT_HERE:
-        said = "--start-command is for an agent at an address of this machine, and none is named"
-        raise GateError("conflicting-options", said, "add --agent-endpoint, or omit --start-command")
+            message = f"{TARGETS} exists, and `init` did not write it"
+            raise GateError("conflicting-targets", message, "describe the agent there, or give this file another name")
+    if wishes.start is not None and agent.kind is not AgentPlace.AGENT_HERE:
+        message = "--start-command is for an agent at an address of this machine, and none is named"
+        raise GateError("conflicting-options", message, "add --agent-endpoint, or omit --start-command")
     if wishes.workflow:
         reason = _find_host_reason(plan, evals, config, wishes.example)
-        _add_workflow(plan, wishes, kept.name if kept else CONFIG, reason)
-    _add_evals(plan, evals, before, wishes.example)
+        _add_workflow(plan, wishes, config_file.name if config_file else CONFIG, reason)
+    _add_evals(plan, evals, old_config, wishes.example)
     _add_gitignore(plan, config.output_dir)
     if not evals.complete:
         plan.notes.append("the folder is too large: only a part was searched for evals")
@@ -150,11 +149,11 @@ def _find_way_up(places: tuple[str, ...]) -> str:
     return "/".join([".."] * steps.pop()) or "." if len(steps) == 1 else ".."
 
 
-def _list_missing_lines(before: RunConfig, config: RunConfig, agent: EvaluatedAgent) -> tuple[str, ...]:
+def _list_missing_lines(old_config: RunConfig, config: RunConfig, agent: EvaluatedAgent) -> tuple[str, ...]:
     """List the lines that a configuration needs to lead to this target; none if it does."""
-    same = before.target == config.target
+    same = old_config.target == config.target
     if agent.entry is not None:
-        same = (before.target.targets, before.target.name) == (TARGETS, TARGET_NAME)
+        same = (old_config.target.targets, old_config.target.name) == (TARGETS, TARGET_NAME)
     return () if same else file_texts.list_target_lines(agent)
 
 
@@ -183,8 +182,8 @@ def _add_workflow(plan: StarterPlan, wishes: StarterRequest, config_name: str, r
         plan.left_out[WORKFLOW] = f"GitHub reads workflows only at the root of the repository: run `{command}`"
         return
     has_packages = (plan.folder / NEEDED_PYTHON).is_file()
-    asked = replace(plan.agent, start=wishes.start)
-    text = file_texts.render_workflow(asked, plan.branch, config_name, has_packages=has_packages)
+    agent = replace(plan.agent, start=wishes.start)
+    text = file_texts.render_workflow(agent, plan.branch, config_name, has_packages=has_packages)
     if reason is not None:
         text = file_texts.remove_container(text, reason, None if reason == _ADDRESS_REASON else has_packages)
     plan.add_signed_file(WORKFLOW, text, rewrites=wishes.names_target or wishes.start is not None)
@@ -193,15 +192,12 @@ def _add_workflow(plan: StarterPlan, wishes: StarterRequest, config_name: str, r
 
 
 def _decide_warm_up(
-    plan: StarterPlan, wishes: StarterRequest, before: RunConfig | None, rounds: str, questions: Questions
+    plan: StarterPlan, wishes: StarterRequest, old_config: RunConfig | None, rounds: str, questions: Questions
 ) -> int | None:
-    """Decide on `warmUp`: by the option, the configuration `before`, or a person who sees what it takes.
-
-    Nobody is asked who names no agent yet.
-    """
+    """Decide on `warmUp`: by the option, `old_config`, or a person who sees the cost and names an agent."""
     what = f"the first run on {plan.branch} makes {rounds}, so that pull requests have {WARM_UP_RUNS} runs of history"
-    if wishes.warm_up is None and (before is not None or plan.is_undecided or not wishes.names_target):
-        return before.warm_up if before else None
+    if wishes.warm_up is None and (old_config is not None or plan.is_undecided or not wishes.names_target):
+        return old_config.warm_up if old_config else None
     if wishes.warm_up is None:
         return WARM_UP_RUNS if questions.confirm(f"With `warmUp: {WARM_UP_RUNS}` {what}. Write it") else None
     if wishes.warm_up:
@@ -209,9 +205,9 @@ def _decide_warm_up(
     return WARM_UP_RUNS if wishes.warm_up else None
 
 
-def _note_missing_warm_up(plan: StarterPlan, before: RunConfig | None, warm_up: int | None) -> None:
-    """Note the line that a configuration lacks that is kept as it is."""
-    if before is not None and before.warm_up != warm_up and CONFIG not in plan.texts:
+def _note_missing_warm_up(plan: StarterPlan, old_config: RunConfig | None, warm_up: int | None) -> None:
+    """Note the line that an unchanged configuration lacks."""
+    if old_config is not None and old_config.warm_up != warm_up and CONFIG not in plan.texts:
         line = "omit `warmUp`" if warm_up is None else f"add `warmUp: {warm_up}`"
         plan.notes.append(f"not written warmUp: your configuration is kept; {line}")
 
@@ -221,7 +217,7 @@ def _describe_rounds(evals: FoundEvals, folder: Path, usd: float | None) -> str:
     rounds = WARM_UP_RUNS - 1
     try:
         suites = load_suites(find_eval_files(evals.places, folder), folder, ReadOptions()) if evals.places else ()
-    except GateError:  # `eval-gate validate`, a next step, says what is wrong
+    except GateError:  # `eval-gate validate`, a next step, reports the problem
         return f"{rounds} further rounds of all cases"
     cases = sum(case.skip_reason is None for suite in suites for case in suite.cases) or 1  # that of the example
     cost = "" if usd is None else f", about {format_money(usd * cases * rounds)}"
@@ -230,19 +226,19 @@ def _describe_rounds(evals: FoundEvals, folder: Path, usd: float | None) -> str:
     )
 
 
-def _add_config(plan: StarterPlan, kept: Path | None, text: str, *, rewrites: bool) -> None:
-    if kept is not None and kept.name != CONFIG:
-        plan.left_out[kept.name] = EXISTS_REASON
+def _add_config(plan: StarterPlan, config_file: Path | None, text: str, *, rewrites: bool) -> None:
+    if config_file is not None and config_file.name != CONFIG:
+        plan.left_out[config_file.name] = EXISTS_REASON
     else:
         plan.add_signed_file(CONFIG, text, rewrites=rewrites)
 
 
-def _add_evals(plan: StarterPlan, evals: FoundEvals, before: RunConfig | None, example: str) -> None:
+def _add_evals(plan: StarterPlan, evals: FoundEvals, old_config: RunConfig | None, example: str) -> None:
     """Add an example eval if there are no evals yet and the configuration would find it."""
     if evals.places:
         plan.left_out |= dict.fromkeys(evals.places, "has evals")
         return
-    places = [PurePosixPath(place) for place in (before.evals if before else (EVALS_FOLDER,))]
+    places = [PurePosixPath(place) for place in (old_config.evals if old_config else (EVALS_FOLDER,))]
     home = next((one for one in places if not (one.is_absolute() or one.suffix or set(str(one)) & set("*?[."))), None)
     if home is None:
         plan.notes.append("no example eval: the configuration names no folder inside this one for it")
@@ -259,7 +255,7 @@ def _add_gitignore(plan: StarterPlan, output_dir: str) -> None:
     line = f"{path.as_posix()}/"
     if not os.path.lexists(plan.folder / IGNORE):
         if not is_ignored(plan.folder, line):
-            plan.files_to_write[IGNORE] = file_texts.render_gitignore(line)
+            plan.files_to_write[IGNORE] = f"# Results of `eval-gate run`\n{line}\n"
         return
     plan.left_out[IGNORE] = EXISTS_REASON
     if not is_ignored(plan.folder, line):

@@ -1,4 +1,4 @@
-"""Sends one prompt to a described target."""
+"""Send one prompt to a described target."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class _OutputTarget(Protocol):
-    """A target whose output can be had before anything is read in it."""
+    """A target that returns its output before a response is read from it."""
 
     async def fetch_output(self, request: Request) -> bytes: ...
 
@@ -56,7 +56,7 @@ def probe_target(
     """Send the prompt once, and return the description with the output.
 
     If the target refuses access, the prompt is sent again with the optional headers whose variables are set. Raises
-    GateError `probe-failed` with what the target said.
+    GateError `probe-failed` with the target's response.
     """
     ready = {name: value for name, value in optional_headers.items() if os.environ.get(_get_variable(value))}
     with_headers = {**entry, "headers": {**ready, **_get_headers(entry)}}
@@ -78,8 +78,8 @@ def _get_variable(value: str) -> str:
 
 
 def _get_headers(entry: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    found = entry.get("headers")
-    return found if isinstance(found, dict) else {}
+    headers = entry.get("headers")
+    return headers if isinstance(headers, dict) else {}
 
 
 def _fetch_masked_output(entry: Mapping[str, JsonValue], prompt: str, root: Path) -> bytes:
@@ -115,7 +115,7 @@ def _build_probe_error(
 
 
 def _describe_key(headers: Mapping[str, JsonValue], optional_headers: Mapping[str, str]) -> str:
-    """Describe how the command gives the key that the agent wants: by the headers that are sent, or described."""
+    """Describe how to give the command the agent's key: by the headers that are sent, or described."""
     if headers:
         sent = [f"{name} ({value})" for name, value in headers.items()]
         return f"check what it gets in {format_first_few(sent, 3)}"

@@ -1,4 +1,4 @@
-"""Finds where the text and the tool calls of a response may be."""
+"""Find where the text and the tool calls of a response may be."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _MAX_DEPTH: Final = 8
 _MAX_MEMBERS: Final = 100
 _MAX_PAIRS: Final = 3
 _PLAIN_KEY: Final = re.compile(r"[\w @/:-]{1,100}")
-"""Keys that a path can have as they are. Others may be data, and could be placeholders in a file."""
+"""Keys that a path can have unquoted. Others may be data, and could be placeholders in a file."""
 SAMPLE_TEXT: Final = "…"
 """Stands for any text in a response that is built from a description."""
 _NAME: Final = re.compile(rf"{SAMPLE_TEXT}|[A-Za-z_][\w./:-]*")
 _USUAL: Final = {"toolCallsPath": "toolCalls", "nameField": "name", "argsField": "params"}
-"""Settings that hold without being given."""
+"""Default settings."""
 
 
 class TextPlace(FrozenStruct):
@@ -62,14 +62,14 @@ class Reading(FrozenStruct):
     option: tuple[str, ...]
 
 
-def list_readings(given: Mapping[str, JsonValue], document: JsonValue) -> list[Reading]:
-    """List the ways to read a response that agree with the settings that are given; at least one."""
+def list_readings(entry: Mapping[str, JsonValue], document: JsonValue) -> list[Reading]:
+    """List the ways to read a response that agree with the settings of `entry`; at least one."""
     lists = find_calls(document)
-    fitting = [one for one in lists if all(given.get(key, value) == value for key, value in one.settings.items())]
-    texts = find_texts(document, [str(given.get("toolCallsPath", "toolCalls")), *(one.path for one in lists)])
-    if "responsePath" in given or any(one.path == "response" for one in texts):
+    fitting = [one for one in lists if all(entry.get(key, value) == value for key, value in one.settings.items())]
+    texts = find_texts(document, [str(entry.get("toolCallsPath", "toolCalls")), *(one.path for one in lists)])
+    if "responsePath" in entry or any(one.path == "response" for one in texts):
         texts = ()
-    found = []
+    readings = []
     for text, calls in product(texts or (None,), fitting or (None,)):
         settings = {} if calls is None else {key: one for key, one in calls.settings.items() if one != _USUAL[key]}
         option = {} if calls is None or len(fitting) == 1 else dict(calls.settings)
@@ -77,29 +77,29 @@ def list_readings(given: Mapping[str, JsonValue], document: JsonValue) -> list[R
             settings["responsePath"] = text.path
             option |= {"responsePath": text.path} if len(texts) > 1 else {}
         words = tuple(word for key, value in option.items() for word in ("--set", f"{key}={value}"))
-        found.append(Reading(", ".join(one.label for one in (text, calls) if one is not None), settings, words))
-    return found
+        readings.append(Reading(", ".join(one.label for one in (text, calls) if one is not None), settings, words))
+    return readings
 
 
 def find_texts(document: JsonValue, lists: Sequence[str]) -> tuple[TextPlace, ...]:
     """Find the texts of a response, without those in the lists at these paths."""
-    found: list[TextPlace] = []
+    places: list[TextPlace] = []
     for path, value in _walk(document, ""):
         inside = any(path.startswith(one) and path[len(one) : len(one) + 1] in {"", ".", "["} for one in lists)
-        if isinstance(value, str) and value.strip() and not inside and len(found) < MAX_PLACES:
-            found.append(TextPlace(path or "$", value))
-    return tuple(found)
+        if isinstance(value, str) and value.strip() and not inside and len(places) < MAX_PLACES:
+            places.append(TextPlace(path or "$", value))
+    return tuple(places)
 
 
 def find_calls(document: JsonValue) -> tuple[CallPlace, ...]:
     """Find the lists whose members have a name and a mapping of arguments each."""
-    found: list[CallPlace] = []
+    places: list[CallPlace] = []
     for path, value in _walk(document, ""):
         members = value if isinstance(value, list) else []
         mappings = [one for one in members if isinstance(one, dict)]
-        if path and mappings and len(mappings) == len(members) and len(found) < MAX_PLACES:
-            found += _read_list(path, mappings)
-    return tuple(found)
+        if path and mappings and len(mappings) == len(members) and len(places) < MAX_PLACES:
+            places += _read_list(path, mappings)
+    return tuple(places)
 
 
 def _read_list(path: str, members: list[dict[str, JsonValue]]) -> Iterator[CallPlace]:
@@ -109,8 +109,8 @@ def _read_list(path: str, members: list[dict[str, JsonValue]]) -> Iterator[CallP
     arguments = [key for key in shared if all(isinstance(one[key], dict) for one in members)]
     for name in [one for one in names if one == _USUAL["nameField"]] or names:
         for argument in ([one for one in arguments if one == _USUAL["argsField"]] or arguments)[:_MAX_PAIRS]:
-            called = tuple(str(one[name]) for one in members)
-            yield CallPlace(called, {"toolCallsPath": path, "nameField": name, "argsField": argument})
+            tools = tuple(str(one[name]) for one in members)
+            yield CallPlace(tools, {"toolCallsPath": path, "nameField": name, "argsField": argument})
 
 
 def _is_name(value: JsonValue) -> bool:

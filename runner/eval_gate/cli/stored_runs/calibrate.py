@@ -49,8 +49,7 @@ def calibrate(
     from datetime import UTC, datetime
     from pathlib import Path
 
-    from eval_gate.analysis.judge_calibration import as_json, compare_with_people, iter_calibration_lines
-    from eval_gate.analysis.judge_calibration import save_comparisons as saved
+    from eval_gate.analysis import judge_calibration
     from eval_gate.cli.stored_runs.run_settings import find_results_folder
     from eval_gate.cli.terminal.console import print_message, print_output
     from eval_gate.errors import ExitCode
@@ -60,18 +59,19 @@ def calibrate(
     from eval_gate.text.safe_output import TextFormat
 
     stored = read_run(run, find_results_folder(output_dir, run))
-    found = compare_with_people(stored, labels, evaluator, pass_score)
+    calibration = judge_calibration.compare_with_people(stored, labels, evaluator, pass_score)
     if json:
-        print_output(as_json(found, stored.run_id, evaluator), TextFormat.JSON)
+        print_output(judge_calibration.as_json(calibration, stored.run_id, evaluator), TextFormat.JSON)
     else:
         who = f"evaluator {evaluator}" if evaluator else "the results of the cases"
-        print_output("\n".join(iter_calibration_lines(found, who, stored.run_id)))
+        print_output("\n".join(judge_calibration.iter_calibration_lines(calibration, who, stored.run_id)))
     if save:
-        kept = saved(found, stored.run_id, evaluator, Path.cwd(), datetime.now(UTC).date())
+        today = datetime.now(UTC).date()
+        records = judge_calibration.save_comparisons(calibration, stored.run_id, evaluator, Path.cwd(), today)
         print_message(
-            f"{JUDGES_PATH}: {format_count(len(kept), 'judge')} written; commit the file, so that reports show the "
+            f"{JUDGES_PATH}: {format_count(len(records), 'judge')} written; commit the file, so that reports show the "
             "agreement"
         )
-    kappa = found.agreement.kappa
+    kappa = calibration.agreement.kappa
     if min_kappa is not None and (kappa is None or kappa < min_kappa):
         raise typer.Exit(ExitCode.FAILED)

@@ -91,13 +91,13 @@ def check(
         hand=options.find_option_source(),
     )
     context_of_run = replace(build_run_context(), owns_process=False)
-    beside = NOT_REQUESTED if is_external_reference(read.baseline) else None
-    session = open_session(read, Selection(), context_of_run, beside)
+    placeholder = NOT_REQUESTED if is_external_reference(read.baseline) else None
+    session = open_session(read, Selection(), context_of_run, placeholder)
 
     def decide() -> RunResult:
         nonlocal session
         results = read_external_results(read, paths, session.context)
-        if beside and (baseline := run_async(read_external_baseline(session, results))):
+        if placeholder and (baseline := run_async(read_external_baseline(session, results))):
             session = open_session(read, Selection(), context_of_run, baseline)
         external = run_async(make_external_run(session, results))
         if context.obj is not Verbosity.QUIET:
@@ -105,6 +105,6 @@ def check(
                 print_progress(words)
         return decide_verdict(external.run, session.gate_inputs)
 
-    kept = store_run(session, decide())  # no other reference holds the run, which may be large
-    show_results(session, kept, build_report_context(session, kept), context.obj, as_json=json)
-    raise typer.Exit(kept.exit_code)
+    evaluated_run = store_run(session, decide())  # no other reference holds the run, which may be large
+    show_results(session, evaluated_run, build_report_context(session, evaluated_run), context.obj, as_json=json)
+    raise typer.Exit(evaluated_run.exit_code)

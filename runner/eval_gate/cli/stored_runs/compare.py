@@ -72,7 +72,7 @@ def compare(
 
 @contextmanager
 def _hint_at_other_tool(reference: str, baseline: str) -> Iterator[None]:
-    """Name `check` if what cannot be read is results of another tool, of which `baseline` may be some too."""
+    """Name `check` if the unreadable file has results of another tool; `baseline` may be such a file too."""
     from shlex import quote
 
     from eval_gate.errors import GateError
@@ -89,11 +89,11 @@ def _hint_at_other_tool(reference: str, baseline: str) -> Iterator[None]:
         tool = find_tool_at(reference) if is_external_reference(reference) else None
         if tool is None:
             raise
-        beside = quote(baseline) if reference != baseline and is_external_reference(baseline) else "latest"
+        other_baseline = quote(baseline) if reference != baseline and is_external_reference(baseline) else "latest"
         raise GateError(
             error.code,
             f"{reference} has results of {tool}, and `compare` reads stored runs",
-            f"compare them with `eval-gate check {quote(reference)} --baseline {beside}`"
+            f"compare them with `eval-gate check {quote(reference)} --baseline {other_baseline}`"
             if reference != baseline
             else f"store them as a run with `eval-gate check {quote(reference)}`",
             exit_code=error.exit_code,

@@ -38,11 +38,11 @@ def drift(
     from eval_gate.cli.terminal.console import print_output
     from eval_gate.text.safe_output import TextFormat
 
-    found = find_drift_up_to(run, options.select_given_settings({"outputDir": output_dir, **settings}))
+    branch_drift = find_drift_up_to(run, options.select_given_settings({"outputDir": output_dir, **settings}))
     if as_json:
         import json
 
-        print_output(json.dumps(as_data(found), indent=2), TextFormat.JSON)
+        print_output(json.dumps(as_data(branch_drift), indent=2), TextFormat.JSON)
     else:
-        print_output("\n".join(iter_console_lines(found)))
-    raise typer.Exit(choose_exit_code(found))
+        print_output("\n".join(iter_console_lines(branch_drift)))
+    raise typer.Exit(choose_exit_code(branch_drift))

@@ -1,4 +1,4 @@
-"""Finds the history for `eval-gate drift`, and converts the drift to data and an exit code."""
+"""Find the history for `eval-gate drift`, and convert the drift to data and an exit code."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from eval_gate.session.history_update import build_next_history
 def find_drift_up_to(reference: str, flags: Mapping[str, JsonValue]) -> Drift:
     """Find what became worse up to this run. Raises GateError if there is no such run."""
     config = load_settings_part(("outputDir", "history", "passScore"), flags)
-    found = find_baseline(reference, Path(config.output_dir), config.history)
-    if isinstance(found, NoBaseline):
-        raise GateError(found.code, found.reason, "name a run, or make one with `eval-gate run`")
+    baseline = find_baseline(reference, Path(config.output_dir), config.history)
+    if isinstance(baseline, NoBaseline):
+        raise GateError(baseline.code, baseline.reason, "name a run, or make one with `eval-gate run`")
     folder = Path(reference)
-    among = (
-        _build_history(read_runs(folder)) if folder.is_dir() and not (folder / RUN_NAME).is_file() else found.history
+    folder_history = (
+        _build_history(read_runs(folder)) if folder.is_dir() and not (folder / RUN_NAME).is_file() else baseline.history
     )
-    known = max(found.history, among, key=lambda ledger: len(ledger.levels))
-    return find_drift(known, config.policy.pass_score)
+    longest = max(baseline.history, folder_history, key=lambda history: len(history.levels))
+    return find_drift(longest, config.policy.pass_score)
 
 
 def _build_history(runs: Sequence[RunResult]) -> History:
-    """Build the history that these runs, newest first, would have left, had each known the one before it."""
-    ledger, before = EMPTY_HISTORY, None
+    """Build the history of these runs, newest first, as if each were the baseline of the next."""
+    history, earlier = EMPTY_HISTORY, None
     for run in reversed(runs):
         if run.complete and run.eval_paths is not None and run.shard is None:
-            ledger = build_next_history(run, Baseline(before, "", history=ledger) if before else NOT_REQUESTED)
-            before = run
-    return ledger
+            history = build_next_history(run, Baseline(earlier, "", history=history) if earlier else NOT_REQUESTED)
+            earlier = run
+    return history
 
 
 def choose_exit_code(drift: Drift) -> ExitCode:

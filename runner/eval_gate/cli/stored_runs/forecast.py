@@ -72,38 +72,38 @@ def build_forecast_rows(
     result = baseline.result
     rules = load_run_config(result, flags)
     waivers = load_waivers(rules, Path.cwd(), datetime.now(UTC).date())
-    now = group_baseline_cases(baseline, rules.policy, find_quarantined_cases(result, waivers, rules.policy.must_pass))
-    others = [_apply_supposition(now, supposed)] if supposed.is_given else list(_iter_suppositions(now))
+    base = group_baseline_cases(baseline, rules.policy, find_quarantined_cases(result, waivers, rules.policy.must_pass))
+    changes = [_apply_supposition(base, supposed)] if supposed.is_given else list(_iter_suppositions(base))
     return [
-        ForecastRow(label, cases, compute_detection_power(cases)) for label, cases in ((_CURRENT_LABEL, now), *others)
+        ForecastRow(label, cases, compute_detection_power(cases)) for label, cases in ((_CURRENT_LABEL, base), *changes)
     ]
 
 
 def _apply_supposition(current: CaseGroups, supposed: Supposition) -> tuple[str, CaseGroups]:
-    said: list[str] = []
+    phrases: list[str] = []
     cases = current
     if supposed.history is not None:
-        cases, said = scale_history(cases, supposed.history), [*said, format_count(supposed.history, "run")]
+        cases, phrases = scale_history(cases, supposed.history), [*phrases, format_count(supposed.history, "run")]
     if supposed.cases is not None:
-        cases, said = scale_number(cases, supposed.cases), [*said, format_count(supposed.cases, "case")]
+        cases, phrases = scale_number(cases, supposed.cases), [*phrases, format_count(supposed.cases, "case")]
     if supposed.reruns is not None:
-        cases, said = (
+        cases, phrases = (
             set_max_reruns(cases, supposed.reruns),
-            [*said, f"up to {format_count(supposed.reruns, 're-run')}"],
+            [*phrases, f"up to {format_count(supposed.reruns, 're-run')}"],
         )
-    return f"with {', '.join(said)}", cases
+    return f"with {', '.join(phrases)}", cases
 
 
 def _iter_suppositions(current: CaseGroups) -> Iterator[tuple[str, CaseGroups]]:
-    """Twice of each thing that there can be more of."""
+    """Double the history, the cases and the re-runs, one at a time."""
     longer = min(current.runs * 2, MAX_RUNS)
     if 0 < current.runs < longer:
         yield f"with {longer} runs in the history", scale_history(current, longer)
     if current.number:
         yield f"with {current.number * 2:,} such cases", scale_number(current, current.number * 2)
-    again = min(current.criteria.max_reruns * 2 or DEFAULT_CONFIRM, MAX_RERUNS)
-    if again > current.criteria.max_reruns:
-        yield f"with up to {format_count(again, 're-run')}", set_max_reruns(current, again)
+    more_reruns = min(current.criteria.max_reruns * 2 or DEFAULT_CONFIRM, MAX_RERUNS)
+    if more_reruns > current.criteria.max_reruns:
+        yield f"with up to {format_count(more_reruns, 're-run')}", set_max_reruns(current, more_reruns)
 
 
 def iter_table_lines(rows: Sequence[ForecastRow], *, every: bool) -> Iterator[str]:
@@ -111,13 +111,13 @@ def iter_table_lines(rows: Sequence[ForecastRow], *, every: bool) -> Iterator[st
 
     Without `every`, at most `MAX_LISTED` of these cases are listed.
     """
-    now = rows[0]
-    sight = now.sight
+    current = rows[0]
+    sight = current.sight
     max_reruns = sight.max_reruns
-    again = f"up to {format_count(max_reruns, 're-run')} of a suspected regression" if max_reruns else "no re-runs"
-    yield f"{format_count(sight.cases, 'case')}, {format_count(sight.runs, 'run')} in the history, {again}"
-    if now.cases.quarantined:
-        yield f"{format_count(now.cases.quarantined, 'more case')} in quarantine, not counted"
+    reruns = f"up to {format_count(max_reruns, 're-run')} of a suspected regression" if max_reruns else "no re-runs"
+    yield f"{format_count(sight.cases, 'case')}, {format_count(sight.runs, 'run')} in the history, {reruns}"
+    if current.cases.quarantined:
+        yield f"{format_count(current.cases.quarantined, 'more case')} in quarantine, not counted"
     yield ""
     yield "Chance that one run detects a case that begins to fail (always, half the time, …), and the smallest loss in"
     yield "every case that it detects in 9 of 10 runs:"
@@ -125,22 +125,22 @@ def iter_table_lines(rows: Sequence[ForecastRow], *, every: bool) -> Iterator[st
     cells = [_TABLE_HEAD, *(_format_cells(row) for row in rows)]
     widths = [max(len(line[at]) for line in cells) for at in range(len(_TABLE_HEAD))]
     for line in cells:
-        first, *others = (
+        padded = (
             cell.rjust(width) if at else cell.ljust(width)
             for at, (cell, width) in enumerate(zip(line, widths, strict=True))
         )
-        yield "   ".join((first, *others)).rstrip()
+        yield "   ".join(padded).rstrip()
     yield from _iter_remarks(rows)
     if sight.ungated_cases:
         yield ""
         number = len(sight.ungated_cases)
         they = "it always fails" if number == 1 else "they always fail"
         yield f"{format_count(number, 'case')} cannot be gated, even if {they}:"
-        shown = sight.ungated_cases if every else sight.ungated_cases[:MAX_LISTED]
-        for one in shown:
+        listed_cases = sight.ungated_cases if every else sight.ungated_cases[:MAX_LISTED]
+        for one in listed_cases:
             yield f"  {to_console_line(describe_ungated_case(one, _PLACE_WORDS), 500)}"
-        if left := len(sight.ungated_cases) - len(shown):
-            yield f"  and {format_count(left, 'more case')} (--verbose lists them)"
+        if more_cases := len(sight.ungated_cases) - len(listed_cases):
+            yield f"  and {format_count(more_cases, 'more case')} (--verbose lists them)"
 
 
 def _format_cells(row: ForecastRow) -> tuple[str, ...]:
@@ -156,19 +156,19 @@ def _format_cells(row: ForecastRow) -> tuple[str, ...]:
 
 
 def _iter_remarks(rows: Sequence[ForecastRow]) -> Iterator[str]:
-    """Yield remarks on what the figures do not show."""
-    now = rows[0].cases
+    """Yield remarks that limit the figures."""
+    current = rows[0].cases
     if any(not row.sight.max_reruns for row in rows):
         yield ""
         yield "Without re-runs, every failure of a case that passed before counts, also of a flaky case. The smallest"
         yield "loss is unknown, because the gate fails without a loss too."
-    if now.allowed_regressions:
+    if current.allowed_regressions:
         yield ""
         yield (
-            f"{format_count(now.allowed_regressions, 'regression')} may pass (allowedRegressions), so the gate is "
+            f"{format_count(current.allowed_regressions, 'regression')} may pass (allowedRegressions), so the gate is "
             "not sure to detect any loss."
         )
-    if now.runs >= MAX_RUNS:
+    if current.runs >= MAX_RUNS:
         yield ""
         yield f"The history is full: it has the newest {MAX_RUNS} runs, so more runs do not change the figures."
 

@@ -41,36 +41,35 @@ def merge(
     from eval_gate.cli.stored_runs.run_settings import find_results_folder
     from eval_gate.cli.terminal.console import Verbosity, print_output, print_progress
     from eval_gate.errors import ExitCode
-    from eval_gate.results.merge import describe_missing_shards, describe_part_differences
-    from eval_gate.results.merge import merge_runs as merged
+    from eval_gate.results.merge import describe_missing_shards, describe_part_differences, merge_runs
     from eval_gate.results.run_writer import write_result
     from eval_gate.text.escape import format_count
 
-    kept = find_results_folder(None, *(results if output_dir else ()))
-    folder = Path(output_dir) if output_dir else kept
-    runs = [run for result in results for run in _read_parts(result, kept)]
-    run = merged(runs, str(uuid.uuid4()))
+    results_folder = find_results_folder(None, *(results if output_dir else ()))
+    folder = Path(output_dir) if output_dir else results_folder
+    runs = [run for result in results for run in _read_parts(result, results_folder)]
+    run = merge_runs(runs, str(uuid.uuid4()))
     record, run = write_result(folder, run)
     for difference in describe_part_differences(runs):
         print_progress(f"warning: {difference}")
     if context.obj is not Verbosity.QUIET:
-        missing = f"; {run.stop_reason}" if run.stop_reason else ""
+        stop_note = f"; {run.stop_reason}" if run.stop_reason else ""
         print_progress(
-            f"{format_count(len(runs), 'result')} merged: {format_count(run.summary.total_cases, 'case')}{missing}"
+            f"{format_count(len(runs), 'result')} merged: {format_count(run.summary.total_cases, 'case')}{stop_note}"
         )
     print_output(str(record))
     if describe_missing_shards(runs):
         raise typer.Exit(ExitCode.INCOMPLETE)
 
 
-def _read_parts(reference: str, kept: Path) -> tuple[RunResult, ...]:
+def _read_parts(reference: str, results_folder: Path) -> tuple[RunResult, ...]:
     """Read the run or shards that `reference` names; the hint of an error never suggests `-o` as the place to look."""
     from eval_gate.errors import GateError
     from eval_gate.results.merge import read_parts
     from eval_gate.results.result_names import LATEST
 
     try:
-        return read_parts(reference, kept)
+        return read_parts(reference, results_folder)
     except GateError as error:
         if reference == LATEST and error.code == "baseline-not-found":
             error.hint = "make a part there with `eval-gate run --shard 1/2`, or name a part elsewhere by its path"

@@ -59,10 +59,10 @@ def write_page(reference: str, baseline: str | None, output: str | None, flags: 
 
 def _build_context(run: RunResult, config: RunConfig) -> ReportContext:
     """Build the context with the command that waives failures and, with a chosen target, the one that re-runs cases."""
-    again = build_rerun_command(["run"], run) if config.target.is_chosen else None
+    rerun = build_rerun_command(["run"], run) if config.target.is_chosen else None
     return ReportContext(
-        rerun_command=again.command if again else None,
-        rerun_omitted_count=again.omitted_count if again else 0,
+        rerun_command=rerun.command if rerun else None,
+        rerun_omitted_count=rerun.omitted_count if rerun else 0,
         waive_command=build_waive_command(run, config.policy.waivers),
     )
 
@@ -90,5 +90,5 @@ def open_page(page: Path) -> bool:
 
 
 def _has_screen() -> bool:
-    """Whether a browser would have a window: without one, a browser for terminals would take this one over."""
+    """Whether a browser would have a window: without one, a text browser would take over this terminal."""
     return sys.platform in _ALWAYS_WITH_SCREEN or any(os.environ.get(name) for name in _SCREENS)

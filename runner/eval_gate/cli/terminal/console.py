@@ -43,9 +43,9 @@ def get_width(stream: TextIO) -> int:
     """Get the width of the stream: COLUMNS, or the width of its terminal, or 80."""
     from eval_gate.reports.console.style import DEFAULT_WIDTH, MIN_WIDTH
 
-    said = os.environ.get("COLUMNS", "")
-    if said.isascii() and said.isdecimal() and int(said[:5]) > 0:
-        return max(int(said[:5]), MIN_WIDTH)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdecimal() and int(columns[:5]) > 0:
+        return max(int(columns[:5]), MIN_WIDTH)
     try:
         wide = os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):  # no terminal, or no file at all, as in a test

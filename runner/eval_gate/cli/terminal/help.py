@@ -28,7 +28,7 @@ _NON_PATH_METAVARS: Final = frozenset(
         *("TOOL", "URL"),
     }
 )
-"""What stands for a value that is no path, in the help of options that are no settings. Each other text may be one."""
+"""Metavars of options, other than settings, whose values are no paths. All other values may be paths."""
 
 
 class CheckedCommand(TyperCommand):
@@ -51,12 +51,12 @@ class CheckedCommand(TyperCommand):
         return rest
 
 
-def _iter_path_errors(parameter: Any, given: Mapping[str, Any]) -> Iterator[str]:
+def _iter_path_errors(parameter: Any, values: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with the paths of a parameter; the configuration checks those of settings."""
     row = SETTINGS.get(parameter.name)
     if parameter.metavar in ({row.metavar, row.flag} if row else _NON_PATH_METAVARS):
         return
-    value = given.get(parameter.name)
+    value = values.get(parameter.name)
     for text in value if isinstance(value, list | tuple) else (value,):
         why = find_path_problem(text) if isinstance(text, str) else None
         if why is not None:
@@ -90,10 +90,10 @@ class FullHelpGroup(TyperGroup):
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the first sentence of the help of each command."""
-        shown = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         rows = [
             (name, " ".join(inspect.cleandoc(command.help or "").split("\n\n")[0].split()))
-            for name, command in shown
+            for name, command in commands
             if command and not command.hidden
         ]
         with formatter.section("Commands"):
@@ -111,12 +111,12 @@ class PlainCommand(CheckedCommand):
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the arguments, then the options by group."""
-        shown: Sequence[Any] = [one for one in self.get_params(ctx) if one.get_help_record(ctx)]
-        hidden = [one for one in shown if self._is_hidden(one, ctx)]
-        panels = _list_panels(shown)
+        parameters: Sequence[Any] = [one for one in self.get_params(ctx) if one.get_help_record(ctx)]
+        extras = [one for one in parameters if self._is_hidden(one, ctx)]
+        panels = _list_panels(parameters)
         rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{panel: [] for panel in panels}, "Options": []}
-        for one in shown:
-            if one in hidden:
+        for one in parameters:
+            if one in extras:
                 continue
             name, text = one.get_help_record(ctx)
             if one.param_type_name == "argument":
@@ -128,10 +128,10 @@ class PlainCommand(CheckedCommand):
             if lines:
                 with formatter.section(f"Other {title.lower()}" if panels and title == "Options" else title):
                     formatter.write_dl(lines)
-        if hidden:
+        if extras:
             formatter.write_paragraph()
             with formatter.indentation():
-                formatter.write_text(f"{len(hidden)} more options: `{ctx.command_path} {HELP_ALL}` shows them.")
+                formatter.write_text(f"{len(extras)} more options: `{ctx.command_path} {HELP_ALL}` shows them.")
 
     def _is_hidden(self, parameter: Any, ctx: Context) -> bool:
         """Whether this help leaves out the option."""
@@ -142,12 +142,12 @@ class PlainCommand(CheckedCommand):
 
 def _list_panels(parameters: Sequence[Any]) -> list[str]:
     """List the groups of these options in their order; none if there are fewer than two."""
-    named = {getattr(one, "rich_help_panel", None): None for one in parameters}
-    known = [
-        *(panel.value for panel in Panel if panel in named),
-        *(one for one in named if one and one not in {*Panel}),
+    panels = {getattr(one, "rich_help_panel", None): None for one in parameters}
+    ordered_panels = [
+        *(panel.value for panel in Panel if panel in panels),
+        *(one for one in panels if one and one not in {*Panel}),
     ]
-    return known if len(known) > 1 else []
+    return ordered_panels if len(ordered_panels) > 1 else []
 
 
 def build_command_class(common: Collection[str]) -> type[PlainCommand]:

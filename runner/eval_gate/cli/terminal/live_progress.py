@@ -47,14 +47,14 @@ class LiveProgress:
         self._bar: Bar | None = None
         self._last = ""
 
-    def on_start(self, plan: RunPlan, total: int, done: int) -> None:
+    def on_start(self, plan: RunPlan, total: int, completed: int) -> None:
         """Draw the line."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
         from rich.table import Column
 
-        print_progress(format_opening_line(plan, total, done))
-        self._counts = TrialCounts(total, done, plan.limits.trials)
+        print_progress(format_opening_line(plan, total, completed))
+        self._counts = TrialCounts(total, completed, plan.limits.trials)
         wide = get_width(sys.stderr)
         bar = [] if is_ascii_only(sys.stderr) else [BarColumn(bar_width=min(32, wide // 5))]
         self._bar = Progress(
@@ -69,7 +69,7 @@ class LiveProgress:
         )
         FINAL_ACTIONS.add(_show_cursor)
         self._bar.start()
-        self._bar.add_task("cases", total=total, completed=done, counts=str(self._counts))
+        self._bar.add_task("cases", total=total, completed=completed, counts=str(self._counts))
 
     def on_trial(self, trial_record: TrialRecord) -> None:
         """Move the line."""
@@ -79,19 +79,19 @@ class LiveProgress:
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], advance=int(first), counts=f"{self._counts}{self._last}")
 
-    def on_wait(self, said: str) -> None:
-        """Say it above the line."""
+    def on_wait(self, message: str) -> None:
+        """Print the message above the line."""
         if self._bar is not None:
-            self._bar.console.print(to_console_line(said, MAX_WAITING_MESSAGE), markup=False)
+            self._bar.console.print(to_console_line(message, MAX_WAITING_MESSAGE), markup=False)
 
     def close(self) -> None:
-        """Take the line away; the summary follows."""
+        """Remove the line; the summary follows."""
         if self._bar is not None:
             self._bar.stop()
             FINAL_ACTIONS.discard(_show_cursor)
 
 
 def _show_cursor() -> None:
-    """Give the terminal back the cursor that the line hid, in the next line: no more than that, amid anything."""
+    """Show the cursor again that the line hid, in the next line; nothing more, since this may run at any time."""
     with suppress(OSError, ValueError):
         os.write(sys.stderr.fileno(), b"\x1b[?25h\n")

@@ -1,8 +1,7 @@
-"""Makes the standard streams always available, and never the cause of a crash.
+"""Make the standard streams always available, and never the cause of a failure.
 
-Who reads our output may go away (`run | head -0`), or may never have been there (`>&-`). That says nothing about the
-evals: what nobody reads is forgotten, and the exit code stays that of the gate. A disk that is full is another matter:
-somebody wanted what is lost, so standard output says it once, by the OSError it is.
+A reader of the output may have gone (`run | head -0`) or may be missing (`>&-`): further output is discarded, and the
+exit code stays that of the gate. A full disk loses output that is wanted, so standard output raises its OSError once.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def open_streams() -> None:
-    """Put a stream in the place of each that was closed: the next file that is opened would get its number else."""
+    """Replace each closed stream: otherwise the next file that is opened would get its number."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
             opened = os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY)
-            if opened != number:  # a lower one is taken only where a lower one was closed, which comes first
+            if opened != number:  # a lower number is free only if a lower stream was closed, which comes first
                 os.dup2(opened, number)
                 os.close(opened)
     if sys.stdin is None:
@@ -70,7 +69,7 @@ class _LastingFile(io.FileIO):
         self._failed = False
 
     def write(self, data: Buffer, /) -> int:
-        """How many bytes were taken, which is all of them once nobody takes any."""
+        """Write the bytes, or discard them after a failure, and return their number."""
         if not self._failed:
             try:
                 return super().write(data)

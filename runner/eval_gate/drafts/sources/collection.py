@@ -8,7 +8,7 @@ from eval_gate.drafts.observation import Observation, ObservationSet
 from eval_gate.drafts.sources.source_messages import UserPrompt
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import Response, ToolSpec
-from eval_gate.model.limits import DRAFT_EXECUTIONS, DRAFT_QUESTIONS
+from eval_gate.model.limits import DRAFT_EXECUTIONS, DRAFT_PROMPTS
 from eval_gate.struct import Struct, field
 from eval_gate.text.escape import format_count
 
@@ -22,11 +22,11 @@ class _Executions(Struct):
 
 
 class ObservationCollector:
-    """Collector of executions; counts by reason what is left out, which `unit` names, such as `line`."""
+    """Collects executions, and counts omissions by reason; `unit` names what is left out, such as `line`."""
 
     def __init__(self, unit: str) -> None:
         self._unit = unit
-        self._found: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[UserPrompt, _Executions]] = {}
+        self._executions: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[UserPrompt, _Executions]] = {}
         self._left_out: Counter[str] = Counter()
         self._first: dict[str, tuple[str, str]] = {}
         self._notes: dict[str, None] = {}
@@ -34,27 +34,27 @@ class ObservationCollector:
     @property
     def is_empty(self) -> bool:
         """Whether no question was found."""
-        return not self._found
+        return not self._executions
 
     @property
     def reasons(self) -> tuple[tuple[str, str], ...]:
-        """Every reason for which something was left out and what the first one is, with its place."""
+        """Every reason for an omission, with the place of the first one."""
         return tuple((self._describe_reason(reason), self._first[reason][0]) for reason in self._left_out)
 
     def add_execution(self, prompt: UserPrompt, response: Response | str, location: Location) -> None:
         """Add one execution of a question: the response, or why there is none."""
-        found = self._get_executions(prompt, location)
-        if found is None:
+        executions = self._get_executions(prompt, location)
+        if executions is None:
             return
         if isinstance(response, str):
-            found.errors.append(response)
+            executions.errors.append(response)
         else:
-            found.responses.append(response)
+            executions.responses.append(response)
 
-    def leave_out(self, reason: str, place: str, found: str = "") -> None:
-        """Count something that is left out. `reason` is a phrase, such as `not JSON`; `found` is what there is."""
+    def leave_out(self, reason: str, place: str, detail: str = "") -> None:
+        """Count an omission. `reason` is a phrase, such as `not JSON`; `detail` is the structure read instead."""
         self._left_out[reason] += 1
-        self._first.setdefault(reason, (place, found))
+        self._first.setdefault(reason, (place, detail))
 
     def add_note(self, note: str) -> None:
         """Add a sentence for people."""
@@ -70,13 +70,13 @@ class ObservationCollector:
                 errors=tuple(executions.errors),
                 location=executions.location,
             )
-            for prompt, executions in self._found.values()
+            for prompt, executions in self._executions.values()
         )
         return ObservationSet(observations, tools, (*self._notes, *map(self._describe_omission, self._left_out)))
 
     def _describe_reason(self, reason: str) -> str:
-        found = self._first[reason][1]
-        return f"{reason} ({found})" if found else reason
+        detail = self._first[reason][1]
+        return f"{reason} ({detail})" if detail else reason
 
     def _describe_omission(self, reason: str) -> str:
         count, (place, _) = self._left_out[reason], self._first[reason]
@@ -87,13 +87,13 @@ class ObservationCollector:
         """Return the executions of a question, or None if one more would exceed a limit."""
         key = prompt.text, tuple((one.role, str(one.content)) for one in prompt.earlier_messages)
         place = f"{location.file}:{location.line}"
-        if key not in self._found:
-            if len(self._found) >= DRAFT_QUESTIONS:
-                self.leave_out(f"the source has more than {DRAFT_QUESTIONS:,} different questions", place)
+        if key not in self._executions:
+            if len(self._executions) >= DRAFT_PROMPTS:
+                self.leave_out(f"the source has more than {DRAFT_PROMPTS:,} different questions", place)
                 return None
-            self._found[key] = prompt, _Executions(location)
-        found = self._found[key][1]
-        if len(found.responses) + len(found.errors) >= DRAFT_EXECUTIONS:
+            self._executions[key] = prompt, _Executions(location)
+        executions = self._executions[key][1]
+        if len(executions.responses) + len(executions.errors) >= DRAFT_EXECUTIONS:
             self.leave_out(f"its question has {DRAFT_EXECUTIONS:,} executions already", place)
             return None
-        return found
+        return executions

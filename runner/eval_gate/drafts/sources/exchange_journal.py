@@ -97,11 +97,11 @@ class ExchangeJournal:
     """Open journal. Use it as a context manager; `append` survives a kill at any time."""
 
     def __init__(self, file: Path) -> None:
-        """Open for appending, behind what an earlier recording left. Raises GateError if it cannot be written."""
+        """Open for appending to an earlier recording. Raises GateError if it cannot be written."""
         self._file = file
         self._descriptor = open_to_append(file)
         self.earlier_bytes = os.fstat(self._descriptor).st_size
-        """Size of what an earlier recording left."""
+        """Size of the earlier recording."""
         self._size = self.earlier_bytes
         if self.earlier_bytes:
             os.lseek(self._descriptor, self.earlier_bytes - 1, os.SEEK_SET)
@@ -138,8 +138,8 @@ def parse_response(
         raise TargetError(what, fault=TargetFault.MALFORMED)
     masked = redact.mask_bytes(body)
     if not head.is_success:
-        said = f": {format_excerpt(masked)}" if masked.strip() else ""
-        raise TargetError(f"agent error: HTTP {head.status} {head.reason}{said}", fault=TargetFault.REFUSED)
+        excerpt = f": {format_excerpt(masked)}" if masked.strip() else ""
+        raise TargetError(f"agent error: HTTP {head.status} {head.reason}{excerpt}", fault=TargetFault.REFUSED)
     return BodyReader(settings, redact.mask_bytes).read(masked, duration_ms, head.charset)
 
 
@@ -174,9 +174,9 @@ class BodyCopy:
 
     def read_decoded(self, encodings: Sequence[str]) -> bytes:
         """Return the body without compression, up to some bytes more than the limit. Raises DecompressionError."""
-        unpacker, found = Decompressor(encodings), bytearray()
+        unpacker, decoded = Decompressor(encodings), bytearray()
         for piece in unpacker.iter_pieces(bytes(self._data)):
-            found += piece
-            if len(found) > self._limit:
+            decoded += piece
+            if len(decoded) > self._limit:
                 break
-        return bytes(found)
+        return bytes(decoded)

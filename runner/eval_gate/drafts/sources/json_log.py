@@ -23,8 +23,8 @@ from eval_gate.targets.response.settings import ResponseSettings
 from eval_gate.text.quoting import quote_value
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 
-QUESTION_FIELD: Final = "question"
-DEFAULT_QUESTION_PATH: Final = "message"
+PROMPT_FIELD: Final = "question"
+DEFAULT_PROMPT_PATH: Final = "message"
 PATH_SETTINGS: Final[Mapping[str, str]] = {
     "response": "response_path",
     "toolCalls": "tool_calls_path",
@@ -53,20 +53,20 @@ def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
 
     The other paths are the defaults of a target. Raises GateError `unknown-value` with all problems.
     """
-    question, changes, problems = FieldPath(DEFAULT_QUESTION_PATH), dict[str, object](), list[Problem]()
-    for given, text in fields.items():
-        name = given.removesuffix("Path").removesuffix("Field")
-        if name != QUESTION_FIELD and name not in PATH_SETTINGS:
-            known = (QUESTION_FIELD, *PATH_SETTINGS)
-            what = f"{quote_value(given)} is not known{format_suggestion(given, known)}"
-            problems.append(Problem(f"{what}; known: {', '.join(known)}", field="--field"))
+    question, changes, problems = FieldPath(DEFAULT_PROMPT_PATH), dict[str, object](), list[Problem]()
+    for field, text in fields.items():
+        name = field.removesuffix("Path").removesuffix("Field")
+        if name != PROMPT_FIELD and name not in PATH_SETTINGS:
+            known_names = (PROMPT_FIELD, *PATH_SETTINGS)
+            what = f"{quote_value(field)} is not known{format_suggestion(field, known_names)}"
+            problems.append(Problem(f"{what}; known: {', '.join(known_names)}", field="--field"))
             continue
         try:
             path = FieldPath(text)
         except ValueError as error:
             problems.append(Problem(str(error), field=f"--field {name}"))
             continue
-        if name == QUESTION_FIELD:
+        if name == PROMPT_FIELD:
             question = path
         else:
             key = PATH_SETTINGS[name]
@@ -120,7 +120,7 @@ class _LogReader:
         try:
             prompt = parse_prompt(value)
         except PromptError as error:
-            self._leave_out(line, str(error), error.found)
+            self._leave_out(line, str(error), error.detail)
             return
         self._read_response(line, entry, prompt)
 
@@ -132,26 +132,26 @@ class _LogReader:
         """Build the observations of all lines. Raises GateError if no line has both a question and a response."""
         if self._has_response:
             return self.build()
-        problems = self._problems[:_MAX_PROBLEMS] or [Problem("has no lines", self._source.shown)]
+        problems = self._problems[:_MAX_PROBLEMS] or [Problem("has no lines", self._source.shown_as)]
         raise build_source_error(
             problems, "say where the parts are: --field question=request.text --field response=reply"
         )
 
     def _read_response(self, line: SourceLine, entry: JsonValue, prompt: UserPrompt) -> None:
-        found: Response | str
+        response: Response | str
         try:
-            found = self._responses.read_document(entry, 0.0, escaped=True)
+            response = self._responses.read_document(entry, 0.0, escaped=True)
             self._has_response = True
         except (ResponseShapeError, TargetError) as error:
             self._add_problem(line, str(error))
             own = entry.get("error") if isinstance(entry, dict) else None
-            found = own if isinstance(own, str) and own.strip() else str(error)
-        self._collector.add_execution(prompt, found, Location(file=self._source.shown, line=line.number))
+            response = own if isinstance(own, str) and own.strip() else str(error)
+        self._collector.add_execution(prompt, response, Location(file=self._source.shown_as, line=line.number))
 
     def _leave_out(self, line: SourceLine, reason: str, detail: str = "") -> None:
-        self._collector.leave_out(reason, f"{self._source.shown}:{line.number}", detail)
+        self._collector.leave_out(reason, f"{self._source.shown_as}:{line.number}", detail)
         self._add_problem(line, f"{reason}; {detail}" if detail else reason)
 
     def _add_problem(self, line: SourceLine, what: str) -> None:
         if len(self._problems) < _MAX_PROBLEMS:
-            self._problems.append(Problem(what, self._source.shown, line.number))
+            self._problems.append(Problem(what, self._source.shown_as, line.number))

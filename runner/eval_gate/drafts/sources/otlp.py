@@ -22,7 +22,7 @@ from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untr
 SpanKey: TypeAlias = tuple[str, str]
 """Trace id and span id."""
 _Entry: TypeAlias = Mapping[str, JsonValue]
-"""Span or log record as it is written."""
+"""Span or log record of a document."""
 _SIGNALS: Final = (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords"))
 _SPAN_ID: Final = re.compile(rb'"spanId"\s{0,10}:\s{0,10}"([0-9A-Za-z+/=]{1,64})"')
 _ERROR_CODES: Final = (2, "2", "STATUS_CODE_ERROR")
@@ -65,17 +65,17 @@ def read_spans(source: SourceFile) -> tuple[Mapping[SpanKey, TraceSpan], list[st
     for document, line in _iter_documents(source, notes):
         if line is None:
             lines = _find_span_lines(source)
-        for value, place, is_span in _iter_entries(document, source.shown, line or 1):
+        for value, place, is_span in _iter_entries(document, source.shown_as, line or 1):
             count += 1
             if count > TRACE_SPANS:
                 what = f"has more than {TRACE_SPANS:,} spans and log records"
-                raise build_source_error([Problem(what, source.shown, line or 1)], _TOO_MUCH_HINT)
+                raise build_source_error([Problem(what, source.shown_as, line or 1)], _TOO_MUCH_HINT)
             if not is_span:
                 events.append(_parse_log_record(value))
                 continue
             trace, own = value.get("traceId"), value.get("spanId")
             if not isinstance(trace, str) or not isinstance(own, str) or not own:
-                raise build_source_error([Problem("has no traceId and spanId", source.shown, line or 1, place)])
+                raise build_source_error([Problem("has no traceId and spanId", source.shown_as, line or 1, place)])
             spans.setdefault((trace, own), _parse_span(value, (trace, own), lines.get(own, line or 1)))
     for key, event in events:
         if key in spans:
@@ -89,7 +89,7 @@ def _iter_documents(source: SourceFile, notes: list[str]) -> Iterator[tuple[Json
     """Yield every document with its line, or None for one with line breaks; a cut-off last line becomes a note."""
     lines = list(source.iter_lines())
     if not lines:
-        raise build_source_error([Problem("is empty", source.shown)])
+        raise build_source_error([Problem("is empty", source.shown_as)])
     for line in lines:
         try:
             yield parse_untrusted_json(line.data, values=DOCUMENT_VALUES), line.number
@@ -98,7 +98,7 @@ def _iter_documents(source: SourceFile, notes: list[str]) -> Iterator[tuple[Json
                 break  # a document with line breaks
             if not error.cut_off or line is not lines[-1] or line is lines[0]:
                 raise _build_json_error(source, error, line.number) from None
-            notes.append(f"Left out the last line ({source.shown}:{line.number}): it ends in the middle.")
+            notes.append(f"Left out the last line ({source.shown_as}:{line.number}): it ends in the middle.")
     else:
         return
     try:
@@ -109,19 +109,19 @@ def _iter_documents(source: SourceFile, notes: list[str]) -> Iterator[tuple[Json
 
 def _find_span_lines(source: SourceFile) -> dict[str, int]:
     """Find the line of every span in a document with line breaks, by the id of the span."""
-    found: dict[str, int] = {}
-    line, done = 1, 0
+    lines: dict[str, int] = {}
+    line, begin = 1, 0
     for match in _SPAN_ID.finditer(source.data):
-        line += source.data.count(b"\n", done, match.start())
-        done = match.start()
-        found.setdefault(match[1].decode(), line)
-    return found
+        line += source.data.count(b"\n", begin, match.start())
+        begin = match.start()
+        lines.setdefault(match[1].decode(), line)
+    return lines
 
 
 def _build_json_error(source: SourceFile, error: UntrustedJsonError, line: int | None) -> GateError:
     detail = f": {error.detail}" if error.detail else ""
     hint = _TOO_MUCH_HINT if error.too_much else None
-    return build_source_error([Problem(f"{error}{detail}", source.shown, line)], hint)
+    return build_source_error([Problem(f"{error}{detail}", source.shown_as, line)], hint)
 
 
 def _iter_entries(document: JsonValue, shown_as: str, line: int) -> Iterator[tuple[_Entry, str, bool]]:
@@ -184,12 +184,12 @@ def _parse_log_record(value: _Entry) -> tuple[SpanKey, SpanEvent]:
 
 def decode_attributes(value: JsonValue) -> dict[str, JsonValue]:
     """Decode a list of attributes. The last of two with the same key counts."""
-    found: dict[str, JsonValue] = {}
+    attributes: dict[str, JsonValue] = {}
     for one in value if isinstance(value, list) else ():
         key = one.get("key") if isinstance(one, dict) else None
         if isinstance(one, dict) and isinstance(key, str):
-            found[key] = decode_value(one.get("value"))
-    return found
+            attributes[key] = decode_value(one.get("value"))
+    return attributes
 
 
 def decode_value(value: JsonValue) -> JsonValue:
@@ -220,13 +220,13 @@ def _parse_number(value: JsonValue) -> int | float | None:
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
     for parse in (int, float) if len(value) <= 40 else ():
         with suppress(ValueError):
-            return found if math.isfinite(found := parse(value)) else None
+            return number if math.isfinite(number := parse(value)) else None
     return None
 
 
 def _parse_time(value: JsonValue) -> int:
-    found = _parse_number(value)
-    return int(found) if found is not None and found > 0 else 0
+    number = _parse_number(value)
+    return int(number) if number is not None and number > 0 else 0
 
 
 def measure_ms(start_ns: int, end_ns: int) -> float:

@@ -1,7 +1,7 @@
-"""Record what a client asks an HTTP agent: a proxy on this machine that forwards every request and response.
+"""Record the exchanges with an HTTP agent: a proxy on this machine that forwards every request and response.
 
-Only questions and responses are kept, never headers, and what is a credential in a header, cookie or query parameter is
-masked in them. What the client receives is what the agent sends, piece by piece.
+Only questions and responses are stored, never headers; credentials of headers, cookies and query parameters are masked
+in them. The client receives exactly what the agent sends, piece by piece.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from eval_gate.drafts.sources.source_messages import PromptError, build_prompt
 from eval_gate.errors import GateError
 from eval_gate.files.certificates import load_ssl_context
 from eval_gate.model.conversation import Message
-from eval_gate.model.limits import DRAFT_SOURCE_BYTES, MAX_ANSWER_BYTES
+from eval_gate.model.limits import DRAFT_SOURCE_BYTES, MAX_RESPONSE_BYTES
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.agent_address import ContainerProbe, is_local_host
 from eval_gate.targets.base import TargetError
@@ -64,7 +64,7 @@ _HOP_BY_HOP: Final = frozenset(
 """Headers for one connection only (RFC 9110, section 7.6.1)."""
 _COOKIES: Final = frozenset({"cookie", "set-cookie"})
 _PLAIN: Final = re.compile(r"[A-Za-z_/-]*|[0-9.:TZ+-]+")
-"""What is no secret in a cookie: a word, a path, a number, a date."""
+"""Cookie values that are no secrets: a word, a path, a number, a date."""
 _READABLE: Final = frozenset({"gzip", "x-gzip", "deflate", "identity"})
 """Encodings in which a response can be recorded."""
 _IDENTITY: Final = "identity"
@@ -79,7 +79,7 @@ _ADDED_BY_SERVER: Final = ("Content-Type", "Date", "Server")
 
 
 class ProxyRecording(FrozenStruct):
-    """How to record: the journal, what to mask, and where to say how it goes."""
+    """How to record: the journal, what to mask, and where to report progress."""
 
     journal: Path
     redact: Redactor
@@ -109,8 +109,8 @@ async def record_proxy(port: int, settings: HttpSettings, recording: ProxyRecord
             await proxy.aclose()
     if proxy.failure is not None:
         raise proxy.failure
-    found = read_journal(recording.journal)
-    return replace(found, notes=(*found.notes, *proxy.notes))
+    observations = read_journal(recording.journal)
+    return replace(observations, notes=(*observations.notes, *proxy.notes))
 
 
 def check_proxy_settings(port: int, settings: HttpSettings) -> None:
@@ -136,17 +136,17 @@ def _catch_signals() -> Iterator[asyncio.Event]:
     if threading.current_thread() is not threading.main_thread():
         yield stopped
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def restore() -> None:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         restore()
         loop.call_soon_threadsafe(stopped.set)
 
-    for number in before:
+    for number in handlers:
         signal.signal(number, stop)
     try:
         yield stopped
@@ -176,7 +176,7 @@ class RecordingProxy:
         self._not_recorded: Counter[str] = Counter()
         self._recorded = 0
         self.failure: GateError | None = None
-        """Why the journal cannot be written: what is not kept would be lost."""
+        """Why the journal cannot be written, which ends the recording."""
 
     @property
     def shown_agent(self) -> str:
@@ -208,8 +208,8 @@ class RecordingProxy:
             try:
                 await web.TCPSite(runner, HOST, port).start()
             except OSError as error:
-                said = os.strerror(error.errno) if error.errno else str(error)
-                what = f"the proxy cannot listen at {HOST}:{port}: {said.lower()}"
+                reason = os.strerror(error.errno) if error.errno else str(error)
+                what = f"the proxy cannot listen at {HOST}:{port}: {reason.lower()}"
                 raise GateError("invalid-proxy", what, "choose a free port above 1023: --proxy PORT") from error
             yield
         finally:
@@ -227,7 +227,7 @@ class RecordingProxy:
         refusal = _find_refusal(request)
         if refusal is not None:
             return web.Response(status=HTTPStatus.FORBIDDEN, text=f"{refusal}\n")
-        sent = BodyCopy(MAX_ANSWER_BYTES)
+        sent = BodyCopy(MAX_RESPONSE_BYTES)
         is_exchange = self._requests.is_exchange(RequestContent(request.method, request.raw_path, b""))
         started = time.perf_counter()
         try:
@@ -289,21 +289,21 @@ class RecordingProxy:
         headers = _drop_connection_headers(request.headers)
         headers.popall("Expect", None)  # the proxy has answered it
         headers["Host"] = self._host
-        given = headers.popall("Accept-Encoding", None)
-        if given is not None and is_exchange:
-            words = [word.strip() for value in given for word in value.split(",")]
-            given = [", ".join(word for word in words if word.partition(";")[0].strip().lower() in _READABLE)]
-        for value in given or ():
+        encodings = headers.popall("Accept-Encoding", None)
+        if encodings is not None and is_exchange:
+            words = [word.strip() for value in encodings for word in value.split(",")]
+            encodings = [", ".join(word for word in words if word.partition(";")[0].strip().lower() in _READABLE)]
+        for value in encodings or ():
             headers.add("Accept-Encoding", value or _IDENTITY)
-        if not given:
+        if not encodings:
             headers["Accept-Encoding"] = _IDENTITY
         return headers
 
     def _describe_error(self, error: Exception) -> str:
-        said = (
+        message = (
             os.strerror(error.errno) if isinstance(error, OSError) and error.errno and error.errno > 0 else str(error)
         )
-        return self._recording.redact(said) or type(error).__name__
+        return self._recording.redact(message) or type(error).__name__
 
     async def _record(self, request: web.Request, sent: BodyCopy, received: _Received, duration_ms: float) -> None:
         """Write one exchange to the journal, or count it as not recorded."""
@@ -358,7 +358,7 @@ class RecordingProxy:
 
 
 class _Received(FrozenStruct):
-    """What came of a request: a response for the client with a copy of it, or an error."""
+    """The result of a request: a response for the client with a copy of it, or an error."""
 
     response: web.StreamResponse | None = None
     head: ResponseHead | None = None
@@ -377,14 +377,14 @@ def iter_exchange_secrets(request: web.Request, response: web.StreamResponse | N
             # what follows in Set-Cookie are its attributes
             pairs = [pair.partition("=") for pair in value.split(";")[: 1 if name.lower() == "set-cookie" else None]]
             yield from (
-                found.strip(' "') for key, _, found in pairs if is_credential_name(key) or not _PLAIN.fullmatch(found)
+                text.strip(' "') for key, _, text in pairs if is_credential_name(key) or not _PLAIN.fullmatch(text)
             )
         elif is_credential_name(name):
-            scheme, _, found = value.partition(" ")
-            yield from (value, found)
+            scheme, _, secret = value.partition(" ")
+            yield from (value, secret)
             if scheme.lower() == "basic":
                 with suppress(ValueError):
-                    yield b64decode(found).decode("utf-8", "replace").partition(":")[2]
+                    yield b64decode(secret).decode("utf-8", "replace").partition(":")[2]
 
 
 def _find_refusal(request: web.Request) -> str | None:
@@ -399,12 +399,12 @@ def _find_refusal(request: web.Request) -> str | None:
 
 def _drop_connection_headers(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
     """Copy the headers without those that are for one connection only."""
-    named = {word.strip().lower() for value in headers.getall("Connection", ()) for word in value.split(",")}
-    kept = CIMultiDict[str]()
+    connection_names = {word.strip().lower() for value in headers.getall("Connection", ()) for word in value.split(",")}
+    copy = CIMultiDict[str]()
     for name, value in headers.items():
-        if name.lower() not in _HOP_BY_HOP | named:
-            kept.add(name, value)
-    return kept
+        if name.lower() not in _HOP_BY_HOP | connection_names:
+            copy.add(name, value)
+    return copy
 
 
 async def _remove_added_headers(_request: web.Request, response: web.StreamResponse) -> None:

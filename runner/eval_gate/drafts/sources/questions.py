@@ -1,4 +1,4 @@
-"""Reads a text file with one question a line as a suite that a run can ask."""
+"""Read a text file with one question a line as a suite."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eval_gate.files.file_paths import format_path
 from eval_gate.files.reading import read_limited
 from eval_gate.model.case import EvalCase, EvalSuite, Location
 from eval_gate.model.conversation import Message
-from eval_gate.model.limits import DRAFT_LINE_BYTES, DRAFT_QUESTION, DRAFT_QUESTIONS
+from eval_gate.model.limits import DRAFT_LINE_BYTES, DRAFT_PROMPT, DRAFT_PROMPTS
 from eval_gate.text.digest import fingerprint_json
 
 _COMMENT: Final = "#"
@@ -23,29 +23,29 @@ def read_questions(file: Path, root: Path, eval_file: str) -> EvalSuite:
     `eval_file` is the file for which they are asked: a target may depend on its folder, as in later runs of it.
     Raises GateError `invalid-questions` for a file without questions, too many of them, or one that is too long.
     """
-    shown = format_path(file, root)
-    data = _read_data(file, shown)
+    shown_as = format_path(file, root)
+    data = _read_data(file, shown_as)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise _build_error(shown, [Problem("is not UTF-8", file=shown, line=line)]) from error
+        raise _build_error(shown_as, [Problem("is not UTF-8", file=shown_as, line=line)]) from error
     lines: dict[str, int] = {}
-    for number, written in enumerate(text.split("\n"), 1):
-        question = written.strip()
+    for number, text_line in enumerate(text.split("\n"), 1):
+        question = text_line.strip()
         if question and not question.startswith(_COMMENT):
             lines.setdefault(question, number)
     problems = [
-        Problem(f"is longer than {DRAFT_QUESTION:,} characters", file=shown, line=number)
+        Problem(f"is longer than {DRAFT_PROMPT:,} characters", file=shown_as, line=number)
         for question, number in lines.items()
-        if len(question) > DRAFT_QUESTION
+        if len(question) > DRAFT_PROMPT
     ]
     if not lines:
-        problems.append(Problem("has no question", file=shown))
-    if len(lines) > DRAFT_QUESTIONS:
-        problems.append(Problem(f"has more than {DRAFT_QUESTIONS:,} questions", file=shown))
+        problems.append(Problem("has no question", file=shown_as))
+    if len(lines) > DRAFT_PROMPTS:
+        problems.append(Problem(f"has more than {DRAFT_PROMPTS:,} questions", file=shown_as))
     if problems:
-        raise _build_error(shown, problems)
+        raise _build_error(shown_as, problems)
     return EvalSuite(
         file=eval_file,
         format="questions",
@@ -53,7 +53,7 @@ def read_questions(file: Path, root: Path, eval_file: str) -> EvalSuite:
         tier=None,
         file_hash=hashlib.sha256(data).hexdigest()[:12],
         cases=tuple(
-            _build_case(eval_file, question, Location(file=shown, line=number)) for question, number in lines.items()
+            _build_case(eval_file, question, Location(file=shown_as, line=number)) for question, number in lines.items()
         ),
     )
 

@@ -84,11 +84,11 @@ class RequestMapping:
         wrong = PromptError("no question where the target sends it (requestTemplate, form, query)")
         for name in _PROMPT_NAMES:
             for place in self._places[name]:
-                found = values.find(place)
-                if found is None:
+                value = values.find(place)
+                if value is None:
                     continue
                 try:
-                    return parse_prompt(self._normalize_messages(found))
+                    return parse_prompt(self._normalize_messages(value))
                 except PromptError as error:
                     wrong = error
         raise wrong
@@ -96,8 +96,8 @@ class RequestMapping:
     def find_session(self, request: RequestContent) -> str | None:
         """Find the id of the conversation that a request belongs to, or return None."""
         values = _RequestValues(request)
-        found = (values.find(place) for place in self._places[_SESSION])
-        return next((str(one) for one in found if isinstance(one, str | int) and one), None)
+        ids = (values.find(place) for place in self._places[_SESSION])
+        return next((str(one) for one in ids if isinstance(one, str | int) and one), None)
 
     def _normalize_messages(self, value: JsonValue) -> JsonValue:
         """Convert messages that are written by the target's `messageTemplate`."""
@@ -121,16 +121,16 @@ class _RequestValues:
 
     def __init__(self, request: RequestContent) -> None:
         self._request = request
-        self._known: dict[RequestPart, JsonValue] = {}
+        self._parsed: dict[RequestPart, JsonValue] = {}
 
     def find(self, place: _Place) -> JsonValue:
         """Find the value at a place; None if it is not there."""
-        if place.part not in self._known:
-            self._known[place.part] = self._parse(place.part)
-        found = _find_at(self._known[place.part], place.steps)
-        if place.pattern is None or found is None:
-            return found
-        match = place.pattern.fullmatch(found) if isinstance(found, str) else None
+        if place.part not in self._parsed:
+            self._parsed[place.part] = self._parse(place.part)
+        value = _find_at(self._parsed[place.part], place.steps)
+        if place.pattern is None or value is None:
+            return value
+        match = place.pattern.fullmatch(value) if isinstance(value, str) else None
         if match is None:
             return None
         return unquote(match["value"]) if place.part is RequestPart.PATH else match["value"]
@@ -157,8 +157,8 @@ def _parse_fields(text: str) -> JsonValue:
         fields = parse_qsl(text, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ValueError:
         return None
-    found: JsonValue = dict(reversed(fields))
-    return replace_surrogates(found)
+    values: JsonValue = dict(reversed(fields))
+    return replace_surrogates(values)
 
 
 def _iter_places(template: JsonValue, name: str, part: RequestPart) -> Iterator[_Place]:
@@ -171,13 +171,13 @@ def _iter_places(template: JsonValue, name: str, part: RequestPart) -> Iterator[
 
 def _compile_template(template: str, name: str | None) -> re.Pattern[str]:
     """Compile a template whose first placeholder `name` is the group `value`, or that of a path without a name."""
-    parts, done, is_found = list[str](), 0, False
+    parts, begin, is_found = list[str](), 0, False
     for match in _PLACEHOLDER.finditer(template):
-        parts.append(re.escape(template[done : match.start()]))
+        parts.append(re.escape(template[begin : match.start()]))
         is_value = match[1] == name and not is_found
         parts.append("[^/?#]+" if name is None else "(?P<value>.*)" if is_value else ".*?")
-        is_found, done = is_found or is_value, match.end()
-    rest = template[done:]
+        is_found, begin = is_found or is_value, match.end()
+    rest = template[begin:]
     parts.append(re.escape(rest.removesuffix("/") if name is None and template != "/" else rest))
     return re.compile("".join(parts), re.DOTALL)
 

@@ -29,35 +29,35 @@ _NO_RESPONSE: Final = "the results do not have its response"
 
 
 def read_results(
-    paths: Sequence[Path | str], wanted: ResultsFormat = ResultsFormat.AUTO, encoding: str | None = None
+    paths: Sequence[Path | str], form: ResultsFormat = ResultsFormat.AUTO, encoding: str | None = None
 ) -> ObservationSet:
-    """Read executions in files and folders that passed, or are undecided, and have a prompt and a response.
+    """Read executions from files and folders, without the failed ones and those without a prompt or response.
 
-    Notes count the others: a response that failed is no example of what is expected. Raises GateError: those of `check`
-    for files that cannot be read, and `invalid-draft-source` if nothing is left.
+    Notes count those left out: a failed response is no example of what is expected. Raises GateError: those of `check`
+    for files that cannot be read, and `invalid-draft-source` if no execution is left.
     """
     collector, rows = ObservationCollector("execution"), 0
-    given = [str(path) for path in paths]
-    for file in find_result_files(given):
+    names = [str(path) for path in paths]
+    for file in find_result_files(names):
         if file.skip_reason:
             collector.add_note(f"{file.shown_as} {file.skip_reason}")
             continue
-        rows += _read_file(file, wanted, encoding, collector)
+        rows += _read_file(file, form, encoding, collector)
         if rows > MAX_ROWS:
             raise RowPlace(file.shown_as).build_error(f"has more than {MAX_ROWS:,} executions")
     if collector.is_empty:
-        shown = ", ".join(given)
-        problems = [Problem(reason, place or shown) for reason, place in collector.reasons]
+        all_names = ", ".join(names)
+        problems = [Problem(reason, place or all_names) for reason, place in collector.reasons]
         hint = "use results that hold prompts and responses, and in which something passed"
-        raise build_source_error(problems or [Problem("has no executions", shown)], hint)
+        raise build_source_error(problems or [Problem("has no executions", all_names)], hint)
     return collector.build()
 
 
-def _read_file(file: ResultsFile, wanted: ResultsFormat, encoding: str | None, collector: ObservationCollector) -> int:
+def _read_file(file: ResultsFile, form: ResultsFormat, encoding: str | None, collector: ObservationCollector) -> int:
     """Read one file and return the number of executions in it."""
     rows, facts = 0, FileFacts(needs_sent_prompts=True)
-    with open_results(file.path, file.shown_as, wanted, encoding) as (known, readable):
-        for row in known.load_reader()(readable, file.shown_as, facts):
+    with open_results(file.path, file.shown_as, form, encoding) as (file_format, readable):
+        for row in file_format.load_reader()(readable, file.shown_as, facts):
             rows += 1
             _read_row(row, collector)
     for note in facts.notes:
@@ -79,7 +79,7 @@ def _read_row(row: ResultRow, collector: ObservationCollector) -> None:
     try:
         prompt = parse_prompt(row.prompt)
     except PromptError as error:
-        collector.leave_out(str(error), place, error.found)
+        collector.leave_out(str(error), place, error.detail)
         return
     response = Response(
         text=row.response or "",

@@ -24,9 +24,9 @@ class SourceLine(NamedTuple):
 
 
 class SourceFile(NamedTuple):
-    """Content of a source. `shown` is the name of the file in messages."""
+    """Content of a source, and its file name for people."""
 
-    shown: str
+    shown_as: str
     data: bytes
 
     def iter_lines(self) -> Iterator[SourceLine]:
@@ -37,7 +37,7 @@ class SourceFile(NamedTuple):
             end = self.data.find(b"\n", begin)
             end = size if end < 0 else end
             if end - begin > DRAFT_LINE_BYTES:
-                raise build_source_error([Problem(f"is longer than {DRAFT_LINE_BYTES:,} bytes", self.shown, number)])
+                raise build_source_error([Problem(f"is longer than {DRAFT_LINE_BYTES:,} bytes", self.shown_as, number)])
             line = self.data[begin:end].strip()
             if line:
                 yield SourceLine(number, line)
@@ -46,19 +46,19 @@ class SourceFile(NamedTuple):
 
 def read_source(path: Path) -> SourceFile:
     """Read a whole file without its byte order mark. Raises GateError if it cannot be read or is too large."""
-    shown = format_path(path)
+    shown_as = format_path(path)
     try:
         data = read_limited(path, DRAFT_SOURCE_BYTES)
     except RefusedReadError as error:
         raise error.error from error
     except OSError as error:
-        raise build_source_error([Problem(f"cannot be read: {error.strerror}", shown)]) from error
+        raise build_source_error([Problem(f"cannot be read: {error.strerror}", shown_as)]) from error
     if len(data) > DRAFT_SOURCE_BYTES:
         what = f"is larger than {DRAFT_SOURCE_BYTES:,} bytes"
-        raise build_source_error([Problem(what, shown)], "use a part of it, such as its last 1,000 lines (`tail`)")
+        raise build_source_error([Problem(what, shown_as)], "use a part of it, such as its last 1,000 lines (`tail`)")
     if data.startswith(_UTF_16):
         data = data.decode("utf-16", "replace").encode()
-    return SourceFile(shown, data.removeprefix(_BYTE_ORDER_MARK))
+    return SourceFile(shown_as, data.removeprefix(_BYTE_ORDER_MARK))
 
 
 def build_source_error(problems: Sequence[Problem], hint: str | None = None) -> GateError:

@@ -1,6 +1,6 @@
 """Messages of a conversation, in the encodings of protocols and frameworks, and the prompt of a user in them.
 
-They differ in the names of their keys, in what is around a message, and in whether it is the text of JSON.
+Encodings differ in the names of keys, in the structure around a message, and in whether it is JSON text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
-from eval_gate.model.limits import ANSWER_CALLS, ANSWER_MESSAGES, CALL_NAME, DRAFT_EARLIER_MESSAGES, DRAFT_QUESTION
+from eval_gate.model.limits import CALL_NAME, DRAFT_EARLIER_MESSAGES, DRAFT_PROMPT, RESPONSE_CALLS, RESPONSE_MESSAGES
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.javascript.strings import dump_compact_json
 from eval_gate.text.sources.validation_errors import describe_value
@@ -66,23 +66,23 @@ class SourceMessage(FrozenStruct):
 
     @property
     def is_prompt(self) -> bool:
-        """Whether a user says something in it: results of tools come in messages of a user, too."""
+        """Whether it has text of a user: results of tools come in messages of a user, too."""
         return self.role == "user" and bool(self.text.strip())
 
 
 def find_last_prompt(messages: Iterable[SourceMessage]) -> int:
-    """Find the index of the last message in which a user says something; -1 if there is none."""
+    """Find the index of the last message with text of a user; -1 if there is none."""
     return max((at for at, one in enumerate(messages) if one.is_prompt), default=-1)
 
 
 def iter_messages(value: JsonValue, role: Role | None = None) -> Iterator[SourceMessage]:
-    """Yield the messages in a value or its JSON text, at most `ANSWER_MESSAGES`.
+    """Yield the messages in a value or its JSON text, at most `RESPONSE_MESSAGES`.
 
     `role` is that of a plain text, and of a message that does not say it; without it, these are left out. The text of a
     user's message that has something else than text is the JSON of that.
     """
     for at, (entry, own) in enumerate(_iter_entries(decode_json(value), role)):
-        if at >= ANSWER_MESSAGES:
+        if at >= RESPONSE_MESSAGES:
             return
         yield _parse_message(entry, own)
 
@@ -103,12 +103,12 @@ def dump_structure(value: JsonValue) -> str:
 
 
 def unwrap_result(value: JsonValue) -> JsonValue:
-    """Return what a tool returned: the text of its parts, or the value that has a type beside it."""
+    """Return what a tool returned: the text of its parts, or the value without its type."""
     if isinstance(value, dict) and value.keys() == {"type", "value"}:
         return value["value"]
     texts = [one.get("text") if isinstance(one, dict) else None for one in value] if isinstance(value, list) else []
-    said = [text for text in texts if isinstance(text, str)]
-    return decode_json("".join(said)) if texts and len(said) == len(texts) else value
+    strings = [text for text in texts if isinstance(text, str)]
+    return decode_json("".join(strings)) if texts and len(strings) == len(texts) else value
 
 
 def _iter_entries(
@@ -140,7 +140,7 @@ def _find_role(entry: Mapping[str, JsonValue]) -> Role | None:
 def _open_envelope(entry: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     """Return the message in a mapping that has it below a key; otherwise the mapping."""
     while "role" not in entry and (
-        inner := next((found for key in _ENVELOPES if isinstance(found := entry.get(key), dict)), None)
+        inner := next((member for key in _ENVELOPES if isinstance(member := entry.get(key), dict)), None)
     ):
         names = entry.get("id")  # of a class of LangChain
         entry = {"type": names[-1] if isinstance(names, list) and names else None, **inner}
@@ -152,7 +152,7 @@ def _parse_message(entry: Mapping[str, JsonValue], role: Role) -> SourceMessage:
     content = _get_first(entry, _CONTENT)
     decoded = decode_json(content)
     is_parts = isinstance(decoded, list) and all(_find_part_kind(one) for one in decoded)
-    content = decoded if is_parts else content  # any other JSON is what somebody said
+    content = decoded if is_parts else content  # any other JSON is the message's text
     parts = [_open_part(one) for one in (content if isinstance(content, list) else [content])]
     text = "".join(_get_text(part) for kind, part in parts if kind == "text")
     listed = decode_json(_get_first(entry, _CALLS))
@@ -165,8 +165,8 @@ def _parse_message(entry: Mapping[str, JsonValue], role: Role) -> SourceMessage:
     return SourceMessage(
         role,
         to_well_formed(text),
-        tuple(_iter_calls(calls[:ANSWER_CALLS])),
-        tuple((key, unwrap_result(decode_json(value))) for key, value in results[:ANSWER_CALLS]),
+        tuple(_iter_calls(calls[:RESPONSE_CALLS])),
+        tuple((key, unwrap_result(decode_json(value))) for key, value in results[:RESPONSE_CALLS]),
     )
 
 
@@ -207,22 +207,22 @@ def _iter_calls(entries: Iterable[JsonValue]) -> Iterator[SourceCall]:
 
 
 def _get_id(value: _Entry) -> str:
-    found = _get_first(value, _IDS)
-    return found if isinstance(found, str) else str(found) if isinstance(found, int) else ""
+    identifier = _get_first(value, _IDS)
+    return identifier if isinstance(identifier, str) else str(identifier) if isinstance(identifier, int) else ""
 
 
 def _get_first(value: _Entry, keys: Iterable[str]) -> JsonValue:
     """Return the value at the first key that has one; None if this is no mapping, or none has."""
-    found = map(value.get, keys) if isinstance(value, dict) else ()
-    return next((one for one in found if one is not None), None)
+    values = map(value.get, keys) if isinstance(value, dict) else ()
+    return next((one for one in values if one is not None), None)
 
 
 class PromptError(ValueError):
-    """A conversation without a usable prompt, such as a `blank question`; `found` is what is there instead."""
+    """A conversation without a usable prompt, such as a `blank question`; `detail` is the structure read instead."""
 
-    def __init__(self, message: str, found: str = "") -> None:
+    def __init__(self, message: str, detail: str = "") -> None:
         super().__init__(message)
-        self.found = found
+        self.detail = detail
 
 
 class UserPrompt(FrozenStruct):
@@ -241,8 +241,8 @@ def build_prompt(text: str, earlier_messages: tuple[Message, ...] = ()) -> UserP
         raise PromptError("the question is JSON, not a text that a person wrote", structure)
     if len(earlier_messages) > DRAFT_EARLIER_MESSAGES:
         raise PromptError(f"more than {DRAFT_EARLIER_MESSAGES:,} messages before the question")
-    if any(len(str(one)) > DRAFT_QUESTION for one in (text, *(one.content for one in earlier_messages))):
-        raise PromptError(f"message of more than {DRAFT_QUESTION:,} characters")
+    if any(len(str(one)) > DRAFT_PROMPT for one in (text, *(one.content for one in earlier_messages))):
+        raise PromptError(f"message of more than {DRAFT_PROMPT:,} characters")
     return UserPrompt(to_well_formed(text), earlier_messages)
 
 
@@ -256,15 +256,15 @@ def parse_prompt(value: JsonValue) -> UserPrompt:
     raise PromptError("the question is neither a text nor a list of messages", _describe_value(value))
 
 
-def find_prompt(messages: Sequence[SourceMessage], missing: str = "no message of a user") -> UserPrompt:
+def find_prompt(messages: Sequence[SourceMessage], problem: str = "no message of a user") -> UserPrompt:
     """Find the last message of a user, and the messages before it.
 
     Messages of the system and of tools are left out, because a target makes them itself. Raises PromptError, with
-    `missing` if there is no message of a user.
+    `problem` if there is no message of a user.
     """
     last = find_last_prompt(messages)
     if last < 0:
-        raise PromptError(missing)
+        raise PromptError(problem)
     earlier = tuple(
         Message(role=one.role, content=one.text)
         for one in messages[:last]

@@ -1,6 +1,6 @@
-"""What a span says of one part of an agent's run: its kind, its messages, and the tool that it calls.
+"""Read one span of an agent's run: its kind, its messages, and the tool that it calls.
 
-Instrumentations write this in different places, which the tables here name.
+Instrumentations write these in different places, which the tables here name.
 """
 
 from __future__ import annotations
@@ -113,15 +113,15 @@ class SpanMessages(NamedTuple):
     is_whole: bool = False
     """They are a whole conversation, divided behind its last message of a user."""
     unread: str = ""
-    """What is where the messages should be, if it is something else."""
+    """The structure in the place of the messages, if it is none of messages."""
 
 
 def find_kind(span: TraceSpan) -> SpanKind | None:
     """Find the kind of a span; None for one that is no part of an agent's run."""
     for attribute, kinds in _KINDS.items():
-        named = span.get_text(attribute)
-        if named:
-            return kinds.get(named)
+        kind = span.get_text(attribute)
+        if kind:
+            return kinds.get(kind)
     if span.get_text(_TOOL_NAME[0]):
         return SpanKind.TOOL
     return SpanKind.MODEL if any(name.startswith(_MODEL_ATTRIBUTES) for name in span.attributes) else None
@@ -155,26 +155,26 @@ def iter_tool_definitions(span: TraceSpan) -> Iterator[JsonValue]:
 
 def read_messages(span: TraceSpan, kind: SpanKind) -> SpanMessages:
     """Read the messages of a span at the first place that has an input, otherwise an output."""
-    fields, found = _merge_fields(span), SpanMessages()
+    fields, rest = _merge_fields(span), SpanMessages()
     for place in _PLACES:
         if kind not in place.kinds:
             continue
-        given = _find_field(fields, place.input)
-        into = tuple(iter_messages(given, "user"))
+        input_value = _find_field(fields, place.input)
+        into = tuple(iter_messages(input_value, "user"))
         if into and not place.output:
             begin = find_last_prompt(into) + 1
             return SpanMessages(into[:begin], into[begin:], is_whole=True)
-        out = tuple(iter_messages(_find_field(fields, place.output), "assistant"))
-        out = out[find_last_prompt(out) + 1 :]
+        output = tuple(iter_messages(_find_field(fields, place.output), "assistant"))
+        output = output[find_last_prompt(output) + 1 :]
         if into:
-            return SpanMessages(into, out)
-        found = SpanMessages(output=found.output or out, unread=found.unread or dump_structure(given))
-    return found
+            return SpanMessages(into, output)
+        rest = SpanMessages(output=rest.output or output, unread=rest.unread or dump_structure(input_value))
+    return rest
 
 
 def _merge_fields(span: TraceSpan) -> Mapping[str, JsonValue]:
-    """Merge what a span, its events and its log records say."""
-    fields, into, out = dict(span.attributes), list[JsonValue](), list[JsonValue]()
+    """Merge the attributes of a span, its events and its log records."""
+    fields, inputs, outputs = dict(span.attributes), list[JsonValue](), list[JsonValue]()
     for event in span.events:
         if event.name in _MERGED_EVENTS:
             fields |= event.attributes
@@ -182,17 +182,17 @@ def _merge_fields(span: TraceSpan) -> Mapping[str, JsonValue]:
             continue
         message = _convert_event(event.name, _merge_payload(event))
         if message:
-            (out if event.name == _CHOICE_EVENT else into).append(message)
-    fields |= {_EVENTS_INPUT: into, _EVENTS_OUTPUT: out}
+            (outputs if event.name == _CHOICE_EVENT else inputs).append(message)
+    fields |= {_EVENTS_INPUT: inputs, _EVENTS_OUTPUT: outputs}
     for name in ("events", "all_messages_events"):
         listed = decode_json(fields.get(name))
         entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-        fields[name] = [made for one in entries if (made := _convert_event(str(one.get("event.name")), one))]
+        fields[name] = [converted for one in entries if (converted := _convert_event(str(one.get("event.name")), one))]
     return fields
 
 
 def _merge_payload(event: SpanEvent) -> dict[str, JsonValue]:
-    """Merge everything that an event says: attributes, the JSON in one of them, and the body."""
+    """Merge the attributes of an event, the JSON in one of them, and the body."""
     content = decode_json(event.attributes.get("gen_ai.event.content"))
     body = event.body if isinstance(event.body, dict) else {} if event.body is None else {"content": event.body}
     return {**event.attributes, **(content if isinstance(content, dict) else {}), **body}

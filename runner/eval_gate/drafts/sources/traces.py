@@ -1,7 +1,7 @@
 """Read observations from OpenTelemetry traces of agents.
 
 The span of an agent with the model calls and tools below it is one execution of the user's last message. Model calls
-without an agent's span are divided where a user says something, and joined where one continues another.
+without an agent's span are divided at each message of a user, and joined where one continues another.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from eval_gate.errors import Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
-from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME, MCP_TOOLS
+from eval_gate.model.limits import CALL_NAME, MCP_TOOLS, RESPONSE_CALLS
 from eval_gate.struct import Struct, field, replace
 
 _CONVERSATIONS: Final = ("gen_ai.conversation.id", "session.id")
@@ -62,10 +62,10 @@ def read_traces(path: Path) -> ObservationSet:
         collector.add_note(note)
     turns = sorted(_iter_turns(spans), key=lambda turn: turn.start_ns)
     if not turns:
-        raise build_source_error([Problem(_NO_SPANS, source.shown)])
+        raise build_source_error([Problem(_NO_SPANS, source.shown_as)])
     conversations: dict[str, list[Message]] = {}
     for turn in _join_turns(turns):
-        _collect_turn(turn, collector, conversations, source.shown)
+        _collect_turn(turn, collector, conversations, source.shown_as)
     if collector.is_empty:
         raise build_source_error([Problem(reason, place) for reason, place in collector.reasons])
     return collector.build(_read_tools(spans.values()))
@@ -91,7 +91,7 @@ class _Turn(Struct):
     @property
     def conversation(self) -> str:
         """Id of the conversation, or an empty text."""
-        return next((found for span in self.spans for key in _CONVERSATIONS if (found := span.get_text(key))), "")
+        return next((text for span in self.spans for key in _CONVERSATIONS if (text := span.get_text(key))), "")
 
     @property
     def first_input(self) -> tuple[SourceMessage, ...]:
@@ -100,14 +100,14 @@ class _Turn(Struct):
 
 
 class _Above(NamedTuple):
-    """Agents that a span is below of: the topmost one, and how many; and whether a tool is between."""
+    """The agents above a span: the topmost one, their number, and whether a tool is between."""
 
     topmost: SpanKey | None = None
     depth: int = 0
     in_tool: bool = False
 
     def enter(self, span: TraceSpan) -> _Above:
-        """Return what is above of the spans below this one."""
+        """Return the agents above the spans below this one."""
         kind = find_kind(span)
         if kind is SpanKind.STEP and (self.topmost is None or self.in_tool):
             is_run = any(one.is_prompt for one in read_messages(span, kind).input)
@@ -128,9 +128,9 @@ class _Member(NamedTuple):
 def _iter_turns(spans: Mapping[SpanKey, TraceSpan]) -> Iterator[_Turn]:
     agents: dict[SpanKey, TraceSpan] = {}
     groups: dict[SpanKey, list[_Member]] = {}
-    known: dict[SpanKey, _Above] = {}
+    places: dict[SpanKey, _Above] = {}
     for span in spans.values():
-        above, kind = _find_agents(span, spans, known), find_kind(span)
+        above, kind = _find_agents(span, spans, places), find_kind(span)
         if above.enter(span).depth > above.depth:
             if above.topmost is None:
                 agents[span.key] = span
@@ -142,28 +142,28 @@ def _iter_turns(spans: Mapping[SpanKey, TraceSpan]) -> Iterator[_Turn]:
         yield from _divide_members(agents.get(key), members)
 
 
-def _find_agents(span: TraceSpan, spans: Mapping[SpanKey, TraceSpan], known: dict[SpanKey, _Above]) -> _Above:
+def _find_agents(span: TraceSpan, spans: Mapping[SpanKey, TraceSpan], places: dict[SpanKey, _Above]) -> _Above:
     """Find the agents above a span. Spans that are their own ancestors have none."""
     chain: list[TraceSpan] = []
     above = span.parent
-    seen = {span.key}
-    while above is not None and above in spans and above not in seen and above not in known:
-        seen.add(above)
+    ancestors = {span.key}
+    while above is not None and above in spans and above not in ancestors and above not in places:
+        ancestors.add(above)
         chain.append(spans[above])
         above = spans[above].parent
-    found = known.get(above, _Above()) if above is not None and above not in seen else _Above()
+    place = places.get(above, _Above()) if above is not None and above not in ancestors else _Above()
     for one in reversed(chain):
-        found = known[one.key] = found.enter(one)
-    return found
+        place = places[one.key] = place.enter(one)
+    return place
 
 
 def _divide_members(agent: TraceSpan | None, members: Sequence[_Member]) -> Iterator[_Turn]:
     """Divide spans at each message of a user, but no agent's span: the agent may write to the model as a user."""
-    # of an agent that only starts other agents, the members of the other agents count
+    # if an agent only starts other agents, their members count
     calls_models = any(one.own and one.kind is SpanKind.MODEL for one in members)
-    kept = sorted(members, key=lambda one: (one.span.start_ns, not one.own))
-    read = [(one.span, one.kind, read_messages(one.span, one.kind)) for one in kept if one.own or not calls_models]
-    outer = {span.parent for span, kind, told in read if kind is SpanKind.MODEL and (told.input or told.output)}
+    ordered = sorted(members, key=lambda one: (one.span.start_ns, not one.own))
+    read = [(one.span, one.kind, read_messages(one.span, one.kind)) for one in ordered if one.own or not calls_models]
+    outer = {span.parent for span, kind, part in read if kind is SpanKind.MODEL and (part.input or part.output)}
     turn = _Turn(agent)
     for span, kind, messages in read:
         if kind is SpanKind.TOOL:
@@ -182,21 +182,21 @@ def _begins_turn(messages: SpanMessages) -> bool:
 
 
 def _join_turns(turns: Iterable[_Turn]) -> list[_Turn]:
-    """Join model calls without an agent's span, each of which may be a trace of its own, with those they continue."""
-    found: list[_Turn] = []
+    """Join model calls without an agent's span with those they continue: each may be a trace of its own."""
+    joined: list[_Turn] = []
     waiting: dict[tuple[tuple[str, str], ...], _Turn] = {}
     for turn in turns:
-        given = turn.first_input
-        asked = tuple((one.role, one.text) for one in given[: find_last_prompt(given) + 1])
-        before = waiting.get(asked) if turn.agent is None and given and not _begins_turn(turn.models[0][1]) else None
-        if before is None:
-            found.append(turn)
-            if asked and turn.agent is None:
-                waiting[asked] = turn
+        inputs = turn.first_input
+        key = tuple((one.role, one.text) for one in inputs[: find_last_prompt(inputs) + 1])
+        earlier = waiting.get(key) if turn.agent is None and inputs and not _begins_turn(turn.models[0][1]) else None
+        if earlier is None:
+            joined.append(turn)
+            if key and turn.agent is None:
+                waiting[key] = turn
         else:
-            before.models += turn.models
-            before.tools += turn.tools
-    return found
+            earlier.models += turn.models
+            earlier.tools += turn.tools
+    return joined
 
 
 def _collect_turn(
@@ -208,11 +208,11 @@ def _collect_turn(
     own = read_messages(turn.agent, SpanKind.AGENT) if turn.agent else SpanMessages()
     try:
         prompt = _find_turn_prompt(turn, own)
-        before = conversations.get(turn.conversation, [])
-        if not prompt.earlier_messages and turn.conversation and before:
-            prompt = build_prompt(prompt.text, tuple(before))
+        earlier = conversations.get(turn.conversation, [])
+        if not prompt.earlier_messages and turn.conversation and earlier:
+            prompt = build_prompt(prompt.text, tuple(earlier))
     except PromptError as error:
-        collector.leave_out(str(error), place, error.found)
+        collector.leave_out(str(error), place, error.detail)
         return
     response = _build_response(turn, own)
     failed = turn.agent.error if turn.agent else None
@@ -233,7 +233,7 @@ def _find_turn_prompt(turn: _Turn, own: SpanMessages) -> UserPrompt:
     if not own.input and not first:
         unread = next((one.unread for one in (own, *(one for _, one in turn.models)) if one.unread), "")
         if unread:
-            return build_prompt(unread)  # which says what it is
+            return build_prompt(unread)  # the error names its structure
     if not own.input or (own.is_whole and first):
         return find_prompt(first, _NO_CONTENT)
     prompt = find_prompt(own.input, _NO_CONTENT)
@@ -244,20 +244,20 @@ def _find_turn_prompt(turn: _Turn, own: SpanMessages) -> UserPrompt:
 def _build_response(turn: _Turn, own: SpanMessages) -> Response:
     """Build the response of a turn: the agent's last text, and every tool call on the way."""
     outputs = [one.output for _, one in turn.models if one.output]
-    said = (
+    texts = (
         one.text
         for messages in (own.output, *reversed(outputs))
         for one in reversed(messages)
         if one.role == "assistant" and one.text.strip()
     )
-    text = next(said, "") or (turn.agent.get_text(_FINAL_RESULT) if turn.agent else "")
+    text = next(texts, "") or (turn.agent.get_text(_FINAL_RESULT) if turn.agent else "")
     listed = [call for messages in outputs or [own.output] for one in messages for call in one.calls]
-    messages = (one for found in (*(one for _, one in turn.models), own) for one in (*found.input, *found.output))
+    messages = (one for part in (*(one for _, one in turn.models), own) for one in (*part.input, *part.output))
     results = {key: value for one in messages for key, value in one.results if key}
     models = (span.get_text(key) for span, _ in reversed(turn.models) for key in _RESPONSE_MODELS)
     return Response(
         text=text,
-        tool_calls=tuple(_merge_calls(listed, results, [*map(read_tool, turn.tools)]))[:ANSWER_CALLS],
+        tool_calls=tuple(_merge_calls(listed, results, [*map(read_tool, turn.tools)]))[:RESPONSE_CALLS],
         tool_calls_known=True,
         duration_ms=measure_ms(turn.start_ns, max(span.end_ns for span in turn.spans)),
         model=next(filter(None, models), None),
@@ -272,40 +272,40 @@ def _merge_calls(
     waiting: dict[str, deque[int]] = defaultdict(deque)
     for at, tool in enumerate(tools):
         waiting[tool.id if tool.id in ids else tool.name].append(at)
-    seen, merged = set[str](), set[int]()
+    ids_seen, merged = set[str](), set[int]()
     for call in listed:
-        if call.id and call.id in seen:
+        if call.id and call.id in ids_seen:
             continue
-        seen.add(call.id)
+        ids_seen.add(call.id)
         params = call.arguments if isinstance(call.arguments, dict) else {}
-        made = ToolCall(name=call.name, params=params, result=results.get(call.id), id=call.id or None)
+        new_call = ToolCall(name=call.name, params=params, result=results.get(call.id), id=call.id or None)
         places = waiting[call.id if call.id in ids else call.name]
         if places:
             merged.add(at := places.popleft())
             tool = tools[at]
-            result = made.result if tool.result is None else tool.result
-            made = replace(tool, name=made.name, params=params or tool.params, result=result, id=made.id)
-        yield made
+            result = new_call.result if tool.result is None else tool.result
+            new_call = replace(tool, name=new_call.name, params=params or tool.params, result=result, id=new_call.id)
+        yield new_call
     yield from (tool for at, tool in enumerate(tools) if at not in merged and tool.name and len(tool.name) <= CALL_NAME)
 
 
 def _read_tools(spans: Iterable[TraceSpan]) -> tuple[ToolSpec, ...]:
     """Read the definitions of tools that agents and models were given, each once."""
-    found: dict[str, ToolSpec] = {}
+    tools: dict[str, ToolSpec] = {}
     for span in spans:
         for entry in iter_tool_definitions(span):
             tool = _parse_tool(entry)
-            if tool is not None and len(found) < MCP_TOOLS:
-                found.setdefault(tool.name, tool)
-    return tuple(found.values())
+            if tool is not None and len(tools) < MCP_TOOLS:
+                tools.setdefault(tool.name, tool)
+    return tuple(tools.values())
 
 
 def _parse_tool(entry: JsonValue) -> ToolSpec | None:
     """Parse the definition of a tool. Return None if it has no name."""
     inner = entry
     for key in ("tool", "json_schema", "function"):
-        below = decode_json(inner.get(key)) if isinstance(inner, dict) else None
-        inner = below if isinstance(below, dict) else inner
+        member = decode_json(inner.get(key)) if isinstance(inner, dict) else None
+        inner = member if isinstance(member, dict) else inner
     if not isinstance(inner, dict):
         return None
     name, description = inner.get("name"), inner.get("description")

@@ -45,8 +45,8 @@ class Assignment(FrozenStruct):
 def assign_targets(suites: Sequence[EvalSuite], catalog: TargetCatalog, config: RunConfig) -> Assignment:
     """Look up every target and judge that the cases need.
 
-    Raises GateError with all problems: a target that is not described, a grade that nobody could give. A rubric that
-    nobody could grade is none: its case is skipped, as its own rule has it.
+    Raises GateError with all problems: a target that is not described, an evaluator without a judge. The case of a
+    rubric without a judge is skipped, as its own rule has it.
     """
     cases = [case for suite in suites for case in suite.cases if case.skip_reason is None]
     cases = cases or [case for suite in suites for case in suite.cases]
@@ -59,59 +59,59 @@ def _look_up(
     cases: Sequence[EvalCase], find: Callable[[str, str | None], Resolved], *, decided: bool
 ) -> dict[TargetKey, Resolved]:
     """Resolve every pair of suite and target name once; an error names the case, unless all is `decided` without it."""
-    found: dict[TargetKey, Resolved] = {}
+    targets: dict[TargetKey, Resolved] = {}
     for case in cases:
         place = case.suite, case.target
-        if place in found:
+        if place in targets:
             continue
         try:
-            found[place] = find(*place)
+            targets[place] = find(*place)
         except GateError as error:
             if case.target is None or error.problems or decided:
                 raise
             field = "agent.model" if case.agent is not None else "execution.target"
-            said = Problem(error.message, case.location.file, case.location.line, field)
+            problem = Problem(error.message, case.location.file, case.location.line, field)
             raise GateError(
-                error.code, error.message, error.hint, problems=[said], exit_code=error.exit_code
+                error.code, error.message, error.hint, problems=[problem], exit_code=error.exit_code
             ) from error
-    return found
+    return targets
 
 
 class _JudgeBuilder:
     """Builds each judge once."""
 
-    def __init__(self, catalog: TargetCatalog, named: str | None, timeout_s: float) -> None:
+    def __init__(self, catalog: TargetCatalog, judge_name: str | None, timeout_s: float) -> None:
         self._catalog = catalog
-        self._named = named
+        self._judge_name = judge_name
         self._timeout_s = timeout_s
-        self._made: dict[int, AnyJudge] = {}
+        self._judges: dict[int, AnyJudge] = {}
 
     def build(self, cases: Sequence[EvalCase], rubric: RubricMode) -> Judges:
         """Build all judges that these cases need. Raises GateError if an evaluator has no judge."""
         defaults: dict[TargetKey, AnyJudge] = {}
-        named: dict[str, dict[str, AnyJudge]] = {}
-        missing: dict[Problem, None] = {}
+        by_name: dict[str, dict[str, AnyJudge]] = {}
+        problems: dict[Problem, None] = {}
         for case in cases:
             for name, needed in _iter_wanted_judges(case, rubric):
                 if name is not None:
-                    named.setdefault(case.suite, {})[name] = self._get_judge(self._find_named(case, name))
+                    by_name.setdefault(case.suite, {})[name] = self._get_judge(self._find_named(case, name))
                     continue
                 place = case.suite, case.target
-                found = defaults.get(place) or self._find_default(place)
-                if found is not None:
-                    defaults[place] = found
+                judge = defaults.get(place) or self._find_default(place)
+                if judge is not None:
+                    defaults[place] = judge
                 elif needed:
-                    missing[Problem(f"{case.id}: no judge", case.location.file, case.location.line)] = None
-        if missing:
-            rest = len(missing) - MAX_PROBLEMS
+                    problems[Problem(f"{case.id}: no judge", case.location.file, case.location.line)] = None
+        if problems:
+            rest = len(problems) - MAX_PROBLEMS
             raise GateError(
                 "missing-judge",
-                f"{format_count(len(missing), 'case needs', 'cases need')} a judge: none is configured, and "
+                f"{format_count(len(problems), 'case needs', 'cases need')} a judge: none is configured, and "
                 f"the target is not a model{f' (first {MAX_PROBLEMS} listed)' if rest > 0 else ''}",
                 "set `judge_target` in the target, or `judge` (--judge) to the name of a target or to provider:model",
-                problems=[*missing][:MAX_PROBLEMS],
+                problems=[*problems][:MAX_PROBLEMS],
             )
-        return Judges(defaults, named)
+        return Judges(defaults, by_name)
 
     def _find_named(self, case: EvalCase, name: str) -> tuple[str, Grader]:
         """Find the LLM judge that an evaluator names; an error without a location gets that of the case."""
@@ -122,19 +122,19 @@ class _JudgeBuilder:
             raise
 
     def _find_default(self, place: TargetKey) -> AnyJudge | None:
-        found = self._catalog.find_judge(*place, self._named)
-        return None if found is None else self._get_judge(found)
+        named_grader = self._catalog.find_judge(*place, self._judge_name)
+        return None if named_grader is None else self._get_judge(named_grader)
 
-    def _get_judge(self, found: tuple[str, Grader]) -> AnyJudge:
-        name, grader = found
-        if id(grader) not in self._made:
-            made = (
+    def _get_judge(self, named_grader: tuple[str, Grader]) -> AnyJudge:
+        name, grader = named_grader
+        if id(grader) not in self._judges:
+            judge = (
                 ModelJudge(name, grader)
                 if isinstance(grader, ModelClient)
                 else TargetJudge(name, grader, self._timeout_s)
             )
-            self._made[id(grader)] = made
-        return self._made[id(grader)]
+            self._judges[id(grader)] = judge
+        return self._judges[id(grader)]
 
 
 def _iter_wanted_judges(case: EvalCase, rubric: RubricMode) -> Iterator[tuple[str | None, bool]]:
@@ -214,23 +214,23 @@ def build_base_agent_target(
             "baseAgentEndpoint and baseAgentTarget are both set",
             "remove one of them",
         )
-    made = replace(context, recording=Recording(RecordingMode.OFF))
-    book = TargetCatalog(_build_choice(config.target, choice.endpoint, choice.target), made)
+    live_context = replace(context, recording=Recording(RecordingMode.OFF))
+    catalog = TargetCatalog(_build_choice(config.target, choice.endpoint, choice.target), live_context)
     if opened is not None:
-        opened.push_async_callback(book.aclose)
+        opened.push_async_callback(catalog.aclose)
     try:
-        target = book.get_target(eval_file)
+        target = catalog.get_target(eval_file)
     except GateError as error:
         # another `--target` would be another agent that is evaluated
         error.hint = error.hint and error.hint.replace("--target with", "--base-agent-target with")
         raise
-    said = target.identity
-    notices = book.notices
+    identity = target.identity
+    notices = catalog.notices
     if main is not None:
-        notices = (*_check_base_agent(said, main.identity, by_name=choice.endpoint is None), *notices)
+        notices = (*_check_base_agent(identity, main.identity, by_name=choice.endpoint is None), *notices)
     name = choice.display_name or ""
     if choice.target is not None:
-        name = f"{said.name} ({', '.join(filter(None, (said.provider, said.identity, said.model)))})"
+        name = f"{identity.name} ({', '.join(filter(None, (identity.provider, identity.identity, identity.model)))})"
     return BaseAgentTarget(target, name, notices)
 
 
@@ -275,5 +275,5 @@ def _build_choice(main: TargetChoice, endpoint: SecretAddress[str] | None, name:
         concurrency=main.concurrency,
         wait_for=main.wait_for,
         max_retries=main.max_retries,
-        given=main.given.with_aliases(agentEndpoint="baseAgentEndpoint", target="baseAgentTarget"),
+        sources=main.sources.with_aliases(agentEndpoint="baseAgentEndpoint", target="baseAgentTarget"),
     )

@@ -1,8 +1,8 @@
 """Selects the cases of a run, and assigns cases to shards.
 
-Shards take equally long, and are cut in the same way on every machine. Longest first, each to the shard with the least
-so far (Graham 1969): the longest shard is at most a third longer than that of the best cut. All is counted in whole
-microseconds and ordered by place, so that nothing depends on a machine.
+Shards take equally long, and every machine cuts them in the same way. The longest suites come first, each goes to the
+shard with the least time so far (Graham 1969): the longest shard is at most a third longer than in the best cut. Times
+are whole microseconds, and equal ones are ordered by place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eval_gate.text.escape import format_count, format_first_few, to_one_line
 from eval_gate.text.quoting import describe_name, quote_value
 
 MIN_DURATION_US: Final = 1_000
-"""What a case costs at least: answers from a recording take no time, and are work all the same."""
+"""Least duration of a case in a shard cut: recorded responses take no time, but some work."""
 
 MAX_NAMED_DRAFTS: Final = 10
 """Drafts of one eval file that a notice names."""
@@ -41,13 +41,13 @@ def select_cases(suites: Iterable[EvalSuite], selection: Selection) -> tuple[Eva
         chosen = select_shard(chosen, selection.shard, selection.timing_run)
     if not chosen:
         ids = [case.id for suite in suites for case in suite.cases]
-        asked = [*map(describe_name, (*selection.cases, *selection.tags, *selection.tiers))]
-        asked += ["the failed cases"] if selection.keys is not None else []
-        asked += [f"shard {selection.shard.index}/{selection.shard.count}"] if selection.shard else []
+        criteria = [*map(describe_name, (*selection.cases, *selection.tags, *selection.tiers))]
+        criteria += ["the failed cases"] if selection.keys is not None else []
+        criteria += [f"shard {selection.shard.index}/{selection.shard.count}"] if selection.shard else []
         meant = next((text for text in (format_suggestion(pattern, ids) for pattern in selection.cases) if text), "")
         raise GateError(
             "no-selected-cases",
-            f"no case selected: none of {len(ids)} matches {', '.join(asked)}{meant}",
+            f"no case selected: none of {len(ids)} matches {', '.join(criteria)}{meant}",
             "list the cases with `eval-gate validate --verbose`",
         )
     return chosen
@@ -101,7 +101,7 @@ def _format_drafts(ids: Sequence[str], *, is_planned: bool) -> str:
 
 
 def find_shard_cut(suites: Iterable[EvalSuite], selection: Selection) -> ShardPlan | None:
-    """How the cases of all shards were cut; None where there are no shards."""
+    """Find how cases are divided into shards; None without shards."""
     if selection.shard is None:
         return None
     return compute_shard_cut(_filter_suites(suites, selection), selection.shard.count, selection.timing_run)
@@ -119,13 +119,13 @@ def _filter_suites(suites: Iterable[EvalSuite], selection: Selection) -> tuple[E
 
 def describe_missed_files(suites: Iterable[EvalSuite], chosen: Iterable[EvalSuite]) -> tuple[str, ...]:
     """Return a notice for every suite whose chosen cases may miss files of earlier cases left out."""
-    left = {suite.file: suite.cases for suite in chosen}
+    selected = {suite.file: suite.cases for suite in chosen}
     return tuple(
-        f"{suite.file}: only {len(left[suite.file])} of {len(suite.cases)} cases are selected, so files that the "
+        f"{suite.file}: only {len(selected[suite.file])} of {len(suite.cases)} cases are selected, so files that the "
         "other cases write are missing"
         for suite in suites
-        if has_shared_files(suite) and suite.file in left
-        if left[suite.file] != _add_preceding_cases(suite.cases, left[suite.file])
+        if has_shared_files(suite) and suite.file in selected
+        if selected[suite.file] != _add_preceding_cases(suite.cases, selected[suite.file])
     )
 
 
@@ -137,13 +137,13 @@ def _add_preceding_cases(cases: Sequence[EvalCase], chosen: Collection[EvalCase]
 
 
 def _check_tiers(selection: Selection) -> None:
-    known = [tier.value for tier in Tier]
+    tier_names = [tier.value for tier in Tier]
     for tier in selection.tiers:
-        if tier not in known:
+        if tier not in tier_names:
             raise GateError(
                 "unknown-value",
-                f"--tier: {quote_value(tier)} is not known{format_suggestion(tier, known)}",
-                f"allowed: {', '.join(known)}",
+                f"--tier: {quote_value(tier)} is not known{format_suggestion(tier, tier_names)}",
+                f"allowed: {', '.join(tier_names)}",
             )
 
 
@@ -207,13 +207,13 @@ def compute_shard_cut(suites: Sequence[EvalSuite], count: int, baseline: RunResu
 
 
 def _build_items(suites: Sequence[EvalSuite], baseline: RunResult | None) -> list[_ShardItem]:
-    lasted = _compute_durations(baseline)
-    known = [took for suite in suites for case in suite.cases if (took := lasted.get(case.key))]
-    usual = median_low(known) if known else MIN_DURATION_US
+    durations_by_case = _compute_durations(baseline)
+    durations = [took for suite in suites for case in suite.cases if (took := durations_by_case.get(case.key))]
+    usual = median_low(durations) if durations else MIN_DURATION_US
 
     items = []
     for at, suite in enumerate(suites):
-        weights = [lasted.get(case.key, usual) for case in suite.cases]
+        weights = [durations_by_case.get(case.key, usual) for case in suite.cases]
         if has_shared_files(suite):
             items.append(_ShardItem(at, suite.cases, sum(weights), is_suite=True))
         else:

@@ -18,12 +18,12 @@ from eval_gate.text.tokens import TokenData
 
 
 def build_case_text(case: EvalCase, tokens: TokenData, expected: Expectation | None = None) -> CaseText:
-    """Question and expectation in words, cut to what a record holds. `expected` is that of the case, if it is known."""
-    question, expected = _format_prompt(case.messages), expected or describe_expectation(case, tokens)
+    """Build prompt and expectation as text, truncated to the limits of results; `expected` is built if missing."""
+    prompt, expected = _format_prompt(case.messages), expected or describe_expectation(case, tokens)
     return CaseText(
-        prompt=question[:STORED_PROMPT],
+        prompt=prompt[:STORED_PROMPT],
         expectation=expected.lines,
-        truncated=expected.is_truncated or len(question) > STORED_PROMPT,
+        truncated=expected.is_truncated or len(prompt) > STORED_PROMPT,
     )
 
 
@@ -34,25 +34,25 @@ def build_case_texts(
 
     Raises GateError if the patterns cannot be applied to the texts.
     """
-    known: dict[int, Expectation] = {}  # by the identity of the evaluators: cases that expect the same share them
+    by_evaluators: dict[int, Expectation] = {}  # cases that expect the same share their evaluators
 
-    def expected(case: EvalCase) -> Expectation:
-        if case.brief is not None or id(case.evaluators) not in known:
-            known[id(case.evaluators)] = describe_expectation(case, tokens)
-        return known[id(case.evaluators)]
+    def describe(case: EvalCase) -> Expectation:
+        if case.brief is not None or id(case.evaluators) not in by_evaluators:
+            by_evaluators[id(case.evaluators)] = describe_expectation(case, tokens)
+        return by_evaluators[id(case.evaluators)]
 
-    found = {case.key: build_case_text(case, tokens, expected(case)) for suite in suites for case in suite.cases}
+    texts = {case.key: build_case_text(case, tokens, describe(case)) for suite in suites for case in suite.cases}
     if not patterns:
-        return found
+        return texts
     masked = TextMasking()
-    for asked in found.values():
-        map_case_texts(asked, masked.collect_text)
+    for text in texts.values():
+        map_case_texts(text, masked.collect_text)
     try:
         masked.set_masked(replace_matches_sync(patterns, masked.texts, MASK))
     except PatternError as error:
         hint = "use a simpler pattern, without a repetition inside a repetition"
         raise GateError("invalid-configuration", f"redact cannot search the prompts: {error}", hint) from error
-    return {key: map_case_texts(asked, masked.mask_text) for key, asked in found.items()}
+    return {key: map_case_texts(text, masked.mask_text) for key, text in texts.items()}
 
 
 def _format_prompt(messages: tuple[Message, ...]) -> str:

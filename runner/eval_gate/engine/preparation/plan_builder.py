@@ -34,7 +34,7 @@ from eval_gate.engine.preparation.program_user import check_command_user, check_
 from eval_gate.engine.preparation.project_tmp import build_home, digest_contents
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.preparation.setup_fingerprints import (
-    build_measurement,
+    build_evaluation_setup,
     build_setup_fingerprints,
     list_target_folders,
 )
@@ -77,7 +77,7 @@ from eval_gate.text.urls import iter_url_secrets, to_public_url
 TOKEN_VARIABLES = ("GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
 """Variables that hold a secret wherever they are set, whether a target uses them or not."""
 _TOOL_EVALUATORS = (ToolsCalled, ToolsCalledAnyOrder, ToolsAcceptable, ToolParams, ToolTrajectory)
-"""What a model that is told of no tools can hardly pass."""
+"""Evaluators that a model without tools can hardly pass."""
 
 
 class RunInputs(FrozenStruct):
@@ -96,7 +96,7 @@ class RunInputs(FrozenStruct):
     draft_notices: tuple[str, ...] = ()
     """Those of the warnings that name drafts."""
     check_baseline_files: CheckBaselineFiles | None = None
-    """Checks that the files of which the baseline has cases are read. Raises GateError."""
+    """Checks that the files of the baseline's cases are read. Raises GateError."""
 
     __repr__ = object.__repr__
 
@@ -110,21 +110,21 @@ async def read_inputs(
     alone, and says so. Drafts are left out by name before anything is selected, unless `with_drafts` keeps them.
     """
     root, answerer = context.root, context.custom_target
-    registry, said = await _read_registry(config, context, offline=offline)
+    registry, notices = await _read_registry(config, context, offline=offline)
     names = {tool.name for tool in registry.tools} if registry else set()
     instead = answerer.identity.name if answerer else _find_chosen_target(config)
     reading = ReadOptions(config.strict, names, instead, root / context.tmp.folder, context.tmp.in_place)
-    others: list[LeftOut] = []
-    written = context.custom_suites or load_suites(find_eval_files(config.evals, root), root, reading, others)
+    left_out: list[LeftOut] = []
+    all_suites = context.custom_suites or load_suites(find_eval_files(config.evals, root), root, reading, left_out)
     check: CheckBaselineFiles | None = None
     if not context.custom_suites:
-        loaded = {suite.file for suite in written}
-        check = partial(check_baseline_files, loaded=loaded, left_out=others, patterns=config.evals, root=root)
+        loaded = {suite.file for suite in all_suites}
+        check = partial(check_baseline_files, loaded=loaded, left_out=left_out, patterns=config.evals, root=root)
         check(context.baseline_files)
     seed_path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
     seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
     narrowed = replace(selection, paths=())  # which have led to these files
-    suites = written if with_drafts else leave_out_drafts(written, narrowed)
+    suites = all_suites if with_drafts else leave_out_drafts(all_suites, narrowed)
     chosen = select_cases(suites, narrowed)
     every_case = [(case.id, case.tags) for suite in suites for case in suite.cases]
     # what other files hold is not known
@@ -132,21 +132,21 @@ async def read_inputs(
         () if selection.paths else check_unmatched_patterns(config.policy.must_pass, every_case, strict=config.strict)
     )
     planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
-    drafts = describe_drafts(written, narrowed, is_planned=with_drafts)
-    passed_over = (*describe_unread_configs(config, root), *(one.note for one in others if one.note))
-    said = (*said, *passed_over, *idle, *drafts, *describe_missed_files(written, chosen))
-    evals = _list_eval_files(written, root, narrowed=bool(selection.paths))
-    return RunInputs(chosen, registry, seed, said, planned, find_shard_cut(suites, narrowed), evals, drafts, check)
+    drafts = describe_drafts(all_suites, narrowed, is_planned=with_drafts)
+    passed_over = (*describe_unread_configs(config, root), *(one.note for one in left_out if one.note))
+    notices = (*notices, *passed_over, *idle, *drafts, *describe_missed_files(all_suites, chosen))
+    evals = _list_eval_files(all_suites, root, narrowed=bool(selection.paths))
+    return RunInputs(chosen, registry, seed, notices, planned, find_shard_cut(suites, narrowed), evals, drafts, check)
 
 
 def _list_eval_files(suites: Sequence[EvalSuite], root: Path, *, narrowed: bool) -> tuple[str, ...]:
     """List the files with evals; with `narrowed` also those that the call leaves out of the folders of the others."""
-    found = {file for suite in suites for file in (suite.file, *(case.location.file for case in suite.cases))}
+    paths = {file for suite in suites for file in (suite.file, *(case.location.file for case in suite.cases))}
     if narrowed:
         folders = sorted({str(Path(suite.file).parent) for suite in suites})
-        others = (file for file in find_eval_files(folders, root) if format_path(file.path, root) not in found)
-        found |= {format_path(file.path, root) for file in others if has_evals(file, root)}
-    return tuple(sorted(found))
+        candidates = (file for file in find_eval_files(folders, root) if format_path(file.path, root) not in paths)
+        paths |= {format_path(file.path, root) for file in candidates if has_evals(file, root)}
+    return tuple(sorted(paths))
 
 
 async def _read_registry(
@@ -165,22 +165,23 @@ async def _read_registry(
     who: tuple[str, ...] = ()
     if servers and any(one.command for one in servers[0].select_servers(servers[1])):
         who = check_command_user(environment)
-    given = filter_environment(environment, names=config.pass_env)
+    variables = filter_environment(environment, names=config.pass_env)
     secrets = _build_redactor(config, context)
     if by_address:
         secrets.add_secrets(iter_url_secrets(location))
-    programs = ProgramEnvironment(given, WithheldVariables.from_environment(environment, given), secrets.mask_bytes)
+    withheld = WithheldVariables.from_environment(environment, variables)
+    programs = ProgramEnvironment(variables, withheld, secrets.mask_bytes)
     registry = await load_registry(location, root, programs)
-    if servers or by_address:  # models are told of what a server says, and warnings quote it
+    if servers or by_address:  # prompts and warnings quote what a server returns
         registry = secrets.mask_struct(registry)
     return registry, (*registry.notices, *who)
 
 
 def _build_redactor(config: RunConfig, context: RunContext) -> Redactor:
     """Knows the secrets that are so whatever a target uses: an agent may have been given any key that is set here."""
-    given = (context.environment[name] for name in (*TOKEN_VARIABLES, *config.pass_env) if name in context.environment)
+    values = (context.environment[name] for name in (*TOKEN_VARIABLES, *config.pass_env) if name in context.environment)
     keys = (value for value in find_secrets(context.environment) if looks_like_key(value))
-    return Redactor((*given, *keys, *(iter_url_secrets(config.snapshot_path) if config.snapshot_path else ())))
+    return Redactor((*values, *keys, *(iter_url_secrets(config.snapshot_path) if config.snapshot_path else ())))
 
 
 def _find_chosen_target(config: RunConfig) -> str | None:
@@ -215,22 +216,22 @@ async def _build_plan(
         home=home,
         shards=selection.shard.count if selection.shard else 1,
     )
-    book = TargetCatalog(config.target, shared, context.custom_target)
-    opened.push_async_callback(book.aclose)
-    assigned = assign_targets(inputs.suites, book, config)
-    book.learn_secrets(suite.file for suite in inputs.suites)
+    catalog = TargetCatalog(config.target, shared, context.custom_target)
+    opened.push_async_callback(catalog.aclose)
+    assigned = assign_targets(inputs.suites, catalog, config)
+    catalog.learn_secrets(suite.file for suite in inputs.suites)
     _check_cases(inputs.suites, assigned)
     target = assigned.main
     suites = skip_ungradable(inputs.suites, config.rubric, assigned.judges)
-    control = build_base_agent_target(config, shared, target, suites[0].file, opened)
+    base_agent = build_base_agent_target(config, shared, target, suites[0].file, opened)
     run_id, timestamp, resumed = _choose_run_identity(Path(config.output_dir), target, context.resume)
-    who = tuple(one for one in check_programs(config, suites, book, context.environment) if one not in inputs.warnings)
+    warnings = check_programs(config, suites, catalog, context.environment)
     targets = assigned.targets
-    files = _build_program_files(config, inputs, book, (target, *targets.values()), context.root)
+    files = _build_program_files(config, inputs, catalog, (target, *targets.values()), context.root)
     if config.snapshot_command is not None and config.snapshot_enabled is not False:
         files.measure(config.snapshot_command)  # before it runs
     tokens = TokenData(seed=inputs.seed, snapshot=await _read_snapshot(config, shared))
-    yardstick_of = build_setup_fingerprints(
+    fingerprints = build_setup_fingerprints(
         suites,
         assigned.judges,
         tokens,
@@ -238,26 +239,26 @@ async def _build_plan(
         digest_contents(home),
         lambda case: targets.get((case.suite, case.target), target),
     )
-    how = build_measurement(
+    how = build_evaluation_setup(
         config,
         files,
         _find_recording_file(config, shared, context),
-        base_agent=control.name if control else None,
+        base_agent=base_agent.name if base_agent else None,
         judges=assigned.judges,
         mask=shared.redact,
     )
-    given = filter_environment(context.environment, names=config.pass_env)
+    variables = filter_environment(context.environment, names=config.pass_env)
     return RunPlan(
         run_id=run_id,
         timestamp=timestamp,
         resumed_setup=resumed,
         suites=suites,
         target=target,
-        base_agent=control.target if control else None,
+        base_agent=base_agent.target if base_agent else None,
         targets=targets,
         judges=assigned.judges,
-        environment=given,
-        withheld=WithheldVariables.from_environment(context.environment, given),
+        environment=variables,
+        withheld=WithheldVariables.from_environment(context.environment, variables),
         redactor=shared.redact,
         tools=shared.tools,
         recording=shared.recording,
@@ -269,10 +270,10 @@ async def _build_plan(
         tokens=tokens,
         patterns=config.redact,
         case_texts=build_case_texts(suites, tokens, config.redact),
-        setup_fingerprints=yardstick_of,
+        setup_fingerprints=fingerprints,
         program_files=files,
         agent_programs=_digest_agent_programs((target, *targets.values()), suites, context.root),
-        measurement=shared.redact.mask_struct(how),
+        evaluation_setup=shared.redact.mask_struct(how),
         staleness={suite.file: check_staleness(suite, inputs.registry) for suite in inputs.suites},
         git=context.git,
         shard=selection.shard,
@@ -282,10 +283,10 @@ async def _build_plan(
         warnings=inputs.warnings
         + shared.recording.warnings
         + home_notices
-        + book.notices
-        + (control.notices if control else describe_unused_base_agent(config))
-        + tuple(filter(None, (book.describe_unread_list(),)))
-        + who
+        + catalog.notices
+        + (base_agent.notices if base_agent else describe_unused_base_agent(config))
+        + tuple(filter(None, (catalog.describe_unread_list(),)))
+        + tuple(one for one in warnings if one not in inputs.warnings)
         + files.notices
         + tuple(iter_missing_sources(suites, tokens))
         + _describe_disabled_recording(config)
@@ -296,14 +297,14 @@ async def _build_plan(
 def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) -> BuildContext:
     """Build the context in which targets are built, without the folders in which agents work."""
     shared = Path(config.output_dir) / RECORDING_NAME
-    known = read_recording(shared) if config.recording in {RecordingMode.REPLAY, RecordingMode.AUTO} else None
-    kept = ResponseRetention.NONE is not config.limits.keep_responses
+    recorded = read_recording(shared) if config.recording in {RecordingMode.REPLAY, RecordingMode.AUTO} else None
+    stores = ResponseRetention.NONE is not config.limits.keep_responses
     return BuildContext(
         environment=context.environment,
         root=context.root,
         tools=_build_tool_specs(inputs.registry),
         recording=Recording(
-            config.recording, shared if kept else None, known, _read_baseline_responses(known, context)
+            config.recording, shared if stores else None, recorded, _read_baseline_responses(recorded, context)
         ),
         timeout_s=config.limits.timeout_ms / 1000,
         pass_env=config.pass_env,
@@ -312,9 +313,9 @@ def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) ->
     )
 
 
-def _read_baseline_responses(known: RecordingFile | None, context: RunContext) -> Sequence[RecordedResponse]:
+def _read_baseline_responses(recorded: RecordingFile | None, context: RunContext) -> Sequence[RecordedResponse]:
     """Read the responses that the baseline received; without them, the report calls their origin unknown."""
-    if known is None or not known.entries or context.baseline_folder is None:
+    if recorded is None or not recorded.entries or context.baseline_folder is None:
         return ()
     try:
         return read_recording(context.baseline_folder / RECORDING_NAME).entries
@@ -351,13 +352,13 @@ def _build_tool_specs(registry: ToolRegistry | None) -> tuple[ToolSpec, ...]:
 
 def _describe_missing_tools(assigned: Assignment, inputs: RunInputs) -> tuple[str, ...]:
     """Describe that a model without a tool registry knows no tools, to explain failures in advance."""
-    asked = any(
+    needs_tools = any(
         assigned.get_target(case).takes_stubs
         for suite in inputs.suites
         for case in suite.cases
         if case.skip_reason is None and any(isinstance(spec, _TOOL_EVALUATORS) for spec in case.evaluators)
     )
-    if inputs.registry is not None or not asked:
+    if inputs.registry is not None or not needs_tools:
         return ()
     return ("no tool registry is configured: the model gets only the tools that cases stub",)
 
@@ -368,7 +369,7 @@ def _build_program_files(
     """Build the files of programs that grade or prepare, without those that are compared elsewhere or evaluated."""
     files = ProgramFiles(root, config.grader_files)
     files.set_evals(inputs.eval_files)
-    configured = (one.file for one in config.target.given.values.values() if one.file)
+    configured = (one.file for one in config.target.sources.values.values() if one.file)
     files.leave_out((config.output_dir, config.policy.waivers or DEFAULT_WAIVERS, *configured, *catalog.list_files()))
     folders = [suite.file for suite in inputs.suites]
     for one in targets:
@@ -380,13 +381,13 @@ def _build_program_files(
 
 def _digest_agent_programs(targets: Sequence[Target], suites: Sequence[EvalSuite], root: Path) -> dict[int, JsonValue]:
     """Describe the files of each target's program by their content, for `--resume`."""
-    files, found = ProgramFiles(root), dict[int, JsonValue]()
+    files, digests = ProgramFiles(root), dict[int, JsonValue]()
     for target in targets:
         programs = target.programs if isinstance(target, MaskedTarget) else None
-        if programs is not None and id(target) not in found:
+        if programs is not None and id(target) not in digests:
             folders = list_target_folders(programs, root, [suite.file for suite in suites])
-            found[id(target)] = files.digest_content([files.measure(programs.command, *folders, by_name=True)])
-    return found
+            digests[id(target)] = files.digest_content([files.measure(programs.command, *folders, by_name=True)])
+    return digests
 
 
 def _choose_run_identity(output_dir: Path, target: Target, resume: str | None) -> tuple[str, str, RunSetup | None]:
@@ -445,17 +446,17 @@ async def _read_snapshot(config: RunConfig, shared: BuildContext) -> JsonValue:
         )
     if not configured or config.snapshot_enabled is False:
         return None
-    given = filter_environment(shared.environment, names=config.pass_env)
+    variables = filter_environment(shared.environment, names=config.pass_env)
     path, command = config.snapshot_path, config.snapshot_command
     try:
         return await capture_snapshot(
-            path=path, command=command, root=shared.root, environment=given, redact=shared.redact
+            path=path, command=command, root=shared.root, environment=variables, redact=shared.redact
         )
     except GateError as error:
-        missing = (
-            WithheldVariables.from_environment(shared.environment, given).find_hint(command, error.message)
+        hint = (
+            WithheldVariables.from_environment(shared.environment, variables).find_hint(command, error.message)
             if command
             else None
         )
-        error.hint = missing or error.hint
+        error.hint = hint or error.hint
         raise

@@ -36,7 +36,7 @@ from eval_gate.text.globs import covers_file, is_glob
 MAX_COMMAND: Final = 300
 """Characters of a command that are kept."""
 _MAX_TEXT: Final = 1_000_000
-"""Bytes of a file that is read as text: of which line endings do not count, and in which names are found."""
+"""Bytes of a file that is read as text: line endings do not count, and names are searched."""
 _MAX_WORDS: Final = 20_000
 """Characters of a command in which names are found."""
 _WORD: Final = re.compile(r"[\w.@+~/-]+")
@@ -56,7 +56,7 @@ _State: TypeAlias = tuple[int, ...]
 
 
 class _Unit(NamedTuple):
-    """A file, or files of a folder: those whose names match a glob, or with None all that is below it."""
+    """A file, or files of a folder: those whose names match a glob, or with None all files below it."""
 
     place: str
     names: tuple[str, ...] | None = None
@@ -65,12 +65,12 @@ class _Unit(NamedTuple):
 class ProgramFiles:
     """Files that the commands of one run can load, each read once. `root` is the folder of the run."""
 
-    def __init__(self, root: Path, named: Sequence[str] = ()) -> None:
-        """`named` are globs of further files, relative to `root` (`graderFiles`)."""
+    def __init__(self, root: Path, patterns: Sequence[str] = ()) -> None:
+        """`patterns` are globs of further files, relative to `root` (`graderFiles`)."""
         self.root = root.absolute()
         self._repository = RepositoryFiles(self.root)
         self._roots = {str(self.root), str(self._repository.root)}
-        self._named = tuple(named)
+        self._patterns = tuple(patterns)
         self._left_out: set[str] = set()
         self._evals: frozenset[str] = frozenset()
         self._units: dict[str, tuple[_Unit, ...]] = {}
@@ -124,28 +124,28 @@ class ProgramFiles:
     def find_change(self, keys: Iterable[str]) -> str | None:
         """Find a file of these programs that is new, gone or was written to since it was read; None if none was."""
         units = tuple(dict.fromkeys(unit for key in keys for unit in self._units[key]))
-        known = {file for key in keys for file in self._files[key]}
+        files = {file for key in keys for file in self._files[key]}
         self._repository.keep_rules()
-        now = set(self._iter_files(units))
-        changed = (known ^ now) | {file for file in now & known if self._states.get(file) != _read_state(file)}
+        current = set(self._iter_files(units))
+        changed = (files ^ current) | {file for file in current & files if self._states.get(file) != _read_state(file)}
         return min(map(self.format_relative_path, changed), default=None)
 
     @property
     def notices(self) -> tuple[str, ...]:
         """Describe what is not compared, in sentences."""
-        said = list(self._notices)
+        notices = list(self._notices)
         if self._in_root:
-            said.append(
+            notices.append(
                 f"the root of the repository is not compared as a whole: for {_format_commands(self._in_root)}, only "
                 f"files are compared that are named in the command or in its files. {_NAME_OTHERS}"
             )
         for folder, commands in self._nameless.items():
             place = "the root" if folder == "." else f"`{folder}`"
-            said.append(
+            notices.append(
                 f"only the files at the top of {place} are compared for {_format_commands(commands)}, because no file "
                 f"of the repository is named. {_NAME_OTHERS}"
             )
-        return tuple(said)
+        return tuple(notices)
 
     def format_relative_path(self, path: str) -> str:
         """Format a path relative to the folder of the run, so that it is the same in every checkout."""
@@ -175,22 +175,22 @@ class ProgramFiles:
     @cached_property
     def _named_units(self) -> tuple[_Unit, ...]:
         """The files that `graderFiles` names."""
-        files = self._repository.iter_files(str(self.root)) if self._named else ()
+        files = self._repository.iter_files(str(self.root)) if self._patterns else ()
         names = ((file, self.format_relative_path(file)) for file in files)
-        return tuple(_Unit(file, ()) for file, name in names if any(covers_file(one, name) for one in self._named))
+        return tuple(_Unit(file, ()) for file, name in names if any(covers_file(one, name) for one in self._patterns))
 
     def _iter_units_by_name(self, names: _Names, root: str) -> Iterator[_Unit]:
         """Yield the files of the root that the programs in it name or import, and those that these name."""
         waiting = [file for file in names.files if os.path.dirname(file) == root]  # noqa: PTH120
-        seen = set(waiting)
+        visited = set(waiting)
         while waiting:
             file = Path(waiting.pop())
             text = read_limited_raw(file, _MAX_TEXT).decode("utf-8", "replace") if file.is_file() else ""
-            for found in _Names(self._repository, _iter_words(text), (file.parent,), self.root).files:
-                if found not in seen and not self._is_left_out(found):
-                    seen.add(found)
-                    waiting.append(found)
-                    yield _Unit(found, ())
+            for target in _Names(self._repository, _iter_words(text), (file.parent,), self.root).files:
+                if target not in visited and not self._is_left_out(target):
+                    visited.add(target)
+                    waiting.append(target)
+                    yield _Unit(target, ())
 
     def _iter_places_above(self, folders: Iterable[str]) -> Iterator[str]:
         """Yield these folders and those above them, up to the root, each once."""
@@ -207,11 +207,11 @@ class ProgramFiles:
     def _iter_files(self, units: Iterable[_Unit]) -> Iterator[str]:
         for place, names in units:
             if names == ():
-                found: Iterable[str] = filter(self._repository.has_file, (place,))
+                files: Iterable[str] = filter(self._repository.has_file, (place,))
             else:
                 listed = self._repository.iter_files(place, deep=names is None)
-                found = (file for file in listed if not self._is_left_out(file))
-            for file in found:
+                files = (file for file in listed if not self._is_left_out(file))
+            for file in files:
                 if not names or any(fnmatchcase(os.path.basename(file), name) for name in names):  # noqa: PTH119
                     yield file
 
@@ -251,7 +251,7 @@ class ProgramFiles:
             return compute_digest(["link", str(file.readlink())])
         if not file.is_file():
             raise ValueError("it is not a regular file")
-        data = read_limited_or_pointer(file, _MAX_TEXT, made=True)
+        data = read_limited_or_pointer(file, _MAX_TEXT, is_generated=True)
         if len(data) <= _MAX_TEXT:
             return digest_file_content(data)[:DIGEST_DIGITS]
         with file.open("rb") as stream:
@@ -292,12 +292,12 @@ class _Names:
         if file := self._find_place(base, word, folder=False):
             yield file
         module = word.strip(".")
-        named: list[str] = []
+        paths: list[str] = []
         if _MODULE.fullmatch(module):
-            named = [module.replace(".", "/") + suffix for suffix in _MODULE_FILES]
+            paths = [module.replace(".", "/") + suffix for suffix in _MODULE_FILES]
         elif word.startswith(("./", "../")):
-            named = [word + suffix for suffix in _RELATIVE_MODULE_FILES]
-        places = (self._find(base, name) for name in named)
+            paths = [word + suffix for suffix in _RELATIVE_MODULE_FILES]
+        places = (self._find(base, name) for name in paths)
         yield from (file for file in places if file and self._repository.has_file(file))
 
     def _find_place(self, base: str, word: str, *, folder: bool) -> str | None:
@@ -316,13 +316,13 @@ class _Names:
         return None
 
     def _find(self, base: str, name: str) -> str | None:
-        """Find what lies there; None if nothing does, or if it is out of the repository."""
+        """Find the path of a name; None if it does not exist, or if it is outside the repository."""
         first = name.split("/", 1)[0]
         if first not in {"", ".", ".."} and first not in self._list_names(base):
             return None
         place = os.path.normpath(os.path.join(base, name))  # noqa: PTH118 (an absolute name stays what it is)
-        within = Path(place).is_relative_to(self._repository.root)
-        return place if within and os.path.lexists(place) else None
+        is_inside = Path(place).is_relative_to(self._repository.root)
+        return place if is_inside and os.path.lexists(place) else None
 
     def _list_names(self, folder: str) -> frozenset[str]:
         if folder not in self._listed:
@@ -352,15 +352,15 @@ def _iter_command_words(command: str, folders: Iterable[Path]) -> Iterator[str]:
 
 def _read_state(file: str) -> _State:
     """Read what no program can set back: which file it is, its size, and when it was changed."""
-    found: list[int] = []
+    state: list[int] = []
     for follow in (False, True):
         try:
             one = os.stat(file, follow_symlinks=follow)  # noqa: PTH116
         except OSError:
-            found.append(-1)
+            state.append(-1)
         else:
-            found += (one.st_dev, one.st_ino, one.st_mode, one.st_size, one.st_mtime_ns, one.st_ctime_ns)
-    return tuple(found)
+            state += (one.st_dev, one.st_ino, one.st_mode, one.st_size, one.st_mtime_ns, one.st_ctime_ns)
+    return tuple(state)
 
 
 def _join_entries(entries: dict[str, str]) -> dict[str, str]:
@@ -373,7 +373,7 @@ def _join_entries(entries: dict[str, str]) -> dict[str, str]:
             name = path if len(parts) <= depth else "/".join((*parts[:depth], "…"))
             joined.setdefault(name, []).append(f"{path}={digest}")
         entries = {
-            name: entries[name] if name in entries else compute_digest([*found]) for name, found in joined.items()
+            name: entries[name] if name in entries else compute_digest([*digests]) for name, digests in joined.items()
         }
         depth -= 1
     return entries

@@ -96,5 +96,5 @@ def list_read_files(words: Iterable[str]) -> tuple[str, ...]:
         place = PurePath(word)
         names |= {place.name, place.name.rstrip(_VERSION)}
         suffixes.add(place.suffix)
-    found = (kind.files for kind in KINDS if kind.programs & names or kind.suffixes & suffixes)
-    return tuple(dict.fromkeys(file for files in found for file in files))
+    patterns = (kind.files for kind in KINDS if kind.programs & names or kind.suffixes & suffixes)
+    return tuple(dict.fromkeys(file for files in patterns for file in files))

@@ -10,7 +10,7 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.specs.evaluator import CodeAggregator, CodeJudge, Composite, EvaluatorSpec
-from eval_gate.process.identity import NOBODY, find_identity, is_root_required
+from eval_gate.process.identity import UNPRIVILEGED, find_identity, is_root_required
 from eval_gate.process.run import CAN_RUN_PROGRAMS, UNSUPPORTED_SYSTEM
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ def check_command_user(environment: Mapping[str, str]) -> tuple[str, ...]:
     Raises GateError if that would be root in a workflow. Outside of a workflow, commands may run as root: it is a
     person in a folder of their own that no other user may enter.
     """
-    if find_identity(Path.cwd()) == NOBODY:
+    if find_identity(Path.cwd()) == UNPRIVILEGED:
         why = "because eval-gate runs as root and root owns the folder"
         advice = "they can read the folder but not write to it; to allow that, give it to another user (chown)"
-        return (f"commands run as user nobody ({NOBODY.uid}), {why}: {advice}",)
+        return (f"commands run as user nobody ({UNPRIVILEGED.uid}), {why}: {advice}",)
     if not is_root_required():
         return ()
     if environment.get("GITHUB_ACTIONS") == "true":

@@ -1,7 +1,7 @@
 """Initial content of the project's `tmp/`, with which every suite with file tools starts.
 
-Source: agent-evals behaviour 3.4, B-08. It is read once, so that all suites and trials begin alike whatever happens to
-it meanwhile. Of a checkout it is what git tracks: what somebody's earlier runs left there would make later ones pass.
+Source: agent-evals behaviour 3.4, B-08. It is read once, so that all suites and trials begin with the same files. Of a
+checkout only the files count that git tracks: files of earlier runs would make later ones pass.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class ProjectTmp(FrozenStruct):
     in_place: bool = False
     """Agents work in the folder itself; else each suite and trial in a fresh copy of it."""
     checked_in: bool = True
-    """What is copied of a checkout is only what git tracks."""
+    """Of a checkout, only files that git tracks are copied."""
     output: tuple[str, ...] = ()
-    """In place: the names that lead from it to our results, over which no tool writes."""
+    """In place: the names on the path to our results, which no tool overwrites."""
 
 
 def build_home(suites: Iterable[EvalSuite], root: Path, tmp: ProjectTmp) -> tuple[SandboxSetup, tuple[str, ...]]:
@@ -56,7 +56,7 @@ def build_home(suites: Iterable[EvalSuite], root: Path, tmp: ProjectTmp) -> tupl
     try:
         tracked = _list_git_paths(folder, "--cached") if tmp.checked_in else None
         owners = ExistingFolder(folder)
-        given, left_out = (
+        files, left_out = (
             owners.collect_initial_files(_is_output) if tracked is None else owners.collect_files_at(tracked)
         )
     except (SandboxError, OSError) as error:
@@ -66,10 +66,10 @@ def build_home(suites: Iterable[EvalSuite], root: Path, tmp: ProjectTmp) -> tupl
             f"{tmp.folder} cannot be copied for agents of suites: {why}",
             f"keep only files that suites need in {tmp.folder}",
         ) from error
-    others = () if tracked is None else _list_untracked(folder)
+    untracked_names = () if tracked is None else _list_untracked(folder)
     what = f"files that git does not track in {tmp.folder} are not copied for agents, such as"
-    untracked = [f"{what} {tmp.folder / to_well_formed(one[:200])}" for one in others[:1]]
-    return SandboxSetup(tuple(given)), (*_format_notices(tmp.folder, left_out), *untracked)
+    untracked = [f"{what} {tmp.folder / to_well_formed(one[:200])}" for one in untracked_names[:1]]
+    return SandboxSetup(tuple(files)), (*_format_notices(tmp.folder, left_out), *untracked)
 
 
 def digest_contents(home: SandboxSetup) -> str | None:
@@ -89,17 +89,17 @@ def _list_git_paths(folder: Path, *arguments: str) -> tuple[str, ...] | None:
     top, folder = find_checkout(folder), folder.resolve()
     if top is None:
         return None
-    below = folder.relative_to(top).as_posix()
-    listed = run_git(folder, "ls-files", "-z", *arguments, "--", f":(literal){below}")
+    subfolder = folder.relative_to(top).as_posix()
+    listed = run_git(folder, "ls-files", "-z", *arguments, "--", f":(literal){subfolder}")
     if listed is None:
         return None
-    prefix = "" if below == "." else f"{below}/"
+    prefix = "" if subfolder == "." else f"{subfolder}/"
     return tuple(os.fsdecode(path).removeprefix(prefix) for path in listed.split(b"\0") if path)
 
 
-def _is_output(beside: Collection[str], name: str) -> bool:
-    """Whether this is a result that we left in a folder of results."""
-    return LATEST_NAME in beside and _is_own_name(name)
+def _is_output(siblings: Collection[str], name: str) -> bool:
+    """Whether this is a run result in a folder of results."""
+    return LATEST_NAME in siblings and _is_own_name(name)
 
 
 def _is_own_name(name: str) -> bool:

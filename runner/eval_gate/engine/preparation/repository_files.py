@@ -1,6 +1,6 @@
 """Files of a repository without generated caches and without what git ignores.
 
-What git tracks always counts, also where a rule ignores it or a cache holds it: somebody committed it.
+Files that git tracks always count, even if a rule ignores them or they are in a cache.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class RepositoryFiles:
         self._keeps_rules = False
 
     def keep_rules(self) -> None:
-        """Read no more rules and marks: whoever adds a file to a folder must not hide it by another one."""
+        """Read no more rules and marks: a new file must not be hidden by another new one."""
         self._keeps_rules = True
 
     def iter_files(self, folder: str, *, deep: bool = True) -> Iterator[str]:
         """Yield the files in or below a folder, sorted by name; a link is one, and to a folder is followed once."""
-        return self._walk(folder, deep=deep, ignored=self.is_ignored(folder, is_folder=True), seen=set())
+        return self._walk(folder, deep=deep, ignored=self.is_ignored(folder, is_folder=True), visited=set())
 
     def has_file(self, file: str) -> bool:
         """Whether this file exists and counts."""
@@ -65,12 +65,12 @@ class RepositoryFiles:
         places = ("/".join((str(self.root), *inside[: count + 1])) for count in range(len(inside)))
         return any(self._is_ignored(place, is_folder=is_folder or place != path) for place in places)
 
-    def _walk(self, folder: str, *, deep: bool, ignored: bool, seen: set[str]) -> Iterator[str]:
-        seen.add(os.path.realpath(folder))
+    def _walk(self, folder: str, *, deep: bool, ignored: bool, visited: set[str]) -> Iterator[str]:
+        visited.add(os.path.realpath(folder))
         try:
             with os.scandir(folder) as listed:
                 entries = sorted((entry.name, entry.is_dir(), entry.is_symlink()) for entry in listed)
-        except OSError:  # whoever wants to read it says so
+        except OSError:  # its reader reports it
             return
         if folder not in self._tracked_folders and any(name in RESULT_FILES for name, *_ in entries):
             if not self._keeps_rules:
@@ -85,8 +85,8 @@ class RepositoryFiles:
                 continue
             if not is_folder or is_link:
                 yield path
-            if is_folder and deep and self.is_inside(path) and os.path.realpath(path) not in seen:
-                yield from self._walk(path, deep=True, ignored=left_out, seen=seen)
+            if is_folder and deep and self.is_inside(path) and os.path.realpath(path) not in visited:
+                yield from self._walk(path, deep=True, ignored=left_out, visited=visited)
 
     def _is_ignored(self, path: str, *, is_folder: bool) -> bool:
         """Whether a rule leaves out this path itself: the last one of the nearest folder that says something."""

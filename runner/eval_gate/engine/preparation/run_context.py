@@ -1,4 +1,4 @@
-"""Run context: environment, root, commit and other inputs beside the configuration."""
+"""Run context: environment, root, commit and other inputs that the configuration does not have."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RunContext(FrozenStruct):
     baseline_folder: Path | None = None
     """The folder of the run that is the baseline, where it is on this machine: with the responses that it used."""
     baseline_files: Mapping[str, int] = field(default_factory=dict)
-    """The baseline's number of cases by eval file; empty where the baseline is not there yet."""
+    """The baseline's number of cases by eval file; empty until the baseline is available."""
     custom_target: Target | None = None
     """Target that no configuration describes, such as a function."""
     custom_suites: tuple[EvalSuite, ...] = ()

@@ -1,7 +1,7 @@
 """Setup fingerprints of every case, computed before the first request.
 
-A case's question and expectation come with the case. Added here is what stands outside of the eval file: the prompts
-and programs that grade, who judges, and what tokens stood for. A part that a case does not have is None.
+The case has its prompt and expectation. This module adds what stands outside of the eval file: prompts and programs of
+graders, LLM judges, and the values of tokens. A part that a case does not have is None.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def build_setup_fingerprints(
     """Build the setup fingerprints of every case. `tmp` is the digest of the files with which agents begin."""
     fingerprints: dict[int, str | None] = {}
 
-    def target_fingerprint(target: Target | None) -> str | None:
+    def fingerprint_target(target: Target | None) -> str | None:
         if target is None:
             return None
         if id(target) not in fingerprints:
@@ -63,28 +63,28 @@ def build_setup_fingerprints(
 
     programs = _CasePrograms(files, judges)
     # cases that expect the same share their evaluators; all of them are here as long as this takes
-    known: dict[tuple[str, str | None, int], CaseFingerprints] = {}
+    graded_by_key: dict[tuple[str, str | None, int], CaseFingerprints] = {}
 
-    def graded(case: EvalCase) -> CaseFingerprints:
+    def fingerprint_graded(case: EvalCase) -> CaseFingerprints:
         key = case.suite, case.target, id(case.evaluators)
-        if key not in known:
-            known[key] = replace(
+        if key not in graded_by_key:
+            graded_by_key[key] = replace(
                 programs.fingerprint_graders(case),
                 judge="; ".join(sorted({one.identity for one in _list_judges(case, judges)})) or None,
                 judge_setup=_fingerprint_judges(case, judges),
                 seeds=_digest_token_values(case, tokens, snapshot=False),
                 snapshot=_digest_token_values(case, tokens, snapshot=True),
             )
-        return known[key]
+        return graded_by_key[key]
 
-    before = {key: digest for suite in suites for key, digest in digest_preceding_cases(suite).items()}
+    preceding = {key: digest for suite in suites for key, digest in digest_preceding_cases(suite).items()}
     return {
         case.key: replace(
-            programs.add_preparation(graded(case), case, target),
+            programs.add_preparation(fingerprint_graded(case), case, target),
             prompt=_fingerprint_prompt(case, tmp),
-            cases_before=before.get(case.key),
+            cases_before=preceding.get(case.key),
             expectation=case.expectation_fingerprint,
-            target=target_fingerprint(target),
+            target=fingerprint_target(target),
             agent=agent,
             timeout_ms=case.timeout_ms,
         )
@@ -105,12 +105,12 @@ class _CasePrograms:
     def fingerprint_graders(self, case: EvalCase) -> CaseFingerprints:
         """Compute the parts of the graders, and of the judges that are programs."""
         keys: dict[str, None] = {}
-        found = [self._describe_grader(spec, keys) for spec in case.evaluators]
+        graders = [self._describe_grader(spec, keys) for spec in case.evaluators]
         judging = [
             key for judge in _list_judges(case, self._judges) for key in self._measure(judge.programs, case.suite)[:1]
         ]
         return CaseFingerprints(
-            grader=compute_digest(found) if any(found) else None,
+            grader=compute_digest(graders) if any(graders) else None,
             judge_program=compute_digest(self._files.digest_content(judging)) if judging else None,
             programs=tuple(dict.fromkeys((*keys, *judging))),
         )
@@ -151,8 +151,8 @@ class _CasePrograms:
                 by = None
                 if isinstance(aggregator, specs.CodeAggregator | specs.JudgeAggregator):
                     by = self._describe_grader(aggregator, keys)
-                found = [by, *(self._describe_grader(member, keys) for member in part.members)]
-                return found if any(found) else None
+                parts = [by, *(self._describe_grader(member, keys) for member in part.members)]
+                return parts if any(parts) else None
             case _:
                 return None
 
@@ -197,7 +197,7 @@ def _mask_value(value: object, mask: Mask) -> JsonValue:
     return map_texts(to_jsonable_python(value), lambda text: hide_keys(mask_addresses(mask(text))))
 
 
-def build_measurement(
+def build_evaluation_setup(
     config: RunConfig,
     files: ProgramFiles,
     recorded: str | None = None,
@@ -205,7 +205,7 @@ def build_measurement(
     judges: Iterable[AnyJudge] = (),
     mask: Mask = lambda value: value,
 ) -> EvaluationSetup:
-    """How all cases are measured.
+    """Build the evaluation setup of all cases.
 
     `recording` is the file of recorded responses that may replace models, `base_agent` names the base branch's agent,
     and `mask` hides secrets.
@@ -230,24 +230,24 @@ def build_measurement(
 
 
 def _list_judges(case: EvalCase, judges: Judges) -> list[AnyJudge]:
-    """Those who grade the case."""
-    wanted = {name for spec in case.evaluators for name in list_judge_names(spec)}
-    named = judges.get_named(case.suite)
-    asked = (judges.find_default(case) if name is None else named.get(name) for name in wanted)
-    return [judge for judge in asked if judge is not None]
+    """List the judges of the case."""
+    names = {name for spec in case.evaluators for name in list_judge_names(spec)}
+    by_name = judges.get_named(case.suite)
+    candidates = (judges.find_default(case) if name is None else by_name.get(name) for name in names)
+    return [judge for judge in candidates if judge is not None]
 
 
 def _fingerprint_judges(case: EvalCase, judges: Judges) -> str | None:
     """Fingerprint the setup of the case's LLM judges, if any describes it."""
-    found = {fingerprint for judge in _list_judges(case, judges) if (fingerprint := judge.target_identity.fingerprint)}
-    return compute_setup_fingerprint(sorted(found)) if found else None
+    digests = sorted(filter(None, {judge.target_identity.fingerprint for judge in _list_judges(case, judges)}))
+    return compute_setup_fingerprint(digests) if digests else None
 
 
 def _digest_token_values(case: EvalCase, data: TokenData, *, snapshot: bool) -> str | None:
     """Compute a digest of the values of the case's tokens, either those of the snapshot or all others."""
-    found: dict[str, JsonValue] = {}
+    values: dict[str, JsonValue] = {}
     for text in chain.from_iterable(map(iter_token_texts, case.evaluators)):
         of_snapshot = find_snapshot_tokens(text)
         tokens = of_snapshot if snapshot else [token for token in find_tokens(text) if token not in of_snapshot]
-        found.update({token: resolve_tokens(token, data).text for token in tokens})
-    return compute_digest(found) if found else None
+        values.update({token: resolve_tokens(token, data).text for token in tokens})
+    return compute_digest(values) if values else None

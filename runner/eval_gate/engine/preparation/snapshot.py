@@ -162,24 +162,24 @@ async def _read_source(location: str, root: Path, time_limit_s: float, redact: R
     if not location.lower().startswith(("http://", "https://")):
         name = describe_name(location)
         return name, _read_file(root / location, name)
-    shown = to_public_url(location)
+    address = to_public_url(location)
     try:
         async with asyncio.timeout(time_limit_s):
-            return shown, await _download_source(location, shown, time_limit_s, redact)
+            return address, await _download_source(location, address, time_limit_s, redact)
     except TimeoutError as error:
-        raise _CaptureError(f"{shown} did not respond within {time_limit_s:g} s") from error
+        raise _CaptureError(f"{address} did not respond within {time_limit_s:g} s") from error
 
 
 def _read_file(path: Path, name: str) -> bytes:
     if path.exists() and not path.is_file():
         raise _CaptureError(f"{name} is not a file")
-    data = read_limited(path, MAX_BYTES, made=True)
+    data = read_limited(path, MAX_BYTES, is_generated=True)
     if len(data) > MAX_BYTES:
         raise _build_size_error(name)
     return data
 
 
-async def _download_source(url: str, shown: str, time_limit_s: float, redact: Redactor) -> bytes:
+async def _download_source(url: str, address: str, time_limit_s: float, redact: Redactor) -> bytes:
     import httpx
 
     data = bytearray()
@@ -193,14 +193,14 @@ async def _download_source(url: str, shown: str, time_limit_s: float, redact: Re
                 for piece in unpacker.iter_pieces(chunk):
                     data += piece
                     if len(data) > MAX_BYTES:
-                        raise _build_size_error(shown)
+                        raise _build_size_error(address)
     except DecompressionError as error:
-        raise _CaptureError(f"the response of {shown} {error}") from error
+        raise _CaptureError(f"the response of {address} {error}") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise _CaptureError(f"{shown}: {redact(str(error)) or type(error).__name__}") from error
+        raise _CaptureError(f"{address}: {redact(str(error)) or type(error).__name__}") from error
     if not response.is_success:
         words = " ".join(redact.mask_bytes(bytes(data)).decode("utf-8", "replace").split())[:_MAX_QUOTE]
-        raise _CaptureError(f"{shown} responded with {response.status_code}: {words}")
+        raise _CaptureError(f"{address} responded with {response.status_code}: {words}")
     return bytes(data)
 
 

@@ -1,9 +1,9 @@
 """The assertions of Agent Evals suites, on the response and on files, with one function each.
 
-Source: Agent Evals, "Assertion Types" and "File Assertions"; agent-evals behaviour 3.3 and 3.4. An answer is a text.
-Where a suite expects something else of it, it is read as JSON, which the assertion cannot hold without. Files are those
-that the folder of the agent held when it was done: nothing on disk is looked at, and an answer that came without them
-could not be judged. Message, expected and seen value stay apart for reports, and are one bounded sentence for people.
+Source: Agent Evals, "Assertion Types" and "File Assertions"; agent-evals behaviour 3.3 and 3.4. If a suite expects
+anything but a text, the response is parsed as JSON, and the assertion fails if that is impossible. Files are those of
+the response, which the agent's folder held at the end: the disk is not read, and a response without files is an
+evaluation error. Reports get message, expected and actual value separately, people get one truncated sentence.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untr
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MAX_SEEN_CHARACTERS: Final = 500
-"""Characters of what was seen that are kept in a result."""
+"""Maximum characters of the actual value in a result."""
 MAX_MESSAGE: Final = 400
 _FENCE: Final = "```"
 
@@ -46,10 +46,10 @@ async def evaluate_matches_regex(spec: specs.OutputMatches, context: EvaluationC
     """Check that the pattern matches somewhere in the response; one that is invalid or takes too long fails."""
     text, pattern = context.response.text, f"/{truncate(spec.pattern)}/{truncate(spec.flags, 20)}"
     try:
-        found = await context.patterns.search(spec.pattern, text, spec.flags)
+        matches = await context.patterns.search(spec.pattern, text, spec.flags)
     except PatternError as error:
         return fail_assertion(spec, f"Invalid regex pattern: {error}", spec.pattern, text, why="")
-    if found:
+    if matches:
         return pass_assertion(spec, f"Output matches pattern {pattern}", spec.pattern, text)
     return fail_assertion(spec, f"Output does not match pattern {pattern}", spec.pattern, text)
 
@@ -57,33 +57,33 @@ async def evaluate_matches_regex(spec: specs.OutputMatches, context: EvaluationC
 async def evaluate_equals(spec: specs.OutputEquals, context: EvaluationContext) -> EvaluatorScore:
     """Check that the response is the expected text, or any other value when it is parsed as JSON."""
     message = "Output does not equal expected value"
-    answer: JsonValue = context.response.text
+    actual: JsonValue = context.response.text
     if not isinstance(spec.expected, str):
         try:
-            answer = parse_json_text(context.response.text)
+            actual = parse_json_text(context.response.text)
         except NotJsonError as error:
             return fail_assertion(
-                spec, f"{message}: output is not JSON ({truncate(str(error))})", spec.expected, answer
+                spec, f"{message}: output is not JSON ({truncate(str(error))})", spec.expected, actual
             )
-    if are_json_equal(answer, spec.expected):
-        return pass_assertion(spec, "Output equals expected value", spec.expected, answer)
-    return fail_assertion(spec, message, spec.expected, answer)
+    if are_json_equal(actual, spec.expected):
+        return pass_assertion(spec, "Output equals expected value", spec.expected, actual)
+    return fail_assertion(spec, message, spec.expected, actual)
 
 
 async def evaluate_json_path(spec: specs.OutputJsonPath, context: EvaluationContext) -> EvaluatorScore:
     """Check the value at a path of the response, parsed as JSON. A missing value equals nothing."""
     text, failing = context.response.text, f"Failed to evaluate path {truncate(spec.path)}"
     try:
-        answer = parse_json_text(text)
+        document = parse_json_text(text)
     except NotJsonError as error:
         return fail_assertion(spec, f"{failing}: output is not JSON ({truncate(str(error))})", spec.expected, text)
-    return evaluate_value_at(spec, answer, spec.path, failing=failing)
+    return evaluate_value_at(spec, document, spec.path, failing=failing)
 
 
 def evaluate_value_at(
     spec: specs.OutputJsonPath | specs.FileJsonPath, document: JsonValue, path: str, *, failing: str
 ) -> EvaluatorScore:
-    """Whether the value at `path` is the expected one. `failing` is said where the path leads nowhere."""
+    """Check that the value at `path` is the expected one. `failing` begins the message if there is no such value."""
     try:
         value = get_by_path(document, path)
     except PathError as error:
@@ -94,7 +94,7 @@ def evaluate_value_at(
 
 
 async def evaluate_file_exists(spec: specs.FileExists, context: EvaluationContext) -> EvaluatorScore:
-    """There is such a file or folder. A path that is refused leads to none."""
+    """Check that the file or folder exists; a refused path fails."""
     expected, path = "file to exist", truncate(spec.path)
     try:
         _get_entry(spec, spec.path, context)
@@ -104,13 +104,13 @@ async def evaluate_file_exists(spec: specs.FileExists, context: EvaluationContex
 
 
 async def evaluate_file_not_exists(spec: specs.FileNotExists, context: EvaluationContext) -> EvaluatorScore:
-    """There is neither such a file nor such a folder. A path that is refused fails: it can never say so."""
+    """Check that neither a file nor a folder exists there; a refused path fails too."""
     expected, path = "file to not exist", truncate(spec.path)
     try:
-        found = _find_entry(spec, spec.path, context)
+        entry = _find_entry(spec, spec.path, context)
     except SandboxError as error:
         return fail_assertion(spec, f"Failed to check file: {error}", expected, str(error), why=path)
-    if found is None:
+    if entry is None:
         return pass_assertion(spec, f"File does not exist: {path}", expected, "file not found")
     return fail_assertion(spec, f"File still exists: {path}", expected, "file exists", why="")
 
@@ -141,17 +141,17 @@ async def evaluate_file_json_path(spec: specs.FileJsonPath, context: EvaluationC
 
 
 def _read_file_text(spec: specs.SuiteAssertion, path: str, context: EvaluationContext) -> str:
-    found = _get_entry(spec, path, context)
-    if found.text is None:
-        raise SandboxError(found.problem or NO_FILE)
-    return found.text
+    entry = _get_entry(spec, path, context)
+    if entry.text is None:
+        raise SandboxError(entry.problem or NO_FILE)
+    return entry.text
 
 
 def _get_entry(spec: specs.SuiteAssertion, path: str, context: EvaluationContext) -> FileEntry:
-    found = _find_entry(spec, path, context)
-    if found is None:
+    entry = _find_entry(spec, path, context)
+    if entry is None:
         raise SandboxError(MISSING)
-    return found
+    return entry
 
 
 def _find_entry(spec: specs.SuiteAssertion, path: str, context: EvaluationContext) -> FileEntry | None:
@@ -162,40 +162,40 @@ def _find_entry(spec: specs.SuiteAssertion, path: str, context: EvaluationContex
             "suite's agent works in a folder"
         )
     names = split_file_path(path)
-    known = {entry.path: entry for entry in context.response.files}
+    by_path = {entry.path: entry for entry in context.response.files}
     for count in range(1, len(names) + 1):
-        met = known.get("/".join(names[:count]))
-        if met is not None and met.kind == "other":
-            raise SandboxError(met.problem or NO_FILE)
-    return known.get("/".join(names))
+        ancestor = by_path.get("/".join(names[:count]))
+        if ancestor is not None and ancestor.kind == "other":
+            raise SandboxError(ancestor.problem or NO_FILE)
+    return by_path.get("/".join(names))
 
 
 class NotJsonError(Exception):
     """A text is not valid JSON; the message says why."""
 
 
-def pass_assertion(spec: specs.SuiteAssertion, message: str, expected: JsonValue, seen: JsonValue) -> EvaluatorScore:
+def pass_assertion(spec: specs.SuiteAssertion, message: str, expected: JsonValue, actual: JsonValue) -> EvaluatorScore:
     """Build the score of an assertion that passed."""
     message = to_well_formed(truncate(message, MAX_MESSAGE))
     return EvaluatorScore(
-        score=1.0, hits=(message,), checks_run=1, provider_request=_build_details(spec, message, expected, seen)
+        score=1.0, hits=(message,), checks_run=1, provider_request=_build_details(spec, message, expected, actual)
     )
 
 
 def fail_assertion(
-    spec: specs.SuiteAssertion, message: str, expected: JsonValue, seen: JsonValue, *, why: str | None = None
+    spec: specs.SuiteAssertion, message: str, expected: JsonValue, actual: JsonValue, *, why: str | None = None
 ) -> EvaluatorScore:
-    """Build a failed score. `why` replaces the expected and the seen value where those would explain it badly."""
+    """Build a failed score. `why` replaces the expected and the actual value if these do not explain it."""
     message = to_well_formed(truncate(message, MAX_MESSAGE))
-    wanted, got = format_distinct_values(expected, seen, format_value, MAX_VALUE)
-    reason = f"expected {wanted}, got {got}" if why is None else why
+    expectation, got = format_distinct_values(expected, actual, format_value, MAX_VALUE)
+    reason = f"expected {expectation}, got {got}" if why is None else why
     sentence = to_well_formed(f"{truncate(spec.name)}: {message}{': ' if reason else ''}{reason}")
     return EvaluatorScore(
         score=0.0,
         misses=(sentence,),
         error=sentence,
         checks_run=1,
-        provider_request=_build_details(spec, message, expected, seen),
+        provider_request=_build_details(spec, message, expected, actual),
     )
 
 
@@ -205,22 +205,22 @@ def format_value(value: JsonValue) -> str:
 
 
 def _build_details(
-    spec: specs.SuiteAssertion, message: str, expected: JsonValue, seen: JsonValue
+    spec: specs.SuiteAssertion, message: str, expected: JsonValue, actual: JsonValue
 ) -> dict[str, JsonValue]:
     """Build the details of an assertion under the names that reports use."""
     return {
         "assertion": {key: _truncate_value(value) for key, value in spec.as_written.items()},
         "message": message,
         "expected": _truncate_value(expected),
-        "actual": _truncate_value(seen),
+        "actual": _truncate_value(actual),
     }
 
 
 def _truncate_value(value: JsonValue) -> JsonValue:
     """Return the value, or the beginning of its text if a result file cannot hold it: too long, or no valid Unicode."""
     text = as_text(value)
-    kept = to_well_formed(truncate(text, MAX_SEEN_CHARACTERS))
-    return value if kept == text else kept
+    excerpt = to_well_formed(truncate(text, MAX_SEEN_CHARACTERS))
+    return value if excerpt == text else excerpt
 
 
 def parse_json_text(text: str, *, fenced: bool = True) -> JsonValue:

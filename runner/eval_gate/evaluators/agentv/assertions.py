@@ -1,8 +1,8 @@
 """Evaluators for the deterministic AgentV 4 assertions: texts, JSON fields and metric limits.
 
 Source: AgentV 4.42.4, "Deterministic graders", `field-accuracy`, `execution-metrics`, `latency`, `cost`, `token-usage`.
-Blanks around answer and value do not count for `equals`, `starts-with` and `ends-with`. What the target does not report
-is not within a limit: a number that nobody knows passes nothing.
+Blanks around response and value do not count for `equals`, `starts-with` and `ends-with`. A number that the target does
+not report is not within a limit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _JS_WHITESPACE: Final = (
     "\t\n\v\f\r \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
-"""What `trim` takes away in JavaScript."""
+"""Characters that `trim` removes in JavaScript."""
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NUMBER: Final = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 _NAMED_MONTH_DATE: Final = re.compile(r"(\d{1,2})-([A-Za-z]{3,9})-(\d{4})")
@@ -51,7 +51,7 @@ Number = float | int | None
 
 
 async def evaluate_text_assertion(spec: TextAssertion, context: EvaluationContext) -> EvaluatorScore:
-    """1 where the answer is as it is asked for, else 0. Raises PatternError."""
+    """Score 1 if the assertion holds for the response, else 0. Raises PatternError."""
     text = context.response.text
     if spec.type == "regex":
         return _build_score(
@@ -64,9 +64,9 @@ async def evaluate_text_assertion(spec: TextAssertion, context: EvaluationContex
     if spec.type == "is-json":
         return _build_score(spec, is_json(text), "is JSON")
     if spec.type in _COMPARISONS:
-        is_alike, words = _COMPARISONS[spec.type]
+        compare, words = _COMPARISONS[spec.type]
         value = spec.values[0].strip(_JS_WHITESPACE)
-        return _build_score(spec, is_alike(text.strip(_JS_WHITESPACE), value), f"{words} {double_quote(value)}")
+        return _build_score(spec, compare(text.strip(_JS_WHITESPACE), value), f"{words} {double_quote(value)}")
     return _evaluate_contains(spec, text)
 
 
@@ -78,18 +78,18 @@ _COMPARISONS: Final[Mapping[str, tuple[Callable[[str, str], bool], str]]] = {
 
 
 def _evaluate_contains(spec: TextAssertion, text: str) -> EvaluatorScore:
-    """One value, any of them, or all; in lower case on both sides for those that begin with `i`."""
+    """Check for one value, any or all; types that begin with `i` ignore case."""
     loose = spec.type.startswith("i")
     text = text.lower() if loose else text
-    there = [value for value in spec.values if (value.lower() if loose else value) in text]
+    matches = [value for value in spec.values if (value.lower() if loose else value) in text]
     if spec.type.endswith("-any"):
         what = f"contains any of {format_names(spec.values)}"
-        return _build_score(spec, bool(there), f"contains {double_quote(there[0])}" if there else what)
-    missing = [value for value in spec.values if value not in there]
-    shown = spec.values[0] if len(spec.values) == 1 else None
-    if shown is not None:
-        return _build_score(spec, not missing, f"contains {double_quote(shown)}")
-    return _build_score(spec, not missing, f"contains all of {format_names(missing or spec.values)}")
+        return _build_score(spec, bool(matches), f"contains {double_quote(matches[0])}" if matches else what)
+    absent = [value for value in spec.values if value not in matches]
+    single = spec.values[0] if len(spec.values) == 1 else None
+    if single is not None:
+        return _build_score(spec, not absent, f"contains {double_quote(single)}")
+    return _build_score(spec, not absent, f"contains all of {format_names(absent or spec.values)}")
 
 
 def _evaluate_number(spec: TextAssertion, text: str) -> EvaluatorScore:
@@ -111,23 +111,23 @@ def _build_score(spec: TextAssertion, holds: object, what: str) -> EvaluatorScor
 
 async def evaluate_field_accuracy(spec: FieldAccuracy, context: EvaluationContext) -> EvaluatorScore:
     """Score the weighted share of fields as expected; in all-or-nothing mode 1 if all are, else 0."""
-    answer = _extract_json(context.response.text)
-    if not isinstance(answer, dict):
-        said = "the response contains no JSON object"
-        return EvaluatorScore(score=0.0, misses=(said,), error=f"{truncate(spec.name)}: {said}", checks_run=1)
+    document = _extract_json(context.response.text)
+    if not isinstance(document, dict):
+        message = "the response contains no JSON object"
+        return EvaluatorScore(score=0.0, misses=(message,), error=f"{truncate(spec.name)}: {message}", checks_run=1)
     hits: list[str] = []
     misses: list[str] = []
     weighed: list[tuple[float, float]] = []
     for check in spec.fields:
-        expected, given = find_by_path(spec.expected, check.path), find_by_path(answer, check.path)
+        expected, actual = find_by_path(spec.expected, check.path), find_by_path(document, check.path)
         if expected is NOT_FOUND:
             hits.append(f"{truncate(check.path)}: no value is expected")
             weighed.append((check.weight, 1.0))
             continue
-        if given is NOT_FOUND and not check.required:
+        if actual is NOT_FOUND and not check.required:
             hits.append(f"{truncate(check.path)}: missing, but not required")
             continue
-        problem = "missing" if given is NOT_FOUND else _find_mismatch(check, given, expected)
+        problem = "missing" if actual is NOT_FOUND else _find_mismatch(check, actual, expected)
         weighed.append((check.weight, float(problem is None)))
         (misses if problem else hits).append(f"{truncate(check.path)}{f': {problem}' if problem else ''}")
     score = float(not misses) if spec.all_or_nothing else compute_weighted_mean(weighed)
@@ -147,39 +147,39 @@ def _extract_json(text: str) -> JsonValue:
         return None
 
 
-def _find_mismatch(check: FieldCheck, given: JsonValue, expected: JsonValue) -> str | None:
-    """In which way the two are not the same; None where they are."""
+def _find_mismatch(check: FieldCheck, actual: JsonValue, expected: JsonValue) -> str | None:
+    """Describe how the two values differ; None if they match."""
     match check.match:
         case "exact":
-            if are_json_equal(given, expected):
+            if are_json_equal(actual, expected):
                 return None
-            is_now, wanted = format_distinct_values(given, expected, _format_value, MAX_VALUE)
-            return f"is {is_now}, expected {wanted}"
+            is_now, shall_be = format_distinct_values(actual, expected, _format_value, MAX_VALUE)
+            return f"is {is_now}, expected {shall_be}"
         case "numeric_tolerance":
-            return _find_number_mismatch(check, _parse_number(given), _parse_number(expected))
+            return _find_number_mismatch(check, _parse_number(actual), _parse_number(expected))
         case "date":
-            days = _parse_date(given, check), _parse_date(expected, check)
+            days = _parse_date(actual, check), _parse_date(expected, check)
             if None in days:
-                return f"{_format_value(given if days[0] is None else expected)} is not a date"
-            return None if days[0] == days[1] else f"is {_format_value(given)}, expected {_format_value(expected)}"
+                return f"{_format_value(actual if days[0] is None else expected)} is not a date"
+            return None if days[0] == days[1] else f"is {_format_value(actual)}, expected {_format_value(expected)}"
 
 
-def _find_number_mismatch(check: FieldCheck, given: float | None, expected: float | None) -> str | None:
-    if given is None or expected is None:
+def _find_number_mismatch(check: FieldCheck, actual: float | None, expected: float | None) -> str | None:
+    if actual is None or expected is None:
         return "is not a number"
-    difference = abs(given - expected)
+    difference = abs(actual - expected)
     if check.relative and expected:
         difference /= abs(expected)
-    kept = difference <= check.tolerance
-    is_now, wanted = format_distinct_numbers(given, expected)
-    return None if kept else f"is {is_now}, expected {wanted} (tolerance {check.tolerance:g})"
+    is_within = difference <= check.tolerance
+    is_now, shall_be = format_distinct_numbers(actual, expected)
+    return None if is_within else f"is {is_now}, expected {shall_be} (tolerance {check.tolerance:g})"
 
 
 def _parse_number(value: object) -> float | None:
     """Parse a number, or the finite number that a text begins with; a boolean is none."""
     if isinstance(value, str):
-        found = _NUMBER.match(value)
-        value = float(found[1]) if found else None
+        match = _NUMBER.match(value)
+        value = float(match[1]) if match else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None
@@ -192,10 +192,10 @@ def _parse_date(value: object, check: FieldCheck) -> date | None:
     except ValueError:
         pass
     try:
-        if named := _NAMED_MONTH_DATE.fullmatch(text):
-            return date(int(named[3]), _MONTHS.index(named[2][:3].lower()) + 1, int(named[1]))
-        if slashed := _NUMERIC_DATE.fullmatch(text):
-            first, second, year = int(slashed[1]), int(slashed[2]), int(slashed[3])
+        if month_date := _NAMED_MONTH_DATE.fullmatch(text):
+            return date(int(month_date[3]), _MONTHS.index(month_date[2][:3].lower()) + 1, int(month_date[1]))
+        if numeric_date := _NUMERIC_DATE.fullmatch(text):
+            first, second, year = int(numeric_date[1]), int(numeric_date[2]), int(numeric_date[3])
             swapped = first > 12 if check.day_first is None else check.day_first
             return date(year, second, first) if swapped else date(year, first, second)
     except ValueError:
@@ -213,7 +213,7 @@ def _count_calls(response: Response) -> Number:
 
 
 def _count_model_calls(response: Response) -> Number:
-    """Messages of the assistant: each is the answer to one request of a model. A bare text tells nothing of that."""
+    """Count the assistant's messages, each of one model request; unknown for a bare text."""
     if response.messages:
         return sum(message.role == "assistant" for message in response.messages)
     if response.conversation:
@@ -246,11 +246,11 @@ async def evaluate_execution_metrics(spec: ExecutionMetrics, context: Evaluation
     if the score is negated and the target does not report a number: the missing number would count as a pass.
     """
     lines = [_check_limit(limit, context.response) for limit in spec.limits]
-    if spec.negate and any(known is None for _, known in lines):
-        unknown = next(said for said, known in lines if known is None)
+    if spec.negate and any(is_met is None for _, is_met in lines):
+        unknown = next(line for line, is_met in lines if is_met is None)
         raise UnreportedDataError(f"{truncate(spec.name)}: {unknown}")
-    hits = tuple(said for said, kept in lines if kept)
-    misses = tuple(said for said, kept in lines if not kept)
+    hits = tuple(line for line, is_met in lines if is_met)
+    misses = tuple(line for line, is_met in lines if not is_met)
     score = len(hits) / len(lines) if spec.in_parts else float(not misses)
     error = f"{truncate(spec.name)}: {misses[0]}" if misses else None
     return EvaluatorScore(score=score, hits=hits, misses=misses, error=error, checks_run=1)
@@ -262,5 +262,5 @@ def _check_limit(limit: MetricLimit, response: Response) -> tuple[str, bool | No
     value = read(response)
     if value is None:
         return f"{what}: not reported by the target (at most {limit.limit:g}{unit})", None
-    shown, most = format_distinct_numbers(value, limit.limit)
-    return f"{what}: {shown}{unit} (at most {most}{unit})", value <= limit.limit
+    number, most = format_distinct_numbers(value, limit.limit)
+    return f"{what}: {number}{unit} (at most {most}{unit})", value <= limit.limit

@@ -1,10 +1,8 @@
 """Evaluators that run a command: JSON on stdin, a score on stdout.
 
-Source: agentv behaviour 6.2 (`evaluate_code_judge`), and AgentV 4.42.4, "Code Graders" (`evaluate_code_grader`: a
-score, assertions or an
-exit code as the answer). A command that breaks has not judged: its exit code, its silence and its chatter are errors of
-the evaluation, never a score of 0. Nor has what looks like JSON and is none, of which AgentV 4 makes 1 where it exits
-with 0.
+Source: agentv behaviour 6.2 (`evaluate_code_judge`), and AgentV 4.42.4, "Code Graders" (`evaluate_code_grader`: the
+score, the assertions or the exit code). A command that breaks is an evaluation error, never a score of 0; so is output
+that begins like JSON and is invalid, which AgentV 4 scores as 1 if the exit code is 0.
 """
 
 from __future__ import annotations
@@ -47,14 +45,14 @@ from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untr
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 TIME_LIMIT_S: Final = limits.GRADER_S
-"""For a command whose evaluator sets no limit."""
+"""Default time limit of a command, in seconds."""
 MAX_OUTPUT: Final = limits.GRADER_BYTES
-"""Bytes of the verdict."""
+"""Maximum bytes of the output."""
 MAX_ERRORS: Final = 64_000
 WORKSPACE_VARIABLE: Final = "AGENTV_WORKSPACE_PATH"
 """Variable with the path of the case's workspace."""
 MAX_QUOTED: Final = 200
-"""Characters of what is no verdict that are shown, and of stderr."""
+"""Characters of invalid output, or of stderr, in a message."""
 
 
 async def evaluate_code_judge(spec: CodeJudge, context: EvaluationContext) -> EvaluatorScore:
@@ -82,7 +80,7 @@ async def evaluate_code_grader(spec: CodeGrader, context: EvaluationContext) -> 
 
 
 def _is_plain_failure(finished: FinishedProgram) -> bool:
-    """Whether it failed as a check fails: with an exit code, and nothing but words for people on stdout."""
+    """Whether it failed as a check does: with an exit code, and only text for people on stdout."""
     silent = not finished.timed_out and not finished.stdout.is_truncated and not finished.stderr.format_last_line(1)
     return finished.code > 0 and silent and not _read_plain_output(finished).startswith(("{", "["))
 
@@ -99,8 +97,8 @@ def _parse_grader_verdict(finished: FinishedProgram) -> tuple[float, tuple[str, 
     if not words.startswith(("{", "[")):
         return 1.0, (words or "exit code 0",), ()
     verdict = _parse_object(finished)
-    given = verdict.get("assertions")
-    lines = [_parse_assertion(one) for one in given] if isinstance(given, list) else []
+    assertions = verdict.get("assertions")
+    lines = [_parse_assertion(one) for one in assertions] if isinstance(assertions, list) else []
     hits = tuple(text for text, passed in filter(None, lines) if passed)
     misses = tuple(text for text, passed in filter(None, lines) if not passed)
     score = parse_number(verdict.get("score"))
@@ -147,10 +145,10 @@ def _build_grader_input(spec: CodeGrader, context: EvaluationContext) -> JsonVal
 
 def _build_messages(response: Response) -> list[JsonValue]:
     """Return the messages of the target as JSON; a bare text becomes one assistant message."""
-    found = find_messages(response)
-    if found is None:
+    messages = find_messages(response)
+    if messages is None:
         return [{"role": "assistant", "content": response.text}]
-    return [message_to_json(message, snake_case=True) for message in found]
+    return [message_to_json(message, snake_case=True) for message in messages]
 
 
 def _build_trace_summary(response: Response) -> JsonValue:
@@ -177,7 +175,7 @@ def format_command(spec: CodeJudge | CodeAggregator) -> str:
 
 
 def _join_command(spec: CodeJudge | CodeAggregator) -> str:
-    """All words of the command, in which a shell may find names of variables."""
+    """Join the words of the command, to find names of variables in it."""
     return spec.command if isinstance(spec.command, str) else " ".join(spec.command)
 
 
@@ -232,8 +230,8 @@ def _raise_failure(
         trouble = f"{finished.ending}{ending}"
     else:
         return
-    missing = context.withheld_variables.find_hint(_join_command(spec), trouble)
-    message = f"{truncate(name)}: Code evaluator failed: {trouble}{f'; {missing}' if missing else ''}"
+    variable_hint = context.withheld_variables.find_hint(_join_command(spec), trouble)
+    message = f"{truncate(name)}: Code evaluator failed: {trouble}{f'; {variable_hint}' if variable_hint else ''}"
     raise EvaluatorError(message, hint=find_path_hint(spec.command, Path(spec.cwd)))
 
 

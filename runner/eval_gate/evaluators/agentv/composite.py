@@ -1,7 +1,7 @@
 """Evaluator that combines the scores of several evaluators.
 
-Source: agentv behaviour 6.4. Every member sees all that the composite sees, messages and trace too. What the members
-say is kept beside the one score that is made of it.
+Source: agentv behaviour 6.4. Every member sees all that the composite sees, messages and trace too. The result has the
+members' scores and the one score that is computed from them.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from eval_gate.text.judge_template import RESULTS_VARIABLE, VARIABLE_PATTERN, fi
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MEMBER_PASS_SCORE: Final = 0.8
-"""From which score on AgentV calls a member passed."""
+"""Score from which AgentV calls a member passed."""
 MAX_DEPTH: Final = limits.EVALUATORS_DEPTH
-"""Composites within composites."""
+"""Maximum levels of nested composites."""
 
 SYSTEM: Final = f"""\
 You make one verdict of what several evaluators said of the same answer of an AI assistant.
@@ -72,12 +72,12 @@ class _Member(FrozenStruct):
         return self.spec.name
 
     def prefix_lines(self, lines: Iterable[str]) -> Iterator[str]:
-        """Its lines, which say whose they are."""
+        """Prefix the lines with the member's name."""
         return (f"[{truncate(self.name, MAX_NAME)}] {line}" for line in lines)
 
 
 async def evaluate_composite(spec: Composite, context: EvaluationContext, evaluate: RunEvaluator) -> EvaluatorScore:
-    """One score of the members' answers. Raises EvaluatorError when a member or the aggregator could not judge."""
+    """Score from the members' scores. Raises EvaluatorError if a member or the aggregator has no score."""
     if _measure_depth(spec) > MAX_DEPTH:
         raise EvaluatorError(f"{truncate(spec.name)}: composites are nested deeper than {MAX_DEPTH} levels")
     weights = spec.aggregator.weights if isinstance(spec.aggregator, WeightedAverage) else {}
@@ -102,7 +102,7 @@ async def evaluate_composite(spec: Composite, context: EvaluationContext, evalua
 
 
 def _measure_depth(spec: EvaluatorSpec) -> int:
-    """How many composites stand in one another; more than the limit is not counted to its end."""
+    """Count the levels of nested composites, up to one more than the limit."""
     level: list[EvaluatorSpec] = [spec]
     for depth in range(MAX_DEPTH + 1):
         level = [member for one in level if isinstance(one, Composite) for member in one.members]
@@ -113,7 +113,7 @@ def _measure_depth(spec: EvaluatorSpec) -> int:
 
 def _merge_members(spec: Composite, own: EvaluatorScore, members: Sequence[_Member]) -> EvaluatorScore:
     """Combine the aggregator's score with the members' findings; a veto holds unless the member has weight 0."""
-    said = [member.evaluation for member in members]
+    scores = [member.evaluation for member in members]
     veto = next((one.evaluation for one in members if one.evaluation.vetoed and one.weight > 0), None)
     error = own.error
     if veto is not None and error is None:
@@ -126,13 +126,13 @@ def _merge_members(spec: Composite, own: EvaluatorScore, members: Sequence[_Memb
         ),
         error=error,
         checks_run=1,
-        checks_skipped=sum(evaluation.checks_skipped for evaluation in said),
-        skipped_tokens=tuple(token for evaluation in said for token in evaluation.skipped_tokens),
+        checks_skipped=sum(evaluation.checks_skipped for evaluation in scores),
+        skipped_tokens=tuple(token for evaluation in scores for token in evaluation.skipped_tokens),
         warnings=own.warnings + tuple(line for one in members for line in one.prefix_lines(one.evaluation.warnings)),
         reasoning=own.reasoning,
         provider_request=own.provider_request,
-        usage=Usage.add_up((own.usage, *(evaluation.usage for evaluation in said))),
-        cost_usd=add_up((own.cost_usd, *(evaluation.cost_usd for evaluation in said))),
+        usage=Usage.add_up((own.usage, *(evaluation.usage for evaluation in scores))),
+        cost_usd=add_up((own.cost_usd, *(evaluation.cost_usd for evaluation in scores))),
         vetoed=veto is not None,
         members=tuple(build_evaluator_result(one.spec, one.evaluation, one.weight) for one in members),
     )
@@ -186,11 +186,11 @@ async def _aggregate_by_judge(
     judge = get_judge(spec.name, context, aggregator.judge_target)
     material = format_json(_build_results(members))
     prompts = render_prompts(spec.name, aggregator, material)
-    asked = await ask_judge(spec.name, judge, prompts, lambda reply: read_verdict(reply, material))
-    if asked.verdict is None:
-        return asked.to_zero_score(spec.name)
+    outcome = await ask_judge(spec.name, judge, prompts, lambda reply: read_verdict(reply, material))
+    if outcome.verdict is None:
+        return outcome.to_zero_score(spec.name)
     return replace(
-        score_from_verdict(spec.name, asked.verdict, asked.request), usage=asked.usage, cost_usd=asked.cost_usd
+        score_from_verdict(spec.name, outcome.verdict, outcome.request), usage=outcome.usage, cost_usd=outcome.cost_usd
     )
 
 
@@ -201,9 +201,9 @@ def render_prompts(name: str, aggregator: JudgeAggregator, results: str) -> Prom
     problem = find_aggregator_problem(aggregator.prompt)
     if problem is not None:
         raise EvaluatorError(f"{truncate(name)}: {problem}")
-    shown = neutralize_headers(results)
+    escaped = neutralize_headers(results)
     filled = VARIABLE_PATTERN.sub(
-        lambda match: shown if match[1] == RESULTS_VARIABLE else match[0], to_well_formed(aggregator.prompt)
+        lambda match: escaped if match[1] == RESULTS_VARIABLE else match[0], to_well_formed(aggregator.prompt)
     )
     return Prompts(SYSTEM, filled)
 

@@ -1,6 +1,6 @@
 """Evaluator that asks an LLM judge about every check of a rubric (AgentV, `rubrics`).
 
-Source: agentv behaviour 6.1. A check of which the judge says nothing is not met.
+Source: agentv behaviour 6.1. A check that the judge does not mention is not met.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _FINDING_SCHEMA: Final = build_object_schema(
 SCHEMA: Final = build_object_schema(
     {"checks": {"type": "array", "items": _FINDING_SCHEMA}, "overall_reasoning": dict(TEXT_SCHEMA)}
 )
-"""The form of the reply, for providers that hold a model to it."""
+"""JSON Schema of the reply, for providers that enforce it."""
 
 _TASK: Final = """\
 Examine candidate_answer, which answers question, by every check of checks. expected_outcome says what a good answer \
@@ -63,9 +63,9 @@ class CheckFinding(FrozenStruct):
     has_verdict: bool = False
 
     def __str__(self) -> str:
-        said = self.reasoning or (None if self.has_verdict else "the judge did not grade it")
+        explanation = self.reasoning or (None if self.has_verdict else "the judge did not grade it")
         line = f"{self.check.id}: {self.check.description}"
-        return truncate(f"{line}: {said}" if said else line, MAX_ITEM)
+        return truncate(f"{line}: {explanation}" if explanation else line, MAX_ITEM)
 
 
 class _RubricReply(FrozenStruct):
@@ -77,13 +77,13 @@ async def evaluate_rubric_judge(spec: RubricJudge, context: EvaluationContext) -
     """Score the weighted share of satisfied checks; a required one that is not satisfied fails whatever the share."""
     judge = get_judge(spec.name, context, spec.judge_target)
     prompts = render_prompts(spec, get_brief(context), context.response, context.get_changes(spec.name))
-    said = collect_target_text(context.response)
-    asked = await ask_judge(spec.name, judge, prompts, lambda reply: read_findings(reply, spec.checks, said), SCHEMA)
-    if asked.verdict is None:
-        # a check of which nothing is known is not met
-        unknown = asked.to_zero_score(spec.name, checks_run=len(spec.checks))
+    text = collect_target_text(context.response)
+    outcome = await ask_judge(spec.name, judge, prompts, lambda reply: read_findings(reply, spec.checks, text), SCHEMA)
+    if outcome.verdict is None:
+        # a check without a grade is not met
+        unknown = outcome.to_zero_score(spec.name, checks_run=len(spec.checks))
         return replace(unknown, vetoed=any(check.required for check in spec.checks))
-    findings = asked.verdict.findings
+    findings = outcome.verdict.findings
     unmet = [finding for finding in findings if not finding.satisfied]
     score = compute_weighted_mean((finding.check.weight, float(finding.satisfied)) for finding in findings)
     return EvaluatorScore(
@@ -92,10 +92,10 @@ async def evaluate_rubric_judge(spec: RubricJudge, context: EvaluationContext) -
         misses=limit_items(str(finding) for finding in unmet),
         error=_describe_unmet(spec, unmet) if unmet or score < 1 else None,
         checks_run=len(findings),
-        reasoning=asked.verdict.reasoning,
-        provider_request=asked.request | {"checks": [_finding_to_json(finding) for finding in findings]},
-        usage=asked.usage,
-        cost_usd=asked.cost_usd,
+        reasoning=outcome.verdict.reasoning,
+        provider_request=outcome.request | {"checks": [_finding_to_json(finding) for finding in findings]},
+        usage=outcome.usage,
+        cost_usd=outcome.cost_usd,
         vetoed=any(finding.check.required for finding in unmet),
     )
 
@@ -121,7 +121,7 @@ def _finding_to_json(finding: CheckFinding) -> JsonValue:
 
 
 def render_prompts(spec: RubricJudge, brief: CaseBrief, response: Response, changes: str | None = None) -> Prompts:
-    """Both prompts for this response and the `changes` in its workspace. The judge is not told what a check weighs."""
+    """Build the prompts; `changes` are those in the workspace. The judge does not see the weights of the checks."""
     checks: list[JsonValue] = [{"id": check.id, "description": check.description} for check in spec.checks]
     sections = (
         _TASK,
@@ -138,18 +138,18 @@ def render_prompts(spec: RubricJudge, brief: CaseBrief, response: Response, chan
 def read_findings(reply: str, checks: Sequence[RubricCheck], candidate: str = "") -> _RubricReply | None:
     """Parse a finding for every check, in their order; the first of two counts. None without any verdict."""
 
-    def read(found: dict[str, JsonValue]) -> _RubricReply | None:
-        entries = _index_entries(found.get("checks"))
+    def read(document: dict[str, JsonValue]) -> _RubricReply | None:
+        entries = _index_entries(document.get("checks"))
         findings = tuple(_build_finding(check, entries) for check in checks)
         if not any(finding.has_verdict for finding in findings):
             return None
-        return _RubricReply(findings, parse_text(found.get("overall_reasoning")))
+        return _RubricReply(findings, parse_text(document.get("overall_reasoning")))
 
     return find_first_valid(reply, candidate, read)
 
 
 def _index_entries(value: JsonValue) -> dict[str, Mapping[str, JsonValue]]:
-    """Entries by id: only those that say yes or no. A judge may write the id `1` as a number."""
+    """Index the entries with a yes or no by id. A judge may write the id `1` as a number."""
     entries: dict[str, Mapping[str, JsonValue]] = {}
     for entry in value if isinstance(value, list) else []:
         if not isinstance(entry, dict) or not isinstance(entry.get("satisfied"), bool):

@@ -1,8 +1,8 @@
 """Evaluators for AgentV's tool calls: their number and order, their arguments, and the use of a skill.
 
 Source: agentv evaluation spec, "Tool Trajectory Evaluator"; agentv behaviour 6.3 and 13; AgentV 4.42.4, "Tool
-Trajectory Graders" and `skill-trigger`. A trajectory of 1.6 is all or nothing but for its minimums. The score of a
-sequence of 4 is the share of what is as expected.
+Trajectory Graders" and `skill-trigger`. A trajectory of version 1.6 scores 1 or 0, or the share of met minimums. A
+sequence of version 4 scores the share of steps, limits and calls that are as expected.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ async def evaluate_tool_trajectory(spec: ToolTrajectory, context: EvaluationCont
     Raises EvaluatorError for a configuration that expects nothing: that would be a pass for anything.
     """
     if not (spec.minimums if spec.mode == "any_order" else spec.expected):
-        wanted = "minimums" if spec.mode == "any_order" else "expected"
-        raise EvaluatorError(f"{truncate(spec.name)}: `{wanted}` is empty, so mode {spec.mode} has nothing to check")
+        key = "minimums" if spec.mode == "any_order" else "expected"
+        raise EvaluatorError(f"{truncate(spec.name)}: `{key}` is empty, so mode {spec.mode} has nothing to check")
     calls = list_called_tools(context.response)
     if calls is None:
         return _CallTally(misses=[NO_TRACE]).build_score(spec, 0.0)
@@ -84,7 +84,7 @@ async def evaluate_tool_trajectory(spec: ToolTrajectory, context: EvaluationCont
 
 
 def _check_minimums(minimums: dict[str, int], calls: Sequence[str]) -> _CallTally:
-    """One constraint per tool: it was called so often at least. A minimum of 0 is always met."""
+    """Check the minimum number of calls of each tool. A minimum of 0 is always met."""
     tally = _CallTally()
     counts = Counter(calls)
     for name, minimum in minimums.items():
@@ -128,20 +128,20 @@ def _check_exact(expected: Sequence[str], calls: Sequence[str]) -> _CallTally:
         return tally
     parting = _describe_first_difference(expected, calls, same)
     tally.misses.append(f"{parting}: expected {_format_calls(expected)}, called {_format_calls(calls)}")
-    wanted, called = Counter(expected), Counter(calls)
-    differing = (name for name in dict.fromkeys((*expected, *calls)) if called[name] != wanted[name])
-    # one more than are kept, so that it shows that there are more: calls may be very many
+    expected_counts, call_counts = Counter(expected), Counter(calls)
+    differing = (name for name in dict.fromkeys((*expected, *calls)) if call_counts[name] != expected_counts[name])
+    # one more than the limit, so that the result says that there are more: calls may be very many
     for name in islice(differing, MAX_ITEMS):
-        what = "extra" if called[name] > wanted[name] else "missing"
+        what = "extra" if call_counts[name] > expected_counts[name] else "missing"
         tally.misses.append(
-            f"{_format_name(name)} is {what}: called {format_times(called[name])}, expected "
-            f"{format_times(wanted[name])}"
+            f"{_format_name(name)} is {what}: called {format_times(call_counts[name])}, expected "
+            f"{format_times(expected_counts[name])}"
         )
     return tally
 
 
 def _describe_first_difference(expected: Sequence[str], calls: Sequence[str], same: int) -> str:
-    """Where two sequences part that are the same before index `same`."""
+    """Describe where two sequences begin to differ, which are equal before index `same`."""
     if same == len(calls):
         return f"call {same + 1} should be {_format_name(expected[same])}, but it is missing"
     if same == len(expected):
@@ -180,16 +180,16 @@ async def evaluate_call_sequence(spec: CallSequence, context: EvaluationContext)
 
 
 def _compare_in_order(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _CallTally) -> None:
-    """Each step is looked for behind the one before it. A call of the tool with other arguments takes its place."""
+    """Find each step after the one before it. A call of the same tool counts as the step, with any arguments."""
     at = 0
     for step in expected:
-        found = next((index for index in range(at, len(calls)) if calls[index].name == step.tool), None)
-        if found is None:
+        match = next((index for index in range(at, len(calls)) if calls[index].name == step.tool), None)
+        if match is None:
             tally.add(f"{_format_name(step.tool)} is not called{' after that' if at else ''}", passed=False)
             at = len(calls)
             continue
-        at = found + 1
-        _compare_step(step, calls[found], at, tally)
+        at = match + 1
+        _compare_step(step, calls[match], at, tally)
 
 
 def _compare_exact(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _CallTally) -> None:
@@ -210,19 +210,19 @@ def _compare_exact(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCal
 
 
 def _compare_superset(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _CallTally) -> None:
-    """Every step has a call of its own, in whatever order."""
-    left = list(calls)
+    """Check that every step has a call of its own, in any order."""
+    unmatched = list(calls)
     for step in expected:
-        found = next((call for call in left if _matches_step(step, call)), None)
-        if found is None:
+        match = next((call for call in unmatched if _matches_step(step, call)), None)
+        if match is None:
             tally.add(f"{_format_name(step.tool)} is not called as expected", passed=False)
         else:
-            left.remove(found)
+            unmatched.remove(match)
             tally.add(f"{_format_name(step.tool)} is called", passed=True)
 
 
 def _compare_subset(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _CallTally) -> None:
-    """Every call is one of those allowed."""
+    """Check that every call is an expected one."""
     for number, call in enumerate(calls, 1):
         allowed = any(_matches_step(step, call) for step in expected)
         tally.add(
@@ -250,8 +250,8 @@ def _compare_step(step: ExpectedCall, call: ReportedCall, number: int, tally: _C
         tally.notes.append(f"the duration of {_format_name(step.tool)} is unknown: max_duration_ms is not checked")
         return
     took, most = format_distinct_numbers(call.duration_ms, limit)
-    said = f"{_format_name(step.tool)} took {took} ms (at most {most})"
-    tally.add(said, passed=call.duration_ms <= limit)
+    line = f"{_format_name(step.tool)} took {took} ms (at most {most})"
+    tally.add(line, passed=call.duration_ms <= limit)
 
 
 def _add_unmet_limit(step: ExpectedCall, tally: _CallTally) -> None:
@@ -276,9 +276,9 @@ def _matches_args(step: ExpectedCall, args: JsonValue) -> bool:
             return all(_is_same_at(field, step.args, args) for field in fields)
 
 
-def _is_same_at(path: str, wanted: JsonValue, given: JsonValue) -> bool:
-    """Whether the field at a dotted path is the same; one of which nothing is expected always is."""
-    expected, actual = find_by_path(wanted, path), find_by_path(given, path)
+def _is_same_at(path: str, expected_args: JsonValue, actual_args: JsonValue) -> bool:
+    """Whether the field at a dotted path is the same, or no value is expected there."""
+    expected, actual = find_by_path(expected_args, path), find_by_path(actual_args, path)
     return expected is NOT_FOUND or (actual is not NOT_FOUND and are_json_equal(expected, actual))
 
 
@@ -287,7 +287,7 @@ def _format_name(name: str) -> str:
 
 
 async def evaluate_skill_trigger(spec: SkillTrigger, context: EvaluationContext) -> EvaluatorScore:
-    """1 where the skill was used as it should, else 0.
+    """Score 1 if the skill was used, or not used, as expected, else 0.
 
     Raises EvaluatorError where calls are not known and it should not have been used: that would be a pass.
     """
@@ -296,12 +296,12 @@ async def evaluate_skill_trigger(spec: SkillTrigger, context: EvaluationContext)
         raise UnknownCallsError(f"{truncate(spec.name)}: {CALLS_UNKNOWN}, so it is unknown whether the skill was used")
     used = next((call for call in calls or () if _uses_skill(spec.skill, call)), None)
     if used is None:
-        said = f"skill {double_quote(spec.skill)} was not used{'' if calls is not None else f': {NO_TRACE}'}"
+        line = f"skill {double_quote(spec.skill)} was not used{'' if calls is not None else f': {NO_TRACE}'}"
     else:
-        said = to_well_formed(f"skill {double_quote(spec.skill)} was used: call of {truncate(used.name)}")
+        line = to_well_formed(f"skill {double_quote(spec.skill)} was used: call of {truncate(used.name)}")
     if (used is not None) == spec.should_trigger:
-        return EvaluatorScore(score=1.0, hits=(said,), checks_run=1)
-    return EvaluatorScore(score=0.0, misses=(said,), error=f"{truncate(spec.name)}: {said}", checks_run=1)
+        return EvaluatorScore(score=1.0, hits=(line,), checks_run=1)
+    return EvaluatorScore(score=0.0, misses=(line,), error=f"{truncate(spec.name)}: {line}", checks_run=1)
 
 
 def _uses_skill(skill: str, call: ReportedCall) -> bool:

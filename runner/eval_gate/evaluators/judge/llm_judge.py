@@ -30,9 +30,9 @@ from eval_gate.text.judge_template import FILE_CHANGES, find_template_problem
 from eval_gate.text.turns import flatten_messages
 
 MAX_REPLIES: Final = 3
-"""A reply that cannot be read is asked for again at most twice."""
+"""Maximum requests until a reply can be read."""
 MAX_EXCERPT: Final = 300
-"""Characters of an unreadable reply that are shown."""
+"""Characters of an unreadable reply in a message."""
 
 VerdictT = TypeVar("VerdictT")
 
@@ -46,7 +46,7 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
 
     @property
     def usage(self) -> Usage | None:
-        """Tokens over all replies; what no reply says stays unknown."""
+        """Tokens of all replies; unknown if no reply has them."""
         return Usage.add_up(reply.usage for reply in self.replies)
 
     @property
@@ -56,7 +56,7 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
 
     @property
     def request(self) -> dict[str, JsonValue]:
-        """What goes into `evaluatorProviderRequest`: the prompts, the number of replies, the model where known."""
+        """Build `evaluatorProviderRequest`: the prompts, the number of replies, and the model if known."""
         request: dict[str, JsonValue] = {
             "systemPrompt": self.prompts.system,
             "userPrompt": self.prompts.user,
@@ -69,7 +69,7 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
         return request
 
     def to_error(self, name: str) -> EvaluatorError:
-        """Build the error for replies that say nothing about the response; it keeps their usage and cost."""
+        """Build the error for unreadable replies, with their usage and cost."""
         return EvaluatorError(
             f"{self._describe_failure(name)}; the last reply: {self._last_excerpt}",
             usage=self.usage,
@@ -103,8 +103,8 @@ def get_judge(name: str, context: EvaluationContext, target: str | None = None) 
     if target is not None:
         judge = context.judges.get(target)
         if judge is None:
-            known = f"; known: {format_names(sorted(context.judges))}" if context.judges else ""
-            raise EvaluatorError(f"{truncate(name)}: unknown judge target '{truncate(target)}'{known}")
+            suggestion = f"; known: {format_names(sorted(context.judges))}" if context.judges else ""
+            raise EvaluatorError(f"{truncate(name)}: unknown judge target '{truncate(target)}'{suggestion}")
         return judge
     if context.judge is None:
         raise EvaluatorError(
@@ -121,10 +121,10 @@ async def ask_judge(
     read: Callable[[str], VerdictT | None],
     schema: Mapping[str, JsonValue] = VERDICT_SCHEMA,
 ) -> JudgeExchange[VerdictT]:
-    """Ask until `read` makes something of a reply, three times at most.
+    """Ask until `read` accepts a reply, three times at most.
 
-    `schema` is the form that the prompts ask for. The last time it is left out: what a model writes when it is held to
-    a form may be the very reason why nobody can read it.
+    `schema` is the form that the prompts ask for. The last attempt is without it, as the form itself may be why
+    a reply cannot be read.
 
     Raises EvaluatorError when the judge cannot be reached: that is never a bad grade.
     """
@@ -152,13 +152,13 @@ async def evaluate_llm_judge(spec: LlmJudge, context: EvaluationContext) -> Eval
     """Score the response with an LLM judge. Only 1 passes; the policy decides about lower scores."""
     judge = get_judge(spec.name, context, spec.judge_target)
     prompts = render_prompts(spec, get_brief(context), context.response, context.get_changes(spec.name))
-    said = collect_target_text(context.response)
-    asked = await ask_judge(spec.name, judge, prompts, lambda reply: read_verdict(reply, said))
-    if asked.verdict is None:
-        return asked.to_zero_score(spec.name)
-    made = score_from_verdict(spec.name, asked.verdict, asked.request)
-    warnings = (*made.warnings, *prompts.warnings)
-    return replace(made, usage=asked.usage, cost_usd=asked.cost_usd, warnings=warnings)
+    target_text = collect_target_text(context.response)
+    outcome = await ask_judge(spec.name, judge, prompts, lambda reply: read_verdict(reply, target_text))
+    if outcome.verdict is None:
+        return outcome.to_zero_score(spec.name)
+    score = score_from_verdict(spec.name, outcome.verdict, outcome.request)
+    warnings = (*score.warnings, *prompts.warnings)
+    return replace(score, usage=outcome.usage, cost_usd=outcome.cost_usd, warnings=warnings)
 
 
 def score_from_verdict(name: str, verdict: JudgeVerdict, request: dict[str, JsonValue]) -> EvaluatorScore:
@@ -179,7 +179,7 @@ def score_from_verdict(name: str, verdict: JudgeVerdict, request: dict[str, Json
 
 
 def collect_target_text(response: Response) -> str:
-    """Everything the target said that a judge may be shown: a verdict in it is none of the judge's own."""
+    """Collect all text of the target that a judge may see: a verdict in it is not the judge's own."""
     contents = (message.content for message in response.messages or ())
     return "\n".join((response.text, *(content for content in contents if isinstance(content, str))))
 
@@ -198,7 +198,7 @@ def get_brief(context: EvaluationContext) -> CaseBrief:
 
 
 def render_prompts(spec: LlmJudge, brief: CaseBrief, response: Response, changes: str | None = None) -> Prompts:
-    """Both prompts for this response and the `changes` in its workspace. Raises EvaluatorError for a bad template."""
+    """Build the prompts for this response and the workspace `changes`. Raises EvaluatorError for a bad template."""
     trace = summarize_trace(response) if spec.include_trace else None
     trace_text = None if trace is None else format_json(summary_to_json(trace))
     values = {

@@ -2,12 +2,10 @@
 
 Source: agentv evaluation spec, "LLM Judge Evaluator JSON Contract"; agentv behaviour 6.1.
 
-An answer that is graded is hostile text: it may hold our section headers, orders to the judge, or a finished verdict.
-A random fence would keep it in its place, but a prompt must be the same each time, or no recording of a judge could
-ever be found again. So headers are kept from values instead: whatever in a value could be read as the beginning of a
-header is rewritten (`neutralize_headers`), which makes every header in a prompt ours, and the system prompt says that
-sections
-hold material and never orders. A verdict that the judge merely quotes is not taken for its own (`judge/reply`).
+A response is untrusted text: it may hold section headers, orders to the judge, or a finished verdict. A random fence
+would isolate it, but prompts must be equal in every run, so that recordings of judges can be replayed. So everything in
+a value that could be read as a header is rewritten (`neutralize_headers`), and the system prompt says that sections
+hold material and never orders. The reply parser ignores a verdict that the judge quotes from the response.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ VERDICT_SCHEMA: Final = build_object_schema(
         "reasoning": dict(TEXT_SCHEMA),
     }
 )
-"""The form of `VERDICT_FORM`, for providers that hold a model to it."""
+"""JSON Schema of `VERDICT_FORM`, for providers that enforce it."""
 
 SYSTEM: Final = f"""\
 You grade one answer of an AI assistant, strictly and only by what you are given.
@@ -82,13 +80,13 @@ This is request {number} for this verdict: the reply before it held no JSON obje
 that one JSON object and nothing else."""
 
 NO_VALUE: Final = "(none)"
-"""Stands where a case has no reference answer."""
+"""Text in place of a missing reference answer."""
 
 _BLANK: Final = (
     r" \t\x0b\x0c\x1c-\x1f\x85\xa0\xad\u034f\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000"
     r"\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef"
 )
-"""What is not seen, or seen as a blank, inside a line."""
+"""Characters that are invisible, or look like a blank, inside a line."""
 # possessive: a run of brackets is read once and never again, so that a megabyte of them takes no time
 _HEADER: Final = re.compile(rf"(?P<open>[\[［](?:[{_BLANK}]*+[\[［])*+)[{_BLANK}]*+(?P<hash>[#＃﹟])?+")
 
@@ -120,7 +118,7 @@ def _rewrite_header(match: re.Match[str]) -> str:
 
 
 def format_section(name: str, text: str) -> str:
-    """One section of a prompt. `name` is ours; the text is anybody's."""
+    """Format one section of a prompt. `name` is trusted, the text is not."""
     return f"[[ ## {name} ## ]]\n{neutralize_headers(text.strip())}"
 
 
@@ -135,7 +133,7 @@ def join_sections(*sections: str, closing: str = _CLOSING) -> str:
 
 
 def build_default_prompt(values: Mapping[str, str], trace: str | None, changes: str | None = None) -> Prompts:
-    """Build our own prompt: the sections of the spec, and workspace changes and trace summary if given."""
+    """Build the default prompt: the sections of the spec, and workspace changes and trace summary if given."""
     sections = [
         _TASK,
         format_section("expected_outcome", values["expected_outcome"]),

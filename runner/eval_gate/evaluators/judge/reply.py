@@ -21,19 +21,19 @@ from eval_gate.text.untrusted.bounded_json import refuse_constant, require_singl
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MAX_REPLY: Final = limits.VERDICT_CHARACTERS
-"""Characters of a reply that are looked at."""
+"""Maximum characters of a reply that are read."""
 MAX_WORK: Final = 500_000
-"""What may be spent on one reply: characters that were read in vain, and `ATTEMPT_COST` for each beginning."""
+"""Budget of one reply: characters read without a result, and `ATTEMPT_COST` for each attempt."""
 ATTEMPT_COST: Final = 500
 MAX_QUOTES: Final = 20
-"""Verdicts quoted from the answer that are passed over before the reply counts as unreadable."""
+"""Maximum verdicts quoted from the response that are skipped before the reply counts as unreadable."""
 MAX_ITEM: Final = 500
-"""Characters of a hit, a miss or a dimension's reasoning that are kept."""
+"""Maximum characters of a hit, a miss or a dimension's reasoning."""
 MAX_REASONING: Final = 2_000
 MAX_SHOWN: Final = 30
-"""Characters of a score that is of another scale."""
+"""Maximum characters of a score of another scale."""
 ROUNDING: Final = 1e-6
-"""The share of a scale by which a score may be beyond its ends: what is computed is rounded."""
+"""Share of a scale by which a rounded score may exceed its ends."""
 
 _START: Final = re.compile(r'\{[ \t\r\n]*+"')
 _FENCE_OPEN: Final = re.compile(r"\s*+(?:```\w*+\s*+)?+")
@@ -50,7 +50,7 @@ class JudgeVerdict(FrozenStruct):
     misses: tuple[str, ...] = ()
     reasoning: str | None = None
     raw_score: str | None = None
-    """The score as it was given, where it was outside of 0..1 by more than rounding."""
+    """Score as the judge wrote it, if it is outside of 0..1 by more than rounding."""
 
 
 def read_verdict(reply: str, candidate: str = "") -> JudgeVerdict | None:
@@ -58,16 +58,16 @@ def read_verdict(reply: str, candidate: str = "") -> JudgeVerdict | None:
     return find_first_valid(reply, candidate, _parse_verdict)
 
 
-def _parse_verdict(found: dict[str, JsonValue]) -> JudgeVerdict | None:
+def _parse_verdict(document: dict[str, JsonValue]) -> JudgeVerdict | None:
     """Parse a verdict from an object with a finite number `score`; every other field may be missing or wrong."""
-    score = parse_number(found.get("score"))
+    score = parse_number(document.get("score"))
     if score is None:
         return None
     return JudgeVerdict(
         clamp_score(score, 1),
-        tuple(islice(iter_texts(found.get("hits")), MAX_ITEMS)),
-        tuple(islice(iter_texts(found.get("misses")), MAX_ITEMS)),
-        parse_text(found.get("reasoning")),
+        tuple(islice(iter_texts(document.get("hits")), MAX_ITEMS)),
+        tuple(islice(iter_texts(document.get("misses")), MAX_ITEMS)),
+        parse_text(document.get("reasoning")),
         None if fit_to_scale(score, 1) is not None else format_raw_score(score),
     )
 
@@ -99,7 +99,7 @@ def find_first_valid(
 
 
 def _iter_objects(text: str) -> Iterator[tuple[dict[str, JsonValue], int, int]]:
-    """Yield JSON objects with their place, outer before inner; a hostile reply ends the search early, never late."""
+    """Yield JSON objects with their place, outer before inner, within the budget of a reply."""
     work = MAX_WORK
     for match in _START.finditer(text):
         start = match.start()
@@ -120,8 +120,8 @@ _DECODER: Final = json.JSONDecoder(parse_constant=refuse_constant, object_pairs_
 
 
 def _is_whole(reply: str, start: int, end: int) -> bool:
-    before, after = _FENCE_OPEN.match(reply), _FENCE_CLOSE.fullmatch(reply, end)
-    return before is not None and before.end() == start and after is not None
+    opening, closing = _FENCE_OPEN.match(reply), _FENCE_CLOSE.fullmatch(reply, end)
+    return opening is not None and opening.end() == start and closing is not None
 
 
 def _remove_whitespace(text: str) -> str:

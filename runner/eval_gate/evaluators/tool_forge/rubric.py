@@ -39,7 +39,7 @@ MAX_CALLS: Final = 100
 """Names of tool calls that are shown to the judge."""
 MAX_NAME: Final = 80
 TOLERANCE: Final = 1e-9
-"""What a share may miss `pass_at` by: 2.4 of 3 is 0.7999999999999999."""
+"""Rounding error of a share that `pass_at` allows: 2.4 of 3 is 0.7999999999999999."""
 
 SYSTEM: Final = f"""\
 You grade one answer of an AI assistant by a rubric, strictly and only by what you are given.
@@ -59,7 +59,7 @@ _GRADE_SCHEMA: Final = build_object_schema(
     {"dimension": dict(TEXT_SCHEMA), "score": {"type": "number"}, "reasoning": dict(TEXT_SCHEMA)}
 )
 SCHEMA: Final = build_object_schema({"dimensions": {"type": "array", "items": _GRADE_SCHEMA}})
-"""The form of the reply, for providers that hold a model to it."""
+"""JSON Schema of the reply, for providers that enforce it."""
 
 _TASK: Final = "Grade candidate_answer, which answers question, in every dimension of rubric."
 
@@ -83,11 +83,11 @@ class DimensionGrade(FrozenStruct):
     reasoning: str | None
     has_verdict: bool = True
     raw_score: str | None = None
-    """The score as it was given, where it is of another scale."""
+    """Score as the judge wrote it, if it is of another scale."""
 
     @property
     def share(self) -> float:
-        """The score as a share of what the dimension can have, 0..1."""
+        """Score as a share of the dimension's maximum, 0..1."""
         return self.score / self.dimension.max_score
 
     def has_passed(self, pass_at: float) -> bool:
@@ -105,30 +105,30 @@ class DimensionGrade(FrozenStruct):
 
 
 async def evaluate_rubric(spec: Rubric, context: EvaluationContext) -> EvaluatorScore:
-    """Score is the mean of the dimensions' shares; it passes when every dimension does.
+    """Score the mean of the dimensions' shares; it passes if every dimension does.
 
-    A dimension the judge leaves out scores 0 and says so. Raises EvaluatorError when no reply grades any, and for a
-    score of another scale.
+    A dimension that the judge leaves out scores 0. Raises EvaluatorError if no reply grades any, and for a score of
+    another scale.
     """
     judge = get_judge(spec.name, context)
-    answer = context.response.text
-    asked = await ask_judge(
+    text = context.response.text
+    outcome = await ask_judge(
         spec.name,
         judge,
         render_prompts(spec, context.response),
-        lambda reply: read_grades(reply, spec.dimensions, answer),
+        lambda reply: read_grades(reply, spec.dimensions, text),
         SCHEMA,
     )
-    if asked.verdict is None:
-        raise asked.to_error(spec.name)
-    grades = asked.verdict
+    if outcome.verdict is None:
+        raise outcome.to_error(spec.name)
+    grades = outcome.verdict
     if outside := next((grade for grade in grades if grade.raw_score), None):
         raise EvaluatorError(
             f"{truncate(spec.name)}: the judge's score {outside.raw_score} for "
             f"{truncate(outside.dimension.name, MAX_NAME)} is "
             f"outside of its scale, which is 0 to {format_js_number(outside.dimension.max_score)}",
-            usage=asked.usage,
-            cost_usd=asked.cost_usd,
+            usage=outcome.usage,
+            cost_usd=outcome.cost_usd,
         )
     failed = [grade for grade in grades if not grade.has_passed(spec.pass_at)]
     return RubricScore(
@@ -137,9 +137,9 @@ async def evaluate_rubric(spec: Rubric, context: EvaluationContext) -> Evaluator
         misses=tuple(str(grade) for grade in failed),
         error=f"{spec.type}: {truncate(', '.join(grade.summary for grade in failed), 300)}" if failed else None,
         checks_run=len(grades),
-        provider_request=asked.request | {"dimensions": [_grade_to_json(grade) for grade in grades]},
-        usage=asked.usage,
-        cost_usd=asked.cost_usd,
+        provider_request=outcome.request | {"dimensions": [_grade_to_json(grade) for grade in grades]},
+        usage=outcome.usage,
+        cost_usd=outcome.cost_usd,
         every_dimension_passed=not failed,
     )
 
@@ -154,7 +154,7 @@ def _grade_to_json(grade: DimensionGrade) -> JsonValue:
 
 
 def render_prompts(spec: Rubric, response: Response) -> Prompts:
-    """Both prompts of this rubric for this response."""
+    """Build the prompts of this rubric for this response."""
     dimensions: list[JsonValue] = [
         {"dimension": dimension.name, "maxScore": _simplify_number(dimension.max_score), "criteria": dimension.criteria}
         for dimension in spec.dimensions
@@ -170,12 +170,12 @@ def render_prompts(spec: Rubric, response: Response) -> Prompts:
 def _format_calls(response: Response) -> str:
     names: list[JsonValue] = [truncate(call.name, MAX_NAME) for call in response.tool_calls]
     rest = len(names) - MAX_CALLS
-    shown = format_json(names[:MAX_CALLS])
-    return f"{shown}\nand {rest} more" if rest > 0 else shown
+    listed = format_json(names[:MAX_CALLS])
+    return f"{listed}\nand {rest} more" if rest > 0 else listed
 
 
 def _simplify_number(value: float) -> JsonValue:
-    """`3` and not `3.0`: a judge copies what it sees."""
+    """Write `3` and not `3.0`, because a judge copies it."""
     return int(value) if float(value).is_integer() else value
 
 
@@ -184,8 +184,8 @@ def read_grades(
 ) -> tuple[DimensionGrade, ...] | None:
     """Parse a grade for every dimension, whatever the case of its name; the first of two counts. None without any."""
 
-    def read(found: dict[str, JsonValue]) -> tuple[DimensionGrade, ...] | None:
-        entries = _index_entries(found.get("dimensions"))
+    def read(document: dict[str, JsonValue]) -> tuple[DimensionGrade, ...] | None:
+        entries = _index_entries(document.get("dimensions"))
         grades = tuple(_build_grade(dimension, entries) for dimension in dimensions)
         return grades if any(grade.has_verdict for grade in grades) else None
 

@@ -1,4 +1,4 @@
-"""The tool-forge assertions: each finds what is wrong with a response, and counts the values that it compared.
+"""The tool-forge assertions: each finds the first failure of a response, and counts the compared values.
 
 Source: tool-forge runner contract, "Assertion Execution"; behaviour 1.6 and 1.7.
 """
@@ -26,12 +26,12 @@ from eval_gate.text.tokens import resolve_members, resolve_tokens
 
 _NUMBER: Final = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?")
 BYTES_PER_TOKEN = 4
-"""The estimate where the provider gives no count: UTF-8 bytes by four, rounded up."""
+"""Bytes of UTF-8 per token, for an estimate (rounded up) without the provider's count."""
 
 
 @lru_cache(maxsize=1_000)
 def _get_passed_score(checks_run: int) -> EvaluatorScore:
-    """One object for all assertions of which no more is to be said."""
+    """Return one score that all passed assertions without details share."""
     return EvaluatorScore(1.0, checks_run=checks_run)
 
 
@@ -48,11 +48,11 @@ class _Tally:
         self._warnings: list[str] = []
 
     def add_pass(self) -> None:
-        """One more value was evaluated and is as expected."""
+        """Count one value that is as expected."""
         self._held += 1
 
     def add_skip(self, warning: str | None = None) -> None:
-        """One more value could not be evaluated."""
+        """Count one value that cannot be evaluated."""
         self._skipped += 1
         if warning:
             self._warnings.append(f"{self._assertion}: {warning}")
@@ -78,7 +78,7 @@ class _Tally:
                 yield resolved.text
 
     def build_score(self, failure: str | None, *, of_values: bool) -> EvaluatorScore:
-        """Build the score from what is wrong with the value compared last; None where everything is as expected.
+        """Build the score from the problem of the value that was compared last, or None without a problem.
 
         An assertion counts as one check, but for one `of_values`: without a value that may fail it checks nothing.
         """
@@ -98,7 +98,7 @@ class _Tally:
 
 
 _FindFailure: TypeAlias = Callable[[Any, _Tally], "str | Awaitable[str | None] | None"]
-"""Takes its own class of spec and a fresh tally, and finds what is wrong: the rest of a sentence, or None."""
+"""Function of its own class of spec and a new tally that returns the problem, the rest of a sentence, or None."""
 
 
 async def _evaluate(
@@ -112,7 +112,7 @@ async def _evaluate(
 
 
 def has_tool_assertions(expected: Iterable[specs.EvaluatorSpec]) -> bool:
-    """Whether one of them judges by the tools that were called."""
+    """Whether one of them depends on the called tools."""
     return any(isinstance(spec, _TOOL_SPECS) and not spec.checks_nothing for spec in expected)
 
 
@@ -139,48 +139,48 @@ def _list_called_names(spec: specs.EvaluatorSpec, tally: _Tally) -> list[str]:
 
 def _check_tools_called(spec: specs.ToolsCalled, tally: _Tally) -> str | None:
     """Check that the called tools are the expected ones, in order and with repeats (A-02)."""
-    called = _list_called_names(spec, tally)
-    if called == list(spec.names):
+    calls = _list_called_names(spec, tally)
+    if calls == list(spec.names):
         return None
-    same = sorted(called) == sorted(spec.names)
+    same = sorted(calls) == sorted(spec.names)
     only_order = ": only the order differs; toolsCalledAnyOrder takes any order" if same else ""
-    return f"expected {format_names(spec.names)}, called {format_names(called)}{only_order}"
+    return f"expected {format_names(spec.names)}, called {format_names(calls)}{only_order}"
 
 
 def _check_tools_called_any_order(spec: specs.ToolsCalledAnyOrder, tally: _Tally) -> str | None:
     """Check that the called tools are the expected ones, repeats included, in any order."""
-    called = _list_called_names(spec, tally)
-    wanted, seen = Counter(spec.names), Counter(called)
-    if wanted == seen:
+    calls = _list_called_names(spec, tally)
+    expected_counts, actual_counts = Counter(spec.names), Counter(calls)
+    if expected_counts == actual_counts:
         return None
-    differing = {"missing": wanted - seen, "extra": seen - wanted}
+    differing = {"missing": expected_counts - actual_counts, "extra": actual_counts - expected_counts}
     what = ", ".join(f"{word} {format_names(one.elements())}" for word, one in differing.items() if one)
     expected = f"{format_names(spec.names)} in any order" if spec.names else "no tool"
-    return f"expected {expected}, called {format_names(called) if called else 'no tool'}: {what}"
+    return f"expected {expected}, called {format_names(calls) if calls else 'no tool'}: {what}"
 
 
 def _check_tools_acceptable(spec: specs.ToolsAcceptable, tally: _Tally) -> str | None:
     """Check that the set of called tools is one of the acceptable sets. Repeated calls do not matter (A-03)."""
-    called = _list_called_names(spec, tally)
+    calls = _list_called_names(spec, tally)
     sets = [frozenset() if spec.NONE in one else frozenset(one) for one in spec.sets]
-    if frozenset(called) in sets:
+    if frozenset(calls) in sets:
         return None
     acceptable = " or ".join(format_names(sorted(one)) if one else "no tool" for one in sets)
-    return f"expected {truncate(acceptable, 300)}, called {format_names(called) if called else 'no tool'}"
+    return f"expected {truncate(acceptable, 300)}, called {format_names(calls) if calls else 'no tool'}"
 
 
 def _check_tools_not_called(spec: specs.ToolsNotCalled, tally: _Tally) -> str | None:
-    """None of the names was called."""
-    called = _list_called_names(spec, tally) if spec.names else []
+    """Check that none of the names was called."""
+    calls = _list_called_names(spec, tally) if spec.names else []
     for name in spec.names:
-        if name in called:
-            return f"{single_quote(name)} was called, in {format_names(called)}"
+        if name in calls:
+            return f"{single_quote(name)} was called, in {format_names(calls)}"
         tally.add_pass()
     return None
 
 
 def _check_no_tool_errors(spec: specs.NoToolErrors, tally: _Tally) -> str | None:
-    """With stubs every called name has one; otherwise every call says that it succeeded (contract, section 3)."""
+    """Check that every called tool has a stub, or without stubs that every call succeeded (contract, section 3)."""
     stubs = tally.context.case.stubs
     for call in _get_calls(spec, tally.response):
         if stubs is not None:
@@ -197,7 +197,7 @@ def _check_no_tool_errors(spec: specs.NoToolErrors, tally: _Tally) -> str | None
 
 
 async def _check_tool_params(spec: specs.ToolParams, tally: _Tally) -> str | None:
-    """Every check holds for the first call of its tool; a check of a tool that was not called is skipped."""
+    """Check the parameters of the first call of each tool; skip a check of a tool that was not called."""
     calls = _get_calls(spec, tally.response) if spec.checks else ()
     for check in spec.checks:
         call = next((call for call in calls if call.name == check.tool), None)
@@ -249,29 +249,29 @@ def _resolve_expected(check: specs.ParamCheck, tally: _Tally) -> tuple[str, ...]
 async def _compare_param(
     check: specs.ParamCheck, expected: tuple[str, ...], actual: JsonValue, tally: _Tally
 ) -> str | None:
-    seen = format_js_string(actual)
+    text = format_js_string(actual)
     # A-05: an array or object may also be written as its JSON
-    forms = {seen, dump_compact_json(actual)} if isinstance(actual, dict | list) else {seen}
+    forms = {text, dump_compact_json(actual)} if isinstance(actual, dict | list) else {text}
     match check.assertion:
         case "equals":
-            holds, wanted = expected[0] in forms, f"expected {_format_value(expected[0])}"
+            holds, expectation = expected[0] in forms, f"expected {_format_value(expected[0])}"
         case "contains":
-            holds, wanted = (
+            holds, expectation = (
                 any(expected[0] in form for form in forms),
                 f"expected to contain {single_quote(expected[0])}",
             )
         case "oneOf":
-            holds, wanted = not forms.isdisjoint(expected), f"expected one of {format_names(expected)}"
+            holds, expectation = not forms.isdisjoint(expected), f"expected one of {format_names(expected)}"
         case _:
             try:
-                holds = await tally.context.patterns.search(expected[0], seen)
+                holds = await tally.context.patterns.search(expected[0], text)
             except PatternError as error:
                 return str(error)
-            wanted = f"expected to match /{truncate(expected[0])}/"
+            expectation = f"expected to match /{truncate(expected[0])}/"
     if holds:
         tally.add_pass()
         return None
-    return f"{wanted}, got {_format_value(as_text(actual))}"
+    return f"{expectation}, got {_format_value(as_text(actual))}"
 
 
 def _format_value(text: str) -> str:
@@ -285,17 +285,17 @@ def _check_response_non_empty(spec: specs.ResponseNonEmpty, tally: _Tally) -> st
 
 
 def _check_response_contains(spec: specs.ResponseContains, tally: _Tally) -> str | None:
-    """Every value is in the text; a value with an unresolved token is skipped."""
+    """Check that every value is in the text; skip a value with an unresolved token."""
     for text in tally.iter_resolved(spec.values):
         if text not in tally.response.text:
             return f"expected {single_quote(text)} in response but not found"
-        if text:  # the empty one is in every other one
+        if text:  # every text contains the empty one
             tally.add_pass()
     return None
 
 
 def _check_response_contains_any(spec: specs.ResponseContainsAny, tally: _Tally) -> str | None:
-    """Of every group a member is in the text; unresolved members leave their group, an emptied group is skipped."""
+    """Check that the text has a member of every group; skip unresolved members, and groups without others."""
     for group in spec.groups:
         members = [*tally.iter_resolved(group, counted=False)]
         if not members:
@@ -308,7 +308,7 @@ def _check_response_contains_any(spec: specs.ResponseContainsAny, tally: _Tally)
 
 
 def _check_response_contains_number(spec: specs.ResponseContainsNumber, tally: _Tally) -> str | None:
-    """Every number, date or code is in the text, in whichever way it is written there."""
+    """Check that every number, date or code is in the text, in any way of writing it."""
     for value in spec.values:
         if not has_number(tally.response.text, value):
             return describe_missing_number(value, tally.response.text)
@@ -317,7 +317,7 @@ def _check_response_contains_number(spec: specs.ResponseContainsNumber, tally: _
 
 
 def _check_response_not_contains(spec: specs.ResponseNotContains, tally: _Tally) -> str | None:
-    """No value is in the text; a value with an unresolved token is skipped."""
+    """Check that no value is in the text; skip a value with an unresolved token."""
     for text in tally.iter_resolved(spec.values):
         if text in tally.response.text:
             return f"found {double_quote(text)} in response"
@@ -326,13 +326,13 @@ def _check_response_not_contains(spec: specs.ResponseNotContains, tally: _Tally)
 
 
 async def _check_response_matches(spec: specs.ResponseMatches, tally: _Tally) -> str | None:
-    """Every pattern finds something. One that cannot be compiled, or takes too long, fails with the engine's words."""
+    """Check that every pattern matches; an invalid or slow one fails with the engine's message."""
     for pattern in spec.patterns:
         try:
-            found = await tally.context.patterns.search(pattern, tally.response.text)
+            matches = await tally.context.patterns.search(pattern, tally.response.text)
         except PatternError as error:
             return str(error)
-        if not found:
+        if not matches:
             return f"expected a match of /{truncate(pattern)}/ in response but found none"
         if not matches_every_text(pattern):
             tally.add_pass()
@@ -340,11 +340,11 @@ async def _check_response_matches(spec: specs.ResponseMatches, tally: _Tally) ->
 
 
 def _check_max_latency(spec: specs.MaxLatency, tally: _Tally) -> str | None:
-    """Our wall clock, never the agent's own figure."""
-    taken = tally.response.duration_ms
-    if taken <= spec.limit_ms:
+    """Check the duration that Eval Gate measured, never the agent's own figure."""
+    duration_ms = tally.response.duration_ms
+    if duration_ms <= spec.limit_ms:
         return None
-    took = next(shown for n in range(17) if float(shown := f"{taken:.{n}f}") > spec.limit_ms)
+    took = next(digits for n in range(17) if float(digits := f"{duration_ms:.{n}f}") > spec.limit_ms)
     return f"expected at most {format_js_number(spec.limit_ms)} ms, took {took} ms"
 
 
@@ -362,7 +362,7 @@ def _check_max_tokens(spec: specs.MaxTokens, tally: _Tally) -> str | None:
 
 
 async def _evaluate_rubric(spec: specs.Rubric, context: EvaluationContext) -> EvaluatorScore:
-    """Graded by a judge, which is loaded with the first rubric."""
+    """Score by an LLM judge, whose module is loaded with the first rubric."""
     from eval_gate.evaluators.tool_forge.rubric import evaluate_rubric
 
     return await evaluate_rubric(spec, context)

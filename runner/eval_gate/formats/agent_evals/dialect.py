@@ -1,6 +1,6 @@
 """The Agent Evals dialect: how its suites are recognized and loaded.
 
-What reads them is loaded with the first suite: most runs have none.
+The reader is loaded with the first suite: most runs have none.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def is_agent_evals_suite(document: JsonValue) -> bool:
 
 
 def recognize_document(document: JsonValue, *, is_named: bool) -> Recognition:
-    """Say what a document is to Agent Evals, which has no names of its own."""
+    """Recognize a document of Agent Evals, which has no file names of its own."""
     if is_agent_evals_suite(document):
         return Mine(is_certain=isinstance(document, dict) and isinstance(document.get("agent"), dict))
     if isinstance(document, dict) and isinstance(document.get("agent"), dict) and "cases" in document:

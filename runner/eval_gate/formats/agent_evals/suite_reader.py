@@ -25,11 +25,11 @@ from eval_gate.text.sources.validation_errors import describe_error, describe_va
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 DEFAULT_TARGET: Final = f"openai:{SUITE_MODEL}"
-"""Who answers unless the person running chooses."""
+"""Default target of all suites."""
 DEFAULT_TIMEOUT_MS: Final = 30_000
-"""Limit of a case where neither it nor the suite says one."""
+"""Default time limit of a case."""
 MAX_LABEL: Final = 200
-"""Characters of an assertion's description that results have as its name."""
+"""Maximum characters of an assertion's description as its name in results."""
 _ASSERTION_DEPTH: Final = 4
 """Steps of a path such as `cases[0].assertions[1]`."""
 _IGNORED_KEYS: Final = frozenset({"$schema", "$comment"})
@@ -43,7 +43,7 @@ def read_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     """
     reader = DocumentReader(source.file, positions)
     suite = reader.validate_document(
-        file_model.AgentEvalsSuite, document, written=_strip_type_step, said=_describe_validation_error
+        file_model.AgentEvalsSuite, document, convert_path=_strip_type_step, describe=_describe_validation_error
     )
     reader.check_duplicate_ids(suite.cases)
     findings = Findings()
@@ -70,14 +70,14 @@ def read_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     )
 
 
-def _check_model(named: str, reading: ReadOptions, reader: DocumentReader, findings: Findings) -> None:
+def _check_model(model: str, reading: ReadOptions, reader: DocumentReader, findings: Findings) -> None:
     """Report a model other than that of all suites, only as a warning if the user chose another target."""
     place = ("agent", "model")
     if reading.target_override is not None:
         instead = reading.target_override[:80]
-        findings.add(f'the suite names the model "{named[:80]}"; {instead} is used instead', place)
+        findings.add(f'the suite names the model "{model[:80]}"; {instead} is used instead', place)
         return
-    message = f'"{named[:80]}" is not {SUITE_MODEL}, the model of all suites: choose another one with'
+    message = f'"{model[:80]}" is not {SUITE_MODEL}, the model of all suites: choose another one with'
     reader.problems.append(reader.build_problem(f"{message} --model or --target", place))
 
 
@@ -89,14 +89,14 @@ def _strip_type_step(loc: Path) -> Path:
 
 
 def _describe_validation_error(detail: ErrorDetails) -> str:
-    """One problem in our words, also those of assertions whose type says nothing to us."""
+    """Describe one problem, also of an assertion with an unknown type."""
     if detail["type"] not in {"union_tag_invalid", "union_tag_not_found"}:
         return describe_error(detail)
-    given = detail["input"]
-    known = ", ".join(file_model.ASSERTIONS)
-    if isinstance(given, dict) and isinstance(named := given.get("type"), str):
-        return f'unknown assertion "{named[:80]}"{format_suggestion(named, file_model.ASSERTIONS)}; known: {known}'
-    return f"expected an assertion with a `type`, got {describe_value(given)}; known: {known}"
+    value = detail["input"]
+    known_types = ", ".join(file_model.ASSERTIONS)
+    if isinstance(value, dict) and isinstance(kind := value.get("type"), str):
+        return f'unknown assertion "{kind[:80]}"{format_suggestion(kind, file_model.ASSERTIONS)}; known: {known_types}'
+    return f"expected an assertion with a `type`, got {describe_value(value)}; known: {known_types}"
 
 
 def _build_case(
@@ -156,7 +156,7 @@ def _dump_assertions(case: file_model.AgentEvalsCase) -> list[JsonValue]:
 
 
 def _lint_suite(suite: file_model.AgentEvalsSuite, findings: Findings, reading: ReadOptions) -> None:
-    """Find what is odd in a suite: unknown keys, and assertions that can only hold, or only fail."""
+    """Find unknown keys in a suite, and assertions that always hold or always fail."""
     findings.lint_unknown_keys(suite, (), _IGNORED_KEYS)
     findings.lint_unknown_keys(suite.agent, ("agent",), _IGNORED_KEYS)
     findings.lint_unknown_keys(suite.defaults, ("defaults",), _IGNORED_KEYS)
@@ -167,8 +167,8 @@ def _lint_suite(suite: file_model.AgentEvalsSuite, findings: Findings, reading: 
         path: Path = ("cases", index)
         unknown = [key for key in case.model_extra or {} if key not in _IGNORED_KEYS]
         if unknown and "assertions" not in case.model_fields_set:
-            known = get_known_keys(type(case))
-            words = (f'unknown key "{key[:80]}"{findings.suggest_word(key, known)}' for key in unknown)
+            known_keys = get_known_keys(type(case))
+            words = (f'unknown key "{key[:80]}"{findings.suggest_word(key, known_keys)}' for key in unknown)
             findings.skip_case(words, (*path, unknown[0]))
         else:
             findings.lint_unknown_keys(case, path, _IGNORED_KEYS)

@@ -23,11 +23,11 @@ from eval_gate.text.sources.validation_errors import describe_value
 from eval_gate.text.turns import format_turn
 
 MAX_CASE_CHARACTERS: Final = limits.CASE_BYTES
-"""Characters that one case says, with its files."""
+"""Maximum characters of one case, with its files."""
 MAX_SUITE_CHARACTERS: Final = limits.SUITE_BYTES
-"""Characters that all cases of a file say together."""
+"""Maximum characters of all cases of a file together."""
 GUIDELINES_HEADER: Final = "[[ ## Guidelines ## ]]"
-"""Stands above the guidelines where they follow the case's own system message."""
+"""Heading of the guidelines if they follow the case's own system message."""
 
 
 class TextPart(FrozenStruct):
@@ -60,7 +60,7 @@ class MessageTurn(FrozenStruct):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What is said, part by part; an object is said as indented JSON."""
+        """Parts of the content; an object is one text of indented JSON."""
         match self.content:
             case None:
                 return ()
@@ -73,7 +73,7 @@ class MessageTurn(FrozenStruct):
 
     @property
     def is_visible(self) -> bool:
-        """Whether it says anything itself: a guideline does not, and neither does a file without text."""
+        """Whether it has content: a guideline does not count, nor does a file without text."""
         return any(part.text.strip() for part in self.parts if isinstance(part, TextPart) or not part.is_guideline)
 
     @property
@@ -91,12 +91,12 @@ class MessageTurn(FrozenStruct):
                 content = self.content
             case _:
                 content = dict(self.content)
-        said: dict[str, JsonValue] = {"role": self.role}
+        message: dict[str, JsonValue] = {"role": self.role}
         if content is not None or not self.calls:
-            said["content"] = content
+            message["content"] = content
         if self.calls:
-            said["tool_calls"] = [dict(call) for call in self.calls]
-        return said
+            message["tool_calls"] = [dict(call) for call in self.calls]
+        return message
 
 
 def _part_to_json(part: Part) -> dict[str, JsonValue]:
@@ -130,16 +130,16 @@ class TurnReader:
         return tuple(turn for turn in turns if turn is not None)
 
     def _read_message(self, raw: JsonValue, path: Path) -> MessageTurn | None:
-        found = self._findings.read_part(file_model.AgentVMessage, raw, path)
-        if found is None or not isinstance(raw, dict):
+        message = self._findings.read_part(file_model.AgentVMessage, raw, path)
+        if message is None or not isinstance(raw, dict):
             return None
         calls = self._read_calls(raw, path)
         if raw.get("content") is None:
             if not calls:
                 self._findings.add_problem("is missing", (*path, "content"))
                 return None
-            return MessageTurn(found.role, None, calls)
-        return MessageTurn(found.role, self._read_content(raw["content"], (*path, "content")), calls)
+            return MessageTurn(message.role, None, calls)
+        return MessageTurn(message.role, self._read_content(raw["content"], (*path, "content")), calls)
 
     def _read_content(self, raw: JsonValue, path: Path) -> str | tuple[Part, ...] | Mapping[str, JsonValue]:
         match raw:
@@ -158,20 +158,20 @@ class TurnReader:
                 return ""
 
     def _read_part(self, raw: JsonValue, path: Path) -> Part | None:
-        found = self._findings.read_part(file_model.AgentVPart, raw, path)
-        if found is None:
+        part = self._findings.read_part(file_model.AgentVPart, raw, path)
+        if part is None:
             return None
-        if found.type == "text":
-            return TextPart(self._read_text(found.value, (*path, "value")))
+        if part.type == "text":
+            return TextPart(self._read_text(part.value, (*path, "value")))
         try:
-            file = self._repository.find_file(found.value)
+            file = self._repository.find_file(part.value)
             text = self._repository.read_text(file)
         except FileError as error:
-            self._findings.add_problem(f'"{found.value[:100]}": {error}', (*path, "value"))
+            self._findings.add_problem(f'"{part.value[:100]}": {error}', (*path, "value"))
             return None
         self._count_characters(len(text), path)
-        shown = file.relative_path if found.value == str(file.path) else found.value
-        return AttachedFile(shown, str(file.path), text, self._guidelines.is_guideline(file))
+        shown_as = file.relative_path if part.value == str(file.path) else part.value
+        return AttachedFile(shown_as, str(file.path), text, self._guidelines.is_guideline(file))
 
     def _read_calls(self, raw: Mapping[str, JsonValue], path: Path) -> tuple[Mapping[str, JsonValue], ...]:
         key = find_used_name(raw, ("tool_calls", "toolCalls"))
@@ -184,8 +184,8 @@ class TurnReader:
         return tuple(self._read_call(call, (*path, key, index)) for index, call in enumerate(calls))
 
     def _read_call(self, raw: JsonValue, path: Path) -> Mapping[str, JsonValue]:
-        found = self._findings.read_part(file_model.AgentVCall, raw, path)
-        if found is None or not isinstance(raw, dict):
+        call = self._findings.read_part(file_model.AgentVCall, raw, path)
+        if call is None or not isinstance(raw, dict):
             return {}
         self._count_characters(len(json.dumps(raw)), path)
         return {key: raw[key] for key in ("tool", "input", "output") if key in raw}
@@ -195,12 +195,12 @@ class TurnReader:
         return normalize_newlines(text)
 
     def _count_characters(self, characters: int, path: Path) -> None:
-        """Add to what is said. The bound is named where it is passed, once."""
-        for limit, before, whose in (
+        """Add to the characters of case and suite; report once where a limit is exceeded."""
+        for limit, total, whose in (
             (MAX_CASE_CHARACTERS, self._of_case, "a case"),
             (MAX_SUITE_CHARACTERS, self._of_suite, "all cases of a file together"),
         ):
-            if before <= limit < before + characters:
+            if total <= limit < total + characters:
                 self._findings.add_problem(f"{whose} may have {limit:,} characters, including attached files", path)
         self._of_case += characters
         self._of_suite += characters
@@ -238,7 +238,7 @@ def join_guidelines(turns: Sequence[MessageTurn]) -> str:
 
 
 def format_question(turns: Sequence[MessageTurn], *, linked: bool) -> str:
-    """All that is said as one text, without guidelines. `linked` names files instead of showing what they hold.
+    """Join the messages to one text, without guidelines. `linked` names files instead of showing what they hold.
 
     One message stands for itself; of several, each has the marker of its role.
     """
@@ -249,12 +249,12 @@ def format_question(turns: Sequence[MessageTurn], *, linked: bool) -> str:
 
 
 def _is_conversation(turns: Sequence[MessageTurn]) -> bool:
-    """Whether there is more than one question: several messages, or one of an assistant or a tool."""
+    """Whether there are several messages, or one of an assistant or a tool."""
     return sum(turn.is_visible for turn in turns) > 1 or any(turn.role in {"assistant", "tool"} for turn in turns)
 
 
 def _format_turn(turn: MessageTurn, *, linked: bool = False) -> str:
-    """One turn of several. Where a guideline was, its path stays as a mark."""
+    """Format one turn of several. The path of a guideline stands for its text."""
     return _join_paragraphs(
         f"<Attached: {part.written_path}>"
         if isinstance(part, AttachedFile) and part.is_guideline
@@ -305,8 +305,8 @@ def _to_chat_message(turn: MessageTurn) -> Message:
 
 def format_reference_answer(last: MessageTurn) -> str | None:
     """Format the last expected message: its text with the texts of its files, else its tool calls as JSON."""
-    said = last.content if isinstance(last.content, str) else _join_paragraphs(part.text.strip() for part in last.parts)
-    if said.strip():
-        return said
+    text = last.content if isinstance(last.content, str) else _join_paragraphs(part.text.strip() for part in last.parts)
+    if text.strip():
+        return text
     calls: list[JsonValue] = [dict(call) for call in last.calls]
     return json.dumps(calls, ensure_ascii=False, indent=2) if calls else None

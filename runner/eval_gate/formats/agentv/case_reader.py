@@ -33,12 +33,12 @@ from eval_gate.text.digest import compute_digest, compute_fingerprint
 from eval_gate.text.sources.validation_errors import format_field_path
 
 MAX_DESCRIPTION: Final = 120
-"""Characters of the outcome that stand for a description."""
+"""Maximum characters of the outcome as a description."""
 _DATE: Final = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 
 
 class EvaluatorSet(FrozenStruct):
-    """Evaluators with fingerprints of what they check, with and without how they grade."""
+    """Evaluators with fingerprints of their checks, with and without the graders."""
 
     specs: tuple[EvaluatorSpec, ...]
     fingerprint: str
@@ -50,7 +50,7 @@ class FileDefaults(FrozenStruct):
 
     evaluators: EvaluatorSet
     own_evaluators: tuple[EvaluatorSpec, ...]
-    """The evaluators that the file names: none where only the default judges."""
+    """The evaluators of the file; none if only the default LLM judge applies."""
     target: str | None
 
 
@@ -87,7 +87,7 @@ class CaseReader:
         """Read the case at `path`, or return None if it, or anything before it in the file, has a problem."""
         self._findings.begin_case(format_case_name(raw, path))
         self._turns.begin_case()
-        found = self._findings.read_part(file_model.AgentVCase, raw, path)
+        entry = self._findings.read_part(file_model.AgentVCase, raw, path)
         if not isinstance(raw, dict):
             return None
         self.check_id(raw, path)
@@ -96,46 +96,48 @@ class CaseReader:
         expected = self._turns.read(raw[key], (*path, key), "assistant") if key and raw[key] is not None else ()
         execution = self._read_part(file_model.AgentVExecution, raw.get("execution"), (*path, "execution"))
         judged = self._read_evaluators(raw, path, defaults)
-        if found is None or self._findings.problems:
+        if entry is None or self._findings.problems:
             return None
-        said = CaseConversation(turns, expected, found.expected_outcome.replace("\r\n", "\n"))
+        conversation = CaseConversation(turns, expected, entry.expected_outcome.replace("\r\n", "\n"))
         target = (execution.target if execution else None) or defaults.target
-        return self.build_case(found, path, said, judged, target)
+        return self.build_case(entry, path, conversation, judged, target)
 
     def build_case(
         self,
-        found: file_model.AgentVCase | today.AgentV4Case,
+        entry: file_model.AgentVCase | today.AgentV4Case,
         path: Path,
-        said: CaseConversation,
+        conversation: CaseConversation,
         judged: EvaluatorSet,
         target: str | None,
     ) -> EvalCase:
         """Build the case, of either version of AgentV, when the file has no problem."""
-        outcome, expected = said.outcome, to_comparable(said.expected)
-        asked: list[JsonValue] = [*build_question(said.turns), expected, outcome, judged.fingerprint]
+        outcome, expected = conversation.outcome, to_comparable(conversation.expected)
+        identity: list[JsonValue] = [*build_question(conversation.turns), expected, outcome, judged.fingerprint]
         return EvalCase(
-            id=found.id,
+            id=entry.id,
             suite=self._file,
-            description=found.description or summarize_outcome(outcome),
-            messages=to_chat_messages(said.turns),
+            description=entry.description or summarize_outcome(outcome),
+            messages=to_chat_messages(conversation.turns),
             evaluators=judged.specs,
             aggregation=Aggregation.WEIGHTED_MEAN,
-            tags=tuple(found.tags or ()),
-            draft=found.draft,
-            brief=replace(build_brief(said.turns, said.expected, outcome), metadata=said.metadata),
+            tags=tuple(entry.tags or ()),
+            draft=entry.draft,
+            brief=replace(
+                build_brief(conversation.turns, conversation.expected, outcome), metadata=conversation.metadata
+            ),
             target=target,
-            conversation_id=found.conversation_id,
+            conversation_id=entry.conversation_id,
             location=Location(file=self._findings.find_file(path), line=self._findings.find_line(path)),
             mistakes=self._findings.case_mistakes,
             # with the text of all files: the same wherever the repository lies
-            fingerprint=compute_fingerprint([*asked, said.metadata] if self._findings.today else asked),
-            prompt_fingerprint=compute_digest(build_question(said.turns)),
+            fingerprint=compute_fingerprint([*identity, conversation.metadata] if self._findings.today else identity),
+            prompt_fingerprint=compute_digest(build_question(conversation.turns)),
             expectation_fingerprint=compute_digest([expected, outcome, judged.expectation]),
             warnings=self._findings.case_warnings,
         )
 
     def check_id(self, raw: dict[str, JsonValue], path: Path) -> None:
-        """Report an id that another YAML reader would not take for text, or that an earlier case has."""
+        """Report an id that other YAML parsers do not read as text, or that an earlier case has."""
         name = raw.get("id")
         if not isinstance(name, str):
             return
@@ -150,11 +152,11 @@ class CaseReader:
 
     def _read_input_messages(self, raw: dict[str, JsonValue], path: Path) -> tuple[MessageTurn, ...]:
         key = find_used_name(raw, file_model.INPUT)
-        if key is None:  # said by the case's own shape
+        if key is None:  # the shape of the case reports it
             return ()
-        before = len(self._findings.problems)
+        problem_count = len(self._findings.problems)
         turns = self._turns.read(raw[key], (*path, key), "user")
-        if len(self._findings.problems) == before and not any(turn.is_visible for turn in turns):
+        if len(self._findings.problems) == problem_count and not any(turn.is_visible for turn in turns):
             self._findings.add_problem("is empty: it has no text and no attached file with text", (*path, key))
         for index, turn in enumerate(turns):
             if turn.calls:
@@ -183,8 +185,8 @@ class CaseReader:
         if raw.get("rubrics") is None:
             return defaults.evaluators if specs is None else self.build_evaluator_set(specs, path)
         rubric = self._evaluators.parts.read_rubric(raw["rubrics"], (*path, "rubrics"))
-        others = specs if specs is not None else defaults.own_evaluators
-        return self.build_evaluator_set((*((rubric,) if rubric else ()), *others), path)
+        evaluators = specs if specs is not None else defaults.own_evaluators
+        return self.build_evaluator_set((*((rubric,) if rubric else ()), *evaluators), path)
 
     def build_evaluator_set(self, specs: tuple[EvaluatorSpec, ...], path: Path) -> EvaluatorSet:
         """Build the set of these evaluators, with fingerprints; report those that check nothing."""
@@ -193,8 +195,8 @@ class CaseReader:
         for spec in specs:
             if spec.checks_nothing:
                 self._findings.add_warning(f"{spec.name[:80]} checks nothing: it always passes", path, silent=True)
-        asked = [_relativize_folders(as_fields(spec), self._repository) for spec in specs]
-        return EvaluatorSet(specs, compute_fingerprint(asked), compute_digest(_drop_grader_keys(asked)))
+        fields = [_relativize_folders(as_fields(spec), self._repository) for spec in specs]
+        return EvaluatorSet(specs, compute_fingerprint(fields), compute_digest(_drop_grader_keys(fields)))
 
 
 def format_case_name(raw: JsonValue, path: Path) -> str:
@@ -229,11 +231,11 @@ def _relativize_folders(value: JsonValue, repository: EvalRepository) -> JsonVal
 
 
 _DEFAULT_FIELDS: Final = (("negate", False), ("floor", None))
-"""What an evaluator is held to where the file says nothing of it: as it was before there was such a thing."""
+"""Default fields of evaluators, left out so that fingerprints from before these fields stay equal."""
 _FREE_FORM_KEYS: Final = frozenset({"minimums", "weights", "expected", "config"})
-"""Parts whose keys are names of tools and members, or a file's own data: any word may stand there."""
+"""Parts with arbitrary keys: names of tools and members, or data of the file."""
 _GRADER_KEYS: Final = frozenset({"prompt", "command", "cwd", "judge_target"})
-"""What an evaluator says of who grades, and how: these are parts of the yardstick by themselves."""
+"""Keys of the grader of an evaluator, which is a part of the setup fingerprint."""
 
 
 def _drop_grader_keys(value: JsonValue) -> JsonValue:

@@ -19,15 +19,15 @@ _UNIQUE_FIELDS: Final = ("input_messages", "expected_outcome")
 _SHARED_FIELDS: Final = ("input", "outcome", "criteria", "turns")
 """Fields of a case that another format may have too."""
 _OTHER_FORMAT_FIELDS: Final = ("expect", "rubric", "prompt")
-"""Fields of a case that make it one of another format."""
+"""Fields that only cases of other formats have."""
 PRE_V4_FIELDS: Final = ("input_messages", "expected_messages", "outcome")
 """Fields that AgentV's version 4 has under other names only."""
 _V4_FIELDS: Final = ("criteria", "assertions", "assert", "turns")
 """Fields that version 1.6 does not have."""
 _CASE_FILE_ENDINGS: Final = (".yaml", ".yml", ".jsonl", "/")
-"""How the name of a file of cases, or of a folder of them, ends."""
+"""Endings of the names of files and folders of cases."""
 _CERTAIN_FIELDS: Final = (*_UNIQUE_FIELDS, "criteria", "assertions", "assert")
-"""Fields of which a case with an `id` has one where its list may be a file of its own."""
+"""Fields that mark a list of cases with an `id`, one of them in each, as a file of evals."""
 
 
 def is_agentv_suite(document: JsonValue) -> bool:
@@ -40,7 +40,7 @@ def is_agentv_suite(document: JsonValue) -> bool:
 
 
 def recognize_document(document: JsonValue, *, is_named: bool) -> Recognition:
-    """Say what a document is to AgentV. A list of cases is a part of a suite that names its file."""
+    """Recognize a document of AgentV. A list of cases is a part of a suite that names its file."""
     if isinstance(document, dict) and (name := find_list_name(document)) is not None:
         cases = document[name]
         # the next version has `prompts`, and cases that look the same
@@ -53,7 +53,7 @@ def recognize_document(document: JsonValue, *, is_named: bool) -> Recognition:
 
 
 def has_eval_in_name(file: PurePath) -> bool:
-    """Whether a file is called like AgentV's eval files, such as `desk.eval.yaml`."""
+    """Whether a file has a name of AgentV's eval files, such as `desk.eval.yaml`."""
     return PurePath(file.stem).suffix.lower() == ".eval"
 
 
@@ -78,7 +78,7 @@ def find_list_name(document: Mapping[str, JsonValue]) -> str | None:
 
 
 def is_version_4(document: Mapping[str, JsonValue], name: str) -> bool:
-    """Whether a file of this format is one of today's AgentV, by the names of its list and of its cases' fields."""
+    """Whether a file is of AgentV 4, by the names of its list and of its cases' fields."""
     cases = document.get(name)
     fields = {field for case in cases if isinstance(case, dict) for field in case} if isinstance(cases, list) else set()
     if not fields.isdisjoint(PRE_V4_FIELDS):
@@ -87,7 +87,7 @@ def is_version_4(document: Mapping[str, JsonValue], name: str) -> bool:
 
 
 def _is_case(value: JsonValue) -> bool:
-    """Whether this is a case of this format, as far as one can see."""
+    """Whether this looks like a case of this format."""
     if isinstance(value, str):
         return value.startswith("file://")
     if not isinstance(value, dict):

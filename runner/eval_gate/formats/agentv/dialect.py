@@ -1,6 +1,6 @@
 """The AgentV dialect: how its eval files are recognized and loaded, also as lines of JSON with a YAML companion file.
 
-Source: agentv evaluation spec; agentv behaviour 1, 3, 6 and 13. Most of it is loaded when there is such a file.
+Source: agentv evaluation spec; agentv behaviour 1, 3, 6 and 13. The reader is loaded with the first such file.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from eval_gate.text.sources.json import parse_json
 from eval_gate.text.sources.validation_errors import describe_value
 
 _CASES_KEY: Final = "cases"
-"""Where the lines stand in the document that is made of them."""
+"""Key of the lines in the document that they form."""
 MAX_PROBLEMS: Final = 20
-"""Lines that are no JSON and named; what comes after them is not read."""
+"""Maximum invalid lines that are reported; later lines are not read."""
 _SUFFIX: Final = ".jsonl"
 
 
-def _parse_jsonl(data: bytes, path: Path, shown: str) -> Document:
+def _parse_jsonl(data: bytes, path: Path, file: str) -> Document:
     """Parse the cases of all lines, with the settings of the YAML companion file unless it is a suite itself."""
-    values, numbers = _parse_lines(data, shown)
+    values, numbers = _parse_lines(data, file)
     cases: dict[str, JsonValue] = {_CASES_KEY: values}
-    places = [((shown, None, number), -1) for number in numbers]
-    alone = MultiFilePositions(shown, None, _CASES_KEY, places, list_is_elsewhere=True)
+    places = [((file, None, number), -1) for number in numbers]
+    alone = MultiFilePositions(file, None, _CASES_KEY, places, list_is_elsewhere=True)
     speaker = _find_companion(path) if is_agentv_suite(cases) else None
     if speaker is None:
         return Document(cases, alone)
-    name = PurePosixPath(shown).with_name(speaker.name).as_posix()
+    name = PurePosixPath(file).with_name(speaker.name).as_posix()
     settings = parse_yaml(read_bytes(speaker, name), name)
     if is_agentv_suite(settings.value) or settings.value is None:  # a suite of its own, or nothing
         return Document(cases, alone)
     if not isinstance(settings.value, dict):
-        problem = Problem(f"expected a mapping for the cases of {shown}, got {describe_value(settings.value)}", name, 1)
+        problem = Problem(f"expected a mapping for the cases of {file}, got {describe_value(settings.value)}", name, 1)
         raise EvalFileError(name, [problem])
     positions = MultiFilePositions(name, settings.positions, _CASES_KEY, places, list_is_elsewhere=True)
     return Document(settings.value | cases, positions)
@@ -64,7 +64,7 @@ def _find_companion(path: Path) -> Path | None:
 
 
 def is_companion(path: Path) -> bool:
-    """Whether this YAML file lies beside a JSONL file, and may speak for its cases."""
+    """Whether this YAML file has the name of a JSONL file in its folder, and may hold settings of its cases."""
     return path.suffix in YAML and path.with_suffix(_SUFFIX).is_file()
 
 

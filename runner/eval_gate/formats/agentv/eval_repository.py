@@ -1,7 +1,7 @@
 """The repository of an eval file: which files it may name, and where they are searched.
 
-Source: agentv behaviour 1.3. An eval file may come with a stranger's pull request: nothing outside the repository is
-read, wherever a path or a link leads, and nothing of Git's own folder, which may hold a token.
+Source: agentv behaviour 1.3. An eval file may come with an untrusted pull request: no file outside the repository is
+read, also through a link, and none of Git's own folder, which may hold a token.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_FILE_BYTES: Final = limits.ATTACHED_BYTES
 """Bytes of one attached file."""
 MAX_PATH: Final = 1_000
 MAX_COMPARED_NAMES: Final = 500
-"""Names of a folder among which the nearest to a misspelt one is looked for."""
+"""Maximum names of a folder that are compared with a misspelt one."""
 MAX_HINTS: Final = 20
 _GIT: Final = ".git"
 CachedValue = TypeVar("CachedValue")
@@ -76,30 +76,30 @@ class EvalRepository:
         """Format the path for people, relative to the root of the run if it is below that."""
         return (path.relative_to(self._working) if path.is_relative_to(self._working) else path).as_posix()
 
-    def find_file(self, written: str) -> RepositoryFile:
-        """Find a file from the eval file's folder upward, then from the run's. Raises FileError for none to be read."""
-        if written not in self._found:
+    def find_file(self, reference: str) -> RepositoryFile:
+        """Find a file from the eval file's folder upward, then in the run's. Raises FileError if none can be read."""
+        if reference not in self._found:
             try:
-                self._found[written] = self._search_file(written)
+                self._found[reference] = self._search_file(reference)
             except FileError as error:
-                self._found[written] = error
-        return _return_or_raise(self._found[written])
+                self._found[reference] = error
+        return _return_or_raise(self._found[reference])
 
-    def _search_file(self, written: str) -> RepositoryFile:
-        if not _can_be_path(written):
+    def _search_file(self, reference: str) -> RepositoryFile:
+        if not _can_be_path(reference):
             raise FileError("is not the path of a file")
-        relative = written.lstrip("/")
-        absolute = [normalize_path(Path(written))] if written.startswith("/") else []
+        relative = reference.lstrip("/")
+        absolute = [normalize_path(Path(reference))] if reference.startswith("/") else []
         places = dict.fromkeys((*self.iter_parent_folders(), self._working))
         candidates = [*absolute, *(normalize_path(place / relative) for place in places)]
         for candidate in candidates:
-            found = self.find_file_at(candidate)
-            if found is not None:
-                return found
-        beside = candidates[len(absolute)]
-        if not beside.is_relative_to(self.root):
+            file = self.find_file_at(candidate)
+            if file is not None:
+                return file
+        expected = candidates[len(absolute)]
+        if not expected.is_relative_to(self.root):
             raise FileError("is outside of the repository: only files inside are read")
-        raise NoSuchFileError(f"the repository has no such file{self._suggest_name(beside)}")
+        raise NoSuchFileError(f"the repository has no such file{self._suggest_name(expected)}")
 
     def find_file_at(self, path: Path) -> RepositoryFile | None:
         """Find the file at exactly this path. Raises FileError for a link that leads out of the repository."""
@@ -109,7 +109,7 @@ class EvalRepository:
         return RepositoryFile(path, self.to_relative_path(path))
 
     def _require_inside(self, path: Path) -> None:
-        """Raise FileError for what a link leads out of the repository, or into Git's own folder."""
+        """Raise FileError for a link that leads out of the repository, or into Git's own folder."""
         try:
             real = path.resolve(strict=True)
         except (OSError, RuntimeError) as error:
@@ -135,20 +135,20 @@ class EvalRepository:
             return ""
         return format_suggestion(path.name, sorted(names))
 
-    def read_text(self, found: RepositoryFile) -> str:
+    def read_text(self, file: RepositoryFile) -> str:
         """Read a file once, with LF for every end of line. Raises FileError if it is no text or too large."""
-        if found.path not in self._texts:
+        if file.path not in self._texts:
             try:
-                self._texts[found.path] = _read_text(found.path)
+                self._texts[file.path] = _read_text(file.path)
             except FileError as error:
-                self._texts[found.path] = error
-        return _return_or_raise(self._texts[found.path])
+                self._texts[file.path] = error
+        return _return_or_raise(self._texts[file.path])
 
-    def find_folder(self, written: str) -> Path:
+    def find_folder(self, reference: str) -> Path:
         """Find a folder from the eval file's. Raises FileError if it is missing or outside of the repository."""
-        if not _can_be_path(written):
+        if not _can_be_path(reference):
             raise FileError("is not the path of a folder")
-        path = normalize_path(self.folder / written)
+        path = normalize_path(self.folder / reference)
         if not path.is_relative_to(self.root):
             raise FileError("is outside of the repository: only folders inside can be used")
         if not is_folder(path):
@@ -157,11 +157,11 @@ class EvalRepository:
         return path
 
 
-def _return_or_raise(known: CachedValue | FileError) -> CachedValue:
+def _return_or_raise(cached: CachedValue | FileError) -> CachedValue:
     """Return the cached value, or raise a copy of the cached error: each keeps the place where it was raised."""
-    if isinstance(known, FileError):
-        raise type(known)(str(known))
-    return known
+    if isinstance(cached, FileError):
+        raise type(cached)(str(cached))
+    return cached
 
 
 def normalize_newlines(text: str) -> str:
@@ -169,12 +169,12 @@ def normalize_newlines(text: str) -> str:
     return text.replace("\r\n", "\n") if "\r" in text else text
 
 
-def _can_be_path(written: str) -> bool:
+def _can_be_path(reference: str) -> bool:
     try:
-        os.fsencode(written)
+        os.fsencode(reference)
     except UnicodeEncodeError:
         return False
-    return bool(written.strip()) and len(written) <= MAX_PATH and not any(sign < " " for sign in written)
+    return bool(reference.strip()) and len(reference) <= MAX_PATH and not any(sign < " " for sign in reference)
 
 
 def normalize_path(path: Path) -> Path:
@@ -183,7 +183,7 @@ def normalize_path(path: Path) -> Path:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder of this name, however long that is."""
+    """Whether there is such a folder; False for a name that is too long for the system."""
     try:
         return path.is_dir()
     except OSError:

@@ -19,7 +19,7 @@ from eval_gate.text.judge_template import convert_agentv_prompt, find_aggregator
 from eval_gate.text.sources.validation_errors import describe_value
 
 MAX_PROMPT_PATH: Final = 500
-"""Characters of a prompt that may be the path of a file."""
+"""Maximum characters of a prompt that may be the path of a file."""
 _FILE_SCHEME: Final = "file://"
 _LOOKS_LIKE_A_PATH: Final = re.compile(r"\S+\.(?:md|markdown|txt|prompt|tmpl|j2|jinja2?|ya?ml)|\.{0,2}/\S+")
 
@@ -35,58 +35,58 @@ class EvaluatorPartReader:
         self.has_workspace = False
         """Whether the case that is read has a workspace, whose changes a prompt can show."""
 
-    def read_prompt(self, written: str | None, path: Path, *, aggregates: bool = False) -> str | None:
+    def read_prompt(self, prompt: str | None, path: Path, *, aggregates: bool = False) -> str | None:
         """Read an LLM judge's own prompt, from the file that it names, else from the text itself.
 
         If `aggregates`, the prompt receives the results of evaluators instead of a response. Return None if there is no
         prompt, or after reporting a problem.
         """
-        if written is None:
+        if prompt is None:
             return None
         if self._findings.today and not aggregates:
-            return self._read_v4_prompt(written, path)
-        text, missing = self._resolve_prompt(written, path)
+            return self._read_v4_prompt(prompt, path)
+        text, why = self._resolve_prompt(prompt, path)
         if text is None:
             return None
         problem = find_aggregator_problem(text) if aggregates else find_template_problem(text)
         if problem is None:
-            if missing:
-                self._findings.add_warning(f"looks like a path, but {missing}: used as the prompt itself", path)
+            if why:
+                self._findings.add_warning(f"looks like a path, but {why}: used as the prompt itself", path)
             return text
-        self._findings.add_problem(f'"{written[:100]}": {missing}; as a text, {problem}' if missing else problem, path)
+        self._findings.add_problem(f'"{prompt[:100]}": {why}; as a text, {problem}' if why else problem, path)
         return None
 
-    def _read_v4_prompt(self, written: str, path: Path) -> str | None:
-        """`file://` and what looks like a path name a file that has to be there; all else is the prompt itself."""
-        named = written.removeprefix(_FILE_SCHEME)
-        is_file = named != written or _LOOKS_LIKE_A_PATH.fullmatch(written) is not None
+    def _read_v4_prompt(self, prompt: str, path: Path) -> str | None:
+        """Read the file that `file://` or a path names; any other text is the prompt itself."""
+        file_name = prompt.removeprefix(_FILE_SCHEME)
+        is_file = file_name != prompt or _LOOKS_LIKE_A_PATH.fullmatch(prompt) is not None
         try:
             text = (
-                self._repository.read_text(self._repository.find_file(named))
+                self._repository.read_text(self._repository.find_file(file_name))
                 if is_file
-                else normalize_newlines(written)
+                else normalize_newlines(prompt)
             )
         except FileError as error:
-            self._findings.add_problem(f'"{named[:100]}": {error}', path)
+            self._findings.add_problem(f'"{file_name[:100]}": {error}', path)
             return None
-        template, problem = convert_agentv_prompt(text, bare=named == written, has_workspace=self.has_workspace)
+        template, problem = convert_agentv_prompt(text, bare=file_name == prompt, has_workspace=self.has_workspace)
         if problem is not None:
             self._findings.add_problem(problem, path)
         return template
 
-    def _resolve_prompt(self, written: str, path: Path) -> tuple[str | None, str | None]:
+    def _resolve_prompt(self, prompt: str, path: Path) -> tuple[str | None, str | None]:
         """Return the prompt (None after a problem), and why a text that looks like a path is not a file."""
-        if "\n" in written or len(written) > MAX_PROMPT_PATH:
-            return normalize_newlines(written), None
-        path_like = _LOOKS_LIKE_A_PATH.fullmatch(written) is not None
+        if "\n" in prompt or len(prompt) > MAX_PROMPT_PATH:
+            return normalize_newlines(prompt), None
+        path_like = _LOOKS_LIKE_A_PATH.fullmatch(prompt) is not None
         try:
-            return self._repository.read_text(self._repository.find_file(written)), None
+            return self._repository.read_text(self._repository.find_file(prompt)), None
         except NoSuchFileError as error:
-            return written, str(error) if path_like else None
+            return prompt, str(error) if path_like else None
         except FileError as error:
             if not path_like:
-                return written, None
-            self._findings.add_problem(f'"{written[:100]}": {error}', path)
+                return prompt, None
+            self._findings.add_problem(f'"{prompt[:100]}": {error}', path)
             return None, None
 
     def read_command(self, raw: JsonValue, path: Path) -> Command | None:
@@ -103,14 +103,14 @@ class EvaluatorPartReader:
             )
         return None
 
-    def resolve_folder(self, written: str | None, path: Path) -> str:
-        """Where a command runs: an absolute path inside the repository, the eval file's folder by default."""
-        if written is None:
+    def resolve_folder(self, reference: str | None, path: Path) -> str:
+        """Return the absolute folder of a command, inside the repository, by default the eval file's."""
+        if reference is None:
             return str(self._repository.folder)
         try:
-            return str(self._repository.find_folder(written))
+            return str(self._repository.find_folder(reference))
         except FileError as error:
-            self._findings.add_problem(f'"{written[:100]}": {error}', path)
+            self._findings.add_problem(f'"{reference[:100]}": {error}', path)
             return str(self._repository.folder)
 
     def read_checks(self, raw: JsonValue, path: Path) -> tuple[RubricCheck, ...]:
@@ -132,17 +132,17 @@ class EvaluatorPartReader:
         first: dict[str, int] = {}
         for index, one in enumerate(raw):
             place = (*path, index)
-            found = self._findings.read_part(
+            check = self._findings.read_part(
                 file_model.AgentVCheck, {"description": one} if isinstance(one, str) else one, place
             )
-            if found is None:
+            if check is None:
                 continue
-            name = found.id or f"rubric-{index + 1}"
+            name = check.id or f"rubric-{index + 1}"
             if name in first:
                 line = self._findings.find_line((*path, first[name]))
                 self._findings.add_problem(f'the check in line {line} already has the id "{name}"', (*place, "id"))
             first.setdefault(name, index)
-            yield RubricCheck(id=name, description=found.description, weight=found.weight, required=found.required)
+            yield RubricCheck(id=name, description=check.description, weight=check.weight, required=check.required)
 
     def read_rubric(self, raw: JsonValue, path: Path) -> RubricJudge | None:
         """Read the evaluator that a case's own `rubrics` describe, or return None if they hold no valid check."""

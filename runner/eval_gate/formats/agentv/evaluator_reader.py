@@ -1,8 +1,8 @@
 """Reader for the evaluators of an AgentV eval file.
 
 Source: agentv evaluation spec, "Custom Evaluators", "Tool Trajectory Evaluator", "Per-evaluator weights in top-level
-aggregation"; agentv behaviour 1.5, 6 and 13. What cannot judge is a problem when the file is read: an evaluator that
-is dropped would make the gate smaller.
+aggregation"; agentv behaviour 1.5, 6 and 13. An evaluator that cannot run is a problem of the file: without it, the
+case would pass more easily.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from eval_gate.model.specs.evaluator import (
 from eval_gate.text.sources.validation_errors import describe_value
 
 MAX_DEPTH: Final = limits.EVALUATORS_DEPTH
-"""Composites within composites."""
+"""Maximum levels of nested composites."""
 MAX_UNKNOWN_MEMBERS: Final = 20
-"""Weights of nobody that are named."""
+"""Weights without a member that are reported."""
 Aggregator = WeightedAverage | ThresholdAggregator | CodeAggregator | JudgeAggregator
 ModelsByType = Mapping[str, type[file_model.AgentVFileModel]]
 
@@ -64,7 +64,7 @@ V4_EVALUATOR_MODELS: Final[ModelsByType] = {
     **ASSERTION_MODELS,
     **dict.fromkeys(file_model.TOOL_TRAJECTORY, ASSERTION_MODELS[file_model.TOOL_TRAJECTORY[1]]),
 }
-"""In a file of today the two names of the trajectory mean its newer form."""
+"""In a file of AgentV 4, both names of the trajectory mean its newer form."""
 AGGREGATOR_MODELS: Final[ModelsByType] = {
     "weighted_average": file_model.AgentVWeightedAverage,
     "threshold": today.AgentV4ThresholdAggregator,
@@ -81,9 +81,9 @@ class EvaluatorReader:
         self._assertions = AssertionReader(findings)
         self.parts = EvaluatorPartReader(findings, repository)
         self.required_score: float | None = None
-        """What a required assertion of the case has to reach if neither says so: the case's own threshold."""
+        """Default minimum score of a required assertion of the case: the case's own threshold."""
         self.expected: JsonValue = None
-        """The answer that the case which is read expects, where it is JSON."""
+        """Expected output of the case that is being read, if it is JSON."""
 
     def read_default(self, kind: str | None, path: Path) -> tuple[EvaluatorSpec, ...]:
         """Return the default LLM judge; report a `kind` that the file names and that is another evaluator."""
@@ -119,60 +119,60 @@ class EvaluatorReader:
         return RubricJudge(label="rubrics", weight=float(len(checks)), checks=checks) if checks else None
 
     def _read_evaluator(self, raw: JsonValue, path: Path, depth: int) -> EvaluatorSpec | None:
-        found = self._read_by_type(V4_EVALUATOR_MODELS if self._findings.today else EVALUATOR_MODELS, raw, path)
-        if isinstance(found, file_model.AgentVEvaluator):
-            self._check_member_keys(found, path, depth)
-            if found.required is True and found.min_score is None and self.required_score is not None:
-                found = found.model_copy(update={"min_score": self.required_score})
-        match found:
+        entry = self._read_by_type(V4_EVALUATOR_MODELS if self._findings.today else EVALUATOR_MODELS, raw, path)
+        if isinstance(entry, file_model.AgentVEvaluator):
+            self._check_member_keys(entry, path, depth)
+            if entry.required is True and entry.min_score is None and self.required_score is not None:
+                entry = entry.model_copy(update={"min_score": self.required_score})
+        match entry:
             case today.RubricsAssertion():
-                return self._read_rubrics(found, raw, path)
+                return self._read_rubrics(entry, raw, path)
             case today.CodeGraderAssertion():
-                return self._read_code_grader(found, raw, path)
-            case file_model.AgentVLlmJudge() as found:
-                return self._read_llm_judge(found, path)
-            case file_model.AgentVCodeJudge() as found:
-                return self._read_code_judge(found, raw, path)
-            case file_model.AgentVToolTrajectory() as found:
-                return self._read_trajectory(found, path)
-            case file_model.AgentVComposite() as found:
-                return self._read_composite(found, raw, path, depth)
+                return self._read_code_grader(entry, raw, path)
+            case file_model.AgentVLlmJudge() as entry:
+                return self._read_llm_judge(entry, path)
+            case file_model.AgentVCodeJudge() as entry:
+                return self._read_code_judge(entry, raw, path)
+            case file_model.AgentVToolTrajectory() as entry:
+                return self._read_trajectory(entry, path)
+            case file_model.AgentVComposite() as entry:
+                return self._read_composite(entry, raw, path, depth)
             case file_model.AgentVEvaluator():
-                return self._assertions.read(found, normalize_kind(raw), raw, path, self.expected)
+                return self._assertions.read(entry, normalize_kind(raw), raw, path, self.expected)
         return None
 
-    def _check_member_keys(self, found: file_model.AgentVEvaluator, path: Path, depth: int) -> None:
+    def _check_member_keys(self, entry: file_model.AgentVEvaluator, path: Path, depth: int) -> None:
         """Report keys of a composite's member that apply only to the evaluator as a whole, such as `required`."""
         if not depth:
             return
         for key in ("negate", "required", "min_score"):
-            if getattr(found, key):
+            if getattr(entry, key):
                 self._findings.add_problem(unsupported_features.MEMBER_KEY, (*path, key))
 
-    def _read_rubrics(self, found: today.RubricsAssertion, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
+    def _read_rubrics(self, entry: today.RubricsAssertion, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
         checks = self.parts.read_checks(
-            file_model.as_raw_json(found.criteria), (*path, find_used_name(raw, ("criteria", "rubrics")) or "criteria")
+            file_model.as_raw_json(entry.criteria), (*path, find_used_name(raw, ("criteria", "rubrics")) or "criteria")
         )
         if not checks:
             return None
-        return RubricJudge(checks=checks, judge_target=found.judge_target, **read_common_fields(found, "rubrics"))
+        return RubricJudge(checks=checks, judge_target=entry.judge_target, **read_common_fields(entry, "rubrics"))
 
-    def _read_code_grader(self, found: today.CodeGraderAssertion, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
+    def _read_code_grader(self, entry: today.CodeGraderAssertion, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
         command = self.parts.read_command(
-            file_model.as_raw_json(found.command), (*path, find_used_name(raw, ("command", "script")) or "command")
+            file_model.as_raw_json(entry.command), (*path, find_used_name(raw, ("command", "script")) or "command")
         )
-        cwd = self.parts.resolve_folder(found.cwd, (*path, "cwd"))
-        others = {key: value for key, value in (found.model_extra or {}).items() if key not in IGNORED_KEYS}
-        if "target" in others:
+        cwd = self.parts.resolve_folder(entry.cwd, (*path, "cwd"))
+        extra = {key: value for key, value in (entry.model_extra or {}).items() if key not in IGNORED_KEYS}
+        if "target" in extra:
             self._findings.add_problem(unsupported_features.GRADER_TARGET, (*path, "target"))
-        if "preprocessors" in others:
+        if "preprocessors" in extra:
             self._findings.add_problem(
                 unsupported_features.describe_unsupported_key("preprocessors") or "", (*path, "preprocessors")
             )
         if command is None:
             return None
         return CodeGrader(
-            command=command, cwd=cwd, config={**others, **(found.config or {})} or None, **read_common_fields(found)
+            command=command, cwd=cwd, config={**extra, **(entry.config or {})} or None, **read_common_fields(entry)
         )
 
     def _read_by_type(self, kinds: ModelsByType, raw: JsonValue, path: Path) -> file_model.AgentVFileModel | None:
@@ -206,49 +206,49 @@ class EvaluatorReader:
             self._findings.add_problem(message, (*path, "type"))
         return None
 
-    def _read_llm_judge(self, found: file_model.AgentVLlmJudge, path: Path) -> EvaluatorSpec | None:
-        self._warn_unused_model(found, path)
-        if found.rubrics is None:
-            prompt = self.parts.read_prompt(found.prompt, (*path, "prompt"))
+    def _read_llm_judge(self, entry: file_model.AgentVLlmJudge, path: Path) -> EvaluatorSpec | None:
+        self._warn_unused_model(entry, path)
+        if entry.rubrics is None:
+            prompt = self.parts.read_prompt(entry.prompt, (*path, "prompt"))
             return LlmJudge(
                 prompt=prompt,
-                include_trace=found.include_trace,
-                judge_target=found.judge_target,
-                **read_common_fields(found),
+                include_trace=entry.include_trace,
+                judge_target=entry.judge_target,
+                **read_common_fields(entry),
             )
-        if found.prompt is not None:
+        if entry.prompt is not None:
             message = "is ignored: `rubrics` have their own prompt"
             self._findings.add_unsupported(message, (*path, "prompt"))
-        checks = self.parts.read_checks(file_model.as_raw_json(found.rubrics), (*path, "rubrics"))
+        checks = self.parts.read_checks(file_model.as_raw_json(entry.rubrics), (*path, "rubrics"))
         if not checks:
             return None
-        return RubricJudge(checks=checks, judge_target=found.judge_target, **read_common_fields(found))
+        return RubricJudge(checks=checks, judge_target=entry.judge_target, **read_common_fields(entry))
 
     def _warn_unused_model(
-        self, found: file_model.AgentVLlmJudge | file_model.AgentVJudgeAggregator, path: Path
+        self, entry: file_model.AgentVLlmJudge | file_model.AgentVJudgeAggregator, path: Path
     ) -> None:
-        if found.model is not None:
+        if entry.model is not None:
             message = "is ignored: name a target with this model in `judge_target`"
             self._findings.add_unsupported(message, (*path, "model"))
 
-    def _read_code_judge(self, found: file_model.AgentVCodeJudge, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
+    def _read_code_judge(self, entry: file_model.AgentVCodeJudge, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
         key = find_used_name(raw, file_model.COMMAND) or "script"
-        command = self.parts.read_command(file_model.as_raw_json(found.script), (*path, key))
-        cwd = self.parts.resolve_folder(found.cwd, (*path, "cwd"))
+        command = self.parts.read_command(file_model.as_raw_json(entry.script), (*path, key))
+        cwd = self.parts.resolve_folder(entry.cwd, (*path, "cwd"))
         if command is None:
             return None
-        return CodeJudge(command=command, cwd=cwd, timeout_seconds=found.timeout_seconds, **read_common_fields(found))
+        return CodeJudge(command=command, cwd=cwd, timeout_seconds=entry.timeout_seconds, **read_common_fields(entry))
 
-    def _read_trajectory(self, found: file_model.AgentVToolTrajectory, path: Path) -> EvaluatorSpec | None:
-        counts = found.mode == "any_order"
-        value = read_comparison_value(found, self._findings, path)
+    def _read_trajectory(self, entry: file_model.AgentVToolTrajectory, path: Path) -> EvaluatorSpec | None:
+        counts = entry.mode == "any_order"
+        value = read_comparison_value(entry, self._findings, path)
         if not value:
             return None
         return ToolTrajectory(
-            mode=found.mode,
-            minimums=(found.minimums or {}) if counts else {},
+            mode=entry.mode,
+            minimums=(entry.minimums or {}) if counts else {},
             expected=() if counts else self._read_expected_calls(value, (*path, "expected")),
-            **read_common_fields(found),
+            **read_common_fields(entry),
         )
 
     def _read_expected_calls(self, raw: JsonValue, path: Path) -> tuple[str, ...]:
@@ -267,7 +267,7 @@ class EvaluatorReader:
         return tuple(call.tool for call in calls if call is not None)
 
     def _read_composite(
-        self, found: file_model.AgentVComposite, raw: JsonValue, path: Path, depth: int
+        self, entry: file_model.AgentVComposite, raw: JsonValue, path: Path, depth: int
     ) -> EvaluatorSpec | None:
         if depth >= MAX_DEPTH:
             self._findings.add_problem(f"composites are nested deeper than {MAX_DEPTH} levels", path)
@@ -276,14 +276,14 @@ class EvaluatorReader:
         if key is None:
             self._findings.add_problem("is missing", (*path, "evaluators"))
             return None
-        members = self.read_evaluators(file_model.as_raw_json(found.evaluators), (*path, key), depth + 1)
+        members = self.read_evaluators(file_model.as_raw_json(entry.evaluators), (*path, key), depth + 1)
         names = self._check_member_names(members, (*path, key))
-        aggregator = self._read_aggregator(file_model.as_raw_json(found.aggregator), (*path, "aggregator"), names)
+        aggregator = self._read_aggregator(file_model.as_raw_json(entry.aggregator), (*path, "aggregator"), names)
         if not members or aggregator is None:
             return None
         if isinstance(aggregator, WeightedAverage):
             self.warn_if_no_weight([aggregator.weights.get(name, 1.0) for name in names], (*path, "aggregator"))
-        return Composite(members=members, aggregator=aggregator, **read_common_fields(found))
+        return Composite(members=members, aggregator=aggregator, **read_common_fields(entry))
 
     def _check_member_names(self, members: Sequence[EvaluatorSpec], path: Path) -> list[str]:
         """Check that the members' names, by which weights and results refer to them, are unique; return them."""
@@ -302,24 +302,24 @@ class EvaluatorReader:
         if raw is None:
             return WeightedAverage()
         match self._read_by_type(AGGREGATOR_MODELS, raw, path):
-            case file_model.AgentVWeightedAverage() as found:
-                known = set(names)
-                strangers = [name for name in found.weights if name not in known]
+            case file_model.AgentVWeightedAverage() as entry:
+                members = set(names)
+                strangers = [name for name in entry.weights if name not in members]
                 for name in strangers[:MAX_UNKNOWN_MEMBERS]:
                     message = f'no member has the name "{name[:60]}"{format_suggestion(name, names)}'
                     self._findings.add_problem(message, (*path, "weights", name))
-                return WeightedAverage(weights=found.weights)
-            case today.AgentV4ThresholdAggregator() as found:
-                return ThresholdAggregator(threshold=found.threshold)
-            case file_model.AgentVCodeAggregator() as found:
+                return WeightedAverage(weights=entry.weights)
+            case today.AgentV4ThresholdAggregator() as entry:
+                return ThresholdAggregator(threshold=entry.threshold)
+            case file_model.AgentVCodeAggregator() as entry:
                 key = find_used_name(raw, file_model.AGGREGATOR_COMMAND) or "path"
-                command = self.parts.read_command(file_model.as_raw_json(found.path), (*path, key))
-                cwd = self.parts.resolve_folder(found.cwd, (*path, "cwd"))
+                command = self.parts.read_command(file_model.as_raw_json(entry.path), (*path, key))
+                cwd = self.parts.resolve_folder(entry.cwd, (*path, "cwd"))
                 return None if command is None else CodeAggregator(command=command, cwd=cwd)
-            case file_model.AgentVJudgeAggregator() as found:
-                self._warn_unused_model(found, path)
-                prompt = self.parts.read_prompt(found.prompt, (*path, "prompt"), aggregates=True)
-                return JudgeAggregator(prompt=prompt, judge_target=found.judge_target)
+            case file_model.AgentVJudgeAggregator() as entry:
+                self._warn_unused_model(entry, path)
+                prompt = self.parts.read_prompt(entry.prompt, (*path, "prompt"), aggregates=True)
+                return JudgeAggregator(prompt=prompt, judge_target=entry.judge_target)
         return None
 
     def warn_if_no_weight(self, weights: Iterable[float], path: Path) -> None:
@@ -343,20 +343,20 @@ def normalize_kind(raw: JsonValue) -> str:
 
 
 def describe_unknown_kind(kind: str, kinds: ModelsByType) -> str:
-    """With the name that is meant where one letter is wrong. A name that is only near is another evaluator's."""
+    """Correct a name with one wrong letter. A name that is less near is another evaluator's."""
     meant = next((name for name in kinds if _is_one_letter_typo(kind[:60], name)), None)
     hint = f' (did you mean "{meant}"?)' if meant else ""
     return f'"{kind[:60]}" is not known{hint}; known: {format_kinds(kinds)}'
 
 
-def _is_one_letter_typo(written: str, name: str) -> bool:
+def _is_one_letter_typo(word: str, name: str) -> bool:
     """Whether one letter is missing, too many, wrong, or has changed places with the next."""
-    same = next((at for at, (one, other) in enumerate(zip(written, name, strict=False)) if one != other), None)
-    at = min(len(written), len(name)) if same is None else same
+    same = next((at for at, (one, other) in enumerate(zip(word, name, strict=False)) if one != other), None)
+    at = min(len(word), len(name)) if same is None else same
     tails = (
-        (written[at:], name[at + 1 :]),
-        (written[at + 1 :], name[at:]),
-        (written[at + 1 :], name[at + 1 :]),
-        (written[at : at + 2][::-1] + written[at + 2 :], name[at:]),
+        (word[at:], name[at + 1 :]),
+        (word[at + 1 :], name[at:]),
+        (word[at + 1 :], name[at + 1 :]),
+        (word[at : at + 2][::-1] + word[at + 2 :], name[at:]),
     )
     return len(name) > 3 and any(one == other for one, other in tails)

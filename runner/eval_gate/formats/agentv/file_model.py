@@ -205,7 +205,7 @@ class AgentVExecution(AgentVFileModel):
 
 
 def _as_list(value: object) -> object:
-    """One text as a list of one."""
+    """Convert one text to a list of one."""
     return [value] if isinstance(value, str) else value
 
 

@@ -28,9 +28,9 @@ from eval_gate.text.javascript.regex import find_pattern_problem
 from eval_gate.text.sources.validation_errors import describe_error, format_field_path, list_errors
 
 MAX_SHOWN_KEY: Final = 80
-"""Characters of an unknown key that are shown."""
+"""Maximum characters of an unknown key in a message."""
 _CASE_DEPTH: Final = 2
-"""The steps from a file to one of its cases."""
+"""Steps of the path from a file to a case."""
 Path = tuple[str | int, ...]
 Model = TypeVar("Model", bound=AgentVFileModel)
 
@@ -39,7 +39,7 @@ _IGNORED_KEYS: Final[Mapping[type[AgentVFileModel], frozenset[str]]] = {
     AgentVCase: frozenset({"$comment", "notes", "name", "metadata"}),
     AgentVMessage: frozenset({"id", "timestamp", "metadata"}),
 }
-"""Keys that say something to people, and on which nothing depends."""
+"""Keys of texts for people, without an effect."""
 _MISPLACED_KEYS: Final[Mapping[type[AgentVFileModel], Mapping[str, str]]] = {
     AgentVSuite: dict.fromkeys(("evaluators", "assertions", "assert"), " (it belongs in `execution`)"),
 }
@@ -67,7 +67,7 @@ class AgentVFindings:
         self._positions = positions
         self._strict = strict
         self.case = ""
-        """What people call the case that was begun last."""
+        """Name for people of the case that is being read."""
 
     def begin_case(self, name: str) -> None:
         """Assign the findings from here on to this case."""
@@ -77,12 +77,12 @@ class AgentVFindings:
 
     @property
     def case_warnings(self) -> tuple[str, ...]:
-        """The warnings about the case that was begun last."""
+        """Warnings about the case that is being read."""
         return tuple(self._of_case)
 
     @property
     def case_mistakes(self) -> tuple[EvalMistake, ...]:
-        """The mistakes that decide how the case ends that was begun last."""
+        """Mistakes of the case that is being read, which decide its result."""
         return tuple(self._mistakes)
 
     def find_line(self, path: Path) -> int:
@@ -94,7 +94,7 @@ class AgentVFindings:
         return self._locate(path)[0]
 
     def add_problems(self, problems: Iterable[Problem]) -> None:
-        """Problems of another file that belongs to this one."""
+        """Add problems of another file that belongs to this one."""
         self.problems += problems
 
     def lint_pattern(self, pattern: str, flags: str, path: Path) -> None:
@@ -120,30 +120,30 @@ class AgentVFindings:
         return file, format_field_path(steps) or None
 
     def add_problem(self, message: str, path: Path) -> None:
-        """Something that keeps the file from being used."""
+        """Add a problem, which makes the file invalid."""
         file, steps = self._locate(path)
         self.problems.append(Problem(message, file=file, line=self.find_line(path), field=steps))
-        if len(self.problems) >= FINDINGS:  # nobody reads more, and finding each of a hundred thousand takes seconds
+        if len(self.problems) >= FINDINGS:  # finding each of a hundred thousand takes seconds
             self.problems.append(Problem("reading stopped here: there may be more problems", file=file))
             raise EvalFileError(self._file, self.problems)
 
     def add_warning(self, message: str, path: Path, *, silent: bool = False) -> None:
-        """Something odd. `silent`: something would pass, or not be done, unseen: a problem under --strict."""
+        """Add a warning. A `silent` one hides that a check passes or is ignored, so it is a problem under --strict."""
         if silent and self._strict:
             self.add_problem(message, path)
             return
         steps = path[2:] if self.case else path
-        said = f"{format_field_path(steps)}: {message}" if steps else message
+        line = f"{format_field_path(steps)}: {message}" if steps else message
         self._warned += 1
         if self._warned > FINDINGS:
             return
         if self.case:
-            self._of_case.append(said)
-            said = f"{self.case}: {said}"
-        self._warnings.append(said)
+            self._of_case.append(line)
+            line = f"{self.case}: {line}"
+        self._warnings.append(line)
 
     def add_unsupported(self, message: str, path: Path) -> None:
-        """Something that AgentV has and nobody here reads."""
+        """Report a feature of AgentV that is not supported."""
         if self.today:
             self.add_problem(message, path)
         else:
@@ -151,29 +151,29 @@ class AgentVFindings:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """All warnings in their order, up to `FINDINGS`; a last one says how many more there are."""
+        """Warnings in their order, up to `FINDINGS`, and a last one with the number of further ones."""
         more = self._warned - len(self._warnings)
         return (*self._warnings, *([f"{more:,} more warnings about this file are not listed"] if more else []))
 
     def read_part(self, model: type[Model], raw: JsonValue, path: Path, *, ignored: Sequence[str] = ()) -> Model | None:
-        """Read a part in its declared shape, or say what is wrong with it. Warns about unread keys not `ignored`."""
+        """Validate a part with its model, and report problems. Warns about unread keys that are not `ignored`."""
         try:
-            found = model.model_validate(raw)
+            part = model.model_validate(raw)
         except ValidationError as error:
             for detail in list_errors(error):
                 self._add_validation_problem(detail, path, model, raw if isinstance(raw, dict) else {})
-            found = None
+            part = None
         if isinstance(raw, dict):
             self._check_keys(model, raw, path, ignored)
-        return found
+        return part
 
     def is_unquoted(self, path: Path) -> bool:
         """Whether the value is a YAML scalar without quotes."""
         return self._positions.find_unquoted(path) is not None
 
-    def add_not_text_problem(self, written: str, path: Path) -> None:
+    def add_not_text_problem(self, word: str, path: Path) -> None:
         """Report a value that is meant as text but that YAML reads as another type."""
-        self.add_problem(f'YAML does not read this as text: put it in quotes, "{written[:60]}"', path)
+        self.add_problem(f'YAML does not read this as text: put it in quotes, "{word[:60]}"', path)
 
     def _add_validation_problem(
         self, detail: ErrorDetails, path: Path, model: type[AgentVFileModel], raw: Mapping[str, JsonValue]
@@ -183,50 +183,50 @@ class AgentVFindings:
             same = next((names for names in _list_field_names(model) if steps[0] in names), ())
             steps[0] = find_used_name(raw, same) or steps[0]
         place = (*path, *steps)
-        written = self._positions.find_unquoted(place) if detail["type"] == "string_type" else None
-        if written:
-            self.add_not_text_problem(written, place)
+        word = self._positions.find_unquoted(place) if detail["type"] == "string_type" else None
+        if word:
+            self.add_not_text_problem(word, place)
             return
-        said = describe_error(detail)
+        message = describe_error(detail)
         if detail["type"] == "missing" and len(steps) == 1:
             meant = find_nearest(str(steps[0]), _find_unknown_keys(model, raw))
             name = raw.get("id") if "id" in model.model_fields and len(path) == _CASE_DEPTH else None
-            said += f' in the case "{name[:MAX_SHOWN_KEY]}"' if isinstance(name, str) and name else ""
-            said += f' (did you mean "{meant}"?)' if meant else ""
-        self.add_problem(said, place)
+            message += f' in the case "{name[:MAX_SHOWN_KEY]}"' if isinstance(name, str) and name else ""
+            message += f' (did you mean "{meant}"?)' if meant else ""
+        self.add_problem(message, place)
 
     def _check_keys(
         self, model: type[AgentVFileModel], raw: Mapping[str, JsonValue], path: Path, ignored: Sequence[str]
     ) -> None:
-        """Keys that nobody reads, and keys that say the same twice."""
+        """Report keys without a field, and two names of the same field."""
         fields = _list_field_names(model)
         for same in fields:
-            first, *others = [name for name in same if name in raw] or [""]
-            for other in others:
+            first, *duplicates = [name for name in same if name in raw] or [""]
+            for other in duplicates:
                 self.add_problem(f"says the same as `{first}`: keep one of them", (*path, other))
-        known = {name for same in fields for name in same}
+        known_keys = {name for same in fields for name in same}
         silent = {*ignored, *(IGNORED_KEYS if self.today else _IGNORED_KEYS.get(model, ()))}
         for key in (key for key in _find_unknown_keys(model, raw) if key not in silent):
             if self.today:
-                self.add_problem(_describe_unknown_v4_key(model, key, known), (*path, key[:MAX_SHOWN_KEY]))
+                self.add_problem(_describe_unknown_v4_key(model, key, known_keys), (*path, key[:MAX_SHOWN_KEY]))
                 continue
-            near = format_suggestion(key, known) if self._warned < FINDINGS else ""
+            near = format_suggestion(key, known_keys) if self._warned < FINDINGS else ""
             hint = _MISPLACED_KEYS.get(model, {}).get(key) or near
             self.add_warning(f"unknown key{hint}: it is ignored", (*path, key[:MAX_SHOWN_KEY]), silent=True)
 
 
-def _describe_unknown_v4_key(model: type[AgentVFileModel], key: str, known: Iterable[str]) -> str:
+def _describe_unknown_v4_key(model: type[AgentVFileModel], key: str, known_keys: Iterable[str]) -> str:
     """Describe an unknown key of AgentV 4 as a problem, never ignored: it may change the result."""
     problem = describe_unsupported_key(key)
     if problem is None and (why := _UNSUPPORTED_KEYS.get(model, {}).get(key)):
         problem = f"`{key}` is not supported: {why}"
-    return problem or f"unknown key{format_suggestion(key, known)}: it would be ignored"
+    return problem or f"unknown key{format_suggestion(key, known_keys)}: it would be ignored"
 
 
 def _find_unknown_keys(model: type[AgentVFileModel], raw: Mapping[str, JsonValue]) -> list[str]:
     """List the keys of `raw` that no field of the model has."""
-    known = {name for same in _list_field_names(model) for name in same}
-    return [key for key in raw if key not in known]
+    known_keys = {name for same in _list_field_names(model) for name in same}
+    return [key for key in raw if key not in known_keys]
 
 
 @cache

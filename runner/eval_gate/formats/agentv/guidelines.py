@@ -1,7 +1,7 @@
 """Guideline files: patterns from the nearest configuration, or AgentV's defaults.
 
-Source: agentv evaluation spec, "Guideline Pattern Configuration"; agentv behaviour 3. A guideline is matched once, by
-its way from the repository's root, so that it is the same file everywhere.
+Source: agentv evaluation spec, "Guideline Pattern Configuration"; agentv behaviour 3. Patterns match
+paths from the repository's root, which are the same in every checkout.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from eval_gate.text.sources.validation_errors import describe_value, format_fiel
 DEFAULT_PATTERNS: Final = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
 PATTERNS_KEY: Final = "guideline_patterns"
 CONFIG_FILES: Final = (".agentv.yaml", ".agentv/config.yaml")
-"""Where patterns may stand, at every level; the first name wins at any level."""
+"""Names of configuration files with patterns, in any folder; the first name counts."""
 MAX_PATTERNS: Final = 100
 MAX_PATTERN_LENGTH: Final = 200
-"""Characters of a pattern."""
+"""Maximum characters of a pattern."""
 MAX_GLOBSTARS: Final = 3
-"""`**` in one pattern. Each of them multiplies the work of matching a deep path."""
+"""Maximum `**` in one pattern. Each multiplies the work of matching a deep path."""
 MAX_COMMAS: Final = 7
-"""Commas in a pattern with braces: each of them at most doubles the patterns that it stands for."""
+"""Maximum commas in a pattern with braces: each at most doubles the number of expanded patterns."""
 MAX_FOLDER_DEPTH: Final = 60
-"""Folders above a file that is matched; one that lies deeper is no guideline."""
+"""Maximum folders above a guideline; deeper files are no guidelines."""
 
 
 class Guidelines:
@@ -38,15 +38,15 @@ class Guidelines:
         self._patterns = list(patterns)
         self._known: dict[str, bool] = {}
 
-    def is_guideline(self, found: RepositoryFile) -> bool:
+    def is_guideline(self, file: RepositoryFile) -> bool:
         """Whether one of the patterns makes this file a guideline."""
-        if found.relative_path not in self._known:
-            self._known[found.relative_path] = matches_glob(found.relative_path, self._patterns)
-        return self._known[found.relative_path]
+        if file.relative_path not in self._known:
+            self._known[file.relative_path] = matches_glob(file.relative_path, self._patterns)
+        return self._known[file.relative_path]
 
 
 def matches_glob(path: str, patterns: Sequence[str]) -> bool:
-    """Whether a pattern takes this path, as in micromatch: `**` any folders, `*` no slash, and neither a first dot."""
+    """Whether a pattern matches, as in micromatch: `**` any folders, `*` no slash, and neither a first dot."""
     if not patterns or path.count("/") > MAX_FOLDER_DEPTH:
         return False
     from wcmatch import glob
@@ -67,31 +67,31 @@ def load_guidelines(repository: EvalRepository) -> Guidelines:
 
 def _load_patterns(path: Path, repository: EvalRepository) -> list[str] | None:
     """Load the patterns from one file, or return None if it does not exist or has no patterns."""
-    shown = repository.format_path(path)
+    shown_as = repository.format_path(path)
     try:
-        found = repository.find_file_at(path)
-        text = None if found is None else repository.read_text(found)
+        file = repository.find_file_at(path)
+        text = None if file is None else repository.read_text(file)
     except FileError as error:
-        raise EvalFileError(shown, [Problem(str(error), file=shown)]) from error
+        raise EvalFileError(shown_as, [Problem(str(error), file=shown_as)]) from error
     if text is None:
         return None
     from eval_gate.text.sources.yaml import parse_yaml
 
-    document, positions = parse_yaml(text.encode(), shown)
+    document, positions = parse_yaml(text.encode(), shown_as)
     if not isinstance(document, dict) or PATTERNS_KEY not in document:
         return None
     value = document[PATTERNS_KEY]
     problems = [
         Problem(
             message,
-            file=shown,
+            file=shown_as,
             line=positions.find_line([PATTERNS_KEY, *step]),
             field=format_field_path([PATTERNS_KEY, *step]),
         )
         for step, message in _iter_problems(value)
     ]
     if problems or not isinstance(value, list):
-        raise EvalFileError(shown, problems)
+        raise EvalFileError(shown_as, problems)
     return [str(pattern) for pattern in value]
 
 

@@ -79,7 +79,7 @@ def _add_alternative_names(model: type[file_model.AgentVFileModel], schema: dict
 
 
 def _require_fields(schema: dict[str, JsonValue], fields: list[tuple[str, ...]]) -> None:
-    """Every field under exactly one of its names."""
+    """Require every field under exactly one of its names."""
     plain: list[JsonValue] = [names[0] for names in fields if len(names) == 1]
     several: list[JsonValue] = [
         {"oneOf": [{"required": [name]} for name in names]} for names in fields if len(names) > 1

@@ -1,6 +1,6 @@
 """The tool-forge dialect: golden, labeled, regression and rubric cases.
 
-tool-forge writes JSON. YAML is read, too, where it cannot be one of AgentV's files of cases.
+tool-forge writes JSON. YAML is read too, unless it can be a file of AgentV cases.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from eval_gate.text.digest import DIGEST_DIGITS, dump_sorted_json, fingerprint_j
 from eval_gate.text.sources.validation_errors import describe_value
 
 _AGENTV_FIELDS: Final = frozenset({"criteria", "outcome", "assertions", "assert", "expected_output", "turns"})
-"""Fields that stand beside `input` in AgentV's cases, a list of which may be a file of its own."""
+"""Fields that AgentV's cases have with `input`: a list of such cases may be a file of AgentV."""
 _CASE_KEYS: Final = frozenset({"id", "input", "inputs", "expect", "expected", "rubric", "message", "metadata"})
-"""Keys of suites and cases, and what people write for them."""
+"""Keys of suites and cases, and usual misspellings."""
 _CASE_LEVELS: Final = 3
-"""Levels of a document that are looked through for cases: it, its members, and their members."""
+"""Levels of a document that are searched for cases: it, its members, and their members."""
 _TIER_PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSION}
 
 
@@ -54,7 +54,7 @@ def _is_case(case: Mapping[str, JsonValue]) -> bool:
 
 
 def recognize_document(document: JsonValue, *, is_named: bool) -> Recognition:
-    """Say what a document is to tool-forge: where its cases do not stand as a list `cases`, it is broken.
+    """Recognize a document of tool-forge; it is broken if its cases are not a list `cases`.
 
     A tier in the name says that a file holds evals, unless nothing in it has a key of a case: snapshots of other tests
     are called so too.
@@ -72,8 +72,8 @@ def has_tier_in_name(file: PurePath) -> bool:
 
 
 def _find_tier_in_name(file: PurePath) -> Tier | None:
-    written = PurePath(file.stem).suffix.removeprefix(".").lower()
-    return next((tier for tier in Tier if tier.value == written), None)
+    suffix = PurePath(file.stem).suffix.removeprefix(".").lower()
+    return next((tier for tier in Tier if tier.value == suffix), None)
 
 
 def _iter_mappings(document: JsonValue) -> Iterator[Mapping[str, JsonValue]]:
@@ -82,9 +82,9 @@ def _iter_mappings(document: JsonValue) -> Iterator[Mapping[str, JsonValue]]:
     for _ in range(_CASE_LEVELS):
         yield from (one for one in level if isinstance(one, dict))
         level = [
-            below
+            member
             for one in level
-            for below in (one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())
+            for member in (one.values() if isinstance(one, dict) else one if isinstance(one, list) else ())
         ]
 
 
@@ -93,14 +93,14 @@ def _is_certain_case(value: Mapping[str, JsonValue]) -> bool:
 
 
 def _is_snapshot(document: JsonValue) -> bool:
-    """Whether a document has keys or texts, none of which has to do with cases."""
+    """Whether a document has keys or texts, and none of a case."""
     keys = {key.lower() for one in _iter_mappings(document) for key in one}
     near = isinstance(document, dict) and any(find_nearest(key, ["cases"]) for key in document)
     return bool(document) and not near and keys.isdisjoint(_CASE_KEYS)
 
 
 def _explain_unknown_shape(document: JsonValue) -> str:
-    """Say what keeps a document that was meant as a suite from being one."""
+    """Explain why a document that is meant as a suite is not one."""
     cases = document.get("cases") if isinstance(document, dict) else document
     if isinstance(cases, list):
         return "none of its cases has `input`, `expect` or `rubric`: a misspelt key?"
@@ -127,7 +127,7 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     bare = isinstance(document, list)
     reader = DocumentReader(source.file, positions, bare=bare)
     envelope = reader.validate_document(
-        Envelope, {"metadata": None, "cases": document} if bare else document, written=_strip_union_steps
+        Envelope, {"metadata": None, "cases": document} if bare else document, convert_path=_strip_union_steps
     )
     reader.check_duplicate_ids(envelope.cases)
     tier = _find_tier(envelope, reader, source.file)
@@ -164,21 +164,21 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
 
 
 def _find_tier(envelope: Envelope, reader: DocumentReader, file: str) -> Tier | None:
-    """Metadata, else the file's name, else the ids; None when nothing says it. A tier that is none is a problem."""
-    named = envelope.metadata.tier if envelope.metadata else None
-    known = {tier.value: tier for tier in Tier}
-    if named is not None:
-        if named not in known:
-            message = f'"{named[:60]}" is not a tier{format_suggestion(named, known)}; known: {", ".join(known)}'
+    """Find the tier in metadata, else in the file's name, else in the ids; an unknown one is a problem."""
+    name = envelope.metadata.tier if envelope.metadata else None
+    tiers = {tier.value: tier for tier in Tier}
+    if name is not None:
+        if name not in tiers:
+            message = f'"{name[:60]}" is not a tier{format_suggestion(name, tiers)}; known: {", ".join(tiers)}'
             reader.problems.append(reader.build_problem(message, ("metadata", "tier")))
-        return known.get(named)
+        return tiers.get(name)
     if tier := _find_tier_in_name(PurePosixPath(file)):
         return tier
     return next((tier for prefix, tier in _TIER_PREFIXES.items() if envelope.cases[0].id.startswith(prefix)), None)
 
 
 def _strip_union_steps(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """Without the names pydantic gives to members of unions."""
+    """Remove the names that pydantic gives to members of unions."""
     return tuple(step for step in loc if isinstance(step, int) or not step.startswith(("list[", "dict[", "function-")))
 
 
@@ -192,30 +192,30 @@ def _get_tool_name(envelope: Envelope, file: str, tool_names: Collection[str]) -
 
 
 def _build_metadata(envelope: Envelope) -> SuiteMetadata | None:
-    given = envelope.metadata
-    if given is None:
+    meta = envelope.metadata
+    if meta is None:
         return None
     return SuiteMetadata(
-        tool_version=given.tool_version, description_hash=given.description_hash, registry_size=given.registry_size
+        tool_version=meta.tool_version, description_hash=meta.description_hash, registry_size=meta.registry_size
     )
 
 
 def _collect_expectations(cases: Iterable[ToolForgeCase], raw_cases: Iterable[JsonValue]) -> list[_CaseExpectation]:
     """Collect the expectation of each case, with one object for all cases that expect the same."""
-    alike: dict[str, _CaseExpectation] = {}
-    found: list[_CaseExpectation] = []
+    by_text: dict[str, _CaseExpectation] = {}
+    expectations: list[_CaseExpectation] = []
     for case, raw in zip(cases, raw_cases, strict=True):
         assert isinstance(raw, dict)
-        written = dump_sorted_json({key: raw[key] for key in _EXPECTATION_KEYS if key in raw})
-        expected = alike.get(written)
+        text = dump_sorted_json({key: raw[key] for key in _EXPECTATION_KEYS if key in raw})
+        expected = by_text.get(text)
         if expected is None:
             expected = _CaseExpectation.from_evaluators(
                 (*(_iter_evaluators(case.expect) if case.expect else ()), *_iter_rubrics(case))
             )
             if not case.rubric:  # which has the question in it
-                alike[written] = expected
-        found.append(expected)
-    return found
+                by_text[text] = expected
+        expectations.append(expected)
+    return expectations
 
 
 def _build_case(
@@ -227,7 +227,7 @@ def _build_case(
 ) -> EvalCase:
     max_turns = case.max_turns or 5
     question = dump_sorted_json([case.input.message, case.stubs, max_turns])
-    return EvalCase(  # all of it was checked as it is written, and is large where somebody means harm
+    return EvalCase(  # validated already, and large in a hostile file
         id=case.id,
         suite=location.file,
         description=case.description,
@@ -252,7 +252,7 @@ _NO_EXPECTATION: Final = dump_sorted_json([])
 
 
 class _CaseExpectation(NamedTuple):
-    """Expectation of a case, as data, and as JSON that is the same for all notations."""
+    """Expectation of a case, as data, and as JSON that is equal for all notations."""
 
     evaluators: tuple[specs.EvaluatorSpec, ...]
     canonical_json: str
@@ -283,7 +283,7 @@ def _iter_rubrics(case: ToolForgeCase) -> Iterable[specs.EvaluatorSpec]:
 
 @lru_cache(maxsize=4_096)
 def _intern_spec(spec: specs.EvaluatorSpec) -> specs.EvaluatorSpec:
-    """Return one object for all cases that expect the same: assertions are most of what a case takes in memory."""
+    """Return one object for all cases that expect the same: assertions take most of a case's memory."""
     return spec
 
 

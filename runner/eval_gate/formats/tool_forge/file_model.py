@@ -68,7 +68,7 @@ class Expect(FileModel):
 
     @property
     def patterns(self) -> tuple[str, ...] | None:
-        """All patterns that have to match, whichever key has them; None without one."""
+        """Patterns of all keys that must match; None without one."""
         return (*(self.response_matches or ()), *([self.regex_pattern] if self.regex_pattern else [])) or None
 
     @model_validator(mode="after")
@@ -78,9 +78,9 @@ class Expect(FileModel):
             "toolsCalledAnyOrder": self.tools_called_any_order,
             "toolsAcceptable": self.tools_acceptable,
         }
-        *others, last = [key for key, given in kinds.items() if given is not None] or [""]
-        if others:
-            raise ValueError(f"{', '.join(others)} and {last} exclude each other: keep one")
+        *first_keys, last = [key for key, value in kinds.items() if value is not None] or [""]
+        if first_keys:
+            raise ValueError(f"{', '.join(first_keys)} and {last} exclude each other: keep one")
         for names in self.tools_acceptable or ():
             if "__none__" in names and len(names) > 1:
                 raise ValueError('"__none__" must be alone: a set cannot hold both no tool and a tool')

@@ -40,21 +40,21 @@ _IGNORED_KEYS = {
     ),
     Envelope: frozenset({"$schema", "$comment"}),
 }
-"""Further keys that upstream's generators write and nothing depends on."""
+"""Further keys that tool-forge's generators write and that have no effect."""
 _MAX_KEYS: Final = 50
-"""Unknown keys of a case among which expectations are looked for."""
+"""Maximum unknown keys of a case that are searched for expectations."""
 _ALWAYS_HOLDS: Final = '"" is in every response: this always passes'
 
 
 def lint_keys(envelope: Envelope, findings: Findings) -> None:
-    """Unknown keys of the file as a whole."""
+    """Find unknown keys of the file, outside of its cases."""
     _lint_unknown_keys(envelope, (), findings)
     if envelope.metadata:
         _lint_unknown_keys(envelope.metadata, ("metadata",), findings)
 
 
 def lint_case(case: ToolForgeCase, path: Path, tier: Tier, findings: Findings, *, is_unchecked: bool) -> None:
-    """Find what is odd in one case. `is_unchecked`: of what it expects, nothing that is known can fail."""
+    """Find oddities of one case. `is_unchecked`: none of its known expectations can fail."""
     unknown = _find_unknown_expectations(case, path, findings, is_unchecked=is_unchecked)
     if unknown and is_unchecked:
         findings.skip_case(unknown.values(), next(iter(unknown)))
@@ -77,20 +77,20 @@ def lint_case(case: ToolForgeCase, path: Path, tier: Tier, findings: Findings, *
 def _find_unknown_expectations(
     case: ToolForgeCase, path: Path, findings: Findings, *, is_unchecked: bool
 ) -> dict[Path, str]:
-    """Find the expectations that nobody checks, with words: in `expect`, or outside by a name that belongs there."""
-    known = get_known_keys(Expect)
-    found = {}
+    """Find unchecked expectations, with messages: in `expect`, or outside by a name that belongs there."""
+    keys = get_known_keys(Expect)
+    messages = {}
     for key in (case.expect.model_extra if case.expect else None) or {}:
-        words = f'unknown assertion "{key[:80]}"{findings.suggest_word(key, known)}'
+        words = f'unknown assertion "{key[:80]}"{findings.suggest_word(key, keys)}'
         if key in UNSUPPORTED_ASSERTIONS:
             words = f'the assertion "{key}" is recognised, but not supported'
-        found[(*path, "expect", key)] = words
+        messages[(*path, "expect", key)] = words
     for key in islice(case.model_extra or {}, _MAX_KEYS):
         # where nothing else is checked, a key that resembles these is an expectation too
         near = format_suggestion(key, ("expect", "rubric")) if is_unchecked else ""
-        if key in known or near:
-            found[(*path, key)] = f'unknown key "{key[:80]}"{" (it belongs in `expect`)" if key in known else near}'
-    return found
+        if key in keys or near:
+            messages[(*path, key)] = f'unknown key "{key[:80]}"{" (it belongs in `expect`)" if key in keys else near}'
+    return messages
 
 
 def _lint_expect(expect: Expect, path: Path, findings: Findings) -> None:
@@ -103,7 +103,7 @@ def _lint_expect(expect: Expect, path: Path, findings: Findings) -> None:
 
 
 def _lint_always_true(expect: Expect, path: Path, findings: Findings) -> None:
-    """Values that hold for every answer."""
+    """Find values that hold for every response."""
     for index, group in enumerate(expect.response_contains_any or ()):
         if "" in group or not group:
             message = _ALWAYS_HOLDS if group else "an empty group is skipped"
@@ -133,8 +133,8 @@ def _lint_tokens(expect: Expect, path: Path, findings: Findings) -> None:
     for name, key in _TOKENS_ALLOWED.items():
         for text in _iter_token_texts(getattr(expect, name)):
             for token in find_unknown_tokens(text):
-                said = f"{token} has an unknown source and is used literally (sources: {', '.join(SOURCES)})"
-                findings.add(said, (*path, key))
+                message = f"{token} has an unknown source and is used literally (sources: {', '.join(SOURCES)})"
+                findings.add(message, (*path, key))
     for name, key in _TOKENS_LITERAL.items():
         for text in _iter_token_texts(getattr(expect, name)):
             for token in find_tokens(text):
@@ -142,7 +142,7 @@ def _lint_tokens(expect: Expect, path: Path, findings: Findings) -> None:
 
 
 def _iter_token_texts(value: Any) -> Iterator[str]:
-    """Every text in a value that could hold a token."""
+    """Yield every text in a value that could hold a token."""
     leaves: Iterator[Any] = (leaf for _, leaf in iter_leaves(value))
     for leaf in leaves:
         texts = iter_texts(leaf.value if isinstance(leaf, ParamAssertion) else leaf)

@@ -1,6 +1,6 @@
 """Agent errors have a rate of their own: of a run first, and of a case only beyond that of the others. Pure.
 
-An agent error (HTTP 5xx, broken off, malformed, timed out) is no answer. So a case is judged by its responses, an
+An agent error (HTTP 5xx, broken off, malformed, timed out) is no response. So a case is scored by its responses, an
 execution that ended in an error is repeated until there is one, and the errors are looked at by themselves:
 
 - The run: the errors of its first executions, against main's runs and how much these differ (beta-binomial, by
@@ -44,7 +44,7 @@ _ENOUGH_RUNS: Final = 10
 _FIRST_BURST: Final = 0.02
 """Share of further errors in a burst that main has not had yet."""
 _MOST_LATE: Final = 3
-"""One case in so many may time out every time and be broken; of more, a slow day may be the cause."""
+"""One case in this many may time out every time and be broken; of more, a slow day may be the cause."""
 _MIN_STRENGTH: Final = 2.0
 _BURST_STRENGTH: Final = 1000.0
 
@@ -123,13 +123,13 @@ def count_base_agent_executions(finding: ErrorFinding) -> int:
 class RunErrors(FrozenStruct):
     """Agent errors among all executions of one run so far.
 
-    `silent` cases have nothing but errors, `MIN_ERRORS` of them and one of a re-run; `others` are the executions of
-    all other cases. `late` are the cases with nothing but timeouts.
+    `silent` cases have nothing but errors, `MIN_ERRORS` of them and one of a re-run. `late` ones have nothing but
+    timeouts.
     """
 
     share: ErrorShare
     criteria: RerunCriteria
-    others: Counts = NO_EXECUTIONS
+    other_executions: Counts = NO_EXECUTIONS
     cases: int = 0
     """Cases with a response or an agent error."""
     spent_cases: int = 0
@@ -151,7 +151,7 @@ class RunErrors(FrozenStruct):
         is_spent = is_silent and errors > self.criteria.max_reruns
         return replace(
             self,
-            others=self.others if is_silent else self.others.add(executions),
+            other_executions=self.other_executions if is_silent else self.other_executions.add(executions),
             cases=self.cases + (executions.attempts > 0),
             spent_cases=self.spent_cases + is_spent,
             spent_errors=self.spent_errors + errors * is_spent,
@@ -165,7 +165,7 @@ class RunErrors(FrozenStruct):
     @property
     def has_response(self) -> bool:
         """Whether any execution of the run has a response."""
-        return self.others.executions > 0
+        return self.other_executions.executions > 0
 
     @property
     def _case_limit(self) -> float:
@@ -181,11 +181,11 @@ class RunErrors(FrozenStruct):
         if self.is_part and remaining:
             return False
         if not self.has_response:
-            every = self.share.compute_row_chance(self.others.agent_errors + self.silent_errors)
+            every = self.share.compute_row_chance(self.other_executions.agent_errors + self.silent_errors)
             return self.share.observed < 0.5 and (not remaining or (is_silent and every <= self._case_limit))
         if is_silent and not (is_late and self._are_too_many_late):
-            together = not remaining and self._are_spent_unlikely()
-            return together or self._is_unlikely(1, executions.agent_errors)
+            is_group_unlikely = not remaining and self._are_spent_unlikely()
+            return is_group_unlikely or self._is_unlikely(1, executions.agent_errors)
         is_usual = self.finding is None or not self.finding.is_unusual
         return not repeatable and is_usual and self.share.observed <= self.criteria.false_alarm_rate
 
@@ -196,34 +196,34 @@ class RunErrors(FrozenStruct):
         return self._is_unlikely(cases, errors)
 
     def _is_unlikely(self, cases: int, errors: int) -> bool:
-        """Whether so many cases with so many errors, and nothing else, are too many for the share of the others."""
+        """Whether `cases` with `errors` each, and nothing else, are too many for the share of the other cases."""
         among = max(self.criteria.cases, cases)
         ways = math.lgamma(among + 1) - math.lgamma(cases + 1) - math.lgamma(among - cases + 1)
         return cases > 0 and math.log(max(self.compute_row_chance(errors), _LEAST)) + ways <= math.log(self._case_limit)
 
-    def compute_row_chance(self, errors: int, others: Counts | None = None) -> float:
-        """Compute the chance of so many errors in a row, given the executions of the other cases.
+    def compute_row_chance(self, errors: int, other_executions: Counts | None = None) -> float:
+        """Compute the chance of `errors` in a row, given the executions of the other cases.
 
         This run is either like those of the branch, or like none, and then only its own executions say its share.
         """
-        if others is None:
+        if other_executions is None:
             late = self.late_silent_errors if self._are_too_many_late else 0
-            others = self.others.add(Counts(agent_errors=late))
+            other_executions = self.other_executions.add(Counts(agent_errors=late))
         kinds = []
         for weight, a, b in ((1 - self.share.new, self.share.errors, self.share.responses), (self.share.new, 1.0, 1.0)):
-            after = a + others.agent_errors, b + others.executions
-            log = math.log(weight) + _compute_log_beta(*after) - _compute_log_beta(a, b)
-            kinds.append((log, _compute_log_row(*_spread_over_cases(*after), errors)))
+            posterior = a + other_executions.agent_errors, b + other_executions.executions
+            log = math.log(weight) + _compute_log_beta(*posterior) - _compute_log_beta(a, b)
+            kinds.append((log, _compute_log_row(*_spread_over_cases(*posterior), errors)))
         most = max(log for log, _ in kinds)
         whole = math.fsum(math.exp(log - most) for log, _ in kinds)
         return math.fsum(math.exp(log - most + row) for log, row in kinds) / whole
 
     def explains(self, errors: int) -> bool:
-        """Whether that many errors in a row are no more than one of so many cases has, in a usual run and in this one.
+        """Whether chance alone explains `errors` in a row of some case, in a usual run and in this one.
 
-        An outage in the history makes any row usual; what responds in this run tells whether there is one again.
+        An outage in the history makes any row usual; the responses of this run show whether there is one again.
         """
-        chance = min(self.share.compute_row_chance(errors), self.compute_row_chance(errors, self.others))
+        chance = min(self.share.compute_row_chance(errors), self.compute_row_chance(errors, self.other_executions))
         return chance * self.criteria.cases > self._case_limit
 
     def _is_silent(self, executions: Counts, reruns: int) -> bool:
@@ -246,7 +246,7 @@ def _compute_log_beta(a: float, b: float) -> float:
 
 
 def _compute_log_row(a: float, b: float, number: int) -> float:
-    """Compute the log chance of `number` results in a row of which a Beta distribution knows `a`, and `b` others."""
+    """Compute the log chance of `number` results in a row, for a Beta distribution with `a` of them and `b` others."""
     return _compute_log_beta(a + number, b) - _compute_log_beta(a, b)
 
 

@@ -1,14 +1,14 @@
 """Which suspected regressions the base branch's agent clears by its own results. Pure.
 
-It is asked only where the gate would be red, and can only clear. So it is believed as little as possible:
+It runs only if the gate would be red, and can only clear. So it is believed as little as possible:
 
-- only answers count that were judged. No connection, a crash, a time-out: whoever brings no answer says nothing.
+- only responses with a score count. A missing connection, an agent error or a time-out says nothing.
 - it has to show that it works: of what passes here and in the history it must pass more than it fails.
-- a case is cleared by two failed answers and less than two that passed. They must be unlikely for its history:
+- a case is cleared by two failed responses and less than two that passed. They must be unlikely for its history:
   else they are the flakes that the history knows of already, and it took them into account.
-- a drop of all cases is cleared where it is none against fresh answers to all of them.
+- a drop of all cases is cleared where it is none against fresh responses to all of them.
 
-What asking it moves (`benchmarks/verdict/without.py`, without → with): its own agent lost a case since the branch's
+What running it moves (`benchmarks/verdict/without.py`, without → with): its own agent lost a case since the branch's
 newest run, red 100.0 → 0.8 ± 0.8 %; a bad day, failures × 3 (5 %), red 45.4 → 14.6 ± 6.7 %. Losses of 10 points are
 found as before.
 """
@@ -48,7 +48,7 @@ DECISIVE_COUNT: Final = 2
 FLAKE_CHANCE_LIMIT: Final = 0.01
 """Chance up to which the base agent's failures are more than the history of a case explains."""
 _MIN_SUITE_SHARE: Final = 0.9
-"""Share of the compared cases that need a response before anything is concluded about the whole suite."""
+"""Share of the compared cases that need a response before the suite as a whole is rechecked."""
 
 
 class CaseClearance(StrEnum):
@@ -109,12 +109,11 @@ def collect_base_agent_results(
 def count_base_agent_results(case: CaseResult, pass_score: float) -> Counts:
     """Count passes and failures of the base agent's scored responses to one case, and its agent errors.
 
-    A failure that was repeated from what looks like a cache counts once. Otherwise that one failure would clear the
-    case alone.
+    A failure that a cache seems to repeat counts once, or it would clear the case alone.
     """
     failed = next((one for one in case.base_agent_trials if one.status is Status.FAILED), None)
-    seen = [one for one in case.base_agent_trials if failed is None or not _is_cached(one, failed)]
-    return count_executions(build_executions(seen, graded=case.graded), pass_score)
+    trials = [one for one in case.base_agent_trials if failed is None or not _is_cached(one, failed)]
+    return count_executions(build_executions(trials, graded=case.graded), pass_score)
 
 
 def count_all_base_agent_executions(run: RunResult) -> list[Counts]:
@@ -131,20 +130,22 @@ def _is_cached(one: Trial, failed: Trial) -> bool:
 
 
 def clear_cases(
-    settlement: Classification,
+    classification: Classification,
     facts: Sequence[CaseFacts],
     base_agent_results: BaseAgentResults,
     criteria: RerunCriteria,
 ) -> Classification:
     """Apply the base agent's results to the class of every case and to the suite finding."""
-    known = {one.key: one for one in facts}
-    suite = _recheck_suite_finding(settlement, facts, base_agent_results)
-    cleared = settlement.suite_finding.is_drop and not suite.is_drop
+    by_key = {one.key: one for one in facts}
+    suite = _recheck_suite_finding(classification, facts, base_agent_results)
+    cleared = classification.suite_finding.is_drop and not suite.is_drop
     cases = tuple(
-        _clear_case(one, known[one.key], base_agent_results, criteria, together=cleared) if one.key in known else one
-        for one in settlement.cases
+        _clear_case(one, by_key[one.key], base_agent_results, criteria, drop_cleared=cleared)
+        if one.key in by_key
+        else one
+        for one in classification.cases
     )
-    return replace(settlement, cases=cases, suite_finding=suite)
+    return replace(classification, cases=cases, suite_finding=suite)
 
 
 def _clear_case(
@@ -153,52 +154,52 @@ def _clear_case(
     base_agent_results: BaseAgentResults,
     criteria: RerunCriteria,
     *,
-    together: bool,
+    drop_cleared: bool,
 ) -> ClassifiedCase:
-    """Reclassify a regression by the base agent's results, which explain the drop of the whole suite if `together`."""
-    grounds, seen = one.grounds, base_agent_results.get_counts(one.key)
-    if together and one.case_class is CaseClass.FLAKY and grounds is not None and grounds.kind is GroundKind.SUITE_DROP:
-        return replace(one, grounds=replace(grounds, kind=GroundKind.MIXED, base_agent=seen))
+    """Reclassify a regression by the base agent's results, which with `drop_cleared` explain the drop of the suite."""
+    grounds, counts = one.grounds, base_agent_results.get_counts(one.key)
+    if drop_cleared and one.case_class is CaseClass.FLAKY and grounds and grounds.kind is GroundKind.SUITE_DROP:
+        return replace(one, grounds=replace(grounds, kind=GroundKind.MIXED, base_agent=counts))
     if one.case_class is not CaseClass.REGRESSION or grounds is None or facts.must_pass:
         return one
     if grounds.kind is GroundKind.SUITE_DROP:
-        change = CaseClass.INCONCLUSIVE if together else None
+        change = CaseClass.INCONCLUSIVE if drop_cleared else None
     else:
         is_cleared = (
             base_agent_results.is_working
-            and decide_clearance(seen, facts.history.counts, criteria.prior) is CaseClearance.CLEARED
+            and decide_clearance(counts, facts.history.counts, criteria.prior) is CaseClearance.CLEARED
         )
-        never = CaseClass.INCONCLUSIVE if seen.passes else CaseClass.STILL_FAILING
+        never = CaseClass.INCONCLUSIVE if counts.passes else CaseClass.STILL_FAILING
         change = never if is_cleared else None
-    told = replace(grounds, base_agent=seen)
+    new_grounds = replace(grounds, base_agent=counts)
     if change is None:
-        return replace(one, grounds=told if seen.executions else grounds)
+        return replace(one, grounds=new_grounds if counts.executions else grounds)
     # without the test result: the change is not the cause, whatever the history lets expect
-    told = replace(told, kind=GroundKind.BASE_AGENT, chance=None, required_failures=None)
-    return replace(one, case_class=change, grounds=told)
+    new_grounds = replace(new_grounds, kind=GroundKind.BASE_AGENT, chance=None, required_failures=None)
+    return replace(one, case_class=change, grounds=new_grounds)
 
 
 def _recheck_suite_finding(
-    settlement: Classification, facts: Sequence[CaseFacts], base_agent_results: BaseAgentResults
+    classification: Classification, facts: Sequence[CaseFacts], base_agent_results: BaseAgentResults
 ) -> SuiteFinding:
     """Recheck a drop of the suite against the base agent's fresh results, if it has them for enough of the cases."""
-    found = settlement.suite_finding
-    if not found.is_drop or not base_agent_results.is_working:
-        return found
+    finding = classification.suite_finding
+    if not finding.is_drop or not base_agent_results.is_working:
+        return finding
     alone = {
         one.key
-        for one in settlement.cases
+        for one in classification.cases
         if one.case_class is CaseClass.REGRESSION
         and (one.grounds is None or one.grounds.kind is not GroundKind.SUITE_DROP)
     }
     tested = [one for one in facts if one.is_in_suite_test and one.key not in alone]
     pairs = [(base_agent_results.get_counts(one.key), one.first) for one in tested]
-    both = [(there, here) for there, here in pairs if there.executions >= DECISIVE_COUNT]
+    both = [(base, current) for base, current in pairs if base.executions >= DECISIVE_COUNT]
     if not both or len(both) < _MIN_SUITE_SHARE * len(tested):
-        return found
-    again = compute_suite_finding([Stratum.from_counts(there, here) for there, here in both], BASE_AGENT_LIMIT)
-    there = Counts(passes=sum(one.passes for one, _ in both), failures=sum(one.failures for one, _ in both))
-    return replace(found, base_agent=there, base_agent_chance=again.chance)
+        return finding
+    recheck = compute_suite_finding([Stratum.from_counts(base, current) for base, current in both], BASE_AGENT_LIMIT)
+    base = Counts(passes=sum(one.passes for one, _ in both), failures=sum(one.failures for one, _ in both))
+    return replace(finding, base_agent=base, base_agent_chance=recheck.chance)
 
 
 def recheck_score_finding(
@@ -207,22 +208,19 @@ def recheck_score_finding(
     cases: Mapping[CaseKey, CaseResult],
     base_agent_results: BaseAgentResults,
 ) -> ScoreFinding | None:
-    """Recheck a drop of all scores against the base agent's fresh scores.
-
-    Return the finding unchanged if scores did not drop, the base agent does not work, or too few cases have scores.
-    """
+    """Recheck a drop of all scores against the base agent's fresh scores, if it works and has enough of them."""
     if finding is None or not finding.is_drop or not base_agent_results.is_working:
         return finding
-    found = {one.key: cases[one.key] for one in scored}
-    executions = {key: build_executions(case.base_agent_trials, graded=case.graded) for key, case in found.items()}
+    by_key = {one.key: cases[one.key] for one in scored}
+    executions = {key: build_executions(case.base_agent_trials, graded=case.graded) for key, case in by_key.items()}
     fresh = {key: tuple(one.score for one in some if one.score is not None) for key, some in executions.items()}
     both = select_testable_cases(
         ScoredCase(one.key, one.score, fresh[one.key]) for one in scored if len(fresh[one.key]) >= DECISIVE_COUNT
     )
     if not both or len(both) < _MIN_SUITE_SHARE * len(scored):
         return finding
-    again = compute_score_finding(both, BASE_AGENT_LIMIT)
-    return replace(finding, base_agent_fall=again.fall, base_agent_chance=again.chance)
+    recheck = compute_score_finding(both, BASE_AGENT_LIMIT)
+    return replace(finding, base_agent_fall=recheck.fall, base_agent_chance=recheck.chance)
 
 
 def _count_identical_responses(run: RunResult) -> int:
@@ -237,16 +235,12 @@ def _count_identical_responses(run: RunResult) -> int:
 
 
 def iter_base_agent_notes(run: RunResult, current: Comparison) -> Iterator[str]:
-    """Yield the notes about the base agent that concern no single case.
-
-    They say why it has no results, that its responses equal this change's byte for byte, and which drops it
-    explains.
-    """
+    """Yield the notes about the base agent that concern no single case."""
     if run.base_agent is None:
         return
-    found, scores = current.suite_finding, current.score_finding
-    if alike := _count_identical_responses(run):
-        which = "the failing case" if alike == 1 else f"all {alike} failing cases"
+    passes, scores = current.suite_finding, current.score_finding
+    if count := _count_identical_responses(run):
+        which = "the failing case" if count == 1 else f"all {count} failing cases"
         yield (
             f"the base agent gave the same response as the evaluated agent in {which}, byte for byte: "
             f"check that {run.base_agent.target.identity[:300]} is not the evaluated agent, which would clear "
@@ -256,11 +250,11 @@ def iter_base_agent_notes(run: RunResult, current: Comparison) -> Iterator[str]:
     if run.base_agent.problem is not None:
         what = "did not run all failing cases" if cleared else "cleared no failing case"
         yield f"the base agent {what}: {run.base_agent.problem}"
-    if found is not None and found.is_lower and not found.is_drop:
+    if passes is not None and passes.is_lower and not passes.is_drop:
         yield (
-            f"all cases together failed more often than in their history: {found.failures} of {found.cases} before "
+            f"all cases together failed more often than in their history: {passes.failures} of {passes.cases} before "
             "re-runs. The base agent ran them twice in the same minutes and failed "
-            f"{found.base_agent.failures} of {found.base_agent.executions}: "
+            f"{passes.base_agent.failures} of {passes.base_agent.executions}: "
             "compared with it, this is not a drop"
         )
     if scores is not None and scores.is_lower and not scores.is_drop:

@@ -1,6 +1,6 @@
 """Decide the class of each case from its plain class, its history, its re-runs and the suite test.
 
-The comparison says what happened in two runs. Here that becomes what one may conclude:
+The comparison says what happened in two runs. Here that becomes the final class:
 
 | the plain class | and | becomes |
 |:--|:--|:--|
@@ -9,7 +9,7 @@ The comparison says what happened in two runs. Here that becomes what one may co
 | fails here | evidence, or every run, or the suite as a whole dropped | `regression` |
 | fails here | none of these, and mostly fails in the history | `still_failing` |
 | fails here | none of these | `inconclusive` |
-| fails here | none of these, nobody can run it again, and too few runs in the history | `errored` |
+| fails here | none of these, it cannot be re-run, and too few runs in the history | `errored` |
 | fails here | re-runs that would have decided gave no result | `errored` |
 | never responds here | more than the agent errors of the other cases explain | `regression` |
 | never responds here | the errors of this run, or of main, explain it, or nothing decides | `errored` |
@@ -20,7 +20,7 @@ The comparison says what happened in two runs. Here that becomes what one may co
 | passes here | never passes in the history, or passes too often for it | `new_pass` |
 | passes here | now and then passes in the history | `flaky` |
 
-Cases are judged by their responses. What an execution that ended in an agent error says is in `agent_errors`.
+Cases are scored by their responses. What an execution that ended in an agent error says is in `agent_errors`.
 """
 
 from __future__ import annotations
@@ -58,10 +58,7 @@ from eval_gate.struct import FrozenStruct, replace
 NO_ERROR_SHARE = learn_error_share(())
 """The error share of a branch without a history."""
 SUITE_TEST_SHARE = 0.2
-"""The part of the error rate that the test of the whole suite may spend: 0.01 of 0.05.
-
-Where scores are tested too, passes and scores have half of it each.
-"""
+"""The part of the error rate for the test of the whole suite: 0.01 of 0.05, halved if scores are tested too."""
 
 MIN_EXPLAINING_RUNS = 5
 """Executions in the history from which a case counts as unsteady; with fewer, one failure may have been fixed."""
@@ -117,7 +114,7 @@ class CaseFacts(FrozenStruct):
         """Why the result is unknown, for a case that more re-runs would have decided."""
         return _MISSING_RERUN_GROUNDS.get(self.rerun_end, GroundKind.MISSING_RERUNS)
 
-    def is_spared(self, step: RerunStep | None) -> bool:
+    def is_rerun_skipped(self, step: RerunStep | None) -> bool:
         """Whether it was not re-run because the gate had already failed, although a re-run could decide."""
         return step is RerunStep.AGAIN and self.missing_rerun_ground is GroundKind.GATE_FAILED
 
@@ -140,10 +137,7 @@ class CaseFacts(FrozenStruct):
         return Stratum.from_counts(self.history.without_newest_run, self.first)
 
     def is_part_of_drop(self, finding: SuiteFinding) -> bool:
-        """Whether the suite dropped, and this case, which usually passes, is one of those that failed more.
-
-        With trials it may pass most of them: in a suite of which every case lost a little no case fails.
-        """
+        """Whether the suite dropped, and this case, which usually passes, failed more, if only in some trials."""
         first, history = self.stratum, self.history.counts
         if not (finding.is_drop and self.is_in_suite_test and first.runs and history.passes > history.failures):
             return False
@@ -163,11 +157,11 @@ class CaseFacts(FrozenStruct):
 
     @property
     def is_unexplained(self) -> bool:
-        """Whether its history does not explain a failure, the newest run passed it, and nobody can run it again.
+        """Whether its history does not explain a failure, the newest run passed it, and it cannot be re-run.
 
-        A short history does not. What passed for the first time in the newest run was probably fixed there, however
-        often it had failed. If the tool itself re-ran the case, it failed more often than it passed all the same: a
-        tool repeats a test until it passes, and the last attempt alone says little.
+        A short history does not explain one. A case that passed for the first time in the newest run was probably fixed
+        in it. If the tool itself re-ran the case, it must have failed more often than it passed: a tool repeats a test
+        until it passes.
         """
         history = self.history
         if (
@@ -185,7 +179,7 @@ class CaseFacts(FrozenStruct):
 _ANSWERABLE = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.ADDED})
 """Plain classes of a case whose agent errors are news: main has a response, or does not know the case."""
 _REPEATED_WITHOUT_RESPONSE = _ANSWERABLE | {CaseClass.ERRORED, CaseClass.STILL_ERRORED}
-"""Those of a case of which no run has a response: it is repeated until this run has one."""
+"""Plain classes of a case without a response in any run: it is repeated until this run has one."""
 
 
 class ClassifiedCase(FrozenStruct):
@@ -208,9 +202,9 @@ def adjust_to_day(criteria: RerunCriteria, cases: Iterable[CaseFacts], days: Day
     """Adjust the criteria to the day that these cases show."""
     if not days.has_effects or not criteria.max_reruns:
         return criteria
-    known = [(one.history.counts, one.first) for one in cases if one.is_in_suite_test and one.history.counts.executions]
-    day = estimate_day(known, days)
-    return criteria.add_thresholds(Counter((one.passes, one.failures) for one, _ in known), day) if day else criteria
+    pairs = [(one.history.counts, one.first) for one in cases if one.is_in_suite_test and one.history.counts.executions]
+    day = estimate_day(pairs, days)
+    return criteria.add_thresholds(Counter((one.passes, one.failures) for one, _ in pairs), day) if day else criteria
 
 
 def decide_next_step(case: CaseFacts, criteria: RerunCriteria, errors: RunErrors | None = None) -> RerunStep | None:
@@ -220,19 +214,19 @@ def decide_next_step(case: CaseFacts, criteria: RerunCriteria, errors: RunErrors
     """
     repeatable = case.rerun_end is not RerunStopReason.NOT_REPEATABLE
     remaining = max(criteria.max_reruns - case.rerun_count, 0) if repeatable else 0
-    ended = case.rerun_end is RerunStopReason.DECIDED
+    reruns_ended = case.rerun_end is RerunStopReason.DECIDED
     if case.has_only_errors:
         if errors is None or is_known_failure(case.history):
             return None
-        left = 0 if ended else remaining
-        if errors.is_broken(case.first, case.rerun_count, left, repeatable=repeatable, is_late=case.is_late):
+        further_reruns = 0 if reruns_ended else remaining
+        if errors.is_broken(case.first, case.rerun_count, further_reruns, repeatable=repeatable, is_late=case.is_late):
             return RerunStep.CONFIRMED
         # where re-runs ended early it was broken by what had been seen until then, so that no row is explained
         return RerunStep.AGAIN if remaining else RerunStep.INCONCLUSIVE
     if case.suspicion is None:
         return None
     step = criteria.decide_next_step(
-        case.suspicion, case.history.counts, case.first, remaining, reruns=case.reruns, ended=ended
+        case.suspicion, case.history.counts, case.first, remaining, reruns=case.reruns, reruns_ended=reruns_ended
     )
     is_alone = case.rerun_count > 0 and case.total.executions == 1
     # all re-runs ended in an agent error, and one response confirms nothing
@@ -271,10 +265,10 @@ def classify_cases(
     `share` is the part of the false alarm rate that the suite test of passes may spend. `days` says how much whole
     runs of the branch differ, and `error_share` how often their executions end in an agent error.
 
-    The suite test leaves out the cases that are regressions by themselves, which must not turn every other case that
-    happened to fail into one, and suspected regressions that were not re-run because of them. Regressions that
-    `allowed` still permits stand for the failures that stick out most, and the test leaves those out too. Otherwise a
-    case that gets worse, and so becomes a regression by itself, could keep the other failures from being a drop.
+    The suite test leaves out the cases that are regressions by themselves, so that they do not turn the other failures
+    into regressions, and suspected regressions that were not re-run because of them. It also leaves out the failures
+    that stick out most, one for each regression that `allowed` still permits: else a case that gets worse, and so
+    becomes a regression by itself, could keep the other failures from being a drop.
     """
     kinds = [_build_kind_key(case) for case in cases]
     examples = dict(zip(kinds, cases, strict=True))
@@ -287,10 +281,10 @@ def classify_cases(
     strata = {
         kind: case.stratum._replace(share=criteria.trial_share)
         for kind, case in examples.items()
-        if case.is_in_suite_test and not alone[kind] and not case.is_spared(steps[kind])
+        if case.is_in_suite_test and not alone[kind] and not case.is_rerun_skipped(steps[kind])
     }
-    left = allowed - sum(alone[kind] for kind in kinds)
-    tested = _drop_worst_failures([strata[kind] for kind in kinds if kind in strata], left)
+    remaining_allowed = allowed - sum(alone[kind] for kind in kinds)
+    tested = _drop_worst_failures([strata[kind] for kind in kinds if kind in strata], remaining_allowed)
     finding = run_suite_test(tested, days, criteria.false_alarm_rate * share)
     classes = {
         kind: _classify_erring_case(case, steps[kind], errors)
@@ -332,19 +326,19 @@ def _classify_erring_case(
 def _decide_erring_class(
     case: CaseFacts, step: RerunStep | None, errors: RunErrors
 ) -> tuple[CaseClass, GroundKind | None]:
-    missing = case.missing_rerun_ground
+    ground = case.missing_rerun_ground
     if step is None:
         return CaseClass.STILL_FAILING, None if case.history.counts.is_failing else GroundKind.MAIN_BROKE
     if step is RerunStep.CONFIRMED:
         return CaseClass.REGRESSION, GroundKind.EVIDENCE
-    if case.is_spared(step):
-        return CaseClass.SUSPECTED_REGRESSION, missing
+    if case.is_rerun_skipped(step):
+        return CaseClass.SUSPECTED_REGRESSION, ground
     is_run_unusual = errors.finding is not None and errors.finding.is_unusual
     if is_run_unusual or (step is RerunStep.INCONCLUSIVE and errors.explains(case.first.agent_errors)):
         return CaseClass.ERRORED, GroundKind.AGENT_ERRORS
-    if step is RerunStep.AGAIN and missing is GroundKind.BUDGET_USED:
-        return CaseClass.SUSPECTED_REGRESSION, missing
-    return CaseClass.ERRORED, missing
+    if step is RerunStep.AGAIN and ground is GroundKind.BUDGET_USED:
+        return CaseClass.SUSPECTED_REGRESSION, ground
+    return CaseClass.ERRORED, ground
 
 
 def _build_kind_key(case: CaseFacts) -> Hashable:
@@ -397,15 +391,15 @@ def _classify_failing_case(
 ) -> tuple[CaseClass, GroundKind | None]:
     suspicion, history = case.suspicion, case.history.counts
     if step is RerunStep.CONFIRMED and suspicion is Suspicion.MUST_PASS:
-        known = history.is_failing or case.history.newest_failed
-        return CaseClass.STILL_FAILING if known else CaseClass.REGRESSION, GroundKind.MUST_PASS
+        is_known = history.is_failing or case.history.newest_failed
+        return CaseClass.STILL_FAILING if is_known else CaseClass.REGRESSION, GroundKind.MUST_PASS
     expected = CaseClass.STILL_FAILING, GroundKind.USUAL_RESULT if case.plain_class is CaseClass.REGRESSION else None
     if suspicion is None:
         return expected if history.is_failing else (CaseClass.STILL_FAILING, GroundKind.MAIN_BROKE)
     if step is RerunStep.CONFIRMED:
         enough = criteria.has_enough_evidence(suspicion, history, case.first, case.reruns)
         return CaseClass.REGRESSION, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
-    if case.is_part_of_drop(finding) and case.first.is_failing and not case.is_spared(step):
+    if case.is_part_of_drop(finding) and case.first.is_failing and not case.is_rerun_skipped(step):
         return CaseClass.REGRESSION, GroundKind.SUITE_DROP
     if case.is_unexplained:
         return CaseClass.ERRORED, GroundKind.NOT_RERUN

@@ -116,8 +116,7 @@ NO_CASE_EVIDENCE: Final = CaseEvidence()
 class HistoryEvidence:
     """Evidence in the history up to a baseline for all cases, at one pass score. It caches what it computes.
 
-    Nothing is learned from the `quarantined` cases of the baseline. The re-runs of the run that it is about wait for
-    `rerun_wait` seconds.
+    Nothing is learned from the `quarantined` cases of the baseline. Re-runs of the run wait for `rerun_wait` seconds.
     """
 
     def __init__(
@@ -137,7 +136,8 @@ class HistoryEvidence:
     def get_case_evidence(self, cases: GateCases) -> Mapping[CaseKey, CaseEvidence]:
         """Return the evidence of every case of a run, including cases that have another name now."""
         return {
-            key: self._get_evidence(cases.get_earlier_key(key), case, cases.there) for key, case in cases.here.items()
+            key: self._get_evidence(cases.get_earlier_key(key), case, cases.baseline_cases)
+            for key, case in cases.current_cases.items()
         }
 
     @property
@@ -145,7 +145,7 @@ class HistoryEvidence:
         """The cases without a score in the baseline, with their newest earlier result if there is one."""
         cases = self._baseline.index_cases()
         lost = {key: case for key, case in cases.items() if not case.status.is_scored}
-        found = ((key, self._get_evidence(key, case, cases).newest_result) for key, case in lost.items())
+        results = ((key, self._get_evidence(key, case, cases).newest_result) for key, case in lost.items())
         return tuple(
             UnscoredCase(
                 suite=key.suite,
@@ -155,7 +155,7 @@ class HistoryEvidence:
                 score=one.tally.score,
                 run=one.run,
             )
-            for key, one in found
+            for key, one in results
             if one is not None
         )
 
@@ -179,11 +179,11 @@ class HistoryEvidence:
     @cached_property
     def histories(self) -> Counter[tuple[int, int]]:
         """How many of the branch's own cases have these passes and failures in the history."""
-        found = Counter[tuple[int, int]]()
+        numbers = Counter[tuple[int, int]]()
         for kind, number in self._own_kinds.items():
             counts = self._get_summary(kind).counts
-            found[counts.passes, counts.failures] += number
-        return found
+            numbers[counts.passes, counts.failures] += number
+        return numbers
 
     @cached_property
     def prior(self) -> Prior:
@@ -232,8 +232,8 @@ class HistoryEvidence:
         """The agent errors among the first executions of each comparable run, newest first."""
         errors, executions = Counter[str](), Counter[str]()
         groups = {run.place: group for run, group in zip(self._runs, self._groups, strict=True)}
-        known = (key for key in self._history.iter_keys() if key not in self._quarantined)
-        for runs, number in Counter(self._history.get_case(key).runs for key in known).items():
+        keys = (key for key in self._history.iter_keys() if key not in self._quarantined)
+        for runs, number in Counter(self._history.get_case(key).runs for key in keys).items():
             for place, entry in enumerate(CaseHistory(runs=runs).decode_entries_unchecked()):
                 if entry is not None and place in groups:
                     counts = count_executions(entry.first, self._pass_score)
@@ -266,37 +266,38 @@ class HistoryEvidence:
     def _kinds(self) -> Mapping[CaseKey, _HistoryKind]:
         """Kind of each case by its newest fingerprint."""
         cases = ((key, self._history.get_case(key)) for key in self._history.iter_keys())
-        return {key: (known.runs, self._find_newest_matches(known)) for key, known in cases}
+        return {key: (history.runs, self._find_newest_matches(history)) for key, history in cases}
 
     def _get_evidence(self, key: CaseKey, current: CaseResult, baseline: Mapping[CaseKey, CaseResult]) -> CaseEvidence:
         """Build the evidence once for all cases that differ only in their names, as most cases of a suite do."""
-        known, before = self._history.get_case(key), baseline.get(key)
+        history, old = self._history.get_case(key), baseline.get(key)
         fingerprint = compute_result_fingerprint(current)
-        matches = tuple([match_fingerprints(one, fingerprint) for one in known.fingerprints])
+        matches = tuple([match_fingerprints(one, fingerprint) for one in history.fingerprints])
         unknown = CaseEvidence(
-            in_baseline=before is not None, unscored_in_baseline=before is not None and before.status is Status.ERROR
+            in_baseline=old is not None, unscored_in_baseline=old is not None and old.status is Status.ERROR
         )
-        kind = known.runs, matches, _compare_own_fingerprints(known.fingerprints), current.graded, unknown
+        kind = history.runs, matches, _compare_own_fingerprints(history.fingerprints), current.graded, unknown
         if kind not in self._evidence:
-            self._evidence[kind] = self._build_evidence(known, matches, unknown, graded=current.graded)
+            self._evidence[kind] = self._build_evidence(history, matches, unknown, graded=current.graded)
         return self._evidence[kind]
 
     def _build_evidence(
-        self, known: CaseHistory, matches: Sequence[FingerprintMatch], unknown: CaseEvidence, *, graded: bool
+        self, history: CaseHistory, matches: Sequence[FingerprintMatch], unknown: CaseEvidence, *, graded: bool
     ) -> CaseEvidence:
         """Build the evidence of a case; it is `unknown` if no run scored it with the same fingerprint."""
-        newest = self._find_newest_scored(known, matches)
+        newest = self._find_newest_scored(history, matches)
         if newest is None:
             return unknown
         at, entry = newest
-        fingerprint, is_same = known.fingerprints[entry.fingerprint_index], matches[entry.fingerprint_index].same_setup
+        index = entry.fingerprint_index
+        fingerprint, is_same = history.fingerprints[index], matches[index].same_setup
         run = None if at == 0 else self._history.runs[self._runs[at].place].name
         return replace(
             unknown,
             newest_result=_build_earlier_result(entry, run, self._pass_score, graded=graded),
             unscored_in_baseline=unknown.unscored_in_baseline and is_measured(self._baseline),
-            history=self._get_summary((known.runs, _find_matches(known, fingerprint))),
-            score_history=self._build_score_history(known, fingerprint, same=is_same) if graded else None,
+            history=self._get_summary((history.runs, _find_matches(history, fingerprint))),
+            score_history=self._build_score_history(history, fingerprint, same=is_same) if graded else None,
         )
 
     def _find_newest_scored(
@@ -362,8 +363,8 @@ class HistoryEvidence:
         """How much the score of one case varies from run to run, over all graded cases."""
         varied = []
         for key in self._history.iter_keys():
-            known = self._history.get_case(key)
-            entries = [entry for at, entry in self._list_entries(known) if at < self.level_run_count]
+            history = self._history.get_case(key)
+            entries = [entry for at, entry in self._list_entries(history) if at < self.level_run_count]
             scores = [
                 score
                 for entry in entries
@@ -399,14 +400,14 @@ def _build_case_runs(
 ) -> list[tuple[int, CaseRun]]:
     """Build the runs of a case, cached because most cases of a suite have the same history to the letter."""
     entries = CaseHistory(runs=runs).decode_entries_unchecked()
-    found = []
+    case_runs = []
     for at, run in enumerate(names):
         entry = entries[run.place] if run.place < len(entries) else None
         if entry is not None and fits[entry.fingerprint_index]:
             counts = count_responses(entry.first, entry.reruns, pass_score)
             if counts.first.executions:
-                found.append((at, CaseRun(run.run_id, counts.first, counts.reruns, run.sha)))
-    return found
+                case_runs.append((at, CaseRun(run.run_id, counts.first, counts.reruns, run.sha)))
+    return case_runs
 
 
 @lru_cache(maxsize=20_000)
@@ -460,11 +461,11 @@ def _is_passing(one: HistoryExecution, pass_score: float) -> bool:
 def _build_earlier_result(
     entry: HistoryEntry, run: RunReference | None, pass_score: float, *, graded: bool
 ) -> EarlierResult:
-    answered = [one for one in (*entry.first, *entry.reruns) if one.letter in _STATUS_LETTERS]
-    passed = sum(_is_passing(one, pass_score) for one in answered)
-    known = [one.score for one in answered if one.score is not None]
-    score = fmean(known) if graded and known else passed / len(answered)
-    return EarlierResult(PassCount(passes=passed, executions=len(answered), score=score), run)
+    executions = [one for one in (*entry.first, *entry.reruns) if one.letter in _STATUS_LETTERS]
+    passed = sum(_is_passing(one, pass_score) for one in executions)
+    scores = [one.score for one in executions if one.score is not None]
+    score = fmean(scores) if graded and scores else passed / len(executions)
+    return EarlierResult(PassCount(passes=passed, executions=len(executions), score=score), run)
 
 
 def _compute_variance(scores: Sequence[float]) -> ScoreVariance:

@@ -19,7 +19,7 @@ counts: how many failed is then left to the test of all cases.
 
 What they move (`benchmarks/verdict/without.py`, without → with): a bad day, failures × 3, two seen (5 %), red 41.7 →
 8.7 ± 7.6 %, (2 %) 17.4 → 4.3 ± 5.2 %; the branch itself lost 10 points in its newest run, red 70.0 → 28.2 ± 9.4 %. What
-that costs: 10 points lost beside a bad newest run (5 %), found 53.6 → 30.9 ± 6.6 %. Of these, that single cases know of
+that costs: 10 points lost after a bad newest run (5 %), found 53.6 → 30.9 ± 6.6 %. Of these, that single cases know of
 the day: 13.0 → 8.7 ± 1.9 %, and 37.3 → 28.2 ± 3.3 %.
 """
 
@@ -168,7 +168,7 @@ def learn_day_effects(days: tuple[BranchRun, ...]) -> DayEffects:
 def estimate_day(cases: Iterable[tuple[Counts, Counts]], days: DayEffects) -> DayFactors:
     """Estimate by how much this day multiplies failures, in `FACTOR_STEPS`; one failure, of a suspect, is left out.
 
-    `cases` are the executions of each case in its history, of which it has some, and its first executions here.
+    `cases` are the executions of each case in its history, at least one, and its first executions in this run.
     """
     kinds = Counter((history.without_agent_errors, first.without_agent_errors) for history, first in cases)
     rates = [(first, history.failures / history.executions, number) for (history, first), number in kinds.items()]

@@ -46,14 +46,14 @@ def compute_log_group_chance(rate: float, group: ExecutionGroup, shares: RunShar
         return compute_log_run_chance(rate, 0.0, passes + rerun_passes, failures + rerun_failures)
     logs = []
     for one in shares:
-        together = one.reruns / one.trials if one.trials > 0 else 0.0
-        if together > 0.0:
+        same_draw = one.reruns / one.trials if one.trials > 0 else 0.0
+        if same_draw > 0.0:
             joint = compute_log_run_chance(rate, one.trials, passes + rerun_passes, failures + rerun_failures)
-            logs.append(math.log(one.weight * together) + joint)
-        if together < 1.0:
-            apart = compute_log_run_chance(rate, one.trials, passes, failures)
-            apart += compute_log_run_chance(rate, 0.0, rerun_passes, rerun_failures)
-            logs.append(math.log(one.weight * (1.0 - together)) + apart)
+            logs.append(math.log(one.weight * same_draw) + joint)
+        if same_draw < 1.0:
+            separate = compute_log_run_chance(rate, one.trials, passes, failures)
+            separate += compute_log_run_chance(rate, 0.0, rerun_passes, rerun_failures)
+            logs.append(math.log(one.weight * (1.0 - same_draw)) + separate)
     return sum_logs(logs)
 
 

@@ -1,14 +1,14 @@
 """History of one case over recent runs of the default branch: failure rate, flaky or not.
 
 A history is only worth as much as it is about the same thing. A case that broke on the branch itself would look flaky,
-and each pull request would be blamed for it; one that was mended would look broken. So a history starts where the case
-last broke or was mended, when the newest runs are too much of a row for chance: two failures after five passes.
+and each pull request would be blamed for it; one that was fixed would look broken. So a history starts where the case
+last broke or was fixed, when the newest runs are too much of a row for chance: two failures after five passes.
 
 Where many cases come and go, some of them end in a row of passes by chance, and what is left of their histories would
-then be that they never fail. So a mend is held against how many such cases there are; a break is not, since whatever
-the newest run fails is not of a change's making anyhow.
+then be that they never fail. So a fix is held against how many such cases there are; a break is not, since no change
+caused what the newest run fails.
 
-Only responses say anything. A case with nothing but agent errors in the newest run was judged last in the run before,
+Only responses say anything. A case with nothing but agent errors in the newest run was scored last in the run before,
 and a change that makes it respond wrong is not excused by these errors.
 
 What it moves that a history starts there (`benchmarks/verdict/without.py`, without → with): main fixed a dead case
@@ -69,7 +69,7 @@ def build_case_history(runs: Sequence[CaseRun], among: int = 1) -> CaseHistorySu
 
 
 def can_look_fixed(runs: Iterable[CaseRun]) -> bool:
-    """Whether it passed and failed often enough for a row of passes at the end to be told from chance."""
+    """Whether it passed and failed so often that a row of passes at the end shows a fix."""
     first = _sum_counts(one.first for one in runs)
     return min(first.passes, first.failures) >= MIN_OF_EACH
 
@@ -82,8 +82,8 @@ def select_level_runs(runs: Sequence[tuple[int, CaseRun]], among: int = 1) -> Se
 
 def _is_broken(one: CaseRun) -> bool:
     """Whether it failed there, and mostly failed when it was run again: else it only flaked."""
-    again = one.reruns
-    return one.first.is_failing and (not again.executions or again.failures > again.passes)
+    reruns = one.reruns
+    return one.first.is_failing and (not reruns.executions or reruns.failures > reruns.passes)
 
 
 def _count_level_runs(case_runs: Sequence[CaseRun], among: int) -> int:
@@ -113,11 +113,11 @@ def _find_streak(case_runs: Sequence[CaseRun]) -> Sequence[CaseRun]:
 
 def _is_level_change(streak: Sequence[CaseRun], older: Sequence[CaseRun], among: int) -> bool:
     """Whether the streak broke or fixed a case, and not by chance: the suite test with this one case decides."""
-    now, before = _sum_counts(one.all for one in streak), _sum_counts(one.first for one in older)
-    if now.is_failing == before.is_failing:
+    streak_counts, older_counts = _sum_counts(one.all for one in streak), _sum_counts(one.first for one in older)
+    if streak_counts.is_failing == older_counts.is_failing:
         return False
-    stratum = Stratum.from_counts(before, now)
-    if now.is_failing:
+    stratum = Stratum.from_counts(older_counts, streak_counts)
+    if streak_counts.is_failing:
         return compute_suite_finding([stratum]).chance < LEVEL_CHANGE_LIMIT
     return compute_suite_finding([stratum.swapped]).chance < LEVEL_CHANGE_LIMIT / max(among, 1)
 

@@ -1,4 +1,4 @@
-"""Extra runs of new and changed cases, of which the history says nothing, and their outcomes.
+"""Extra runs of new and changed cases, which have no history, and their outcomes.
 
 They have no history that a failure could be held against, so they are run a few times when they first appear, whatever
 comes of the first time. That makes these runs as good as trials: none was made because another failed, so all of them
@@ -33,13 +33,12 @@ def plan_extra_executions(
 ) -> dict[CaseKey, int]:
     """Count the runs that each new case needs beyond its first executions to have `NEW_CASE_EXECUTIONS`.
 
-    A case that is in doubt for another reason is run again for that. One that nobody answered, or that was answered
-    from a recording, would show nothing, and one that works on files of others would take a run of all these each time.
-    `bounded`: they may take half as much as the run has cases, a hundred at least, so that a change which brings
-    thousands of cases costs no multiple of their first run; the last ones are run once then.
+    A case that is in doubt for another reason is re-run for that. One without a response, or with a recorded one, would
+    show nothing, and one that works on files of others would repeat all these each time. If `bounded`, they may take
+    half as many runs as the run has cases, a hundred at least; the last ones are run once then.
     """
-    left = max(MIN_EXTRA_EXECUTIONS, len(cases) // 2)
-    found = {}
+    budget = max(MIN_EXTRA_EXECUTIONS, len(cases) // 2)
+    extra_executions = {}
     for one in facts:
         case = cases[one.key]
         more = NEW_CASE_EXECUTIONS - max(len(case.list_executions()) - case.reruns, 1)
@@ -52,11 +51,11 @@ def plan_extra_executions(
             continue
         if not one.first.executions or case.details.replayed:
             continue
-        if bounded and more > left:
+        if bounded and more > budget:
             break
-        found[one.key] = more
-        left -= more
-    return found
+        extra_executions[one.key] = more
+        budget -= more
+    return extra_executions
 
 
 def count_outcomes(case: CaseResult) -> Counts:
@@ -78,5 +77,5 @@ def is_failing(case: CaseResult) -> bool:
 
 def is_flaky(case: CaseResult) -> bool:
     """Whether a new case was seen to do both."""
-    seen = count_outcomes(case)
-    return seen.passes > 0 and seen.failures > 0
+    outcomes = count_outcomes(case)
+    return outcomes.passes > 0 and outcomes.failures > 0

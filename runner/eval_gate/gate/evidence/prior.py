@@ -3,7 +3,7 @@
 A suite has more than one kind of case: most are solid, some flake. So the belief is how many cases there are of each of
 some fixed failure rates, learned from all histories at once: the mixture that makes them likely (nonparametric maximum
 likelihood: Kiefer and Wolfowitz 1956, Annals of Mathematical Statistics 27, 887-906; Efron 2016, Biometrika 103, 1-20),
-held back by a few cases that nobody has seen. The history of a case then says which kind it may be.
+held back by a few imaginary cases without executions. The history of a case then says which kind it may be.
 
 What it moves (`benchmarks/verdict/without.py`, without it → with it): a case fails four times in five, found 50.4 →
 77.4 ± 4.4 %; every other time, 6.2 → 24.8 ± 3.4 %. With one Beta distribution in place of the mixture, 6.3 % of the
@@ -102,7 +102,7 @@ def compute_log_rate_chances(group: ExecutionGroup, shares: RunShares) -> tuple[
 
 
 def _compute_log_chances(passes: float, failures: float) -> list[float]:
-    """Compute the log-chance of so many results in one given order: of steady cases, then at each of `RATES`."""
+    """Compute the log chance of these results in one given order: of steady cases, then at each of `RATES`."""
     return [
         passes * log_pass + failures * log_fail
         for log_pass, log_fail in zip(_LOG_PASS_RATES, _LOG_FAILURE_RATES, strict=True)
@@ -141,18 +141,18 @@ _DEFAULT_WEIGHTS: Final = _discretize_beta(*_DEFAULT_COUNTS, _ALL_RATES)
 def learn_prior(histories: Mapping[tuple[int, int], float], history_worth: float = 1.0) -> Prior:
     """Learn the prior of a suite, by expectation-maximization in a few steps.
 
-    `histories` maps passes and failures to the number of cases that have them. A case that has failed every time, and
-    at least three times, is broken and not flaky, so it is left out.
+    `histories` maps passes and failures to numbers of cases. A case that has failed every time, and at least three
+    times, is broken and not flaky, so it is left out.
     """
-    known = {
+    unbroken = {
         (passes, failures): number
         for (passes, failures), number in histories.items()
         if passes or 0 < failures < _BROKEN_AFTER
     }
-    if not known:
+    if not unbroken:
         return DEFAULT_PRIOR
     chances = []
-    for (passes, failures), number in sorted(known.items()):
+    for (passes, failures), number in sorted(unbroken.items()):
         logs = _compute_log_chances(passes * history_worth, failures * history_worth)
         most = max(logs)
         chances.append((number, [math.exp(log - most) for log in logs]))
@@ -165,23 +165,23 @@ def learn_weights(
 ) -> Sequence[float]:
     """Learn how many cases have which rate, from numbers of cases and their chances at each of the rates.
 
-    `start` are the weights of a case that nobody has seen.
+    `start` are the weights of a case without executions.
     """
     weights, number = start, sum(many for many, _ in chances) + UNSEEN_CASES
     for _ in range(steps):
-        found = [UNSEEN_CASES * weight for weight in start]
+        sums = [UNSEEN_CASES * weight for weight in start]
         for many, likely in chances:
             joint = [weight * chance for weight, chance in zip(weights, likely, strict=True)]
             factor = many / sum(joint)
-            found = [one + factor * other for one, other in zip(found, joint, strict=True)]
-        weights = [one / number for one in found]
+            sums = [one + factor * other for one, other in zip(sums, joint, strict=True)]
+        weights = [one / number for one in sums]
     return weights
 
 
 def _build_prior(weights: Sequence[float]) -> Prior:
     """Build a prior from the shares of steady cases and of each of `RATES`."""
-    steady, least, *others = weights
-    return Prior((steady + least, *others), steady / (steady + least))
+    steady, least, *rest = weights
+    return Prior((steady + least, *rest), steady / (steady + least))
 
 
 @lru_cache(2_000)
@@ -190,9 +190,9 @@ def _adjust_to_day(prior: Prior, day: DayFactors) -> Prior:
     weights = [0.0] * len(RATES)
     for factor, share in day:
         for weight, rate in zip(prior.weights, RATES, strict=True):
-            now = min(rate * factor, RATES[-1])
-            above = bisect_left(RATES, now)
-            part = (RATES[above] - now) / (RATES[above] - RATES[above - 1]) if above else 0.0
+            day_rate = min(rate * factor, RATES[-1])
+            above = bisect_left(RATES, day_rate)
+            part = (RATES[above] - day_rate) / (RATES[above] - RATES[above - 1]) if above else 0.0
             weights[above] += share * weight * (1 - part)
             weights[above - 1] += share * weight * part
     total = math.fsum(weights)
@@ -201,9 +201,9 @@ def _adjust_to_day(prior: Prior, day: DayFactors) -> Prior:
 
 @lru_cache(20_000)
 def _add_history(prior: Prior, passes: float, failures: float) -> Prior:
-    least, *others = prior.weights
-    weights = (least * prior.steady, least * (1 - prior.steady), *others)
+    least, *rest = prior.weights
+    weights = (least * prior.steady, least * (1 - prior.steady), *rest)
     chances = _compute_log_chances(passes, failures)
     logs = [math.log(max(weight, _MIN_WEIGHT)) + log for weight, log in zip(weights, chances, strict=True)]
-    known = _build_prior(_normalize_logs(logs))
-    return replace(prior, weights=known.weights, steady=known.steady)
+    posterior = _build_prior(_normalize_logs(logs))
+    return replace(prior, weights=posterior.weights, steady=posterior.steady)

@@ -3,8 +3,8 @@
 The evidence is an e-value: how much better "it is broken" explains what was seen than "nothing has changed" does. If
 nothing has changed its mean is 1, whenever one stops, so a case may be run again *because* it failed, and evidence of
 E comes by chance at most one time in E (Ville's inequality; Shafer, Shen, Vereshchagin and Vovk 2011, Statistical
-Science 26, 84-101; Ramdas, Grünwald, Vovk and Shafer, arXiv:2210.01948). How much is enough, of so many cases with such
-histories, is worked out (`thresholds`).
+Science 26, 84-101; Ramdas, Grünwald, Vovk and Shafer, arXiv:2210.01948). `thresholds` computes how much is enough, from
+the number of cases and their histories.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def is_known_failure(history: CaseHistorySummary) -> bool:
     """Whether it is the branch that fails it, so that no failure here can be news."""
     if history.counts.executions and not history.counts.passes:
         return True
-    before = history.without_newest_run
-    often = before.failures >= _KNOWN_BY and before.failures * _OFTEN >= before.executions
+    earlier = history.without_newest_run
+    often = earlier.failures >= _KNOWN_BY and earlier.failures * _OFTEN >= earlier.executions
     comes_and_goes = history.stability is Stability.FLAKY and often
     return history.newest_failed and not comes_and_goes
 
@@ -151,8 +151,8 @@ class RerunCriteria(FrozenStruct):
     def add_thresholds(self, histories: Mapping[tuple[int, int], int], day: DayFactors = ()) -> RerunCriteria:
         """Return the criteria of this day, with the thresholds for cases that have these passes and failures."""
         limits = ExecutionLimits(self.max_reruns, self.trials)
-        found = compute_run_thresholds(self.prior, histories, self.cases, limits, self.false_alarm_rate, day)
-        return replace(self, day=day, thresholds=found)
+        thresholds = compute_run_thresholds(self.prior, histories, self.cases, limits, self.false_alarm_rate, day)
+        return replace(self, day=day, thresholds=thresholds)
 
     @property
     def trial_share(self) -> float:
@@ -193,46 +193,39 @@ class RerunCriteria(FrozenStruct):
         remaining: int,
         *,
         reruns: Counts = NO_EXECUTIONS,
-        ended: bool = False,
+        reruns_ended: bool = False,
     ) -> RerunStep:
         """Decide the next step after these executions, with `remaining` re-runs left.
 
-        The evidence has to reach `threshold`. A case that failed in every allowed execution needs less, as
-        `_get_all_failed_threshold` says: a gate that lets a dead case through would be worse. One failure alone
-        confirms nothing while a re-run is possible. A case is given up if failing from now on would not be enough, and
-        if it has passed and its evidence is below `MIN_RERUN_EVIDENCE`. A must-pass case needs no evidence, only a
-        second failure before it passes more often than it fails. A fix is run until it fails, because only a row of
-        passes begins a new history on the branch. If re-runs have `ended` because nothing more could be learned, the
-        executions so far decide, unless even all of them failing could not have been enough.
+        A case is confirmed if its evidence reaches `threshold`, or the lower `_get_all_failed_threshold` if it failed
+        every time: a dead case must not pass. It is given up if further failures would not suffice, or if it has passed
+        and its evidence is below `MIN_RERUN_EVIDENCE`. One failure confirms nothing while a re-run is possible. With
+        `reruns_ended`, the executions so far decide, unless even failing all of them could not have been enough.
         """
-        unchanged, tried, again = self._turn_to_failures(suspicion, history, first, reruns)
-        current, left = tried.add(again), 0 if ended else remaining
-        twice = current.failures >= min(2, tried.executions + again.executions + left)
-        if suspicion is Suspicion.MUST_PASS:
-            confirmed, reachable = twice and current.is_failing, current.is_failing
-        elif suspicion is Suspicion.FIX:
-            confirmed, reachable = False, not current.passes and current.executions <= FIX_RERUNS
-        else:
-            all_failed = self._get_all_failed_threshold(suspicion, history, current.executions + remaining)
-            trials, possible = Counts(failures=tried.executions), again.executions + remaining
-            if _compute_e_value(unchanged, trials, Counts(failures=possible)) < min(self.threshold, all_failed):
-                # failing every time would confirm it, did executions of one run not belong together
-                confirmed, reachable = False, bool(unchanged.shares) and not current.passes and not is_unsteady(history)
-                if reachable and twice and not left:
-                    return RerunStep.ANOTHER_RUN
-            else:
-                most = _compute_e_value(unchanged, trials, Counts(failures=again.executions + left))
-                needed = min(self.threshold, most) if ended or most >= all_failed else self.threshold
-                evidence = _compute_e_value(unchanged, tried, again)
-                confirmed = twice and evidence >= needed
-                reachable = (
-                    _compute_e_value(unchanged, tried, again.add(Counts(failures=left))) >= needed
-                    and (suspicion is Suspicion.REGRESSION or current.is_failing)
-                    and (not current.passes or evidence >= MIN_RERUN_EVIDENCE)
-                )
-        if confirmed:
+        further = 0 if reruns_ended else remaining
+        if suspicion in _WITHOUT_EVIDENCE:
+            return _decide_without_evidence(suspicion, first.add(reruns), further)
+        unchanged, first, reruns = self._turn_to_failures(suspicion, history, first, reruns)
+        current = first.add(reruns)
+        twice = current.failures >= min(2, current.executions + further)
+        all_failed = self._get_all_failed_threshold(suspicion, history, current.executions + remaining)
+        trials, possible = Counts(failures=first.executions), reruns.executions + remaining
+        if _compute_e_value(unchanged, trials, Counts(failures=possible)) < min(self.threshold, all_failed):
+            # failing every time would confirm it, did executions of one run not belong together
+            if unchanged.shares and not current.passes and not is_unsteady(history) and (further or twice):
+                return RerunStep.AGAIN if further else RerunStep.ANOTHER_RUN
+            return RerunStep.INCONCLUSIVE
+        most = _compute_e_value(unchanged, trials, Counts(failures=reruns.executions + further))
+        needed = min(self.threshold, most) if reruns_ended or most >= all_failed else self.threshold
+        evidence = _compute_e_value(unchanged, first, reruns)
+        if twice and evidence >= needed:
             return RerunStep.CONFIRMED
-        return RerunStep.AGAIN if left and reachable else RerunStep.INCONCLUSIVE
+        reachable = (
+            _compute_e_value(unchanged, first, reruns.add(Counts(failures=further))) >= needed
+            and (suspicion is Suspicion.REGRESSION or current.is_failing)
+            and (not current.passes or evidence >= MIN_RERUN_EVIDENCE)
+        )
+        return RerunStep.AGAIN if further and reachable else RerunStep.INCONCLUSIVE
 
     def _get_all_failed_threshold(self, suspicion: Suspicion, history: Counts, planned: int) -> float:
         """Return the evidence that confirms a case that failed all executions: among many, some do by chance."""
@@ -256,3 +249,16 @@ class RerunCriteria(FrozenStruct):
         if suspicion in _PASSING:
             return DEFAULT_PRIOR.add_history(history.inverse), first.inverse, reruns.inverse
         return self.prior.add_history(history).adjust_to_day(self.day), first, reruns
+
+
+_WITHOUT_EVIDENCE: Final = frozenset({Suspicion.MUST_PASS, Suspicion.FIX})
+
+
+def _decide_without_evidence(suspicion: Suspicion, executions: Counts, further: int) -> RerunStep:
+    """Confirm a must-pass case at its second failure; run a fix until it fails, as only a row of passes shows one."""
+    reachable = executions.is_failing
+    if suspicion is Suspicion.FIX:
+        reachable = not executions.failures and executions.executions <= FIX_RERUNS
+    elif reachable and executions.failures >= min(2, executions.executions + further):
+        return RerunStep.CONFIRMED
+    return RerunStep.AGAIN if further and reachable else RerunStep.INCONCLUSIVE

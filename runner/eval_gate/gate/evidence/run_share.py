@@ -6,9 +6,9 @@ of a case's variance belongs to the run shows in the branch's own runs: in their
 failed. Some shares are weighed against each other by how well they explain those (`execution_groups`), and none at all
 is believed most. Executions are taken for independent until the history speaks for a share.
 
-Three other causes of repeated failures are told apart. A case that the branch broke in one run fails there every time:
-each run of a case is believed to be broken now and then, and a run that broke many cases at once is left out. On a bad
-day all cases fail more: the rates of a case are those of the day. And a flaky case fails in other runs, too.
+Three other causes of repeated failures are separated from it. A case that the branch broke in one run fails there every
+time: each run of a case is believed to be broken now and then, and a run that broke many cases at once is left out. On
+a bad day all cases fail more: the rates of a case are those of the day. And a flaky case fails in other runs, too.
 
 Re-runs that wait share less. What is learned from runs that waited as long as this one says how much; until there are
 such runs, half of the belief is that they share nothing.
@@ -39,21 +39,18 @@ from eval_gate.model.evidence import BranchRun, RunShare
 from eval_gate.struct import FrozenStruct, replace
 
 SHARES: Final = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.7, 0.95)
-"""The shares that are told apart; the last is that of a cache, which repeats itself."""
+"""The shares that are weighed against each other; the last is that of a cache, which repeats itself."""
 _SHARE_WEIGHTS: Final = (0.6, 0.06, 0.1, 0.12, 0.07, 0.03, 0.012, 0.006, 0.002)
 """Prior weights of the shares: large ones are rare, so that a few repeated failures do not keep a dead case open."""
 CALM_WEIGHT: Final = _SHARE_WEIGHTS[0]
 """Weight of independence from which on executions are independent: the history has to speak for a share."""
-TOGETHER: Final = (0.0, 0.5, 1.0)
-"""The chances, told apart, that re-runs belong to the same draw as the trials."""
-_TOGETHER_WEIGHTS: Final = (0.1, 0.1, 0.8)
+SAME_DRAW_CHANCES: Final = (0.0, 0.5, 1.0)
+"""The chances, weighed against each other, that re-runs belong to the same draw as the trials."""
+_SAME_DRAW_WEIGHTS: Final = (0.1, 0.1, 0.8)
 _MIN_WEIGHT: Final = 0.01
 """Smallest weight of a share; what has less is left out."""
 BROKEN_CHANCE: Final = 0.005
-"""Chance that the branch broke a case in one run, so that all its executions fail.
-
-It is higher than what usually happens, so that one broken case does not pass for a share.
-"""
+"""Chance that the branch broke a case in one run; high, so that one broken case does not pass for a share."""
 MIN_REPEATING_RUNS: Final = 3
 """Runs, and cases, with a repeated failure from which on there can be a share: of fewer, the branch may have broken one
 or two."""
@@ -127,8 +124,8 @@ class _CaseGroups(NamedTuple):
 
     def select_groups(self, wait: int = 0) -> _CaseGroups:
         """Select the runs that waited about as long as `wait`, or those that did not wait."""
-        kept = tuple(one for one in self.groups if (one[2] >= wait * _SAME_WAIT if wait else not one[2]))
-        return self._replace(groups=kept)
+        groups = tuple(one for one in self.groups if (one[2] >= wait * _SAME_WAIT if wait else not one[2]))
+        return self._replace(groups=groups)
 
 
 def learn_run_shares(
@@ -156,14 +153,14 @@ def learn_run_shares(
     mean = math.fsum(share * weight for share, weight in shares.items())
     if _is_calm(shares):
         return ShareBelief(mean)
-    together = {1.0: 1.0}
+    same_draw = {1.0: 1.0}
     if trials:
-        together = _weigh_together(prompt, rates, mean, dict(zip(TOGETHER, _TOGETHER_WEIGHTS, strict=True)))
-    run_share = mean * math.fsum(part * weight for part, weight in together.items())
+        same_draw = _weigh_same_draw(prompt, rates, mean, dict(zip(SAME_DRAW_CHANCES, _SAME_DRAW_WEIGHTS, strict=True)))
+    run_share = mean * math.fsum(part * weight for part, weight in same_draw.items())
     if wait:
-        unknown = {part: weight / 2 for part, weight in together.items()}
-        together = _weigh_together(late, rates, mean, {**unknown, 0.0: unknown.get(0.0, 0.0) + 0.5})
-    return ShareBelief(run_share, _join(shares, together), 1.0 / (1.0 + (_count_mean_trials(cases) - 1.0) * mean))
+        unknown = {part: weight / 2 for part, weight in same_draw.items()}
+        same_draw = _weigh_same_draw(late, rates, mean, {**unknown, 0.0: unknown.get(0.0, 0.0) + 0.5})
+    return ShareBelief(run_share, _join(shares, same_draw), 1.0 / (1.0 + (_count_mean_trials(cases) - 1.0) * mean))
 
 
 def _is_calm(shares: _Belief) -> bool:
@@ -176,7 +173,7 @@ def _has_several(one: CaseRun) -> bool:
 
 def _build_case_groups(cases: _SeenCases, steps: Sequence[float], waits: Sequence[int]) -> list[_CaseGroups]:
     broken = _find_breaking_places(cases)
-    found: Counter[tuple[tuple[int, int], tuple[tuple[ExecutionGroup, float, int], ...]]] = Counter()
+    numbers: Counter[tuple[tuple[int, int], tuple[tuple[ExecutionGroup, float, int], ...]]] = Counter()
     for runs, number in cases:
         passes = failures = 0
         several = []
@@ -187,8 +184,8 @@ def _build_case_groups(cases: _SeenCases, steps: Sequence[float], waits: Sequenc
                 passes, failures = passes + one.first.passes, failures + one.first.failures
             else:
                 several.append((ExecutionGroup.from_counts(one.first, one.reruns), steps[at], waits[at]))
-        found[(passes, failures), tuple(sorted(several))] += number
-    ordered = sorted(found.items())
+        numbers[(passes, failures), tuple(sorted(several))] += number
+    ordered = sorted(numbers.items())
     stride = -(-sum(len(several) for (_, several), _ in ordered) // _MAX_GROUPS)
     return [_CaseGroups(single, several, number) for (single, several), number in ordered[:: max(stride, 1)]]
 
@@ -218,17 +215,17 @@ def _find_day_step(day: BranchRun) -> float:
 
 def _select_trials(cases: Sequence[_CaseGroups]) -> list[_CaseGroups]:
     """Keep the first executions of all runs; there are none if no run has several of a case."""
-    kept = [
+    trials = [
         case._replace(groups=tuple((ExecutionGroup(*one[:2]), day, wait) for one, day, wait in case.groups))
         for case in cases
     ]
-    return kept if any(one.passes + one.failures > 1 for case in kept for one, _, _ in case.groups) else []
+    return trials if any(one.passes + one.failures > 1 for case in trials for one, _, _ in case.groups) else []
 
 
 def _weigh_rates(prior: Prior) -> _Rates:
     """Weigh the failure rates that cases had so far: the steadiest ones nearly none."""
-    least, *others = prior.weights
-    weights = (least * prior.steady, least * (1.0 - prior.steady), *others)
+    least, *rest = prior.weights
+    weights = (least * prior.steady, least * (1.0 - prior.steady), *rest)
     return tuple((rate, weight) for rate, weight in zip((STEADY_RATE, *RATES), weights, strict=True) if weight > 0.0)
 
 
@@ -242,7 +239,7 @@ def _weigh_shares(cases: Sequence[_CaseGroups], rates: _Rates) -> _Belief:
     )
 
 
-def _weigh_together(cases: Sequence[_CaseGroups], rates: _Rates, share: float, weights: _Belief) -> _Belief:
+def _weigh_same_draw(cases: Sequence[_CaseGroups], rates: _Rates, share: float, weights: _Belief) -> _Belief:
     """Weigh how likely re-runs belong to the draw of the trials, from these prior weights."""
     return _normalize(
         {
@@ -253,12 +250,12 @@ def _weigh_together(cases: Sequence[_CaseGroups], rates: _Rates, share: float, w
     )
 
 
-def _sum_log_chances(cases: Sequence[_CaseGroups], rates: _Rates, share: float, together: float) -> float:
+def _sum_log_chances(cases: Sequence[_CaseGroups], rates: _Rates, share: float, same_draw: float) -> float:
     """Sum the logarithms of the chances of what the runs saw of each case, over its possible rates.
 
     How many cases have which rate is learned from the same executions: flaky cases would pass for a share otherwise.
     """
-    shares = (RunShare(trials=share, reruns=share * together, weight=1.0),) if share else ()
+    shares = (RunShare(trials=share, reruns=share * same_draw, weight=1.0),) if share else ()
     tables: dict[tuple[ExecutionGroup, float], list[float]] = {}
     chances, total = [], 0.0
     for case in cases:
@@ -291,17 +288,17 @@ def _normalize(logs: _Belief) -> _Belief:
     most = max(logs.values())
     weights = {value: math.exp(log - most) for value, log in logs.items()}
     total = math.fsum(weights.values())
-    kept = {value: weight for value, weight in weights.items() if weight >= total * _MIN_WEIGHT}
-    return {value: weight / math.fsum(kept.values()) for value, weight in kept.items()}
+    large_weights = {value: weight for value, weight in weights.items() if weight >= total * _MIN_WEIGHT}
+    return {value: weight / math.fsum(large_weights.values()) for value, weight in large_weights.items()}
 
 
-def _join(shares: _Belief, together: _Belief) -> RunShares:
+def _join(shares: _Belief, same_draw: _Belief) -> RunShares:
     """Join both beliefs to the shares of one run."""
-    found = [
+    run_shares = [
         RunShare(trials=share, reruns=share * part, weight=weight * of_part)
         for share, weight in shares.items()
-        for part, of_part in (together.items() if share else [(0.0, 1.0)])
+        for part, of_part in (same_draw.items() if share else [(0.0, 1.0)])
         if weight * of_part >= _MIN_WEIGHT
     ]
-    total = math.fsum(one.weight for one in found)
-    return tuple(replace(one, weight=one.weight / total) for one in found)
+    total = math.fsum(one.weight for one in run_shares)
+    return tuple(replace(one, weight=one.weight / total) for one in run_shares)

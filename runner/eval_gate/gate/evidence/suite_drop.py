@@ -2,8 +2,8 @@
 
 Two questions share one error rate, each asked by the test of `suite/failures`: whether all cases fail more than before,
 and whether those that seldom fail do. The first finds what is a little worse everywhere; the second what is broken
-while something else was mended, since cases that failed often and pass now pay for nothing there. Which case seldom
-fails is told by all its executions, those here included, so that it does not depend on where the failures fell. The
+while something else was fixed, since cases that failed often and pass now pay for nothing there. Which case seldom
+fails is decided by all its executions, those here included, so that it does not depend on where the failures fell. The
 answer is the rarer of both, times how much likelier it is that any of two questions comes out so: exactly, as both are
 sums over cases.
 
@@ -14,8 +14,7 @@ three in 89 (`benchmarks/verdict/trials.py`); where nothing changed, in fewer th
 
 The second question is kept for one line: where 20 of 100 cases fall from 98 to 70 % while 20 others are fixed, the gate
 is red in 50 % of the pull requests with it and in 33 % without, after 3 and 10 runs (`suite.steady` of
-`benchmarks/verdict/without.py`). That cases are paired does not spare it: the sum over cases is what the fixed ones pay
-into.
+`benchmarks/verdict/without.py`). Pairing does not replace it: the fixed cases lower the sum over cases.
 
 Then whole runs differ: by what the history shows of its days (`days`), and by a mishap of a kind that it has not shown
 yet, in which one case in fifty fails.
@@ -78,8 +77,8 @@ def run_suite_test(
         tested.append(_run_test(steady, days, wide))
     best = min(tested, key=lambda one: one.chance)
     times = _compute_multiplicity(steady, unsteady, tested, wide) if len(tested) > 1 else 1.0
-    chance, alike = min(best.chance * times, 1.0), min(best.chance_without_days * times, 1.0)
-    widened = days.has_effects and alike < chance
+    chance, plain_chance = min(best.chance * times, 1.0), min(best.chance_without_days * times, 1.0)
+    widened = days.has_effects and plain_chance < chance
     chance += days.mishap_chance * max(compute_chance_at_rate(kinds, MISHAP_RATE) - chance, 0.0)
     return SuiteFinding(
         cases=best.cases,
@@ -89,17 +88,17 @@ def run_suite_test(
         chance=chance,
         limit=limit,
         steady_cases_only=len(tested) > 1 and best is tested[1],
-        chance_if_runs_equal=alike if widened else None,
+        chance_if_runs_equal=plain_chance if widened else None,
     )
 
 
 def _run_test(kinds: Counter[Stratum], days: DayEffects, wide: float) -> _SuiteTest:
     failures = sum(kind.failures * count for kind, count in kinds.items())
     mean, variance = compute_moments(kinds)
-    alike = compute_tail_chance(kinds, failures, wide)
+    plain_chance = compute_tail_chance(kinds, failures, wide)
     executions = sum(kind.runs * count for kind, count in kinds.items())
-    chance = days.widen_chance(alike, failures, mean, variance)
-    return _SuiteTest(kinds.total(), executions, failures, mean, variance, alike, chance)
+    chance = days.widen_chance(plain_chance, failures, mean, variance)
+    return _SuiteTest(kinds.total(), executions, failures, mean, variance, plain_chance, chance)
 
 
 def _compute_multiplicity(
@@ -112,17 +111,15 @@ def _compute_multiplicity(
     if least >= 0.5:
         return 1.0
     lowest, chances = compute_sum_distribution(steady)
-    other_lowest, others = compute_sum_distribution(unsteady)
-    _, together = compute_sum_distribution(steady + unsteady)
+    other_lowest, rest = compute_sum_distribution(unsteady)
+    _, joint = compute_sum_distribution(steady + unsteady)
     of_steady = lowest + _find_tail_start(chances, least)
-    of_all = lowest + other_lowest + _find_tail_start(together, least)
-    other_tails = _compute_tails(others)
+    of_all = lowest + other_lowest + _find_tail_start(joint, least)
+    other_tails = _compute_tails(rest)
     chance = 0.0
     for at, one in enumerate(chances, start=lowest):
         needed = of_all - at - other_lowest
-        chance += (
-            one if at >= of_steady or needed <= 0 else one * (other_tails[needed] if needed < len(others) else 0.0)
-        )
+        chance += one if at >= of_steady or needed <= 0 else one * (other_tails[needed] if needed < len(rest) else 0.0)
     return min(max(chance / least, 1.0), 2.0)
 
 

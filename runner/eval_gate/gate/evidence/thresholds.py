@@ -8,7 +8,7 @@ of all cases together are what may be spent.
 What they move (`benchmarks/verdict/without.py`, without → with): a case that flaked 45 % and died, found 44.3 →
 62.9 ± 4.6 %. Nearly all of that is `all_failed_threshold`, the lower bar of what failed every time: 43.8 → 64.1 ± 5.0
 %. That short histories may spend less (`compute_history_share`): of 1,000 harmless pull requests on usual days, in
-suites of which a fifth fails 30 % of the time, red after one run 44 → 4, after three 46 → 17, after eight 14 → 13;
+suites with a fifth that fails 30 % of the time, red after one run 44 → 4, after three 46 → 17, after eight 14 → 13;
 dead cases found 99 → 99 %. It costs half-broken cases: after one run found 8.5 → 1.5 %, after three 11.9 → 7.1 %, after
 eight 19.5 → 18.1 % (100 cases, all fail 5 %).
 """
@@ -50,14 +50,14 @@ def compute_alternative(unchanged: Prior) -> tuple[float, ...]:
     """
     expected, half = 1 - unchanged.pass_rate, 1 - unchanged.pass_rate / 2
     nearest = min(range(len(RATES)), key=lambda at: abs(RATES[at] - half))
-    wanted = [
+    ideal_weights = [
         (_DEAD if at == len(RATES) - 1 else 0.0)
         + (_HALF if at == nearest else 0.0)
         + (_EVEN * width if RATES[at] > expected else 0.0)
         for at, width in enumerate(_WIDTHS)
     ]
     most, raised = 0.0, []
-    for weight, want in zip(unchanged.weights, wanted, strict=True):
+    for weight, want in zip(unchanged.weights, ideal_weights, strict=True):
         most = min(max(most, want / weight), _MAX_EVIDENCE)
         raised.append(most * weight)
     total = math.fsum(raised)
@@ -147,12 +147,12 @@ def compute_thresholds(
     number = max(math.fsum(many for _, many in histories), 1.0)
     history_share = compute_history_share(histories)
     most = number / (false_alarm_rate * history_share)
-    known = [
+    kinds = [
         (failures, many, prior.add_history(Counts(passes=passes, failures=failures)).adjust_to_day(day))
         for (passes, failures), many in histories
         if passes
     ]
-    tables = [(failures, many, _build_table(unchanged, executions)) for failures, many, unchanged in known]
+    tables = [(failures, many, _build_table(unchanged, executions)) for failures, many, unchanged in kinds]
     false_alarm_rate *= compute_error_share(number)
     budget = false_alarm_rate * THRESHOLD_SHARE * history_share
     low, high = math.log(min(MIN_THRESHOLD, most)), math.log(most)
@@ -165,30 +165,27 @@ def compute_thresholds(
     sure = math.exp(high)
     every = ExecutionGroup(0, executions.trials, 0, executions.reruns)
     failed = [(many, *table[every]) for failures, many, table in tables if failures]
-    never, left = [], false_alarm_rate * NEVER_FAILED_SHARE
+    never, limit = [], false_alarm_rate * NEVER_FAILED_SHARE
     if prior.shares:
         never = [
             (many, _compute_shared_chance(unchanged, executions), table[every][1])
-            for (failures, many, unchanged), (_, _, table) in zip(known, tables, strict=True)
+            for (failures, many, unchanged), (_, _, table) in zip(kinds, tables, strict=True)
             if not failures
         ]
     return EvidenceThresholds(
         sure,
         _lower_threshold(failed, sure, false_alarm_rate * ALL_FAILED_SHARE),
-        _lower_threshold(never, sure, left) if math.fsum(many * chance for many, chance, _ in never) > left else 0.0,
+        _lower_threshold(never, sure, limit) if math.fsum(many * chance for many, chance, _ in never) > limit else 0.0,
     )
 
 
-def _lower_threshold(cases: Iterable[tuple[float, float, float]], sure: float, left: float) -> float:
-    """Lower the threshold `sure` as far as the chances of cases stay within `left`.
-
-    Each of `cases` is a number of cases, their chance, and their evidence.
-    """
+def _lower_threshold(cases: Iterable[tuple[float, float, float]], sure: float, budget: float) -> float:
+    """Lower the threshold `sure` as far as chances stay within `budget`; `cases` are numbers, chances and evidence."""
     lowest = sure
     for many, chance, evidence in sorted(cases, key=lambda one: -one[2]):
         if evidence < sure:
-            left -= chance * many
-            if left < 0:
+            budget -= chance * many
+            if budget < 0:
                 break
             lowest = evidence
     return lowest
@@ -211,47 +208,46 @@ def compute_run_thresholds(
     false_alarm_rate: float,
     day: DayFactors = (),
 ) -> EvidenceThresholds | None:
-    """Compute the evidence thresholds of a run with `number` cases, of which those in `histories` are a sample.
+    """Compute the evidence thresholds of a run with `number` cases; `histories` are those of a sample of them.
 
     Return None if no case has a history, if nothing is re-run, or if another tool made more than `MAX_TRIALS`.
     """
-    known = sum(number for (passes, failures), number in histories.items() if passes + failures)
-    if not known or not executions.reruns or executions.trials > MAX_TRIALS:
+    sample_size = sum(number for (passes, failures), number in histories.items() if passes + failures)
+    if not sample_size or not executions.reruns or executions.trials > MAX_TRIALS:
         return None
-    factor = max(number / known, 1.0)
+    factor = max(number / sample_size, 1.0)
     many = tuple((history, number * factor) for history, number in sorted(histories.items()) if sum(history))
     return compute_thresholds(prior, many, executions, false_alarm_rate, day)
 
 
 def _build_table(unchanged: Prior, executions: ExecutionLimits) -> EvidenceTable:
     """Build the table of all executions in which at most half of the trials pass."""
-    reruns, trials = executions
     worse, table = build_worse_prior(unchanged), EvidenceTable()
-    for passes in range(trials // 2 + 1):
-        first = Counts(passes=passes, failures=trials - passes)
-        for done in range(reruns + 1):
-            for later in range(done + 1):
-                again = Counts(passes=later, failures=done - later)
-                chance = unchanged.compute_log_chance(first, again)
-                evidence = worse.compute_log_chance(first, again) - chance
-                table[ExecutionGroup.from_counts(first, again)] = math.exp(chance), math.exp(min(evidence, MAX_LOG))
+    for passes in range(executions.trials // 2 + 1):
+        first = Counts(passes=passes, failures=executions.trials - passes)
+        for number in range(executions.reruns + 1):
+            for rerun_passes in range(number + 1):
+                reruns = Counts(passes=rerun_passes, failures=number - rerun_passes)
+                chance = unchanged.compute_log_chance(first, reruns)
+                evidence = worse.compute_log_chance(first, reruns) - chance
+                table[ExecutionGroup.from_counts(first, reruns)] = math.exp(chance), math.exp(min(evidence, MAX_LOG))
     return table
 
 
 def _compute_reach_chance(table: EvidenceTable, executions: ExecutionLimits, bar: float) -> float:
     """Compute the chance that a case fails first (at most half of its trials pass) and then reaches `bar`."""
-    trials, found = executions.trials, 0.0
+    trials, reach_chance = executions.trials, 0.0
     for passes in range(trials // 2 + 1):
         ways = {0: math.comb(trials, passes)}  # by passes of re-runs
-        for done in range(executions.reruns + 1):
+        for reruns in range(executions.reruns + 1):
             further: dict[int, int] = {}
-            for later, number in ways.items():
-                group = ExecutionGroup(passes, trials - passes, later, done - later)
+            for rerun_passes, number in ways.items():
+                group = ExecutionGroup(passes, trials - passes, rerun_passes, reruns - rerun_passes)
                 chance, evidence = table[group]
                 if evidence >= bar and group.failures + group.rerun_failures >= min(2, executions.max_total):
-                    found += number * chance
+                    reach_chance += number * chance
                 else:
-                    further[later] = further.get(later, 0) + number
-                    further[later + 1] = further.get(later + 1, 0) + number
+                    further[rerun_passes] = further.get(rerun_passes, 0) + number
+                    further[rerun_passes + 1] = further.get(rerun_passes + 1, 0) + number
             ways = further
-    return found
+    return reach_chance

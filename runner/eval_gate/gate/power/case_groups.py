@@ -41,8 +41,8 @@ class CaseGroup(FrozenStruct):
     def facts(self) -> CaseFacts:
         """One of them as the verdict will see it, not executed yet."""
         plain = CaseClass.REGRESSION if self.is_compared else CaseClass.INCOMPARABLE
-        before = 0 if self.dependent else None
-        return CaseFacts(CaseKey("", ""), plain, self.history, must_pass=self.must_pass, preceding_cases=before)
+        preceding = 0 if self.dependent else None
+        return CaseFacts(CaseKey("", ""), plain, self.history, must_pass=self.must_pass, preceding_cases=preceding)
 
 
 class CaseGroups(FrozenStruct):
@@ -80,10 +80,10 @@ def group_run_cases(run: RunResult) -> CaseGroups | None:
             case = results.get(key := change.key)
             if case is None or key in aside:
                 continue
-            before = None if change.change is CaseClass.INCOMPARABLE else change.baseline
-            passed = before is not None and before.passed
+            baseline = None if change.change is CaseClass.INCOMPARABLE else change.baseline
+            passed = baseline is not None and baseline.passed
             history, must_pass = change.case_history or NO_HISTORY, is_must_pass(case, patterns)
-            yield CaseGroup(history, 1, (key,), before is not None, passed, must_pass, case.dependent)
+            yield CaseGroup(history, 1, (key,), baseline is not None, passed, must_pass, case.dependent)
 
     allowed = policy.allowed_regressions if policy else 0
     return _build_case_groups(_group_cases(iter_cases()), evidence, allowed, len(results))
@@ -93,15 +93,15 @@ def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collec
     """Group the cases of a baseline by the history that ends with it, which the next run will use."""
     run = apply_pass_score(baseline.result, policy.pass_score)
     run = replace(run, reruns=policy.most_reruns, rerun_wait=0)
-    known = collect_prior_evidence(GateCases.pair(run, run), baseline, policy, quarantined)
+    evidence = collect_prior_evidence(GateCases.pair(run, run), baseline, policy, quarantined)
 
     def build_group(key: CaseKey, case: CaseResult) -> CaseGroup:
-        past, must_pass = known.case_evidence[key], is_must_pass(case, policy.must_pass)
-        passed = past.newest_result is not None and past.newest_result.passed
-        return CaseGroup(past.history, 1, (key,), past.newest_result is not None, passed, must_pass, case.dependent)
+        own, must_pass = evidence.case_evidence[key], is_must_pass(case, policy.must_pass)
+        passed = own.newest_result is not None and own.newest_result.passed
+        return CaseGroup(own.history, 1, (key,), own.newest_result is not None, passed, must_pass, case.dependent)
 
     kinds = _group_cases(build_group(key, case) for key, case in run.iter_cases() if key not in quarantined)
-    return _build_case_groups(kinds, known.evidence, policy.allowed_regressions, len(known.case_evidence))
+    return _build_case_groups(kinds, evidence.evidence, policy.allowed_regressions, len(evidence.case_evidence))
 
 
 def _build_case_groups(groups: tuple[CaseGroup, ...], evidence: Evidence, allowed: int, cases: int) -> CaseGroups:
@@ -117,14 +117,14 @@ def _build_case_groups(groups: tuple[CaseGroup, ...], evidence: Evidence, allowe
 
 def _group_cases(cases: Iterable[CaseGroup]) -> tuple[CaseGroup, ...]:
     """Join the cases with the same history, largest groups first."""
-    found: dict[tuple[object, ...], list[CaseGroup]] = {}
+    by_kind: dict[tuple[object, ...], list[CaseGroup]] = {}
     for one in cases:
         counts, newest = one.history.counts.without_agent_errors, one.history.newest_run.without_agent_errors
         flags = one.history.newest_failed, one.is_compared, one.passed_before, one.must_pass, one.dependent
-        found.setdefault((counts, newest, *flags), []).append(one)
+        by_kind.setdefault((counts, newest, *flags), []).append(one)
     kinds = [
-        replace(alike[0], number=len(alike), keys=tuple(key for one in alike for key in one.keys))
-        for alike in found.values()
+        replace(group[0], number=len(group), keys=tuple(key for one in group for key in one.keys))
+        for group in by_kind.values()
     ]
     return tuple(sorted(kinds, key=lambda kind: -kind.number))
 
@@ -164,8 +164,8 @@ def drop_shares(cases: CaseGroups) -> CaseGroups:
 
 def relearn_prior(cases: CaseGroups) -> CaseGroups:
     """Learn the prior anew from the histories of the cases, and recompute the evidence thresholds."""
-    before = cases.criteria.prior
-    prior = replace(learn_prior(_count_histories(cases), before.history_worth), shares=before.shares)
+    old = cases.criteria.prior
+    prior = replace(learn_prior(_count_histories(cases), old.history_worth), shares=old.shares)
     return _recompute_thresholds(replace(cases, criteria=replace(cases.criteria, prior=prior)))
 
 
@@ -174,10 +174,10 @@ def _recompute_thresholds(cases: CaseGroups) -> CaseGroups:
 
 
 def _count_histories(cases: CaseGroups) -> Counter[tuple[int, int]]:
-    found: Counter[tuple[int, int]] = Counter()
+    numbers: Counter[tuple[int, int]] = Counter()
     for kind in cases.groups:
-        found[kind.history.counts.passes, kind.history.counts.failures] += kind.number
-    return found
+        numbers[kind.history.counts.passes, kind.history.counts.failures] += kind.number
+    return numbers
 
 
 def _scale_history(history: CaseHistorySummary, factor: float) -> CaseHistorySummary:

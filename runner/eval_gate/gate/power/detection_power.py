@@ -39,10 +39,7 @@ class UngatedReason(StrEnum):
 
 
 class UngatedCase(FrozenStruct):
-    """A case that cannot be gated; `needed` failures in a row would be proof.
-
-    `executions` is how many executions of it there can be in one run.
-    """
+    """A case that cannot be gated: `needed` failures in a row would be proof, and one run has `executions` of it."""
 
     key: CaseKey
     reason: UngatedReason
@@ -115,8 +112,8 @@ def _compute_case_detection(trees: Sequence[ExecutionTree]) -> CaseDetection:
 def _compute_mean_chance(trees: Sequence[ExecutionTree], rate: float) -> float:
     """Compute the mean chance, over all cases, that a case failing at `rate` is found."""
     number = sum(tree.group.number for tree in trees)
-    found = math.fsum(tree.compute_regression_chance(rate) * tree.group.number for tree in trees)
-    return found / number if number else 0.0
+    expected = math.fsum(tree.compute_regression_chance(rate) * tree.group.number for tree in trees)
+    return expected / number if number else 0.0
 
 
 def _iter_ungated_cases(trees: Sequence[ExecutionTree]) -> Iterator[UngatedCase]:

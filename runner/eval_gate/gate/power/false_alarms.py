@@ -1,11 +1,11 @@
 """Chance that a harmless pull request fails the gate, estimated from what was seen so far.
 
-Evidence is asked of a case by what is believed of its suite. After few runs of the default branch nobody knows which
-cases are flaky: one that passed so far is a regression when it fails every time here. Of many such cases some do that
-by chance, and a large suite is red then more often than is promised. How many flaky cases there are shows sooner than
-which they are, by the re-runs of this run and of those in the history: two kinds of cases are fitted to them, one that
-seldom fails and one that often does (maximum likelihood). Cases that have failed in the history count for nothing here:
-they are held to a threshold of their own (`thresholds`).
+The evidence that a case needs follows from what is believed of its suite. A few runs of the default branch do not show
+which cases are flaky: one that passed so far is a regression when it fails every time here. Of many such cases some do
+that by chance, and a large suite is red then more often than is promised. How many flaky cases there are shows sooner
+than which they are, by the re-runs of this run and of those in the history: two kinds of cases are fitted to them, one
+that seldom fails and one that often does (maximum likelihood). Cases that have failed in the history count for nothing
+here: they are held to a threshold of their own (`thresholds`).
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def estimate_false_alarms(cases: CaseGroups, counts: ObservedCounts) -> FalseAla
     kinds, promised = fit_mixture(counts), compute_promised_share(cases)
     if kinds is None or (chance := compute_red_chance(cases, kinds)) <= promised:
         return None
-    later = ((runs, project_history(cases, kinds, runs)) for runs in MORE_RUNS)
-    more = next((runs for runs, then in later if compute_red_chance(then, kinds) <= promised), None)
+    projections = ((runs, project_history(cases, kinds, runs)) for runs in MORE_RUNS)
+    more = next((runs for runs, projected in projections if compute_red_chance(projected, kinds) <= promised), None)
     flaky = max(round(kinds.flaky_share * cases.number), 1)
     return FalseAlarms(chance, cases.number, flaky, cases.runs, more, promised)
 
@@ -110,38 +110,38 @@ def compute_promised_share(cases: CaseGroups) -> float:
 
 def fit_mixture(counts: ObservedCounts) -> FlakinessMixture | None:
     """Fit the two kinds of cases that explain best what was seen. Return None if one kind explains it about as well."""
-    known = [
+    cases = [
         (passes, failures, number)
         for (passes, failures), number in sorted(counts)
         if passes or 0 < failures < _BROKEN_AFTER
     ]
-    if not any(failures for _, failures, _ in known):
+    if not any(failures for _, failures, _ in cases):
         return None
-    log, found = max(_fit_share(known, seldom, often) for seldom in _SOLID_RATES for often in _FLAKY_RATES)
-    return found if log - _compute_single_rate_fit(known) > _MIN_LOG_GAIN else None
+    log, best = max(_fit_share(cases, seldom, often) for seldom in _SOLID_RATES for often in _FLAKY_RATES)
+    return best if log - _compute_single_rate_fit(cases) > _MIN_LOG_GAIN else None
 
 
-def _compute_single_rate_fit(known: Sequence[tuple[int, int, int]]) -> float:
+def _compute_single_rate_fit(cases: Sequence[tuple[int, int, int]]) -> float:
     """How well one rate explains it that all cases share (a logarithm)."""
-    failed = sum(failures * number for _, failures, number in known)
-    passed = sum(passes * number for passes, _, number in known)
+    failed = sum(failures * number for _, failures, number in cases)
+    passed = sum(passes * number for passes, _, number in cases)
     rate = min(max(failed / (passed + failed), _MIN_RATE), 1 - _MIN_RATE)
     return passed * math.log1p(-rate) + failed * math.log(rate)
 
 
-def _fit_share(known: Sequence[tuple[int, int, int]], seldom: float, often: float) -> tuple[float, FlakinessMixture]:
+def _fit_share(cases: Sequence[tuple[int, int, int]], seldom: float, often: float) -> tuple[float, FlakinessMixture]:
     """How well these rates explain it (a logarithm), and with which share of flaky cases."""
     rows = [
         (number, _compute_likelihood(often, passes, failures), _compute_likelihood(seldom, passes, failures))
-        for passes, failures, number in known
+        for passes, failures, number in cases
     ]
     total, share = sum(number for number, _, _ in rows), _FIRST_SHARE
     for _ in range(_FITTING_STEPS):
         share = sum(number * share * flaky / (share * flaky + (1 - share) * solid) for number, flaky, solid in rows)
         share = min(max(share / total, _MIN_RATE), 1 - _MIN_RATE)
-    before = _PASSED_AS_SEEN * math.log1p(-often) + _FAILED_AS_SEEN * math.log(often)
+    prior_log = _PASSED_AS_SEEN * math.log1p(-often) + _FAILED_AS_SEEN * math.log(often)
     log = math.fsum(number * math.log(share * flaky + (1 - share) * solid) for number, flaky, solid in rows)
-    return log + before, FlakinessMixture(seldom, often, share)
+    return log + prior_log, FlakinessMixture(seldom, often, share)
 
 
 def _compute_likelihood(rate: float, passes: int, failures: int) -> float:
@@ -194,11 +194,11 @@ def _count_seen(run: RunResult) -> Counter[tuple[int, int]]:
         case = results.get(key := change.key)
         if case is None or case.dependent or change.change is CaseClass.REGRESSION or key in run.quarantined_keys:
             continue
-        here = _count_case(case, comparison.evidence.pass_score)
-        if change.change in NEW_CASE_CLASSES and not here.passes:
+        current = _count_case(case, comparison.evidence.pass_score)
+        if change.change in NEW_CASE_CLASSES and not current.passes:
             continue
         history = change.case_history.counts if change.case_history else Counts()
-        counts[history.passes + here.passes, history.failures + here.failures] += 1
+        counts[history.passes + current.passes, history.failures + current.failures] += 1
     return counts
 
 

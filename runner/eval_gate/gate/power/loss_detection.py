@@ -69,9 +69,9 @@ class ExecutionTree(FrozenStruct, dict=True):
 
     def compute_chance_after(self, failures: int, rate: float) -> float:
         """Compute the chance of a regression once `failures` of the first executions have failed."""
-        before = self._compute_chance(self._build_first_path(failures), rate)
+        start = self._compute_chance(self._build_first_path(failures), rate)
         paths = self.confirmed_paths.get(failures, ())
-        return min(1.0, math.fsum(self._compute_chance(path, rate) for path in paths) / before) if before else 0.0
+        return min(1.0, math.fsum(self._compute_chance(path, rate) for path in paths) / start) if start else 0.0
 
     def compute_failure_chances(self, rate: float) -> list[float]:
         """Compute the chances of 0, 1, 2 … failures among the first executions."""
@@ -97,26 +97,26 @@ class ExecutionTree(FrozenStruct, dict=True):
     def _find_paths(self, failures: int) -> list[RerunPaths]:
         start = self._build_first_path(failures)
         first = Counts(passes=start.group.passes, failures=failures)
-        found, level = [], {(0, 0): start.number}
+        paths, level = [], {(0, 0): start.number}
         for _ in range(self.groups.criteria.max_reruns + 1):
             further: dict[tuple[int, int], int] = defaultdict(int)
-            for (passes, again), number in level.items():
-                facts = replace(self.group.facts, first=first, reruns=Counts(passes=passes, failures=again))
+            for (passes, rerun_failures), number in level.items():
+                facts = replace(self.group.facts, first=first, reruns=Counts(passes=passes, failures=rerun_failures))
                 if decide_next_step(facts, self.groups.criteria) is RerunStep.AGAIN:
-                    further[passes + 1, again] += number
-                    further[passes, again + 1] += number
+                    further[passes + 1, rerun_failures] += number
+                    further[passes, rerun_failures + 1] += number
                 elif _is_regression(facts, self.groups.criteria):
-                    group = start.group._replace(rerun_passes=passes, rerun_failures=again)
-                    found.append(RerunPaths(group, number))
+                    group = start.group._replace(rerun_passes=passes, rerun_failures=rerun_failures)
+                    paths.append(RerunPaths(group, number))
             level = further
-        return found
+        return paths
 
 
 def _is_regression(facts: CaseFacts, criteria: RerunCriteria) -> bool:
     """Whether it is one for the verdict, which sees that the re-runs have ended."""
-    ended = replace(facts, rerun_end=RerunStopReason.DECIDED)
+    final_facts = replace(facts, rerun_end=RerunStopReason.DECIDED)
     fails = facts.suspicion in {Suspicion.REGRESSION, Suspicion.MUST_PASS}
-    return fails and decide_next_step(ended, criteria) is RerunStep.CONFIRMED
+    return fails and decide_next_step(final_facts, criteria) is RerunStep.CONFIRMED
 
 
 class _FirstOutcome(FrozenStruct):
@@ -158,9 +158,9 @@ class LossSimulation:
         """Whether it is, without the draws that cannot change that any more."""
         outcomes = [self._compute_outcomes(tree, points) for tree in self._trees]
         red, least = 0.0, len(self._draws) * MIN_FOUND_SHARE
-        for done, draw in enumerate(self._draws, start=1):
+        for number, draw in enumerate(self._draws, start=1):
             red += self._compute_draw_chance(draw, outcomes)
-            if red >= least or red + len(self._draws) - done < least:
+            if red >= least or red + len(self._draws) - number < least:
                 break
         return red >= least
 
@@ -180,11 +180,11 @@ class LossSimulation:
         unnoticed = 1.0
         at = iter(draw)
         for tree, (chances, means) in zip(self._trees, outcomes, strict=True):
-            left, rest = tree.group.number, 1.0
+            number, rest = tree.group.number, 1.0
             for failures in range(len(chances) - 1, -1, -1):
                 share = 1.0 if not failures else min(1.0, chances[failures] / rest) if rest > 0 else 0.0
-                many = left if not failures else _draw_binomial(next(at), left, round(share, 12))
-                left, rest = left - many, rest - chances[failures]
+                many = number if not failures else _draw_binomial(next(at), number, round(share, 12))
+                number, rest = number - many, rest - chances[failures]
                 if many:
                     unnoticed *= means[failures].unconfirmed_chance ** many
                     if (stratum := means[failures].stratum) is not None:

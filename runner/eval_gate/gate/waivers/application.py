@@ -6,11 +6,11 @@
 | new, in a pull request that may not waive | | `proposed` |
 | in force | one of them fails | `in_use`: exactly these failures are waived |
 | in force | all of them pass | `unneeded` |
-| in force | none could be judged | `idle` |
+| in force | none has a score | `idle` |
 | in force | there are none | `unmatched`, or `idle` where only some cases were selected |
 
 Nothing but `in_use` changes a verdict. A case that could not be measured is only waived where that is a regression.
-A case that must pass is nobody's to waive: `exclude_must_pass` takes it out of what was waived.
+No waiver covers a must-pass case (`exclude_must_pass`).
 
 A regression that the branch was permitted to have counts again once the permission has ended: on the branch in every
 run until the case passes. A pull request names it, and it counts in it only if it takes a permission away.
@@ -73,9 +73,7 @@ def _classify_standing(case: CaseResult, change: CaseChange | None, max_score_dr
     if became is CaseClass.REGRESSION:
         return WaiverStanding.REGRESSED  # a crash among them: where it is called a regression it can be accepted as one
     if change is not None and change.grounds is not None and change.grounds.kind is GroundKind.GATE_FAILED:
-        return (
-            WaiverStanding.FAILS
-        )  # it failed, and other regressions spared it the re-runs: a waiver of those may cover it too
+        return WaiverStanding.FAILS  # not re-run because of other regressions: their waiver may cover it too
     if not case.status.is_scored or became in _UNJUDGED_CLASSES:
         return WaiverStanding.NO_RESULT
     if became in _INCONCLUSIVE_CLASSES:
@@ -127,9 +125,9 @@ def apply_waivers(
 
 
 def exclude_must_pass(waiving: AppliedWaivers, must_pass: Container[CaseKey]) -> AppliedWaivers:
-    """Remove the must-pass cases from all waivers and quarantines.
+    """Remove the must-pass cases from all waivers and quarantines, and name the failing ones in `problems`.
 
-    Those of them that fail are named in `troubles`. A waiver that matches no other case becomes `idle`.
+    A waiver that matches no other case becomes `idle`.
     """
     entries = tuple(_exclude_from_entry(one, must_pass) for one in waiving.entries)
     waived = tuple(one for one in waiving.waived if one.key not in must_pass)
@@ -140,12 +138,12 @@ def exclude_must_pass(waiving: AppliedWaivers, must_pass: Container[CaseKey]) ->
     what, whom = f"{len(denied)} must-pass cases failed", "them"
     if len(denied) == 1:
         what, whom = "1 must-pass case failed", "it"
-    said = f"{what}, and no waiver or quarantine can apply to {whom}: {format_first_few(denied, 3)}"
+    problem = f"{what}, and no waiver or quarantine can apply to {whom}: {format_first_few(denied, 3)}"
     return replace(
         waiving,
         entries=entries,
         waived=waived,
-        problems=(*waiving.problems, said),
+        problems=(*waiving.problems, problem),
     )
 
 
@@ -167,10 +165,10 @@ def _exclude_from_entry(entry: WaiverEntry, must_pass: Container[CaseKey]) -> Wa
 
 
 def _build_entry(waiver: Waiver, names: CaseNameIndex, today: date, *, everything: bool, trusted: bool) -> WaiverEntry:
-    named = names.find_cases(waiver.case, waiver.suite, _get_rename_rule(waiver, trusted=trusted))
-    failing = tuple(_to_case_name(case) for case in named if case.standing.is_waivable)
-    passing = tuple(_to_case_name(case) for case in named if case.standing is WaiverStanding.PASSES)
-    unjudged = tuple(_to_case_name(case) for case in named if case.standing is WaiverStanding.NO_RESULT)
+    cases = names.find_cases(waiver.case, waiver.suite, _get_rename_rule(waiver, trusted=trusted))
+    failing = tuple(_to_case_name(case) for case in cases if case.standing.is_waivable)
+    passing = tuple(_to_case_name(case) for case in cases if case.standing is WaiverStanding.PASSES)
+    unjudged = tuple(_to_case_name(case) for case in cases if case.standing is WaiverStanding.NO_RESULT)
     days_left = (waiver.until - today).days
     if days_left < 0:
         state = WaiverState.EXPIRED
@@ -178,7 +176,7 @@ def _build_entry(waiver: Waiver, names: CaseNameIndex, today: date, *, everythin
         state = WaiverState.PROPOSED
     elif failing:
         state = WaiverState.IN_USE
-    elif unjudged or not (named or everything):
+    elif unjudged or not (cases or everything):
         state = WaiverState.IDLE
     else:
         state = WaiverState.UNNEEDED if passing else WaiverState.UNMATCHED
@@ -231,15 +229,15 @@ def count_ended_permissions(
     """Mark the cases that fail as the branch was permitted to let them, and make those that count regressions.
 
     A score that counts is compared with the one that it fell from. `permitted` has the keys of the baseline. `covered`
-    are the cases that a waiver names which has not ended.
+    are the cases of waivers that have not ended.
     """
-    known = {one.key: one for one in permitted}
-    if not known:
+    by_key = {one.key: one for one in permitted}
+    if not by_key:
         return comparison
     is_branch, day = _is_run_of_branch(comparison, cases.run), find_day(cases.run)
 
     def count(change: CaseChange) -> CaseChange:
-        one, case = known.get(cases.get_earlier_key(change.key)), cases.here.get(change.key)
+        one, case = by_key.get(cases.get_earlier_key(change.key)), cases.current_cases.get(change.key)
         if one is None or case is None or change.key in covered:
             return change
         one = replace(one, taken_back=not is_permission_ended(one, day))
@@ -266,9 +264,9 @@ def _is_run_of_branch(comparison: Comparison, run: RunResult) -> bool:
     """Whether the run is one of the branch itself and not of a change that is to be merged into it.
 
     A run of the branch is compared with its own commit or an earlier one. Without a branch, the runs of a folder
-    follow each other in the same way. A stored run that is judged again stays what it was.
+    follow each other in the same way. A stored run that is checked again stays what it was.
     """
-    facts, before = comparison.baseline, run.comparison
-    if before is not None and before.baseline.run_id == facts.run_id:
-        facts = before.baseline
+    facts, earlier = comparison.baseline, run.comparison
+    if earlier is not None and earlier.baseline.run_id == facts.run_id:
+        facts = earlier.baseline
     return facts.base_sha == run.sha if facts.base_sha else facts.source in {LATEST, facts.run_id}

@@ -17,7 +17,7 @@ MIN_LITERALS: Final = 3
 """Letters and digits that a glob needs outside of its wildcards."""
 MAX_NORMALIZED: Final = 4 * MAX_NAME
 """Characters of an id whose spelling is looked at. No name is so long, and sorting the marks on one letter is slow."""
-_CONTROL_CATEGORIES: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_UNPRINTABLE_CATEGORIES: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _BIDI_CONTROLS: Final = frozenset({"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"})
 """Characters that show the text around them in another order."""
 
@@ -46,7 +46,7 @@ def find_reason_problem(text: str) -> str | None:
 def find_control_character(text: str) -> str | None:
     """Find the first invisible character that changes how the rest is shown, as `U+202E`, or None."""
     for char in text:
-        if unicodedata.category(char) in _CONTROL_CATEGORIES or unicodedata.bidirectional(char) in _BIDI_CONTROLS:
+        if unicodedata.category(char) in _UNPRINTABLE_CATEGORIES or unicodedata.bidirectional(char) in _BIDI_CONTROLS:
             return f"U+{ord(char):04X}"
     return None
 
@@ -73,9 +73,9 @@ class CaseNameIndex:
         self._known: list[_NamedCase] = []
         self._new: list[_NamedCase] = []
         for case in cases:
-            before = earlier.get(case.key)
-            self._known.append(_NamedCase.from_case(before or case.key, case))
-            if before is not None:
+            earlier_key = earlier.get(case.key)
+            self._known.append(_NamedCase.from_case(earlier_key or case.key, case))
+            if earlier_key is not None:
                 self._new.append(_NamedCase.from_case(case.key, case))
         self._by_id = _group_by_id(self._known)
         self._files = {one.suite for one in (*self._known, *self._new)}
@@ -95,14 +95,14 @@ class CaseNameIndex:
             suite = globs.escape_glob(suite)
         exact = list(self._by_id.get(name, ()))
         exact += self._new_by_id.get(name, ()) if renamed is not RenameRule.NEVER else ()
-        if found := [one.case for one in exact if _is_in_suite(one.suite, suite)]:
-            return tuple(dict.fromkeys(found))
+        if matches := [one.case for one in exact if _is_in_suite(one.suite, suite)]:
+            return tuple(dict.fromkeys(matches))
         if not globs.is_glob(name):
             return ()
-        known = (*self._known, *self._new) if renamed is RenameRule.ALWAYS else self._known
+        candidates = (*self._known, *self._new) if renamed is RenameRule.ALWAYS else self._known
         return tuple(
             dict.fromkeys(
-                one.case for one in known if globs.matches_glob(name, one.name) and _is_in_suite(one.suite, suite)
+                one.case for one in candidates if globs.matches_glob(name, one.name) and _is_in_suite(one.suite, suite)
             )
         )
 
@@ -119,11 +119,11 @@ class _NamedCase(NamedTuple):
         return cls(_normalize_name(key.case_id), key.suite, case)
 
 
-def _group_by_id(known: Iterable[_NamedCase]) -> Mapping[str, list[_NamedCase]]:
-    found: dict[str, list[_NamedCase]] = defaultdict(list)
-    for one in known:
-        found[one.name].append(one)
-    return found
+def _group_by_id(cases: Iterable[_NamedCase]) -> Mapping[str, list[_NamedCase]]:
+    groups: dict[str, list[_NamedCase]] = defaultdict(list)
+    for one in cases:
+        groups[one.name].append(one)
+    return groups
 
 
 def _normalize_name(name: str) -> str:

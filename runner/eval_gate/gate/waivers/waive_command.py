@@ -95,19 +95,19 @@ def parse_commands(body: str) -> tuple[Command, ...]:
         (place for place, line in enumerate(lines) if line.strip(" \t") and not _is_command_line(line)), len(lines)
     )
     commands = [line for line in lines[:end] if _is_command_line(line)]
-    found = [_parse_line(line) for line in commands[:MAX_COMMANDS]]
+    parsed_commands = [_parse_line(line) for line in commands[:MAX_COMMANDS]]
     if len(commands) > MAX_COMMANDS:
-        found.append(
+        parsed_commands.append(
             MalformedCommand(f"{len(commands):,} commands in one comment: only the first {MAX_COMMANDS} are read")
         )
     if any(map(_is_command_like, _iter_unquoted_lines(lines[end : end + MAX_LINES]))):
-        found.append(
+        parsed_commands.append(
             MalformedCommand(
                 f"a command must be the first line of its comment and begin with `{COMMAND_NAME} waive` or "
                 f"`{REFRESH_COMMAND}`"
             )
         )
-    return tuple(found)
+    return tuple(parsed_commands)
 
 
 def begins_with_command(body: str) -> bool:
@@ -149,8 +149,8 @@ def _parse_line(line: str) -> Command:
             return RefreshCommand()
         return MalformedCommand(f"`{REFRESH_COMMAND}` takes no further words", CommandVerb.REFRESH)
     if _REFRESH_LIKE.fullmatch(line[:MAX_LINE]):
-        said = f"write `{REFRESH_COMMAND}`, in lower case and with nothing behind it"
-        return MalformedCommand(said, CommandVerb.REFRESH)
+        hint = f"write `{REFRESH_COMMAND}`, in lower case and with nothing behind it"
+        return MalformedCommand(hint, CommandVerb.REFRESH)
     try:
         return _parse_waiver(line)
     except ValueError as error:
@@ -163,8 +163,8 @@ def _parse_waiver(line: str) -> WaiveCommand:
     words, reason = _split_words(line.removeprefix(COMMAND_NAME))
     verb = words[0].text if words else ""
     if verb != CommandVerb.WAIVE:
-        said = f'unknown command "{verb[:40]}"{format_suggestion(verb, _VERBS)}' if verb else "the command is missing"
-        raise ValueError(f"{said}; write `{USAGE}`")
+        text = f'unknown command "{verb[:40]}"{format_suggestion(verb, _VERBS)}' if verb else "the command is missing"
+        raise ValueError(f"{text}; write `{USAGE}`")
     if reason is None:
         dash = next((word.text for word in words if word.text in _DASHES and not word.quoted), None)
         instead = f', with two hyphens instead of "{dash}"' if dash else ""
@@ -247,25 +247,25 @@ def _find_odd_character(word: str) -> str | None:
 
 
 def _is_command_like(line: str) -> bool:
-    shown = "".join(char for char in line[:200] if unicodedata.category(char) != "Cf")
-    return _COMMAND_LIKE.match(unicodedata.normalize("NFKC", shown).strip()) is not None
+    text = "".join(char for char in line[:200] if unicodedata.category(char) != "Cf")
+    return _COMMAND_LIKE.match(unicodedata.normalize("NFKC", text).strip()) is not None
 
 
 def _iter_unquoted_lines(lines: Sequence[str]) -> Iterator[str]:
     """Yield the lines outside of fences, quotations, indented code and comments; this follows Markdown roughly."""
     fence: str | None = None
-    hidden = quotation = False
+    in_comment = quotation = False
     for line in lines:
         if fence is not None:
             match = _FENCE_PATTERN.fullmatch(line)
             closes = match is not None and match[1].startswith(fence) and not match[2].strip()
             fence = None if closes else fence
-        elif hidden:
-            hidden = "-->" not in line
+        elif in_comment:
+            in_comment = "-->" not in line
         elif opened := _FENCE_PATTERN.fullmatch(line):
             fence = opened[1]
         elif "<!--" in line and "-->" not in line.rpartition("<!--")[2]:
-            hidden = True
+            in_comment = True
         elif not line.strip():
             quotation = False
         elif line.lstrip().startswith(">"):

@@ -62,8 +62,8 @@ def add_entries(data: bytes, wish: WaiverRequest, today: date, *, shown_as: str)
     old = parse_waivers(data, today, shown_as=shown_as)
     entries = _build_waivers(wish, today)
     mine = {(wish.kind, case, wish.suite) for case in wish.cases}
-    before = {one.case: one for one in old if one.identity in mine}
-    if problems := [_build_active_problem(one) for one in before.values() if one.until >= today]:
+    expired = {one.case: one for one in old if one.identity in mine}
+    if problems := [_build_active_problem(one) for one in expired.values() if one.until >= today]:
         raise _build_refusal(
             "the cases are already waived" if len(problems) > 1 else "the case is already waived", problems
         )
@@ -73,11 +73,11 @@ def add_entries(data: bytes, wish: WaiverRequest, today: date, *, shown_as: str)
             text = _add_entry(text, entry, old)
     except (ValueError, yaml.YAMLError) as error:
         raise _build_manual_edit_error(shown_as, str(error)) from error
-    found = parse_waivers(text.encode(), today, shown_as=shown_as)
-    kept = [one for one in old if one.identity not in mine]
-    if sorted(map(_encode_waiver, found)) != sorted(map(_encode_waiver, [*kept, *_iter_renewed(entries, before)])):
+    waivers = parse_waivers(text.encode(), today, shown_as=shown_as)
+    rest = [one for one in old if one.identity not in mine]
+    if sorted(map(_encode_waiver, waivers)) != sorted(map(_encode_waiver, [*rest, *_iter_renewed(entries, expired)])):
         raise _build_manual_edit_error(shown_as, "its layout is not supported")
-    return EditedWaivers(text, tuple(one for one in found if one.identity in mine), frozenset(before))
+    return EditedWaivers(text, tuple(one for one in waivers if one.identity in mine), frozenset(expired))
 
 
 def parse_until(text: str, today: date) -> date:
@@ -109,22 +109,22 @@ def _build_waivers(wish: WaiverRequest, today: date) -> tuple[Waiver, ...]:
         wish = replace(wish, reason="said above")
     for field, text in (("--reason", wish.reason), ("--owner", wish.owner or "")):
         problems += [Problem(f"holds what looks like a key ({key.form})", field=field) for key in find_keys(text)]
-    found: list[Waiver] = []
+    waivers: list[Waiver] = []
     for case in dict.fromkeys(wish.cases):
         try:
-            found += parse_waivers(_build_single_entry_file(wish, case, until), today, shown_as="")
+            waivers += parse_waivers(_build_single_entry_file(wish, case, until), today, shown_as="")
         except GateError as error:
             problems += [_to_option_problem(problem, case) for problem in error.problems]
     if problems:
         raise _build_refusal("the waiver is not valid", list(dict.fromkeys(problems)))
-    return tuple(found)
+    return tuple(waivers)
 
 
 def _build_single_entry_file(wish: WaiverRequest, case: str, until: date) -> bytes:
     """Build a file with nothing but the entry for this case, so that the reader checks it."""
     fields = {"case": case, "suite": wish.suite, "reason": wish.reason, "until": str(until), "owner": wish.owner}
-    given = {name: value for name, value in fields.items() if value is not None}
-    return append_entry("", wish.kind.list_key, given).encode("utf-8", "backslashreplace")
+    values = {name: value for name, value in fields.items() if value is not None}
+    return append_entry("", wish.kind.list_key, values).encode("utf-8", "backslashreplace")
 
 
 def _to_option_problem(problem: Problem, case: str) -> Problem:
@@ -156,10 +156,10 @@ def _iter_fields(entry: Waiver) -> Iterator[tuple[str, str]]:
         yield "owner", entry.owner
 
 
-def _iter_renewed(entries: Sequence[Waiver], before: dict[str, Waiver]) -> Iterator[Waiver]:
+def _iter_renewed(entries: Sequence[Waiver], expired: dict[str, Waiver]) -> Iterator[Waiver]:
     """Yield the entries; a renewed entry without an owner keeps its earlier owner."""
     for entry in entries:
-        earlier = before.get(entry.case)
+        earlier = expired.get(entry.case)
         by = earlier.owner if earlier is not None and entry.owner is None else entry.owner
         yield replace(entry, owner=by)
 

@@ -59,9 +59,9 @@ def read_waivers(file: Path, today: date, *, shown_as: str) -> tuple[Waiver, ...
 
 
 def read_waiver_bytes(file: Path, *, shown_as: str) -> bytes:
-    """Read the bytes of a waiver file; return none if there is no such file.
+    """Read at most one byte more of a waiver file than is allowed; none if there is no file.
 
-    At most one byte more than allowed is read. Raises GateError `configuration-unreadable`.
+    Raises GateError `configuration-unreadable`.
     """
     hint = f"see the example in {PAGES}/waivers.md"
     return read_optional(file, MAX_FILE_BYTES, shown_as=shown_as, hint=hint) or b""
@@ -86,11 +86,11 @@ def mark_added_waivers(waivers: Iterable[Waiver], base: Sequence[Waiver]) -> tup
 
     The base branch knows a waiver if it has the same promise for the same name, for at least as long.
     """
-    known: dict[tuple[WaiverKind, str, str | None], date] = {}
+    ends: dict[tuple[WaiverKind, str, str | None], date] = {}
     for one in base:
-        known[one.identity] = max(one.until, known.get(one.identity, one.until))
+        ends[one.identity] = max(one.until, ends.get(one.identity, one.until))
     return tuple(
-        replace(one, origin=replace(one.origin, is_new=known.get(one.identity, date.min) < one.until))
+        replace(one, origin=replace(one.origin, is_new=ends.get(one.identity, date.min) < one.until))
         if isinstance(one.origin, FileOrigin)
         else one
         for one in waivers
@@ -112,8 +112,8 @@ class _EntryPlace(FrozenStruct):
     kind: WaiverKind
     index: int
 
-    def to_path(self, *below: str) -> tuple[str | int, ...]:
-        return (self.kind.list_key, self.index, *below)
+    def to_path(self, *keys: str) -> tuple[str | int, ...]:
+        return (self.kind.list_key, self.index, *keys)
 
 
 class _WaiverReader:
@@ -135,19 +135,19 @@ class _WaiverReader:
             return ()
         lists = [kind.list_key for kind in WaiverKind]
         self._report_unknown_keys((), document, lists)
-        found = [
+        waivers = [
             waiver
             for kind in WaiverKind
             for index, entry in enumerate(self._read_list(kind, document.get(kind.list_key)))
             if (waiver := self._read_waiver(_EntryPlace(kind, index), entry)) is not None
         ]
-        return tuple(found)
+        return tuple(waivers)
 
     def _report_unknown_keys(
-        self, path: tuple[str | int, ...], entry: dict[str, JsonValue], known: Collection[str]
+        self, path: tuple[str | int, ...], entry: dict[str, JsonValue], known_keys: Collection[str]
     ) -> None:
-        for key in (key for key in entry if key not in known):
-            hint = format_suggestion(key, known) if len(self.problems) < FINDINGS else ""
+        for key in (key for key in entry if key not in known_keys):
+            hint = format_suggestion(key, known_keys) if len(self.problems) < FINDINGS else ""
             self._add_problem((*path, key), f"unknown key{hint}")
 
     def _read_list(self, kind: WaiverKind, value: JsonValue) -> list[JsonValue]:
@@ -168,12 +168,12 @@ class _WaiverReader:
                 place.to_path(), f"expected a mapping with {', '.join(_REQUIRED)}, got {describe_value(entry)}"
             )
             return None
-        before = len(self.problems)
+        problem_count = len(self.problems)
         self._report_unknown_keys(place.to_path(), entry, _FIELDS)
         texts = {name: self._read_text(place, name, entry) for name in _FIELDS}
         until = self._read_until(place, texts["until"])
         self._report_duplicate(place, texts["case"], texts["suite"])
-        if len(self.problems) > before or until is None:
+        if len(self.problems) > problem_count or until is None:
             return None
         line = self._positions.find_line(place.to_path())
         return Waiver(
@@ -285,20 +285,20 @@ class KnownWaivers(FrozenStruct):
         """Whether there is anything to look at."""
         return bool(self.waivers or self.refusals or self.troubles)
 
-    def merge(self, found: KnownWaivers) -> KnownWaivers:
+    def merge(self, other: KnownWaivers) -> KnownWaivers:
         """Merge what was found elsewhere; `trusted` stays as it is."""
         return replace(
             self,
-            waivers=(*self.waivers, *found.waivers),
-            refusals=(*self.refusals, *found.refusals),
-            troubles=(*self.troubles, *found.troubles),
+            waivers=(*self.waivers, *other.waivers),
+            refusals=(*self.refusals, *other.refusals),
+            troubles=(*self.troubles, *other.troubles),
         )
 
 
 def load_waivers(config: RunConfig, root: Path, today: date) -> KnownWaivers:
     """Load the waiver file that the configuration names, or the default one if it exists. Raises GateError."""
-    named = config.policy.waivers
-    file = root / (named or DEFAULT_PATH)
-    if named is None and not file.exists():
+    name = config.policy.waivers
+    file = root / (name or DEFAULT_PATH)
+    if name is None and not file.exists():
         return KnownWaivers(today)
-    return KnownWaivers(today, read_waivers(file, today, shown_as=named or DEFAULT_PATH))
+    return KnownWaivers(today, read_waivers(file, today, shown_as=name or DEFAULT_PATH))

@@ -16,15 +16,15 @@ MAX_ID_LENGTH: Final = 80
 KIND_WORDS: Final = {WaiverKind.WAIVER: "waived", WaiverKind.QUARANTINE: "quarantined"}
 
 
-def format_warnings(waiving: AppliedWaivers, *, without: Collection[WaiverState] = ()) -> tuple[str, ...]:
-    """Format what needs attention, in the order of the entries; troubles and refused commands come first.
+def format_warnings(waiving: AppliedWaivers, *, excluded_states: Collection[WaiverState] = ()) -> tuple[str, ...]:
+    """Format what needs attention, in the order of the entries; problems and refused commands come first.
 
-    Entries in the states of `without` are left out, for callers that report these elsewhere.
+    Callers report entries in `excluded_states` elsewhere.
     """
     refused = (f"{format_login(one.author)}: {one.message} ({one.url})" for one in waiving.refusals)
-    told = (entry for entry in waiving.entries if entry.state not in without)
-    said = (sentence for entry in told if (sentence := _format_warning(entry)))
-    return (*waiving.problems, *refused, *said)
+    entries = (entry for entry in waiving.entries if entry.state not in excluded_states)
+    sentences = (sentence for entry in entries if (sentence := _format_warning(entry)))
+    return (*waiving.problems, *refused, *sentences)
 
 
 def format_terms(entry: WaiverEntry) -> str:
@@ -33,11 +33,9 @@ def format_terms(entry: WaiverEntry) -> str:
     An example is `waived until 2026-12-05 by Kim (.eval-gate/waivers.yaml:12): the new tool answers later`.
     """
     waiver = entry.waiver
-    brought = ", new in this pull request" if waiver.is_new else ""
+    note = ", new in this pull request" if waiver.is_new else ""
     by = f" by {format_author(waiver)}" if waiver.owner else ""
-    return (
-        f"{KIND_WORDS[waiver.kind]} until {waiver.until}{by} ({format_waiver_place(waiver)}{brought}): {waiver.reason}"
-    )
+    return f"{KIND_WORDS[waiver.kind]} until {waiver.until}{by} ({format_waiver_place(waiver)}{note}): {waiver.reason}"
 
 
 def format_waiver_place(waiver: Waiver) -> str:

@@ -34,7 +34,7 @@ MAX_RUNS_LISTED: Final = 300
 MAX_OTHER_RUNS: Final = 10
 """Runs whose artifacts of any name are listed, where none of this gate's names has a result."""
 MAX_RUNS_OF_WORKFLOW: Final = 2
-"""Of these so many of one workflow: the newest may not have stored its result."""
+"""Maximum of these for one workflow: the newest may not have stored its result."""
 TRUSTED_EVENTS: Final = frozenset({"push", "schedule", "workflow_dispatch"})
 """Events that run what is on the branch, never what a pull request proposes."""
 MERGE_GROUP: Final = "merge_group"
@@ -169,17 +169,17 @@ def iter_candidates(
 
     Where others fill a list by name, the commit's own runs are asked too, and then the newest runs of the branch.
     """
-    found = [coming.result() for coming in lists]
-    listed = sorted((one for named in found for one in named), key=_get_creation_time, reverse=True)
+    listings = [coming.result() for coming in lists]
+    listed = sorted((one for listing in listings for one in listing), key=_get_creation_time, reverse=True)
     usable = [one for one in listed if _is_usable(one, search, trail)]
-    if all(len(named) < MAX_LISTED_ARTIFACTS for named in found):
+    if all(len(listing) < MAX_LISTED_ARTIFACTS for listing in listings):
         yield from _iter_nearest(client, usable, search)
         return
     trail.has_searched_runs = True
     runs = _BaselineRuns(client, search, trail)
     own = [one for one in usable if _get_sha(one) == search.near_commit]
     yield from own
-    if search.near_commit:  # whoever comes here has found none of them usable
+    if search.near_commit:  # the caller found none of the others usable
         yield from runs.iter_artifacts(runs.iter_commit_runs(search.near_commit))
     if search.exact_commit_branch:
         return
@@ -227,45 +227,45 @@ class _BaselineRuns:
     """Workflow runs that produce baselines, requested from GitHub if the artifact list by name has none."""
 
     def __init__(self, client: GitHubClient, search: BaselineSearch, trail: SearchTrail) -> None:
-        self._client, self._wanted, self._trail = client, search, trail
-        self._asked: set[int] = set()
+        self._client, self._search, self._trail = client, search, trail
+        self._checked_runs: set[int] = set()
 
     def iter_commit_runs(self, sha: str) -> Iterator[WorkflowRun]:
         """Those of one commit, newest first."""
-        for branch in sorted(self._wanted.branches):
+        for branch in sorted(self._search.branches):
             yield from self._iter_trusted(self._iter_workflow_runs("", branch, head_sha=sha))
 
     def iter_branch_runs(self, limit: int = MAX_RUNS_LISTED) -> Iterator[WorkflowRun]:
         """Yield the newest trusted runs of the branch, newest first, at most `limit` of each workflow."""
-        for workflow in self._wanted.workflows or ("",):
-            runs = list(islice(self._iter_workflow_runs(workflow, self._wanted.branch), limit))
+        for workflow in self._search.workflows or ("",):
+            runs = list(islice(self._iter_workflow_runs(workflow, self._search.branch), limit))
             self._trail.has_more = self._trail.has_more or len(runs) == limit
             yield from self._iter_trusted(runs)
 
     def iter_artifacts(self, runs: Iterable[WorkflowRun]) -> Iterator[Artifact]:
         """Yield the artifacts of the runs that may be a baseline. At most `MAX_RUNS` runs are queried in all."""
         for run in runs:
-            if run.id in self._asked:
+            if run.id in self._checked_runs:
                 continue
-            if len(self._asked) == MAX_RUNS:
+            if len(self._checked_runs) == MAX_RUNS:
                 self._trail.has_more = True
                 return
-            self._asked.add(run.id)
-            for one in list_run_artifacts(self._client, run.id, *reversed(self._wanted.names)):
-                if one.id not in self._trail.rejection_reasons and _is_usable(one, self._wanted, self._trail):
+            self._checked_runs.add(run.id)
+            for one in list_run_artifacts(self._client, run.id, *reversed(self._search.names)):
+                if one.id not in self._trail.rejection_reasons and _is_usable(one, self._search, self._trail):
                     yield one
 
     def _iter_trusted(self, runs: Iterable[WorkflowRun]) -> Iterator[WorkflowRun]:
         return (
-            run for run in runs if not find_distrust_reason(run, self._wanted) and run.id != self._wanted.own_run_id
+            run for run in runs if not find_distrust_reason(run, self._search) and run.id != self._search.own_run_id
         )
 
     def _iter_workflow_runs(self, workflow: str, branch: str, **further: str) -> Iterator[WorkflowRun]:
         """Yield the runs of one workflow on the branch, or of all workflows if `workflow` is empty."""
         query = {**further, "branch": branch, "exclude_pull_requests": "true"}
-        below = f"/workflows/{quote(PurePosixPath(workflow).name)}" if workflow else ""
-        doing = f"listing the runs of {workflow or self._wanted.branch}"[:120]
-        path = f"/actions{below}/runs"
+        segment = f"/workflows/{quote(PurePosixPath(workflow).name)}" if workflow else ""
+        doing = f"listing the runs of {workflow or self._search.branch}"[:120]
+        path = f"/actions{segment}/runs"
         try:
             yield from self._client.iter_items(
                 doing, path, WorkflowRun, permission=ACTIONS, query=query, key="workflow_runs"
@@ -304,9 +304,9 @@ def is_queue_branch(branch: str | None, search: BaselineSearch) -> bool:
     return branch is not None and branch.startswith(f"gh-readonly-queue/{search.branch}/pr-")
 
 
-def is_wanted_workflow(path: str, wanted: tuple[str, ...]) -> bool:
+def is_wanted_workflow(path: str, workflows: tuple[str, ...]) -> bool:
     """Whether a workflow's path is one of those wanted, each a path or a file name."""
-    return not wanted or any(path == one or PurePosixPath(path).name == one for one in wanted)
+    return not workflows or any(path == one or PurePosixPath(path).name == one for one in workflows)
 
 
 def iter_other_artifacts(client: GitHubClient, search: BaselineSearch) -> Iterator[tuple[Artifact, WorkflowRun]]:
@@ -322,11 +322,11 @@ def iter_other_artifacts(client: GitHubClient, search: BaselineSearch) -> Iterat
             by_workflow[run.workflow].append(run)
     wanted_first = sorted(by_workflow, key=lambda path: not is_wanted_workflow(path, search.workflows))
     runs = [run for path in wanted_first for run in by_workflow[path][:MAX_RUNS_OF_WORKFLOW]]
-    seen: set[tuple[str, str]] = set()
+    seen_names: set[tuple[str, str]] = set()
     for run in runs[:MAX_OTHER_RUNS]:
         for one in list_run_artifacts(client, run.id):
-            if one.name not in search.names and (run.workflow, one.name) not in seen and not one.expired:
-                seen.add((run.workflow, one.name))
+            if one.name not in search.names and (run.workflow, one.name) not in seen_names and not one.expired:
+                seen_names.add((run.workflow, one.name))
                 yield one, run
 
 
@@ -349,8 +349,8 @@ def has_newer_run(client: GitHubClient, workflow: str, branch: str, run_id: int)
     path = f"/actions/workflows/{quote(PurePosixPath(workflow).name)}/runs"
     query = {"branch": branch, "status": "completed", "exclude_pull_requests": "true"}
     doing = f"looking for newer runs of {branch}"[:120]
-    found = client.get_page(doing, path, WorkflowRun, permission=ACTIONS, query=query, key="workflow_runs")
-    return any(one.id > run_id and one.is_from_own_repository and one.event in TRUSTED_EVENTS for one in found)
+    runs = client.get_page(doing, path, WorkflowRun, permission=ACTIONS, query=query, key="workflow_runs")
+    return any(one.id > run_id and one.is_from_own_repository and one.event in TRUSTED_EVENTS for one in runs)
 
 
 def _is_usable(artifact: Artifact, search: BaselineSearch, trail: SearchTrail) -> bool:

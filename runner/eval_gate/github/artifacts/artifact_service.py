@@ -86,14 +86,14 @@ class ReservedArtifact(FrozenStruct):
         """Send the file; the artifact's id. Raises GitHubError."""
         digest, size = self.calls.upload_blob(self.address, file, self.mime_type)
         message = {**self.ids, "size": str(size), "hash": f"sha256:{digest}"}
-        done = self.calls.call_method("FinalizeArtifact", message, _FinalizeResponse)
-        if not done.ok or not done.id.isdecimal():
+        response = self.calls.call_method("FinalizeArtifact", message, _FinalizeResponse)
+        if not response.ok or not response.id.isdecimal():
             raise GitHubError(FailureKind.SERVER, self.calls.doing, "the artifact service did not confirm the upload")
-        return int(done.id)
+        return int(response.id)
 
 
 def reserve_artifact(
-    client: GitHubClient, service: ArtifactService, name: str, *, now: datetime, mime_type: str = ARCHIVE_MIME_TYPE
+    client: GitHubClient, service: ArtifactService, name: str, *, moment: datetime, mime_type: str = ARCHIVE_MIME_TYPE
 ) -> ReservedArtifact:
     """Take the name for an artifact of this run. Raises GitHubError.
 
@@ -105,7 +105,7 @@ def reserve_artifact(
     run, job = parse_backend_ids(service.token)
     ids = {"workflow_run_backend_id": run, "workflow_job_run_backend_id": job, "name": name}
     days = service.retention_days or _DEFAULT_DAYS
-    expires = (now + timedelta(days=days)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    expires = (moment + timedelta(days=days)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     calls = ArtifactCalls(client, service, f"storing the artifact {name}"[:120])
     # version 4 means a zip; version 7 names the type, which older services (and local emulations) do not know
     form = {"version": 4} if mime_type == ARCHIVE_MIME_TYPE else {"version": 7, "mime_type": mime_type}
@@ -134,7 +134,7 @@ class ArtifactCalls:
         url = f"{self._origin}{_SERVICE}/{method}"
         return self._call_with_retries(
             lambda http: http.post(url, json=dict(message), headers=headers),
-            lambda answer: parse_response(model, _parse_json(answer), self.doing),
+            lambda response: parse_response(model, _parse_json(response), self.doing),
         )
 
     def upload_blob(self, address: str, file: Path, mime_type: str) -> tuple[str, int]:
@@ -177,14 +177,14 @@ class ArtifactCalls:
 
         def once() -> T:
             try:
-                answer = call_with_timeout(self._client.patience.transfer_s, self.doing, send_call)
+                response = call_with_timeout(self._client.patience.transfer_s, self.doing, send_call)
             except httpx.HTTPError as error:
                 raise build_no_response_error(error, self.doing, "no response") from error
             except (httpx.InvalidURL, ValueError) as error:
                 raise GitHubError(FailureKind.REFUSED, self.doing, "the address of the service is not valid") from error
-            if answer.status_code >= 300:
-                raise build_refusal_error(parse_error_response(answer, "msg"), self.doing)
-            return read(answer)
+            if response.status_code >= 300:
+                raise build_refusal_error(parse_error_response(response, "msg"), self.doing)
+            return read(response)
 
         return self._client.call_with_retries(once)
 
@@ -244,12 +244,12 @@ def find_own_artifact(client: GitHubClient, service: ArtifactService, name: str)
     """Find the newest artifact of this name in this run, or return None. Raises GitHubError."""
     run, job = parse_backend_ids(service.token)
     message = {"workflow_run_backend_id": run, "workflow_job_run_backend_id": job, "name_filter": name}
-    found = (
+    artifacts = (
         _build_calls(client, service, "looking for", name)
         .call_method("ListArtifacts", message, _ListResponse)
         .artifacts
     )
-    return max((one for one in found if one.name == name), key=lambda one: one.id, default=None)
+    return max((one for one in artifacts if one.name == name), key=lambda one: one.id, default=None)
 
 
 def fetch_own_artifact(client: GitHubClient, service: ArtifactService, artifact: OwnArtifact, to: Path) -> None:

@@ -58,19 +58,19 @@ from eval_gate.struct import FrozenStruct, replace
 MAX_READ_RESULTS: Final = 10
 """Results that are read as a whole: of the commit, the gate and the cases that are sought."""
 MAX_FETCHED_ARTIFACTS: Final = 25
-"""Artifacts that are fetched, of which the head alone tells that most cannot serve."""
+"""Artifacts that are fetched. Most are rejected by their head."""
 MAX_MERGED_HISTORIES: Final = 8
-"""Results beside the baseline whose ledgers are fetched: so many runs of the branch may be under way at once."""
+"""Other results whose histories are fetched, because runs of the branch may overlap."""
 MAX_USELESS_HISTORIES: Final = 2
-"""Of these so many at most that add nothing, such as results of some cases only."""
+"""Maximum of these that add nothing, such as results of some cases only."""
 MAX_INELIGIBLE_RESULTS: Final = 5
 """Gates whose results do not count and are read all the same, to tell whether they are of the cases here."""
 MAX_OTHER_ARTIFACTS: Final = 10
 """Artifacts that are fetched to find these results."""
 MAX_OF_NAME: Final = 2
-"""Of these so many of one workflow and name: two gates of a run may take turns in storing under it."""
+"""Maximum of these for one workflow and name: two gates of a run may take turns in storing under it."""
 MAX_NAMES: Final = 3
-"""Names of which it is asked whether the branch had them."""
+"""Names that are checked as earlier names of the branch."""
 MAX_CHECKED_ARTIFACTS: Final = 50
 """Artifacts whose runs are asked about, usable or not."""
 
@@ -87,7 +87,7 @@ class FoundBaseline(FrozenStruct):
     trail: str
     """What was seen and not taken; empty when nothing was."""
     history_error: str = ""
-    """Why its ledger, which came with it, cannot be read; empty where there is none."""
+    """Why the history that came with it cannot be read; empty if it can."""
     companion_digest: str | None = None
     """The sha256 of the file that travelled with it, in hexadecimal, where that was put where it was wanted."""
 
@@ -125,7 +125,7 @@ class _UsableRun(NamedTuple):
     run: RunResult
     history: History
     history_error: str
-    """Why there is no ledger, where it cannot be read."""
+    """Why the history cannot be read; empty if it can."""
 
 
 @contextmanager
@@ -158,16 +158,16 @@ class ArtifactStore:
     ) -> None:
         """`due` is waited for before a fetched archive is read: a large one takes the processor for seconds."""
         self._due = due
-        self._beside = companion
+        self._companion = companion
         self._put: str | None = None
         self._unmeasured: list[UnscoredRun] = []
         self._client = client
-        self._wanted = search
+        self._search = search
         self._temporary = temporary
         self.notes: list[str] = []
         """What could not be learnt and does not matter for the verdict."""
         self._usable: dict[int, _UsableRun] = {}
-        self._left, self._to_fetch = MAX_READ_RESULTS, MAX_FETCHED_ARTIFACTS
+        self._to_read, self._to_fetch = MAX_READ_RESULTS, MAX_FETCHED_ARTIFACTS
         self._to_join = MAX_MERGED_HISTORIES
         self._lines: dict[str, BranchCommits] = {}
         self._runs: dict[int, WorkflowRun] = {}
@@ -180,49 +180,49 @@ class ArtifactStore:
         self._elsewhere: list[tuple[Artifact, WorkflowRun]] = []
         """What the branch has and does not count, nearest first."""
         self._may_be_the_branch_s = False
-        """One is of a commit of the base of which nobody can tell whether the branch pointed at it."""
+        """Whether a result is of a commit that the branch may or may not have pointed at."""
         self._only_parts = False
-        """A usable result of other cases than those here is there: whether these passed before is known to nobody."""
+        """Whether a usable result has other cases only: it is unknown whether the cases here passed before."""
         self._only_red = False
-        """The evaluated commit has a result that did not pass: what it was compared with was there."""
+        """Whether the evaluated commit has a result that did not pass: then it had a baseline."""
 
-    def find_nearest(self, now: datetime) -> FoundBaseline | NoBaseline:
+    def find_nearest(self, moment: datetime) -> FoundBaseline | NoBaseline:
         """Find the nearest trusted and complete run, or why there is none. Raises UnknownBaseError and GitHubError."""
-        trail, lists = SearchTrail(), start_listing(self._client, self._wanted)
-        line = self._get_branch_commits(self._wanted.branch)
+        trail, lists = SearchTrail(), start_listing(self._client, self._search)
+        line = self._get_branch_commits(self._search.branch)
         self._tip = lambda: line.tip
         base = self._find_base_commit()
         if isinstance(base, NoBaseline):
             return base
-        self._wanted = replace(self._wanted, base=replace(self._wanted.base, commit=base))
-        found = self._find_first_usable(iter_candidates(self._client, self._wanted, trail, lists), trail, now)
-        if found is None and trail.has_more and not trail.has_searched_runs and self._left and self._to_fetch:
+        self._search = replace(self._search, base=replace(self._search.base, commit=base))
+        best = self._find_first_usable(iter_candidates(self._client, self._search, trail, lists), trail, moment)
+        if best is None and trail.has_more and not trail.has_searched_runs and self._to_read and self._to_fetch:
             trail.has_more = False
-            found = self._find_first_usable(iter_newest_run_artifacts(self._client, self._wanted, trail), trail, now)
-        if found is not None:
-            return self._merge_histories(found, list_usable(self._wanted, lists), trail)
-        wanted = self._wanted
+            best = self._find_first_usable(iter_newest_run_artifacts(self._client, self._search, trail), trail, moment)
+        if best is not None:
+            return self._merge_histories(best, list_usable(self._search, lists), trail)
+        search = self._search
         if self._tip() is None:
-            why = f"branch {wanted.branch} not found; set another one with `baseline-branch`"
+            why = f"branch {search.branch} not found; set another one with `baseline-branch`"
             return NoBaseline(ReasonCode.BASELINE_BRANCH_NOT_FOUND, why, unavailable=True)
-        if not trail.seen_ids and (before := self._find_former_name(lists)) is not None:
-            why = f"{wanted.branch} was renamed from {before}; run the workflow on {wanted.branch} to store a baseline"
-            said = f"no artifact {wanted.name} of {wanted.branch}: {why}"
-            return NoBaseline(ReasonCode.BRANCH_RENAMED, said, refreshable=True)
+        if not trail.seen_ids and (alias := self._find_former_name(lists)) is not None:
+            why = f"{search.branch} was renamed from {alias}; run the workflow on {search.branch} to store a baseline"
+            message = f"no artifact {search.name} of {search.branch}: {why}"
+            return NoBaseline(ReasonCode.BRANCH_RENAMED, message, refreshable=True)
         among = " among the nearest" if trail.has_more else ""
-        reason = f"no usable artifact {wanted.name} of {wanted.branch}{among}"
-        if wanted.exact_commit_branch:
-            reason += f" for commit {(wanted.near_commit or 'unknown')[:7]}, the base of {wanted.exact_commit_branch}"
-        seen = f"; {trail}" if trail.rejection_reasons else ""
-        # what passed in the base is known to nobody: it was run, or is what everything is held against
+        reason = f"no usable artifact {search.name} of {search.branch}{among}"
+        if search.exact_commit_branch:
+            reason += f" for commit {(search.near_commit or 'unknown')[:7]}, the base of {search.exact_commit_branch}"
+        rejections = f"; {trail}" if trail.rejection_reasons else ""
+        # then it is unknown which cases passed in the base, and the gate must not pass
         unknown = self._is_hidden_by_outage or self._unread or trail.has_more or self._has_later_results
         unknown = unknown or self._only_red or self._only_parts or self._may_be_the_branch_s
         # one that has expired may have passed
-        unknown = unknown or trail.has_expired or wanted.exact_commit_branch is not None
+        unknown = unknown or trail.has_expired or search.exact_commit_branch is not None
         hint = self._describe_remedy(trail)
         return NoBaseline(
             ReasonCode.BASELINE_ARTIFACT_NOT_FOUND,
-            f"{reason}{seen}; {hint}",
+            f"{reason}{rejections}; {hint}",
             hint=hint,
             unavailable=unknown,
             expired=trail.has_expired,
@@ -234,62 +234,62 @@ class ArtifactStore:
 
         They are those that `find_nearest` has seen and did not count, and those under other names. Raises GitHubError.
         """
-        found: dict[str, IneligibleResult] = {}
+        results: dict[str, IneligibleResult] = {}
         for artifact, run in islice(self._iter_ineligible_artifacts(), MAX_OTHER_ARTIFACTS):
-            if len(found) == MAX_INELIGIBLE_RESULTS:
+            if len(results) == MAX_INELIGIBLE_RESULTS:
                 break
-            shown = f"artifact {artifact.id}"
+            shown_as = f"artifact {artifact.id}"
             try:
                 with open_result_archive(self._client, artifact, self._temporary) as archive:
-                    head = read_archived_head(archive, shown)
+                    head = read_archived_head(archive, shown_as)
                     gate = head.producer.gate if head.producer is not None else ""
                     place = f"{run.workflow}: {gate}"
-                    if gate and place not in found and head.complete and head.sha in {None, run.head_sha}:
+                    if gate and place not in results and head.complete and head.sha in {None, run.head_sha}:
                         event = run.event if run.event in OTHER_EVENTS else ""
-                        result = read_archived_run(archive, shown, compared=False)
-                        found[place] = IneligibleResult(result, gate, artifact.name, run.workflow, event)
+                        result = read_archived_run(archive, shown_as, compared=False)
+                        results[place] = IneligibleResult(result, gate, artifact.name, run.workflow, event)
             except (BadArchiveError, GateError):
                 continue
             except GitHubError as error:
                 if error.kind not in {FailureKind.GONE, FailureKind.NOT_FOUND}:
                     raise
-        return tuple(found.values())
+        return tuple(results.values())
 
     def _iter_ineligible_artifacts(self) -> Iterator[tuple[Artifact, WorkflowRun]]:
         """Yield the artifacts of the base that do not count and can be read: the nearest of each workflow and name."""
-        seen = Counter[tuple[str, str]]()
-        for artifact, run in chain(self._elsewhere, iter_other_artifacts(self._client, self._wanted)):
+        uses = Counter[tuple[str, str]]()
+        for artifact, run in chain(self._elsewhere, iter_other_artifacts(self._client, self._search)):
             place = run.workflow, artifact.name
-            fits = artifact.size_in_bytes <= MAX_ARCHIVE_BYTES and seen[place] < MAX_OF_NAME and not self._is_later(run)
+            fits = artifact.size_in_bytes <= MAX_ARCHIVE_BYTES and uses[place] < MAX_OF_NAME and not self._is_later(run)
             if fits and self._get_branch_commits(run.head_branch or "").has_pointed_at(run.head_sha):
-                seen[place] += 1
+                uses[place] += 1
                 yield artifact, run
 
     def iter_base_commits(self, limit: int) -> Iterator[str]:
         """Yield the base, once `find_nearest` has found it, and first parents, at most `limit`. Raises GitHubError."""
-        if near := self._wanted.near_commit:
+        if near := self._search.near_commit:
             listed = islice(iter_commits(self._client, near), FIRST_LISTED_COMMITS)
             yield from islice(iter_first_parents(near, {one.sha: one.first_parent for one in listed}), limit)
 
     def _find_former_name(self, lists: PendingLists) -> str | None:
         """Find the former name of a branch: its commits have results under this name, and no branch has it now."""
-        line = self._get_branch_commits(self._wanted.branch)
+        line = self._get_branch_commits(self._search.branch)
         runs = [one.workflow_run for coming in lists for one in coming.result() if one.workflow_run is not None]
-        named = {
+        run_ids = {
             run.head_branch: run.id
             for run in reversed(runs)
             if run.head_branch and run.head_repository_id == run.repository_id and line.has_listed(run.head_sha)
         }
-        for name, run_id in islice(named.items(), MAX_NAMES):
+        for name, run_id in islice(run_ids.items(), MAX_NAMES):
             run = get_workflow_run(self._client, run_id)
-            if not find_distrust_reason(run, self._wanted) and find_branch_tip(self._client, name) is None:
+            if not find_distrust_reason(run, self._search) and find_branch_tip(self._client, name) is None:
                 return name
         return None
 
     @property
     def _is_hidden_by_outage(self) -> bool:
         """Whether an outage lasted for longer than is looked back: behind it there may well be a baseline."""
-        return bool(self._unmeasured) and not self._left
+        return bool(self._unmeasured) and not self._to_read
 
     @property
     def _has_later_results(self) -> bool:
@@ -302,10 +302,10 @@ class ArtifactStore:
         if self._only_red:
             return "name an earlier run with `baseline`"
         if self._is_hidden_by_outage or self._unread or self._may_be_the_branch_s:
-            return f"run {self._wanted.branch} again, or name an earlier run with `baseline`"
+            return f"run {self._search.branch} again, or name an earlier run with `baseline`"
         if self._only_parts:
             same = "with the `case`, `tag`, `tier` and `shard` of this run, or without any"
-            return f"run the workflow on {self._wanted.branch} {same}"
+            return f"run the workflow on {self._search.branch} {same}"
         if self._has_later_results:
             return self._describe_update_remedy()
         if any("another workflow" in why for why in reasons):
@@ -313,28 +313,28 @@ class ArtifactStore:
         if trail.has_more and any("another gate" in why for why in reasons):
             return "give each gate its own `artifact-name`"
         if trail.has_expired:
-            return describe_branch_rerun(self._wanted.branch)
+            return describe_branch_rerun(self._search.branch)
         if any(run.event in OTHER_EVENTS for _, run in self._elsewhere):
-            own = f"run the workflow on pushes to {self._wanted.branch}, or by schedule"
+            own = f"run the workflow on pushes to {self._search.branch}, or by schedule"
         else:
-            own = f"the next run on {self._wanted.branch} stores one"
+            own = f"the next run on {self._search.branch} stores one"
         return own
 
     def _can_refresh(self, trail: SearchTrail) -> bool:
         """Whether the next run of the branch makes a baseline, and nothing else has to change for it."""
         other = any("another workflow" in why or "another gate" in why for why in trail.rejection_reasons.values())
         kept_out = self._only_red or self._only_parts or self._has_later_results or other
-        return not kept_out and self._wanted.exact_commit_branch is None
+        return not kept_out and self._search.exact_commit_branch is None
 
     def _describe_update_remedy(self) -> str:
         """Describe what to do if the base has no result, but commits outside of it have one."""
-        wanted = self._wanted
-        left = wanted.base.forked_from or wanted.branch
-        if wanted.near_commit != self._get_branch_commits(left).tip:
-            return f"update this change with {left}"
-        if left == wanted.branch:
-            return f"run the workflow on {left}, or name an earlier run with `baseline`"
-        return f"run the workflow on {left} too and set `baseline-branch: base`, or name a run with `baseline`"
+        search = self._search
+        branch = search.base.forked_from or search.branch
+        if search.near_commit != self._get_branch_commits(branch).tip:
+            return f"update this change with {branch}"
+        if branch == search.branch:
+            return f"run the workflow on {branch}, or name an earlier run with `baseline`"
+        return f"run the workflow on {branch} too and set `baseline-branch: base`, or name a run with `baseline`"
 
     def _get_branch_commits(self, branch: str) -> BranchCommits:
         """Return the commits of a branch, requested once per branch."""
@@ -343,18 +343,18 @@ class ArtifactStore:
         return self._lines[branch]
 
     def _find_first_usable(
-        self, artifacts: Iterable[Artifact], trail: SearchTrail, now: datetime
+        self, artifacts: Iterable[Artifact], trail: SearchTrail, moment: datetime
     ) -> FoundBaseline | None:
         """Find the first artifact that can be the baseline; one of another gate serves only if no other is found."""
         other: FoundBaseline | None = None
         for looked_at, artifact in enumerate(artifacts):
-            if looked_at == MAX_CHECKED_ARTIFACTS or not self._left or not self._to_fetch:
+            if looked_at == MAX_CHECKED_ARTIFACTS or not self._to_read or not self._to_fetch:
                 trail.has_more = True
                 return other
             run = self._find_trusted_run(artifact, trail)
             if run is None:
                 continue
-            if self._wanted.exact_commit_branch and run.head_sha != self._wanted.near_commit:
+            if self._search.exact_commit_branch and run.head_sha != self._search.near_commit:
                 trail.reject_artifact(artifact, "of another commit than the base")
                 continue
             if self._is_later(run):
@@ -366,45 +366,45 @@ class ArtifactStore:
                 why = trail.rejection_reasons[artifact.id]
                 self._elsewhere += [(artifact, run)] if why.startswith(OF_ANOTHER_GATE) else []
                 continue
-            found = self._build_found_baseline(artifact, run, usable, now, str(trail), behind)
-            if found.baseline.other_gate is None:
-                return found
-            other = other or found
+            candidate = self._build_found_baseline(artifact, run, usable, moment, str(trail), behind)
+            if candidate.baseline.other_gate is None:
+                return candidate
+            other = other or candidate
         return other
 
     def _merge_histories(
         self, found_baseline: FoundBaseline, listed: list[Artifact], trail: SearchTrail
     ) -> FoundBaseline:
-        """With what the results before it know of runs that the baseline's own ledger has not: they overlapped."""
-        ledger = own = found_baseline.baseline.own_history
+        """Add runs that overlapped with the baseline's run, from the histories of other results."""
+        history = own = found_baseline.baseline.own_history
         in_vain = 0
         try:
-            for artifact in self._iter_unknown_artifacts(ledger, found_baseline, listed, trail):
+            for artifact in self._iter_unknown_artifacts(history, found_baseline, listed, trail):
                 if not self._to_join or in_vain == MAX_USELESS_HISTORIES:
                     break
-                if _is_in_history(artifact, ledger):
+                if _is_in_history(artifact, history):
                     continue
                 other = self._load_history(artifact, found_baseline, trail)
-                joined = join_histories(ledger, [other]) if other is not None else ledger
-                in_vain += joined is ledger
-                ledger = joined
+                joined = join_histories(history, [other]) if other is not None else history
+                in_vain += joined is history
+                history = joined
         except GitHubError as error:  # less of the past says less, and nothing wrong
             self.notes.append(f"the histories of runs parallel to the baseline could not be read: {error}")
-        if ledger is own:
+        if history is own:
             return found_baseline
-        return replace(found_baseline, baseline=replace(found_baseline.baseline, history=ledger))
+        return replace(found_baseline, baseline=replace(found_baseline.baseline, history=history))
 
     def _iter_unknown_artifacts(
         self, history: History, found_baseline: FoundBaseline, listed: list[Artifact], trail: SearchTrail
     ) -> Iterator[Artifact]:
         """Yield artifacts of commits before the baseline that its history does not include, nearest first."""
-        others = [one for one in listed if one.id not in trail.rejection_reasons and not _is_in_history(one, history)]
+        unread = [one for one in listed if one.id not in trail.rejection_reasons and not _is_in_history(one, history)]
         by_commit = defaultdict(list)
-        for one in others:
+        for one in unread:
             if one.workflow_run is not None and one.workflow_run.id != found_baseline.run_id:
                 by_commit[one.workflow_run.head_sha].append(one)
         if by_commit and history.runs:
-            for sha in islice(self._get_branch_commits(self._wanted.branch).iter_before(found_baseline.sha), MAX_RUNS):
+            for sha in islice(self._get_branch_commits(self._search.branch).iter_before(found_baseline.sha), MAX_RUNS):
                 yield from by_commit.pop(sha, ())
 
     def _load_history(self, artifact: Artifact, found_baseline: FoundBaseline, trail: SearchTrail) -> History | None:
@@ -413,14 +413,14 @@ class ArtifactStore:
         if run is None:
             return None
         self._to_join -= 1
-        shown = f"the history of {_format_source(artifact, run)}"
+        shown_as = f"the history of {_format_source(artifact, run)}"
         try:
             with open_result_archive(self._client, artifact, self._temporary) as archive:
-                head = read_archived_head(archive, shown)
+                head = read_archived_head(archive, shown_as)
                 if self._find_objection(head, run) or self._find_other_gate(head) != found_baseline.baseline.other_gate:
                     return None
                 data = find_entry_in_same_folder(archive, RUN_NAME, HISTORY_NAME, MAX_HISTORY_BYTES)
-                return trim_to_run_id(parse_history(data, shown), head.run_id) if data is not None else None
+                return trim_to_run_id(parse_history(data, shown_as), head.run_id) if data is not None else None
         except (BadArchiveError, GateError):
             return None
 
@@ -431,37 +431,37 @@ class ArtifactStore:
         if run_id not in self._runs:
             self._runs[run_id] = get_workflow_run(self._client, run_id)
         run = self._runs[run_id]
-        why = find_distrust_reason(run, self._wanted)
+        why = find_distrust_reason(run, self._search)
         # a merge group's counts as the branch's that it was merged into
-        named, wanted = run.head_branch, self._wanted.branch
-        branch = wanted if named is None or is_queue_branch(named, self._wanted) else named
+        head_branch, target = run.head_branch, self._search.branch
+        branch = target if head_branch is None or is_queue_branch(head_branch, self._search) else head_branch
         if not why and not (had := self._get_branch_commits(branch).has_pointed_at(run.head_sha)):
             why = f"of a commit that is not a known commit of {branch}"
             self._may_be_the_branch_s = self._may_be_the_branch_s or (had is None and not self._is_later(run))
-        elif run.is_from_own_repository and run.head_branch == wanted and run.event in TRUSTED_EVENTS | OTHER_EVENTS:
+        elif run.is_from_own_repository and run.head_branch == target and run.event in TRUSTED_EVENTS | OTHER_EVENTS:
             self._elsewhere += [(artifact, run)] if why else []
         if why:
             trail.reject_artifact(artifact, why)
         return None if why else run
 
-    def find_in_run(self, run_id: int, now: datetime) -> FoundBaseline:
-        """Find the baseline in a run that somebody named. Raises GateError if the run has no usable artifact."""
+    def find_in_run(self, run_id: int, moment: datetime) -> FoundBaseline:
+        """Find the baseline in a run that the settings name. Raises GateError if the run has no usable artifact."""
         run = find_or_none(lambda: get_workflow_run(self._client, run_id))
         if run is None:
             raise GateError("baseline-not-found", f"run {run_id} not found", "name another run")
         trail = SearchTrail()
         if run.is_from_own_repository:
-            for artifact in list_run_artifacts(self._client, run_id, *reversed(self._wanted.names)):
+            for artifact in list_run_artifacts(self._client, run_id, *reversed(self._search.names)):
                 if artifact.expired:
                     continue
                 behind = self._start_distance(run)
                 usable = self._load_usable_run(artifact, run, trail)
                 if usable is not None:
-                    return self._build_found_baseline(artifact, run, usable, now, "", behind)
-        gone = "the artifact no longer exists" if run.is_from_own_repository else "the run is from a fork"
+                    return self._build_found_baseline(artifact, run, usable, moment, "", behind)
+        absence = "the artifact no longer exists" if run.is_from_own_repository else "the run is from a fork"
         raise GateError(
             "baseline-not-found",
-            f"run {run_id} has no usable artifact {self._wanted.name}: {str(trail) or gone}",
+            f"run {run_id} has no usable artifact {self._search.name}: {str(trail) or absence}",
             "name another run, or use baseline: auto",
         )
 
@@ -470,21 +470,21 @@ class ArtifactStore:
         if artifact.id in self._usable:
             return self._usable[artifact.id]
         self._to_fetch -= 1
-        shown = f"artifact {artifact.id}"
+        shown_as = f"artifact {artifact.id}"
         try:
             with open_result_archive(self._client, artifact, self._temporary) as archive:
                 self._due()
-                head = read_archived_head(archive, shown)
+                head = read_archived_head(archive, shown_as)
                 refused = self._find_objection(head, run)
                 if not refused:
-                    self._left -= self._find_other_gate(head) is None
-                    result = read_archived_run(archive, shown, compared=False)
+                    self._to_read -= self._find_other_gate(head) is None
+                    result = read_archived_run(archive, shown_as, compared=False)
                     refused = self._find_objection(result, run) or self._check_measured(result, run)
                 if not refused:
-                    if (beside := self._beside) is not None:
-                        self._put = extract_top_entry(archive, beside.name, beside.target_path, beside.max_bytes)
-                    ledger = _read_history(archive, f"the history of {_format_source(artifact, run)}", result)
-                    self._usable[artifact.id] = _UsableRun(result, *ledger)
+                    if (file := self._companion) is not None:
+                        self._put = extract_top_entry(archive, file.name, file.target_path, file.max_bytes)
+                    history = _read_history(archive, f"the history of {_format_source(artifact, run)}", result)
+                    self._usable[artifact.id] = _UsableRun(result, *history)
         except BadArchiveError as error:
             self._unread, refused = True, f"not usable ({error})"
         except GateError as error:
@@ -494,9 +494,9 @@ class ArtifactStore:
             if error.kind not in {FailureKind.GONE, FailureKind.NOT_FOUND}:
                 raise
             # it may be the nearest: no older one, nor none at all, stands for it
-            said = f"GitHub lists it as not expired, but {error.detail}"
+            detail = f"GitHub lists it as not expired, but {error.detail}"
             remedy = "run the job again, or the workflow on the branch"
-            raise GitHubError(error.kind, error.doing, said, remedy=remedy) from error
+            raise GitHubError(error.kind, error.doing, detail, remedy=remedy) from error
         if refused:
             trail.reject_artifact(artifact, refused)
         return self._usable.get(artifact.id)
@@ -508,13 +508,13 @@ class ArtifactStore:
             return "of another commit than its run's"
         if not result.complete:
             return "of an incomplete run"
-        if self._wanted.gate and result.producer and result.producer.gate != self._wanted.gate:
+        if self._search.gate and result.producer and result.producer.gate != self._search.gate:
             return f"{OF_ANOTHER_GATE} ({result.producer.gate})"
-        covers = result.eval_paths is not None or result.covers(self._wanted.chosen_cases)
-        if not covers or result.shard != self._wanted.shard:
+        covers = result.eval_paths is not None or result.covers(self._search.chosen_cases)
+        if not covers or result.shard != self._search.shard:
             self._only_parts = True
             return "of another part of the cases" if covers else "of some cases only"
-        if run.head_sha == self._wanted.evaluated_commit and not result.has_passed:
+        if run.head_sha == self._search.evaluated_commit and not result.has_passed:
             # what this commit broke is not broken before it, however often it is run
             self._only_red = True
             return "of this commit, where the gate did not pass"
@@ -532,20 +532,20 @@ class ArtifactStore:
         artifact: Artifact,
         run: WorkflowRun,
         usable: _UsableRun,
-        now: datetime,
+        moment: datetime,
         trail: str,
         behind: Future[CommitDistance | None],
     ) -> FoundBaseline:
         # what the artifact says of its commit is a claim; GitHub knows
-        git = GitFacts(sha=run.head_sha, ref=f"refs/heads/{self._wanted.branch}", repository=run.repository.full_name)
-        made = artifact.created_at
+        git = GitFacts(sha=run.head_sha, ref=f"refs/heads/{self._search.branch}", repository=run.repository.full_name)
+        created_at = artifact.created_at
         baseline = Baseline(
             result=replace(usable.run, git=git),
             source=_format_source(artifact, run),
-            age_days=max((now - made.astimezone(UTC)).total_seconds() / 86_400, 0.0) if made else None,
+            age_days=max((moment - created_at.astimezone(UTC)).total_seconds() / 86_400, 0.0) if created_at else None,
             commits_behind=self._count_commits_behind(behind),
-            base_sha=self._wanted.near_commit,
-            commits_since=self._since.get(run.head_sha, 0) if self._wanted.near_commit else None,
+            base_sha=self._search.near_commit,
+            commits_since=self._since.get(run.head_sha, 0) if self._search.near_commit else None,
             history=usable.history,
             unmeasured_runs=tuple(self._unmeasured),
             other_gate=self._find_other_gate(usable.run),
@@ -554,39 +554,39 @@ class ArtifactStore:
 
     def _find_other_gate(self, run: RunResult) -> str | None:
         """Return the key of the gate that made a run if it is another gate, or None."""
-        made = run.producer.gate if run.producer else None
-        return made if made and self._wanted.gates and made not in self._wanted.gates else None
+        gate = run.producer.gate if run.producer else None
+        return gate if gate and self._search.gates and gate not in self._search.gates else None
 
     def _find_base_commit(self) -> str | NoBaseline | None:
         """Find the commit for which to search the nearest baseline, or None if any commit will do."""
-        base = self._wanted.base
-        left, left_by = base.forked_from or self._wanted.branch, base.fork_point_of
+        base = self._search.base
+        branch, head = base.forked_from or self._search.branch, base.fork_point_of
         if base.commit and base.merged_head:
-            if not self._get_branch_commits(left).has_pointed_at(base.commit):
-                raise UnknownBaseError(base.commit, left)
+            if not self._get_branch_commits(branch).has_pointed_at(base.commit):
+                raise UnknownBaseError(base.commit, branch)
             between = compare_commits(self._client, base.commit, base.merged_head)
             if between is None or between.merge_base_commit.sha != base.commit:
                 return base.commit
             # the head has that commit, and perhaps later ones of the branch
-            left_by = base.merged_head
+            head = base.merged_head
         elif base.commit or not (base.first_parent_of or base.fork_point_of):
             return base.commit
         if base.first_parent_of:
             if parents := find_parents(self._client, base.first_parent_of):
                 return parents[0]
             return build_unknown_base(f"GitHub does not know {base.first_parent_of[:7]}, which this run evaluates")
-        assert left_by is not None
-        between, tip = compare_commits(self._client, left, left_by), self._get_branch_commits(left).tip
+        assert head is not None
+        between, tip = compare_commits(self._client, branch, head), self._get_branch_commits(branch).tip
         if between is not None and tip is not None and between.base_commit.sha != tip:
             # the short name stands for something else, such as a tag, or the branch has gone on in between
-            between = compare_commits(self._client, tip, left_by)
+            between = compare_commits(self._client, tip, head)
         if between is None:
-            return build_unknown_base(f"GitHub knows no common commit of {left} and this change")
+            return build_unknown_base(f"GitHub knows no common commit of {branch} and this change")
         return between.merge_base_commit.sha
 
     def _is_later(self, run: WorkflowRun) -> bool:
         """Whether a run is of a commit that the base has not: what was done there is not in what is evaluated here."""
-        near, sha = self._wanted.near_commit, run.head_sha
+        near, sha = self._search.near_commit, run.head_sha
         if near is None or near == sha:
             return False
         if sha not in self._since:
@@ -604,10 +604,10 @@ class ArtifactStore:
 
         return start_in_background(fetch_distance, f"run {run.id} and its branch")
 
-    def _count_commits_behind(self, asked: Future[CommitDistance | None]) -> int | None:
-        """How many commits the branch has that the baseline has not; None when that cannot be told."""
+    def _count_commits_behind(self, distance: Future[CommitDistance | None]) -> int | None:
+        """Count the commits that the branch has and the baseline has not; None if that is unknown."""
         try:
-            between = asked.result()
+            between = distance.result()
         except GitHubError as error:  # only for show: the baseline itself is there
             self.notes.append(f"cannot check how far the baseline is behind: {error}")
             return None
@@ -617,12 +617,12 @@ class ArtifactStore:
 def build_unknown_base(why: str) -> NoBaseline:
     """Build the reason for an unknown base commit: the baseline is unavailable, not absent."""
     hint = "update the change with its base branch, or name a run with `baseline`"
-    said = f"the commit to compare with is unknown: {why}; {hint}"
-    return NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, said, unavailable=True, hint=hint)
+    reason = f"the commit to compare with is unknown: {why}; {hint}"
+    return NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, reason, unavailable=True, hint=hint)
 
 
 def _is_in_history(artifact: Artifact, history: History) -> bool:
-    """Whether a ledger has a run of the artifact's commit."""
+    """Whether the history has a run of the artifact's commit."""
     run = artifact.workflow_run
     return run is not None and any(one.sha == run.head_sha for one in history.runs)
 
@@ -631,10 +631,10 @@ def _format_source(artifact: Artifact, run: WorkflowRun) -> str:
     return f"artifact {artifact.id} of run {run.id}"
 
 
-def _read_history(archive: Path, shown: str, result: RunResult) -> tuple[History, str]:
+def _read_history(archive: Path, shown_as: str, result: RunResult) -> tuple[History, str]:
     """Read the history with the baseline, as untrusted as the run; an unreadable one is empty, with a message."""
     data = find_entry_in_same_folder(archive, RUN_NAME, HISTORY_NAME, MAX_HISTORY_BYTES)
     try:
-        return (EMPTY_HISTORY if data is None else trim_to_run(parse_history(data, shown), result)), ""
+        return (EMPTY_HISTORY if data is None else trim_to_run(parse_history(data, shown_as), result)), ""
     except GateError as error:
         return EMPTY_HISTORY, error.message

@@ -36,10 +36,10 @@ def fetch_artifact(client: GitHubClient, artifact_id: int, digest: str | None, t
     A broken download begins with a new redirect: the address of the blob is good for a minute only.
     """
     doing = f"downloading artifact {artifact_id}"
-    found = client.call_with_retries(
+    sha256 = client.call_with_retries(
         lambda: download_once(client, lambda http: _request_address(http, client, artifact_id, doing), to, doing)
     )
-    if digest and digest != f"sha256:{found}":
+    if digest and digest != f"sha256:{sha256}":
         raise BadArchiveError("its content does not match GitHub's digest")
     with to.open("rb") as stream:
         if stream.read(2) != b"PK":
@@ -48,10 +48,10 @@ def fetch_artifact(client: GitHubClient, artifact_id: int, digest: str | None, t
 
 def _request_address(http: httpx.Client, client: GitHubClient, artifact_id: int, doing: str) -> str:
     url = f"{client.api_url}/repos/{client.repository}/actions/artifacts/{artifact_id}/zip"
-    answer = http.get(url, headers=client.headers)
-    if answer.status_code != 302 or not answer.headers.get("location"):
-        raise build_refusal_error(parse_error_response(answer, "message"), doing, _PERMISSION)
-    return str(answer.headers["location"])
+    response = http.get(url, headers=client.headers)
+    if response.status_code != 302 or not response.headers.get("location"):
+        raise build_refusal_error(parse_error_response(response, "message"), doing, _PERMISSION)
+    return str(response.headers["location"])
 
 
 def download_once(client: GitHubClient, address: Callable[[httpx.Client], str], to: Path, doing: str) -> str:
@@ -75,15 +75,15 @@ def _save_stream(http: httpx.Client, address: str, to: Path, doing: str, until: 
     digest, size = hashlib.sha256(), 0
     # as it is stored: an archive is compressed already, and a second layer could stand for anything
     headers = {"User-Agent": format_user_agent(), "Accept-Encoding": "identity"}
-    with http.stream("GET", address, headers=headers) as answer:
-        if answer.status_code != 200:
+    with http.stream("GET", address, headers=headers) as response:
+        if response.status_code != 200:
             # an address that has expired or broke; the next try asks for a new one
-            raise GitHubError(FailureKind.SERVER, doing, f"the blob store responded with {answer.status_code}")
-        if answer.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise GitHubError(FailureKind.SERVER, doing, f"the blob store responded with {response.status_code}")
+        if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
             raise BadArchiveError("the blob store sent it with an unexpected compression")
         # nothing is written any more once the time is up: the next try may write to the same file by then
         with to.open("wb", buffering=0) as file:
-            for chunk in answer.iter_raw():
+            for chunk in response.iter_raw():
                 size += len(chunk)
                 if size > MAX_ARCHIVE_BYTES:
                     raise BadArchiveError(f"it is larger than {MAX_ARCHIVE_BYTES:,} bytes")

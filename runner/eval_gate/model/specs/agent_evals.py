@@ -17,8 +17,8 @@ class SuiteAssertion(NamedEvaluatorSpec, kw_only=True):
     @property
     def as_written(self) -> dict[str, JsonValue]:
         """The assertion with the keys of the suite file and its defaults."""
-        others = {"weight", "label", "negate", "floor"}
-        fields = {name: value for name, value in as_json(self).items() if name not in others}
+        common = {"weight", "label", "negate", "floor"}
+        fields = {name: value for name, value in as_json(self).items() if name not in common}
         return fields | ({"description": self.label} if self.label else {})
 
 

@@ -12,7 +12,7 @@ from eval_gate.model.base import Frozen, JsonValue
 from eval_gate.model.specs.evaluator import NamedEvaluatorSpec
 from eval_gate.model.specs.match_all_patterns import matches_every_text
 
-TextQuestion = Literal[
+TextCheck = Literal[
     "contains",
     "contains-any",
     "contains-all",
@@ -36,7 +36,7 @@ class TextAssertion(NamedEvaluatorSpec, kw_only=True):
     `flags` apply to `regex`.
     """
 
-    type: TextQuestion
+    type: TextCheck
     values: tuple[str, ...] = ()
     flags: str = ""
 

@@ -107,7 +107,7 @@ class ResponseContains(EvaluatorSpec, kw_only=True):
 
     @property
     def checks_nothing(self) -> bool:
-        """Whether there is no value but the empty one, which every text contains."""
+        """Whether every value is empty, so that every text contains it."""
         return not any(self.values)
 
 

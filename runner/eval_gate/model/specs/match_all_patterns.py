@@ -46,10 +46,10 @@ class _Pattern:
 
     def may_be_empty(self) -> bool:
         """Whether all of it may. Raises _UnsureError, and IndexError for what ends too early."""
-        found = self._alternatives(0)
+        is_empty = self._alternatives(0)
         if self._at < len(self._text):  # a parenthesis that nothing opens
             raise _UnsureError
-        return found
+        return is_empty
 
     def _get_character(self) -> str:
         return self._text[self._at : self._at + 1]
@@ -57,11 +57,11 @@ class _Pattern:
     def _alternatives(self, depth: int) -> bool:
         if depth > DEPTH:
             raise _UnsureError
-        found = self._sequence(depth)
+        is_empty = self._sequence(depth)
         while self._get_character() == "|":
             self._at += 1
-            found |= self._sequence(depth)
-        return found
+            is_empty |= self._sequence(depth)
+        return is_empty
 
     def _sequence(self, depth: int) -> bool:
         empty, anchored = True, False
@@ -104,11 +104,11 @@ class _Pattern:
             if self._text[self._at + 1] != ":":  # looks around, or has a name
                 raise _UnsureError
             self._at += 2
-        found = self._alternatives(depth + 1)
+        is_empty = self._alternatives(depth + 1)
         if self._text[self._at] != ")":
             raise _UnsureError
         self._at += 1
-        return found
+        return is_empty
 
     def _may_be_left_out(self) -> bool:
         """Whether what stands behind a part lets it be missing; it is passed."""

@@ -1,4 +1,4 @@
-"""Lists of cases on the console: by cause, each case and each text once, with the responses of one case of a cause."""
+"""Lists of cases on the console, grouped by cause, with the responses of one case of each cause."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_NAMED_CALLS: Final = 5
 _CONTEXT_CHARACTERS: Final = 12
 """Characters that remain of a common start of two responses."""
 _NOTHING_MORE: Final = frozenset({"fail", "–"})
-"""Evidence that says no more than the title of a list."""
+"""Evidence that adds nothing to the title of a list."""
 
 
 def render_case_list(
@@ -38,25 +38,24 @@ def render_case_list(
 ) -> Iterator[str]:
     """Render a list of cases by cause, and an empty line after it; nothing if there are no cases.
 
-    An `explanation` of all cases stands in place of the evidence of each.
-    With `responses`, those of the first case of each cause follow, and cases of one failure stand behind the title,
-    as in the contract: `REGRESSIONS (2): a, b`.
+    An `explanation` of all cases replaces the evidence of each. With `responses`, those of the first case of each cause
+    follow, and the names of cases with the same failure follow the title, as in the contract: `REGRESSIONS (2): a, b`.
     """
     if not rows:
         return
-    seen = {row: format_evidence(row, style) if explanation is None else "" for row in rows}
-    shared = seen[rows[0]] if len(set(seen.values())) == 1 else ""
-    alone = responses and len({(seen[row], _format_failure(row)) for row in rows}) == 1
+    evidence = {row: format_evidence(row, style) if explanation is None else "" for row in rows}
+    shared = evidence[rows[0]] if len(set(evidence.values())) == 1 else ""
+    alone = responses and len({(evidence[row], _format_failure(row)) for row in rows}) == 1
     behind = format_names(rows) if alone else explanation
     yield from style.wrap_text(f"{title} ({len(rows)}){f': {behind}' if behind else ''}", colour=colour)
     if shared and (alone or len(rows) > 1):
         each = "" if len(rows) == 1 else "each " if rows[0].evidence else "each: "
         yield from style.wrap_text(f"{each}{shared}", begin="  ")
-        seen = dict.fromkeys(rows, "")
+        evidence = dict.fromkeys(rows, "")
     causes = group_causes((row, row.cause) for row in rows)
     for cause in causes[:MAX_CAUSES]:
         if not alone:
-            yield from _render_cause(cause, seen, style)
+            yield from _render_cause(cause, evidence, style)
         elif failure := _format_failure(rows[0]):
             yield from style.wrap_text(failure, begin="    failed    ", indent=" " * 14)
         if responses:
@@ -97,13 +96,13 @@ def format_evidence(row: CaseRow, style: ConsoleStyle) -> str:
 
 
 def _format_failure(row: CaseRow, *, alone: bool = True) -> str:
-    """Format what failed; of a graded case that is not `alone` with its cause only what cost it most."""
+    """Format what failed; for a graded case that shares its cause, only the evaluator that cost it most."""
     failure = row.shorten_failure(MAX_FAILURE) if alone else shorten_error("".join(row.failures[:1]), MAX_FAILURE)
     return to_console_line(drop_error_prefix(failure or ""), MAX_FAILURE)
 
 
-def _render_cause(cause: Cause[CaseRow], seen: Mapping[CaseRow, str], style: ConsoleStyle) -> Iterator[str]:
-    """Render `a: failure` of one case; of several the cause, and below it the cases by what each says in addition."""
+def _render_cause(cause: Cause[CaseRow], evidence: Mapping[CaseRow, str], style: ConsoleStyle) -> Iterator[str]:
+    """Render `a: failure` for one case; for several the cause, then the cases by their own failures and evidence."""
     failures = {row: _format_failure(row, alone=cause.count == 1) for row in cause.cases}
     heading, margin, lines = "", "  ", defaultdict[str, list[CaseRow]](list)
     if cause.count > 1:
@@ -118,12 +117,12 @@ def _render_cause(cause: Cause[CaseRow], seen: Mapping[CaseRow, str], style: Con
         margin = " " * 4
     for row, failure in failures.items():
         more = "" if failure == heading else failure.removeprefix(f"{heading}: ")
-        lines["; ".join(filter(None, [seen[row], more]))].append(row)
-    shown = [*lines.items()]
-    for text, rows in shown[:MAX_CAUSES]:
-        named = ": ".join(filter(None, [format_names(rows), text]))
-        yield from style.wrap_text(named, begin=margin, indent=f"{margin}  ")
-    yield from _render_rest([row for _, rows in shown[MAX_CAUSES:] for row in rows], style, margin)
+        lines["; ".join(filter(None, [evidence[row], more]))].append(row)
+    groups = [*lines.items()]
+    for text, rows in groups[:MAX_CAUSES]:
+        line = ": ".join(filter(None, [format_names(rows), text]))
+        yield from style.wrap_text(line, begin=margin, indent=f"{margin}  ")
+    yield from _render_rest([row for _, rows in groups[MAX_CAUSES:] for row in rows], style, margin)
 
 
 def _render_rest(rows: Sequence[CaseRow], style: ConsoleStyle, margin: str = "  ") -> Iterator[str]:
@@ -134,8 +133,8 @@ def _render_rest(rows: Sequence[CaseRow], style: ConsoleStyle, margin: str = "  
 
 def _render_responses(rows: Sequence[CaseRow], style: ConsoleStyle) -> Iterator[str]:
     """Render a line each for the responses of baseline and this run to the first case; equal ones share a line."""
-    then, now = _format_responses(rows[0])
-    both = (("both", now),) if then == now else (("baseline", then), ("this run", now))
+    baseline, current = _format_responses(rows[0])
+    both = (("both", current),) if baseline == current else (("baseline", baseline), ("this run", current))
     margin = "    first:  " if len(rows) > 1 else " " * 4
     for label, words in both:
         if words:
@@ -146,25 +145,25 @@ def _render_responses(rows: Sequence[CaseRow], style: ConsoleStyle) -> Iterator[
 
 def _format_responses(row: CaseRow) -> tuple[str, str]:
     """Format both responses from shortly before their first difference, with tool calls only if these differ."""
-    before, case = row.case_change.baseline_result if row.case_change else None, row.case
+    baseline, case = row.case_change.baseline_result if row.case_change else None, row.case
     if case is None:
         return "", ""
-    was = before.details if before is not None else NO_DETAILS
-    calls = was.tools_called != case.details.tools_called
-    earlier, here = (to_console_line(details.response or "") for details in (was, case.details))
-    earlier, here = _strip_common_start(earlier, here)
-    now = _format_response(case.details, here, calls=calls) if row.is_scored else ""
-    if before is None or before.status is Status.ERROR:
-        return to_console_line((before and before.error) or ""), now
-    return _format_response(was, earlier, calls=calls), now
+    baseline_details = baseline.details if baseline is not None else NO_DETAILS
+    calls = baseline_details.tools_called != case.details.tools_called
+    earlier, current = (to_console_line(details.response or "") for details in (baseline_details, case.details))
+    earlier, current = _strip_common_start(earlier, current)
+    current_text = _format_response(case.details, current, calls=calls) if row.is_scored else ""
+    if baseline is None or baseline.status is Status.ERROR:
+        return to_console_line((baseline and baseline.error) or ""), current_text
+    return _format_response(baseline_details, earlier, calls=calls), current_text
 
 
 def _format_response(details: CaseDetails, response: str, *, calls: bool) -> str:
     """Format a response with its tool calls: `called escalate · "I am sorry"`."""
-    said = [_format_tool_calls(details.tools_called)] if calls else []
+    parts = [_format_tool_calls(details.tools_called)] if calls else []
     if details.response is not None and not response:
-        return " · ".join([*said, "empty response"])
-    return " · ".join([*said, *([f'"{response}"'] if response else [])])
+        return " · ".join([*parts, "empty response"])
+    return " · ".join([*parts, *([f'"{response}"'] if response else [])])
 
 
 def _format_tool_calls(names: tuple[str, ...]) -> str:

@@ -1,7 +1,6 @@
 """Console text layout: width, truncation, wrapping, columns, colours and ASCII replacements.
 
-Wide characters take two columns. A command to be copied stands on several lines where one is too short, as a shell
-reads them.
+Wide characters take two columns. A long command is continued on further lines in the syntax of a shell.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import format_count, to_console_line
 
 _NARROW: Final = re.compile("[ -~¡-¬®-˿‐-‧←-⇿─-╿✓✗]*").fullmatch
-"""European letters and the signs of our own words, each of which takes one column."""
+"""European letters and the signs of this program's texts: each takes one column."""
 DEFAULT_WIDTH: Final = 80
 """Columns of an output whose width is unknown, such as a file or a pipe."""
 MIN_WIDTH: Final = 40
@@ -27,12 +26,12 @@ _ASCII: Final = str.maketrans(
 )
 _COLOURS: Final = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 _WORD: Final = re.compile(r"(?:\$'(?:\\.|[^'\\])*'|'[^']*'|\"[^\"]*\"|\S)+")
-"""A word of a shell, as `text/shell.py` writes it: what is quoted stays together."""
+"""A word of a shell command, as `text/shell.py` writes it; a quoted part has no end of a word in it."""
 _CONTINUATION: Final = " \\"
 
 
 def measure_width(text: str) -> int:
-    """Columns the text takes on a terminal."""
+    """Measure the columns that the text takes on a terminal."""
     if _NARROW(text):
         return len(text)
     from wcwidth import wcswidth  # a fifteenth of the time of a run of one case
@@ -159,8 +158,8 @@ class ConsoleStyle(FrozenStruct):
         whole: bool = False,
     ) -> Iterator[str]:
         """Wrap `parts` with `between` to the output's width, and colour them; if `whole`, no part is broken."""
-        shown, begin = map(self.to_displayable, parts), self.to_displayable(begin)
-        for line in wrap_parts(shown, self.width, begin=begin, indent=indent, between=between, whole=whole):
+        displayable, begin = map(self.to_displayable, parts), self.to_displayable(begin)
+        for line in wrap_parts(displayable, self.width, begin=begin, indent=indent, between=between, whole=whole):
             yield self.paint(colour, line)
 
     def cut_text(self, text: str, columns: int) -> str:
@@ -173,11 +172,11 @@ class ConsoleStyle(FrozenStruct):
 
     def render_warnings(self, warnings: Sequence[str]) -> Iterator[str]:
         """Render each warning on its own lines, up to a limit, and an empty line after them."""
-        shown = warnings if self.verbose else warnings[:MAX_WARNINGS]
-        for warning in shown:
+        listed = warnings if self.verbose else warnings[:MAX_WARNINGS]
+        for warning in listed:
             yield from self.wrap_text(to_console_line(warning, 500), begin="⚠ ", colour="yellow")
-        if len(warnings) > len(shown):
-            more = f"… and {format_count(len(warnings) - len(shown), 'more warning')} (--verbose lists them)"
+        if len(warnings) > len(listed):
+            more = f"… and {format_count(len(warnings) - len(listed), 'more warning')} (--verbose lists them)"
             yield from self.wrap_text(more, begin="⚠ ")
         if warnings:
             yield ""

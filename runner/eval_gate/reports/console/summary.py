@@ -1,4 +1,4 @@
-"""Console summary: a line per suite or each case, then what changed, and the verdict last."""
+"""Console summary: a line for each suite or case, then what changed, and the verdict last."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from eval_gate.staleness.staleness_checks import format_console_line
 from eval_gate.text.escape import format_count, to_console_line, truncate_text
 
 MAX_SUITES: Final = 30
-"""Suites above which only those are listed in which a case did not pass."""
+"""Number of suites above which only suites with a case that did not pass are listed."""
 MAX_SUITE_NAME: Final = 60
 MAX_VALUE: Final = 200
 MAX_TERMS: Final = 500
@@ -69,16 +69,16 @@ class _ConsoleSummary:
     def _render_suites(self) -> Iterator[str]:
         """Render a line for each suite: `✗ get_weather labeled  9 of 10 pass`."""
         style, suites = self._style, [*zip(self._view.run.suites, self._view.suites, strict=True)]
-        shown = [one for one in suites if len(suites) <= MAX_SUITES or one[0].summary.passed < one[0].summary.ran]
-        names = [style.cut_name(to_console_line(row.name), min(MAX_SUITE_NAME, style.width // 2)) for _, row in shown]
+        listed = [one for one in suites if len(suites) <= MAX_SUITES or one[0].summary.passed < one[0].summary.ran]
+        names = [style.cut_name(to_console_line(row.name), min(MAX_SUITE_NAME, style.width // 2)) for _, row in listed]
         across = max(map(measure_width, names), default=0)
-        for (suite, row), name in zip(shown, names, strict=True):
+        for (suite, row), name in zip(listed, names, strict=True):
             facts = [format_pass_counts(PassCounts(suite.summary.passed, suite.summary.ran))]
             facts += [*iter_further_counts(suite.summary, row), *(["stale"] if row.stale else [])]
             begin = f"{paint_glyph(_summarize_status(suite.summary), style)} {pad_text(name, across)}  "
             yield begin + style.cut_text("   ".join(facts), max(style.width - across - 4, 1))
-        if len(shown) < len(suites):
-            yield f"… and {format_count(len(suites) - len(shown), 'more suite')} in which every case passes"
+        if len(listed) < len(suites):
+            yield f"… and {format_count(len(suites) - len(listed), 'more suite')} in which every case passes"
         yield ""
 
     def _list_staleness(self) -> Iterator[str]:
@@ -104,13 +104,13 @@ class _ConsoleSummary:
     def _render_totals(self) -> Iterator[str]:
         """Render the totals of the run, and the baseline that it was compared with."""
         view, style = self._view, self._style
-        # who has a baseline has seen an earlier summary
+        # the reader of a comparison has seen an earlier summary
         hint = () if style.verbose or view.comparison else ("(--verbose lists every case)",)
         yield from style.wrap_parts((*_iter_counts(view), *hint), between="   ")
-        spending = view.spending if view.summary.total_duration_ms else None  # another tool may not tell its time
+        spending = view.spending if view.summary.total_duration_ms else None  # another tool may not report its time
         for words in filter(None, (spending, view.reruns)):
             yield from style.wrap_parts(words.split(" · "), between=" · ")
-        # that a judge has not been compared with people is news once, not in each run
+        # a short summary repeats nothing about judges that were never compared with people
         judges = view.judges if style.verbose else describe_judges(view.run, of=frozenset())
         older, passed_over = describe_older_baseline(view, mark=str), describe_unmeasured_runs(view, mark=str)
         power = view.power if style.verbose else ()
@@ -130,9 +130,9 @@ class _ConsoleSummary:
         if view.has_no_verdict:
             words = "NO VERDICT YET"
         reasons = [*view.reasons, *format_waived_counts(view.run)]
-        shown = [explain_inconclusive(view.run, view.verdict)] if view.is_inconclusive else reasons
-        ended = "" if view.has_no_verdict else f"   exit {int(view.verdict.exit_code)}"
-        yield from self._render_reasons(words, colour, [to_console_line(one, 1_000) for one in shown], ended)
+        sentences = [explain_inconclusive(view.run, view.verdict)] if view.is_inconclusive else reasons
+        exit_text = "" if view.has_no_verdict else f"   exit {int(view.verdict.exit_code)}"
+        yield from self._render_reasons(words, colour, [to_console_line(one, 1_000) for one in sentences], exit_text)
         for words in filter(None, (view.bad_day, view.false_alarms)):
             yield from style.wrap_text(to_console_line(words, 1_000))
         if view.setup_changes:
@@ -157,18 +157,18 @@ class _ConsoleSummary:
         if context.waive_command:
             yield from wrap_command("waive:  ", context.waive_command, style)
 
-    def _render_reasons(self, words: str, colour: str, reasons: Sequence[str], ended: str) -> Iterator[str]:
-        """Render the verdict and its reasons on one line if they fit; the exit code, `ended`, follows the first."""
+    def _render_reasons(self, words: str, colour: str, reasons: Sequence[str], exit_text: str) -> Iterator[str]:
+        """Render the verdict and its reasons, on one line if they fit; `exit_text` follows the first reason."""
         style = self._style
-        together = style.to_displayable(f"{words}: {'; '.join(reasons)}{ended}")
-        if measure_width(together) <= style.width:
-            yield style.paint(colour, together)
+        one_line = style.to_displayable(f"{words}: {'; '.join(reasons)}{exit_text}")
+        if measure_width(one_line) <= style.width:
+            yield style.paint(colour, one_line)
             return
         first = [*style.wrap_text("".join(reasons[:1]), begin=f"{words}: ")] or [words]
-        if measure_width(first[-1]) + len(ended) > style.width:
-            first.append(f"  {ended.strip()}")
+        if measure_width(first[-1]) + len(exit_text) > style.width:
+            first.append(f"  {exit_text.strip()}")
         else:
-            first[-1] += ended
+            first[-1] += exit_text
         yield from (style.paint(colour, line) for line in first)
         for reason in reasons[1:]:
             yield from style.wrap_text(reason, begin="  ", colour=colour)
@@ -197,7 +197,7 @@ def _render_changes(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
     yield from _render_behaviour(view, style)
     yield from _render_metrics(view, style)
     yield from render_case_list("SKIPPED", view.skipped, style, explanation="they do not count")
-    others = {
+    lists = {
         "STILL FAILING": tuple(row for row in view.known_failing if row.key not in view.blockers.cases),
         "INCOMPARABLE": view.incomparable,
         "NO SCORE IN EITHER RUN": view.still_errored,
@@ -205,7 +205,7 @@ def _render_changes(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
         "ADDED": view.added if style.verbose else (),
         "REMOVED": view.removed,
     }
-    for title, rows in others.items():
+    for title, rows in lists.items():
         yield from render_name_list(title, rows, style)
 
 
@@ -223,18 +223,18 @@ def _render_failures(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
     if view.suite_drop:
         yield from style.wrap_text(view.suite_drop, begin="SUITE TEST: ", colour="yellow")
         yield ""
-    others = {
+    lists = {
         f"INCONCLUSIVE, {view.missing_reruns_title.upper()}": view.unconfirmed,
         "NOT CAUSED BY THIS CHANGE, FAILS WITH THE BASE AGENT TOO": view.base_agent_failures,
         "NOT CAUSED BY THIS CHANGE, BROKEN ON THE BASE": view.broken_on_main,
     }
-    for title, rows in others.items():
+    for title, rows in lists.items():
         yield from render_case_list(title, rows, style, "yellow")
 
 
 def _render_waivers(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
     """Render the waived and quarantined cases, and the new and proposed waivers, with their terms."""
-    said = dict[WaiverText, str]()
+    labels = dict[WaiverText, str]()
     if view.waived:
         yield from style.wrap_text(f"WAIVED OR QUARANTINED ({len(view.waived)})", colour="yellow")
         for row in view.waived[:MAX_NAMES]:
@@ -245,7 +245,7 @@ def _render_waivers(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
                 format_evidence(row, style),
             )
             if row.waiver:
-                said.setdefault(row.waiver, format_label(row))
+                labels.setdefault(row.waiver, format_label(row))
         yield from render_omitted(len(view.waived) - MAX_NAMES)
         yield ""
     for name, entries in (
@@ -255,44 +255,44 @@ def _render_waivers(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
         if entries:
             yield from style.wrap_text(f"{name} ({len(entries)})", colour="yellow")
             for entry in entries[:MAX_NAMES]:
-                yield from _render_waiver(style, entry.pattern, entry, above=said.get(entry))
+                yield from _render_waiver(style, entry.pattern, entry, above=labels.get(entry))
             yield ""
 
 
 def _render_waiver(
-    style: ConsoleStyle, name: str, words: WaiverText | None, seen: str = "", *, above: str | None = None
+    style: ConsoleStyle, name: str, words: WaiverText | None, evidence: str = "", *, above: str | None = None
 ) -> Iterator[str]:
     """Render the terms of a waiver, or which case `above` already shows them, and the evidence of its case."""
     terms = f"see {above} above" if above else to_console_line(words.terms if words else "", MAX_TERMS)
-    parts = "; ".join(filter(None, [terms, seen]))
+    parts = "; ".join(filter(None, [terms, evidence]))
     yield from style.wrap_text(f"{truncate_text(to_console_line(name), MAX_ID)}: {parts}", begin="  ", indent=" " * 4)
 
 
 def _render_behaviour(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
     """Render the passing cases that behave differently on one line; with verbose output, how they do."""
-    found = view.behaviour
-    if found is None:
+    report = view.behaviour
+    if report is None:
         return
     hint = "" if style.verbose else " (--verbose shows how)"
-    names = format_names(found.cases, MAX_BEHAVIOUR_NAMES)
-    yield from style.wrap_text(f"{found.title}{f': {names}' if names else ''}{hint}")
-    for row in found.rows[:MAX_NAMES] if style.verbose else ():
+    names = format_names(report.cases, MAX_BEHAVIOUR_NAMES)
+    yield from style.wrap_text(f"{report.title}{f': {names}' if names else ''}{hint}")
+    for row in report.rows[:MAX_NAMES] if style.verbose else ():
         cases = format_names(row.cases, MAX_BEHAVIOUR_NAMES)
         sides = (to_console_line(side or "–", MAX_VALUE) for side in (row.baseline, row.current))
         text = f"{cases}: {to_console_line(row.what, MAX_EVIDENCE)}: {' → '.join(sides)}"
         yield from style.wrap_text(text, begin="  ", indent=" " * 4)
-    yield from render_omitted(len(found.rows) - MAX_NAMES if style.verbose else 0, "more change")
+    yield from render_omitted(len(report.rows) - MAX_NAMES if style.verbose else 0, "more change")
     yield ""
 
 
 def _render_metrics(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
     """Render a line if an evaluator or tag changed; with verbose output, a line for each of them and what marks say."""
-    found = view.metrics
-    if found is None or not (found.changes.changed or style.verbose):
+    report = view.metrics
+    if report is None or not (report.changes.changed or style.verbose):
         return
     hint = "" if style.verbose else " (--verbose shows them)"
-    yield from style.wrap_text(f"{found.title}{hint}")
-    for row in found.select_rows(MAX_NAMES) if style.verbose else ():
+    yield from style.wrap_text(f"{report.title}{hint}")
+    for row in report.select_rows(MAX_NAMES) if style.verbose else ():
         parts = (row.direction.upper(), "tag" if row.is_tag else "", to_console_line(row.name, MAX_METRIC_NAME))
         name = " ".join(filter(None, parts))
         text = (
@@ -301,8 +301,8 @@ def _render_metrics(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
         )
         yield from style.wrap_text(text, begin="  ", indent=" " * 4)
     if style.verbose:
-        yield from render_omitted(found.changes.tested - len(found.select_rows(MAX_NAMES)), "more row")
-        yield from style.wrap_text(found.plain_note, begin="  ", indent=" " * 4)
+        yield from render_omitted(report.changes.tested - len(report.select_rows(MAX_NAMES)), "more row")
+        yield from style.wrap_text(report.plain_note, begin="  ", indent=" " * 4)
     yield ""
 
 
@@ -314,7 +314,7 @@ def _summarize_status(summary: Summary) -> Status:
 
 
 def _iter_counts(view: ReportView) -> Iterator[str]:
-    """Yield how many cases pass, here and in the baseline, and what became of all cases."""
+    """Yield how many cases pass, here and in the baseline, and the counts of all others."""
     yield format_pass_counts(view.pass_counts)
     yield from (*view.passing_counts, *view.other_counts)
     if view.summary.flaky and not view.uses_history:
@@ -322,15 +322,15 @@ def _iter_counts(view: ReportView) -> Iterator[str]:
 
 
 def _format_baseline(view: ReportView) -> str | None:
-    """`baseline main@3f2c1ab of 2026-11-19 · 2 days old`; why there is none, unless none was asked for."""
+    """`baseline main@3f2c1ab of 2026-11-19 · 2 days old`, or why there is none although one was requested."""
     if view.comparison is None:
         reason = None if view.run.lost_baseline else view.context.no_baseline_reason
         return None if reason in {None, NOT_REQUESTED.reason} else f"no baseline: {reason}"
     facts, context = view.comparison.baseline, view.context
     branch = f"{context.branch}@" if context.branch else ""
-    # ours are named by a UUID, which says nothing; those of other tools by their file
-    named = None if _UUID(facts.run_id) else facts.run_id
-    run = f"{branch}{facts.sha[:7]}" if facts.sha else named or context.branch
+    # the id of an own run is a UUID, which is no name; that of external results is their file
+    run_id = None if _UUID(facts.run_id) else facts.run_id
+    run = f"{branch}{facts.sha[:7]}" if facts.sha else run_id or context.branch
     parts = [" of ".join(filter(None, [f"baseline {run}" if run else "baseline", extract_day(facts.timestamp)]))]
     parts += filter(None, [format_age(facts.age_days)])
     if facts.commits_behind is not None:

@@ -103,13 +103,13 @@ def _render_case_lines(rows: Sequence[Cells], style: ConsoleStyle) -> Iterator[s
     room = style.width - _MARGIN - sum(len(_GAP) + columns for columns in (times, results) if columns)
     if ids + len(_GAP) + words > room:
         narrow = min(ids, max(room - len(_GAP) - words, room * 3 // 5))
-        left = room - len(_GAP) - narrow
-        ids, words = (narrow, left) if words and left >= _MIN_DESCRIPTION else (max(min(ids, room), 1), 0)
+        rest = room - len(_GAP) - narrow
+        ids, words = (narrow, rest) if words and rest >= _MIN_DESCRIPTION else (max(min(ids, room), 1), 0)
     for name, description, time, result in rows:
         cells = [pad_text(style.cut_name(name, ids), ids), pad_text(style.cut_text(description, words), words)]
         cells += [pad_text(time, times, right=True), style.cut_text(result, results)]
-        shown = zip(cells, (ids, words, times, results), strict=True)
-        yield _GAP.join(cell for cell, columns in shown if columns).rstrip()
+        pairs = zip(cells, (ids, words, times, results), strict=True)
+        yield _GAP.join(cell for cell, columns in pairs if columns).rstrip()
 
 
 def _iter_suite_totals(suite: SuiteResult, row: SuiteRow) -> Iterator[str]:

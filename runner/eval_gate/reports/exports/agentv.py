@@ -1,8 +1,7 @@
 """Export as AgentV records: JSON Lines, one line per case, with the specification's snake_case names.
 
-The status is the specification's: `pass` at 1.0 only, whatever the gate takes for good enough. A case without a
-judgement is an `error` with its reason, also where it was skipped or not run: left out it would look as if it had
-never been there.
+The status is the specification's: `pass` at 1.0 only, whatever the pass score of the gate is. Each case without a score
+is an `error` with its reason, also a skipped one, so that no case is missing.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.reports.context import ReportContext
 
 STATUSES: Final = {Status.PASSED: "pass", Status.FAILED: "fail"}
-"""The words of what was judged; everything else is an `error`."""
+"""Status of a case with a score; every other case is an `error`."""
 
 
 def render(run: RunResult, _context: ReportContext) -> str:
@@ -39,7 +38,7 @@ def _encode_record(record: dict[str, Any]) -> str:
 
 
 def _build_record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[str, Any]:
-    """Every field in every record; null where there is nothing to say."""
+    """Build a record with every field; null if there is no value."""
     judged, results, usage = case.status.is_scored, case.evaluator_results, measure_execution(case)
     record = {
         "timestamp": run.timestamp,
@@ -50,7 +49,7 @@ def _build_record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[
         "status": STATUSES.get(case.status, "error"),
         "hits": [hit for result in results for hit in result.hits],
         "misses": _collect_misses(case),
-        # the answer of an error is no answer; one that was not kept is not an empty one
+        # an error has no response; null is a response that was not stored
         "candidate_answer": case.details.response if judged else "",
         "target": case.target or run.target.name,
         "reasoning": " | ".join(f"{one.name}: {one.reasoning}" for one in results if one.reasoning) or None,
@@ -77,7 +76,7 @@ def _collect_misses(case: CaseResult) -> list[str]:
 
 
 def _build_evaluator(result: EvaluatorResult) -> dict[str, Any]:
-    """One evaluator, and the members of a composite in it."""
+    """Build the result of an evaluator, with the members of a composite."""
     return {
         "name": result.name,
         "type": result.type,

@@ -1,10 +1,10 @@
 """Export as JUnit XML, where exactly what blocks the gate is a failure or an error.
 
-So that a red file and a red gate are the same. A case that fails and does not block is skipped, with the reason. What
-blocks and is no case, a limit of cost or a gate that could not decide, is a test case of the gate's own.
+A case that fails and does not block is skipped, with the reason. Other blocking reasons, such as a limit of cost or an
+inconclusive gate, are test cases of a suite of their own.
 
-Readers differ in what they show: GitLab and test reporters on GitHub take the text of an element, Jenkins and Azure its
-`message`, only Jenkins properties. So each of them holds the reason.
+The reason is in the text, in the `message` and in a property of each element: GitLab and test reporters on GitHub show
+the first, Jenkins and Azure the second, and only Jenkins the third.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _WAIVABLE: Final = frozenset({Status.FAILED, Status.ERROR})
 _UNSUCCESSFUL: Final = frozenset({Status.FAILED, Status.ERROR, Status.NOT_RUN})
 _RESULT_TAGS: Final = ("failure", "error", "skipped")
 GATE_SUITE: Final = "eval-gate"
-"""The suite of what blocks and is no case."""
+"""Suite of the blocking reasons that no case stands for."""
 MAX_OUTPUT: Final = 20_000
 MAX_MESSAGE: Final = 300
-"""Characters of the attribute; the element holds all of it."""
+"""Characters of the attribute; the element has the whole text."""
 
 
 def render(run: RunResult, context: ReportContext) -> str:
-    """One `testsuite` per eval file, one `testcase` per case; times in seconds."""
+    """Render a `testsuite` for each eval file and a `testcase` for each case; times are in seconds."""
     view = build_view(run, context)
     suites = [_build_suite(suite, rows, view) for suite, _, rows in view.iter_suites()]
     if view.blockers.other_reasons:
@@ -61,7 +61,7 @@ def _build_suite(suite: SuiteResult, rows: Sequence[CaseRow], view: ReportView) 
 
 
 def _set_counts(element: ET.Element, time: str) -> None:
-    """How many of each there are, as the elements inside have it."""
+    """Set the counts of the elements inside."""
     element.set("tests", str(sum(1 for _ in element.iter("testcase"))))
     for result, name in zip(_RESULT_TAGS, ("failures", "errors", "skipped"), strict=True):
         element.set(name, str(sum(1 for _ in element.iter(result))))
@@ -95,7 +95,7 @@ def _build_case(case: CaseResult, row: CaseRow, view: ReportView) -> ET.Element:
     for name, value in _collect_properties(case, row):
         ET.SubElement(parent, "property", name=name, value=to_one_line(_to_xml_text(value), MAX_MESSAGE))
     waived = row.waiver if case.status in _WAIVABLE else None
-    said = [
+    lines = [
         *([waived.terms] if waived else []),
         *_format_change(row),
         _explain_result(case, row, view.verdict.pass_score),
@@ -103,30 +103,30 @@ def _build_case(case: CaseResult, row: CaseRow, view: ReportView) -> ET.Element:
     if tag := _choose_tag(case, row, view):
         error_type = row.error_kind.value if row.error_kind else case.status.value
         advice = view.advice if row.key in view.blockers.cases and view.advice and view.advice.is_about(case) else None
-        _add_result(element, tag, "\n".join([*said, *_format_both_results(row)]), error_type, advice)
+        _add_result(element, tag, "\n".join([*lines, *_format_both_results(row)]), error_type, advice)
     elif waived is not None:
-        _add_result(element, "skipped", "\n".join(said), waived.effect)
+        _add_result(element, "skipped", "\n".join(lines), waived.effect)
     elif case.status is Status.SKIPPED:
-        _add_result(element, "skipped", "\n".join(said), case.status.value)
+        _add_result(element, "skipped", "\n".join(lines), case.status.value)
     elif case.status in _UNSUCCESSFUL:
-        first, *others = said
-        _add_result(element, "skipped", "\n".join([f"does not block: {first}", *others]), case.status.value)
+        first, *rest = lines
+        _add_result(element, "skipped", "\n".join([f"does not block: {first}", *rest]), case.status.value)
     if case.details.response:
         ET.SubElement(element, "system-out").text = _to_xml_text(case.details.response[:MAX_OUTPUT])
     return element
 
 
 def _choose_tag(case: CaseResult, row: CaseRow, view: ReportView) -> str | None:
-    """`failure` of what was answered wrong, `error` of what could not be judged; None of what does not block."""
+    """Choose `failure` for a wrong response and `error` for a case without a score; None if it does not block."""
     everything = view.context.junit is JunitFailures.ALL and case.status in _UNSUCCESSFUL and row.waiver is None
     if row.key not in view.blockers.cases and not everything:
         return None
-    undecided = view.is_inconclusive and row.key in view.blockers.cases
-    return "error" if undecided or case.status in {Status.ERROR, Status.NOT_RUN} else "failure"
+    is_inconclusive = view.is_inconclusive and row.key in view.blockers.cases
+    return "error" if is_inconclusive or case.status in {Status.ERROR, Status.NOT_RUN} else "failure"
 
 
-def _add_result(element: ET.Element, tag: str, said: str, kind: str, advice: Advice | None = None) -> None:
-    text = _to_xml_text(said[:MAX_OUTPUT])
+def _add_result(element: ET.Element, tag: str, message: str, kind: str, advice: Advice | None = None) -> None:
+    text = _to_xml_text(message[:MAX_OUTPUT])
     added = ET.SubElement(
         element, tag, message=shorten_error(text.replace("\n", "; "), MAX_MESSAGE), type=_to_xml_text(kind)
     )
@@ -134,10 +134,10 @@ def _add_result(element: ET.Element, tag: str, said: str, kind: str, advice: Adv
 
 
 def _collect_properties(case: CaseResult, row: CaseRow) -> list[tuple[str, str]]:
-    """Collect the facts about a case besides its result, under stable names and without empty values."""
+    """Collect further facts about a case, under stable names and without empty values."""
     scored = f"{case.score:.6g}" if case.graded and case.status.is_scored else None
     reason = row.evidence_text or row.reason or row.failure_summary
-    found = {
+    facts = {
         "suite": row.suite,
         "change": row.change_text,
         "reason": reason,
@@ -147,11 +147,11 @@ def _collect_properties(case: CaseResult, row: CaseRow) -> list[tuple[str, str]]
         "current": row.current_result,
         "waived": row.waiver.terms if row.waiver else None,
     }
-    return [(name, value) for name, value in found.items() if value]
+    return [(name, value) for name, value in facts.items() if value]
 
 
 def _format_change(row: CaseRow) -> list[str]:
-    """`regression: failed 4 of 4 here, 1 of 20 on main`; `still failing` where only the two runs were looked at."""
+    """`regression: failed 4 of 4 here, 1 of 20 on main`; `still failing` if only two runs were compared."""
     words = ": ".join(filter(None, [row.change_text, row.evidence_text if row.evidence else ""]))
     compared = row.change_class is not None and row.change_class not in {CaseClass.NOT_RUN, CaseClass.ERRORED}
     return [words] if words and (compared or row.evidence) else []
@@ -182,5 +182,5 @@ def _format_seconds(milliseconds: float) -> str:
 
 
 def _to_xml_text(text: str) -> str:
-    """Only characters that XML knows, and those that hide or turn others as marks."""
+    """Replace characters that XML does not allow, and mark those that hide or reverse others."""
     return _NOT_XML.sub("\ufffd", reveal_invisible(text.replace("\r\n", "\n")))

@@ -32,7 +32,7 @@ MAX_EXPECTED: Final = 60
 MAX_BEHAVIOUR: Final = 30
 """Changes of behaviour of a case."""
 MAX_DEPTH: Final = 4
-"""Levels of members of checks that are shown: the result may come from anywhere."""
+"""Levels of members of checks that are shown: results are untrusted."""
 _PROMPTS: Final = ("systemPrompt", "userPrompt", "prompt", "command")
 """Keys of a judge request that contain its prompts."""
 
@@ -40,9 +40,9 @@ Data = dict[str, Any]
 
 
 def build_case_data(row: CaseRow, view: ReportView, cut: PageTruncation) -> Data:
-    """One case. What is nothing is left out."""
+    """Build the data of one case, without empty values."""
     case = row.case
-    said: Data = {
+    data: Data = {
         "what": _truncate_text(row.failure_summary, cut, 600),
         "seen": [reveal_invisible(line) for line in row.evidence_lines],
         "then": row.baseline_result,
@@ -60,11 +60,11 @@ def build_case_data(row: CaseRow, view: ReportView, cut: PageTruncation) -> Data
         "before": _build_baseline_side(row, cut),
     }
     if case is not None:
-        said |= _describe_case(case, cut) | _build_actions(row, view)
-        said["now"] = _build_current_side(case, cut)
-        said["checks"] = _build_checks(case.evaluator_results, _get_baseline_checks(row), cut)
-        said["runs"] = _build_executions(case, cut)
-    return _drop_empty(said)
+        data |= _describe_case(case, cut) | _build_actions(row, view)
+        data["now"] = _build_current_side(case, cut)
+        data["checks"] = _build_checks(case.evaluator_results, _get_baseline_checks(row), cut)
+        data["runs"] = _build_executions(case, cut)
+    return _drop_empty(data)
 
 
 def _drop_empty(data: Mapping[str, Any]) -> Data:
@@ -73,7 +73,7 @@ def _drop_empty(data: Mapping[str, Any]) -> Data:
 
 
 def _truncate_text(text: str | None, cut: PageTruncation, most: int | None = None) -> str | None:
-    """Truncate a text to the room there is, with the number of dropped characters at its end."""
+    """Truncate a text to the smaller limit, with the number of dropped characters at its end."""
     limit = min((one for one in (cut.max_characters, most) if one is not None), default=None)
     if text is None or limit is None or len(text) <= limit:
         return reveal_invisible(text) if text is not None else None
@@ -81,14 +81,14 @@ def _truncate_text(text: str | None, cut: PageTruncation, most: int | None = Non
 
 
 def _describe_case(case: CaseResult, cut: PageTruncation) -> Data:
-    asked = case.text
-    lines = asked.expectation[:MAX_EXPECTED] if asked else ()
+    text = case.text
+    lines = text.expectation[:MAX_EXPECTED] if text else ()
     return {
         "about": _truncate_text(case.description, cut, 2_000),
         "error": _truncate_text(format_error(case.error, case.error_hint) or None, cut),
-        "question": _truncate_text(asked.prompt, cut) if asked else None,
+        "question": _truncate_text(text.prompt, cut) if text else None,
         "expected": [_truncate_text(line, cut, 2_000) for line in lines],
-        "askedCut": (asked.truncated or len(asked.expectation) > MAX_EXPECTED if asked else False) or None,
+        "askedCut": (text.truncated or len(text.expectation) > MAX_EXPECTED if text else False) or None,
         "target": reveal_invisible(case.target) if case.target else None,
         "difficulty": reveal_invisible(case.difficulty) if case.difficulty else None,
         "asserted": [case.assertions_run, case.assertions_skipped] if case.status.is_scored else None,
@@ -98,18 +98,18 @@ def _describe_case(case: CaseResult, cut: PageTruncation) -> Data:
 
 
 def _build_actions(row: CaseRow, view: ReportView) -> Data:
-    """Where to go from here: the line, and what to run or to say."""
+    """Build the next steps: the line of the case, and the commands to re-run or waive it."""
     assert row.case is not None
     place, context = row.case.location, view.context
     command = line = None
-    before = find_preparatory_cases([row.id], view.run) if row.case.dependent else ()
+    needed = find_preparatory_cases([row.id], view.run) if row.case.dependent else ()
     if view.verdict.outcome is Outcome.FAILED and row in view.waivable:
         command = build_waive_comment((row.id,), context)
         line = build_case_waive_command(row.key, context.waive_command) if context.waive_command else None
     return {
         "place": reveal_invisible(f"{place.file}:{place.line}") if place else None,
         "url": row.url,
-        "rerun": build_case_rerun_command(row.id, context.rerun_command, before) if context.rerun_command else None,
+        "rerun": build_case_rerun_command(row.id, context.rerun_command, needed) if context.rerun_command else None,
         "comment": command,
         "waive": line,
     }
@@ -119,8 +119,8 @@ def _build_behaviour(row: CaseRow, view: ReportView) -> list[list[str]]:
     """List the changes of a passing case's behaviour: what, in the baseline, in this run."""
     if not row.behaves_differently or view.behaviour is None:
         return []
-    found = view.behaviour.list_case_changes(row.key)[:MAX_BEHAVIOUR]
-    return [[reveal_invisible(text or "–") for text in (one.what, one.baseline, one.current)] for one in found]
+    changes = view.behaviour.list_case_changes(row.key)[:MAX_BEHAVIOUR]
+    return [[reveal_invisible(text or "–") for text in (one.what, one.baseline, one.current)] for one in changes]
 
 
 def _build_waiver(row: CaseRow) -> Data | None:
@@ -134,7 +134,7 @@ def _build_waiver(row: CaseRow) -> Data | None:
     ) | ({"url": waiver.url} if waiver.url else {})
 
 
-# The two sides
+# Both results
 
 
 def _build_current_side(case: CaseResult, cut: PageTruncation) -> Data:
@@ -155,19 +155,19 @@ def _build_current_side(case: CaseResult, cut: PageTruncation) -> Data:
 
 
 def _build_baseline_side(row: CaseRow, cut: PageTruncation) -> Data | None:
-    before = row.case_change.baseline_result if row.case_change else None
-    if before is None:
+    baseline = row.case_change.baseline_result if row.case_change else None
+    if baseline is None:
         return None
-    known = before.input_tokens is not None or before.output_tokens is not None
+    has_tokens = baseline.input_tokens is not None or baseline.output_tokens is not None
     return _drop_empty(
         {
-            "status": STATUS_LETTERS[before.status],
-            "ms": round(before.duration_ms, 1),
-            "error": _truncate_text(before.error, cut),
-            "tokens": [before.input_tokens, before.output_tokens] if known else None,
-            "cost": _format_cost(before.cost_usd),
-            "runs": "".join(STATUS_LETTERS[one] for one in before.executions),
-            **_build_response(before.details, cut),
+            "status": STATUS_LETTERS[baseline.status],
+            "ms": round(baseline.duration_ms, 1),
+            "error": _truncate_text(baseline.error, cut),
+            "tokens": [baseline.input_tokens, baseline.output_tokens] if has_tokens else None,
+            "cost": _format_cost(baseline.cost_usd),
+            "runs": "".join(STATUS_LETTERS[one] for one in baseline.executions),
+            **_build_response(baseline.details, cut),
         }
     )
 
@@ -177,23 +177,23 @@ def _format_cost(dollars: float | None) -> str | None:
 
 
 def _build_response(details: CaseDetails, cut: PageTruncation) -> Data:
-    """Build the data of one execution, truncated by `cut`; what is missing is counted."""
-    answer = _truncate_text(details.response, cut)
-    kept = details.tool_calls
-    calls = [_build_tool_call(call, cut) for call in kept[: cut.max_parts]]
+    """Build the data of one execution, truncated by `cut`, with counts of the dropped parts."""
+    response = _truncate_text(details.response, cut)
+    stored_calls = details.tool_calls
+    calls = [_build_tool_call(call, cut) for call in stored_calls[: cut.max_parts]]
     calls = calls or [{"name": reveal_invisible(name)} for name in details.tools_called[: cut.max_parts]]
     messages = details.conversation[: cut.max_parts]
-    missing = dict(details.dropped_counts)
-    if more := max(len(kept), len(details.tools_called)) - len(calls):
-        missing["toolCalls"] = missing.get("toolCalls", 0) + more
+    dropped_counts = dict(details.dropped_counts)
+    if more := max(len(stored_calls), len(details.tools_called)) - len(calls):
+        dropped_counts["toolCalls"] = dropped_counts.get("toolCalls", 0) + more
     if more := len(details.conversation) - len(messages):
-        missing["messages"] = missing.get("messages", 0) + more
+        dropped_counts["messages"] = dropped_counts.get("messages", 0) + more
     return {
-        "answer": answer,
+        "answer": response,
         "length": details.response_length if details.response_truncated else None,
         "calls": calls,
         "talk": [_build_message(message, cut) for message in messages],
-        "missing": {reveal_invisible(name): number for name, number in missing.items()},
+        "missing": {reveal_invisible(name): number for name, number in dropped_counts.items()},
         "turns": details.max_turns_reached or None,
         "replayed": details.replayed or None,
     }
@@ -253,29 +253,29 @@ def _get_baseline_checks(row: CaseRow) -> tuple[EvaluatorResult, ...]:
 def _build_checks(
     current: Sequence[EvaluatorResult], baseline: Sequence[EvaluatorResult], cut: PageTruncation, depth: int = 0
 ) -> list[Data]:
-    """Each check beside what it was, those that miss something first; then those that are no longer there."""
+    """Build each check with its baseline, those that miss something first; then the removed checks."""
     earlier: dict[tuple[str, str], deque[EvaluatorResult]] = defaultdict(deque)
     for result in baseline:
         earlier[result.name, result.type].append(result)
         if result.type:
             earlier[result.name, ""].append(result)
-    made = []
-    taken: set[int] = set()
+    checks = []
+    paired_ids: set[int] = set()
     for result in current:
-        was = _take_first(earlier[result.name, result.type] or earlier[result.name, ""], taken)
-        made.append((result.score >= 1 and not result.misses, _build_check(result, was, cut, depth)))
-    made.sort(key=lambda one: one[0])
-    gone = [_build_check(None, result, cut, depth) for result in baseline if id(result) not in taken and result.type]
-    both = [data for _, data in made] + gone
+        counterpart = _take_first(earlier[result.name, result.type] or earlier[result.name, ""], paired_ids)
+        checks.append((result.score >= 1 and not result.misses, _build_check(result, counterpart, cut, depth)))
+    checks.sort(key=lambda one: one[0])
+    removed = (result for result in baseline if id(result) not in paired_ids and result.type)
+    both = [data for _, data in checks] + [_build_check(None, result, cut, depth) for result in removed]
     shown_ones = both[: cut.max_parts]
-    left = len(both) - len(shown_ones)
-    return [*shown_ones, *([{"more": left}] if left else [])]
+    rest = len(both) - len(shown_ones)
+    return [*shown_ones, *([{"more": rest}] if rest else [])]
 
 
-def _take_first(found: deque[EvaluatorResult], taken: set[int]) -> EvaluatorResult | None:
-    while found:
-        if id(one := found.popleft()) not in taken:
-            taken.add(id(one))
+def _take_first(queue: deque[EvaluatorResult], paired_ids: set[int]) -> EvaluatorResult | None:
+    while queue:
+        if id(one := queue.popleft()) not in paired_ids:
+            paired_ids.add(id(one))
             return one
     return None
 
@@ -317,32 +317,32 @@ def _classify_check(result: EvaluatorResult) -> str:
 
 
 def _truncate_lines(lines: Iterable[str], cut: PageTruncation) -> list[str | None]:
-    found = tuple(lines)
-    shown_ones = [_truncate_text(line, cut, 4_000) for line in found[: cut.max_parts]]
-    left = len(found) - len(shown_ones)
-    return [*shown_ones, *([f"and {left} more"] if left else [])]
+    texts = tuple(lines)
+    shown_ones = [_truncate_text(line, cut, 4_000) for line in texts[: cut.max_parts]]
+    rest = len(texts) - len(shown_ones)
+    return [*shown_ones, *([f"and {rest} more"] if rest else [])]
 
 
 # Executions
 
 
 def _build_executions(case: CaseResult, cut: PageTruncation) -> list[Data]:
-    """Each trial and re-run of a case that has several."""
+    """Build each trial and re-run of a case that has several."""
     if len(case.trials) < 2:
         return []
-    first_again = len(case.trials) - case.reruns
-    return [_build_execution(trial, cut, again=place >= first_again) for place, trial in enumerate(case.trials)]
+    first_rerun = len(case.trials) - case.reruns
+    return [_build_execution(trial, cut, is_rerun=place >= first_rerun) for place, trial in enumerate(case.trials)]
 
 
-def _build_execution(trial: Trial, cut: PageTruncation, *, again: bool) -> Data:
-    said: Data = {
+def _build_execution(trial: Trial, cut: PageTruncation, *, is_rerun: bool) -> Data:
+    data: Data = {
         "status": STATUS_LETTERS[trial.status],
         "ms": round(trial.duration_ms, 1),
         "error": _truncate_text(trial.error, cut, 4_000),
-        "again": again or None,
+        "again": is_rerun or None,
         "decisive": trial.decisive or None,
     }
     if trial.details is not None and cut.executions:
-        said["side"] = _drop_empty(_build_response(trial.details, cut))
-        said["checks"] = _build_checks(trial.evaluator_results, (), cut)
-    return _drop_empty(said)
+        data["side"] = _drop_empty(_build_response(trial.details, cut))
+        data["checks"] = _build_checks(trial.evaluator_results, (), cut)
+    return _drop_empty(data)

@@ -29,10 +29,10 @@ _MAX_TAGS: Final = 20
 _MAX_EVALUATORS: Final = 200
 """Evaluators in the filter, those of the most cases."""
 _FRAME_BYTES: Final = 300_000
-"""Bytes of the page that are neither rows nor details: our script and style sheet, the first screen, plain HTML."""
+"""Bytes of the page that are neither rows nor details: its script, style sheet, first screen and plain HTML."""
 _LOW_PRIORITY_GROUPS: Final = frozenset({"passing", "added", "incomparable", "skipped", "not-run", "flaky-history"})
 _MAX_FAILURE: Final = 160
-"""Characters of what failed that stand in a row of the list, where there are many cases."""
+"""Characters of a failure in a row of the list."""
 
 
 class PageGroup(FrozenStruct):
@@ -61,14 +61,14 @@ class PageData(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def groups(self) -> tuple[PageGroup, ...]:
-        """The groups that have cases, those to look at first."""
+        """The groups that have cases, the most important first."""
         return tuple(_deduplicate_groups(_iter_groups(self.view)))
 
     @cached_property
     def chips(self) -> tuple[tuple[str, str, str], ...]:
-        """The counts of the first screen: what is red, how many cases pass, and the other groups.
+        """The counts of the first screen: failing groups, passing cases, and the other groups.
 
-        Each is what it selects (a group by its place, a status by its letter), its text, and its tone.
+        Each is its selection (a group by its place, a status by its letter), its text and its tone.
         """
         groups = [(str(place), group) for place, group in enumerate(self.groups) if group.key != "passing"]
         chips = [
@@ -93,8 +93,8 @@ class PageData(FrozenStruct, eq=False, dict=True):
                     if len(causes) < MAX_CAUSES:
                         listed += [PageRow(one.row, one.group, len(causes)) for one in members]
                         causes.append(text)
-            taken = {id(one.row) for one in listed}
-            listed += [one for one in rest if id(one.row) not in taken]
+            row_ids = {id(one.row) for one in listed}
+            listed += [one for one in rest if id(one.row) not in row_ids]
         return causes, tuple(listed)
 
     @cached_property
@@ -110,13 +110,13 @@ class PageData(FrozenStruct, eq=False, dict=True):
     @cached_property
     def case_details(self) -> PageCases:
         """Details of cases by their place among the rows."""
-        wanted = [
+        detailed = [
             (place, row)
             for place, row in enumerate(self.rows)
             if not self.has_many_cases or place not in self._low_priority_places
         ]
         used = len(encode_island(self._columns).encode()) + _FRAME_BYTES
-        return truncate_cases(wanted, lambda row, cut: build_case_data(row, self.view, cut), used)
+        return truncate_cases(detailed, lambda row, cut: build_case_data(row, self.view, cut), used)
 
     @cached_property
     def _low_priority_places(self) -> frozenset[int]:
@@ -130,19 +130,19 @@ class PageData(FrozenStruct, eq=False, dict=True):
     @cached_property
     def omissions(self) -> tuple[str, ...]:
         """Sentences about what the page leaves out."""
-        said = []
+        sentences = []
         if self.has_many_cases:
-            said.append(
+            sentences.append(
                 f"Of more than {MANY_CASES:,} cases, passing ones are only listed; run.json holds their responses."
             )
         if self.case_details.truncation is not TRUNCATION_STEPS[0]:
-            said.append(
+            sentences.append(
                 f"Each text on this page ends after {self.case_details.truncation.max_characters:,} characters; "
                 "run.json holds more."
             )
         if self.case_details.omitted_count:
-            said.append(f"The last {self.case_details.omitted_count:,} cases have only a row in the list.")
-        return tuple(said)
+            sentences.append(f"The last {self.case_details.omitted_count:,} cases have only a row in the list.")
+        return tuple(sentences)
 
     @property
     def filter_note(self) -> str:
@@ -172,7 +172,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def _available_evidence(self) -> dict[str, bool]:
-        """Which evidence the run has of any case at all. What a format never carries leaves no gap in each case."""
+        """Whether any case has responses or tool calls; a case lacks only what others have."""
         sides = [
             side.details
             for row in self.rows
@@ -260,15 +260,15 @@ class PageData(FrozenStruct, eq=False, dict=True):
 
     @property
     def _history(self) -> list[list[str]]:
-        found = self.view.comparison.recent_runs if self.view.comparison else ()
-        return [[reveal_invisible((one.sha or one.run_id)[:7]), reveal_invisible(one.timestamp[:10])] for one in found]
+        runs = self.view.comparison.recent_runs if self.view.comparison else ()
+        return [[reveal_invisible((one.sha or one.run_id)[:7]), reveal_invisible(one.timestamp[:10])] for one in runs]
 
 
 def _number_sets(sets: Iterable[tuple[int, ...]]) -> tuple[list[int], list[tuple[int, ...]]]:
     """Return the number of the set of each row, and the sets by their numbers; no numbers if all sets are empty."""
     numbers: dict[tuple[int, ...], int] = {(): 0}
-    found = [numbers.setdefault(one, len(numbers)) for one in sets]
-    return (found if any(found) else []), list(numbers)
+    column = [numbers.setdefault(one, len(numbers)) for one in sets]
+    return (column if any(column) else []), list(numbers)
 
 
 class _NameIndex:
@@ -301,9 +301,9 @@ def _iter_shared_causes(rows: Iterable[PageRow]) -> Iterator[tuple[str, list[Pag
 
 
 def _find_failure(row: CaseRow, cause: str) -> str | None:
-    """Find what failed, as far as the heading of its cause does not say it."""
-    said = row.failure_summary if row.status is not Status.PASSED or row.change_text == "regression" else None
-    return None if said is None or said == cause else said.removeprefix(f"{cause}: ")
+    """Find what failed, without the words of the heading of its cause."""
+    text = row.failure_summary if row.status is not Status.PASSED or row.change_text == "regression" else None
+    return None if text is None or text == cause else text.removeprefix(f"{cause}: ")
 
 
 def _iter_groups(view: ReportView) -> Iterator[PageGroup]:
@@ -349,9 +349,9 @@ def _select_by_status(rows: Iterable[CaseRow], status: Status) -> tuple[CaseRow,
 
 def _deduplicate_groups(groups: Iterable[PageGroup]) -> Iterator[PageGroup]:
     """Yield the groups with each case only in its first group, and without empty groups."""
-    seen: set[int] = set()
+    row_ids: set[int] = set()
     for group in groups:
-        rows = tuple(row for row in group.rows if id(row) not in seen)
-        seen.update(id(row) for row in rows)
+        rows = tuple(row for row in group.rows if id(row) not in row_ids)
+        row_ids.update(id(row) for row in rows)
         if rows:
             yield replace(group, rows=rows)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 MAX_PLAIN_CASES: Final = 50
-"""Cases to look at that also stand on the page as plain HTML: for who has no script, and for paper."""
+"""Cases that are also on the page as plain HTML, for readers without scripts and for paper."""
 MAX_PLAIN_NAMES: Final = 100
-"""Cases that are named there of every other group."""
+"""Cases of every other group that plain HTML names."""
 
 
 def render_html(view: ReportView) -> str:
@@ -41,7 +41,7 @@ def render_html(view: ReportView) -> str:
             recent_runs=describe_recent_runs(view),
             unmeasured_note=markdown_fragments.describe_unmeasured_runs(view, mark=str),
             older_note=markdown_fragments.describe_older_baseline(view, mark=str),
-            named=MAX_PLAIN_NAMES,
+            max_names=MAX_PLAIN_NAMES,
         )
     )
     return replace_lone_surrogates(page_text)
@@ -54,7 +54,7 @@ def read_asset(name: str) -> str:
 
 
 def _hash_asset(name: str) -> str:
-    """How the page's policy names a script or style sheet of its own."""
+    """Hash a script or style sheet for the content security policy of the page."""
     return "'sha256-" + base64.b64encode(hashlib.sha256(read_asset(name).encode()).digest()).decode() + "'"
 
 
@@ -64,10 +64,10 @@ def get_environment() -> Environment:
     from markupsafe import Markup
 
     filters = {"island": lambda data: Markup(encode_island(data))}  # noqa: S704 (made safe by `encode_island`)
-    made = build_environment(filters, html=True, folder="page")
-    made.globals |= {"asset": lambda name: Markup(read_asset(name)), "digest": lambda name: Markup(_hash_asset(name))}  # noqa: S704 (our own files)
-    made.globals |= {"anchor_of": build_anchor, "inert": Markup}
-    return made
+    engine = build_environment(filters, html=True, folder="page")
+    engine.globals |= {"asset": lambda name: Markup(read_asset(name)), "digest": lambda name: Markup(_hash_asset(name))}  # noqa: S704 (the package's files)
+    engine.globals |= {"anchor_of": build_anchor, "inert": Markup}
+    return engine
 
 
 def describe_recent_runs(view: ReportView) -> str | None:

@@ -49,11 +49,11 @@ class PageTruncation(FrozenStruct):
     """Limits for the data of one case on the page; None means no limit."""
 
     max_characters: int | None = None
-    """Characters of one text: an answer, a message, what a tool gave back."""
+    """Characters of one text: a response, a message, a tool result."""
     max_parts: int | None = None
     """Calls, messages or checks of one execution."""
     executions: bool = True
-    """Whether the answers of the executions that did not decide are there."""
+    """Whether the responses of executions that did not decide are included."""
 
 
 TRUNCATION_STEPS: Final = (
@@ -73,12 +73,12 @@ class PageCases(FrozenStruct):
     """Encoded case data of the page, as plain or compressed JSON, and what was truncated or omitted."""
 
     plain: str
-    """Empty where it is packed."""
+    """Empty if the data is packed."""
     packed: str
-    """The same as gzip in base64; empty where it is plain."""
+    """The same as gzip in base64; empty if the data is plain."""
     truncation: PageTruncation
     omitted_count: int = 0
-    """Cases of which there was no room for anything but their row."""
+    """Cases without data except for their rows."""
 
 
 def truncate_cases(
@@ -115,11 +115,11 @@ class _CasePacker:
         return len(self._members)
 
     def try_add(self, member: str) -> bool:
-        """Whether there was room for one more."""
+        """Add a member if it fits; return whether it did."""
         data = member.encode()
         self._packed += len(self._packer.compress(data + b","))
         self._plain += len(data) + 1
-        # what the packer still holds back is at most some 64 kB, and seldom more than a tenth of that
+        # the compressor buffers at most some 64 kB, and seldom more than a tenth of that
         if self._plain > MAX_UNPACKED_BYTES or (
             (self._packed + _COMPRESSOR_BUFFER) * _BASE64_RATIO > self._room and self._plain > self._room
         ):
@@ -128,7 +128,7 @@ class _CasePacker:
         return True
 
     def encode_members(self) -> tuple[str, str]:
-        """Plain and empty, or empty and packed."""
+        """Return the data as plain text or packed; the other text is empty."""
         text = "{" + ",".join(self._members) + "}"
         if self._plain <= min(MAX_PLAIN_BYTES, self._room):
             return text, ""

@@ -1,6 +1,6 @@
 """Passing cases that behave differently, as reports show them: equal changes are one row.
 
-Texts have names in backticks: whoever shows them escapes them.
+Names in the texts are in backticks and unescaped; the reports escape them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PARAMETERS: Final = {
 
 
 class BehaviourRow(FrozenStruct):
-    """One change of behaviour and the cases that have it. Sides are None if there is nothing."""
+    """One change of behaviour and the cases that have it; a side without a value is None."""
 
     cases: tuple[CaseRow, ...]
     what: str
@@ -41,7 +41,7 @@ class BehaviourRow(FrozenStruct):
 
 
 class BehaviourReport(FrozenStruct, eq=False, dict=True):
-    """All that reports say about passing cases that behave differently."""
+    """Texts and rows about passing cases that behave differently."""
 
     changes: BehaviourChanges
     cases: tuple[CaseRow, ...]
@@ -56,10 +56,10 @@ class BehaviourReport(FrozenStruct, eq=False, dict=True):
     @cached_property
     def rows(self) -> tuple[BehaviourRow, ...]:
         """Changes in file order, each once for all cases that have it."""
-        known = {row.key: row for row in self.cases}
+        rows_by_key = {row.key: row for row in self.cases}
         groups: dict[BehaviourChange, list[CaseRow]] = defaultdict(list)
         for one in self.changes.changes:
-            if (row := known.get(one.key)) is not None:
+            if (row := rows_by_key.get(one.key)) is not None:
                 groups[replace(one, suite="", case_id="")].append(row)
         return tuple(
             BehaviourRow(tuple(rows), _describe_change(one), one.baseline, one.current) for one, rows in groups.items()

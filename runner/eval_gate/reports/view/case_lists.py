@@ -1,4 +1,4 @@
-"""Lists of a run's cases by what became of them, and the cases that block the gate."""
+"""Lists of a run's cases by class and status, and the cases that block the gate."""
 
 from __future__ import annotations
 
@@ -26,30 +26,28 @@ from eval_gate.struct import FrozenStruct
 _FAILURES: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.INCONCLUSIVE, CaseClass.FLAKY})
 """Classes whose failing cases have a list of their own."""
 _SPECIFIC_CLASSES: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.INCONCLUSIVE})
-"""Classes that say more of a case than that it is flaky."""
+"""Classes that take precedence over flaky."""
 _NO_NEW_ERRORS: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.STILL_ERRORED})
-"""Classes of cases that could not be judged, and are no errors of their own."""
+"""Classes of cases without a score that do not count as new errors."""
 RowPredicate: TypeAlias = Callable[[CaseRow], bool]
 _NOT_CLEAN: Final = frozenset({CaseClass.INCONCLUSIVE, CaseClass.FLAKY, CaseClass.REGRESSION})
-_SECONDARY_REASONS: Final = frozenset({"all-agent-errors"})
-"""Reasons that only say more of another one."""
 
 
 def _select_rows(holds: Callable[[CaseRow], bool], *, by_drop: bool = False) -> cached_property[tuple[CaseRow, ...]]:
     """Build a cached property of the unwaived notable rows that `holds` is true for, largest drop first `by_drop`."""
 
     def select_rows(lists: CaseLists) -> tuple[CaseRow, ...]:
-        found = (row for row in lists.notable if not row.waiver and holds(row))
-        return tuple(sorted(found, key=lambda row: -row.drop) if by_drop else found)
+        rows = (row for row in lists.notable if not row.waiver and holds(row))
+        return tuple(sorted(rows, key=lambda row: -row.drop) if by_drop else rows)
 
     return cached_property(select_rows)
 
 
-def _select_class(wanted: CaseClass) -> cached_property[tuple[CaseRow, ...]]:
+def _select_class(case_class: CaseClass) -> cached_property[tuple[CaseRow, ...]]:
     """Build a cached property of the rows of one class, waived ones too; not for failures or `still_passing`."""
     return cached_property(
         lambda lists: (
-            tuple(row for row in (*lists.notable, *lists.rows[len(lists.cases) :]) if row.change_class is wanted)
+            tuple(row for row in (*lists.notable, *lists.rows[len(lists.cases) :]) if row.change_class is case_class)
             if lists.comparison
             else ()
         )
@@ -57,9 +55,9 @@ def _select_class(wanted: CaseClass) -> cached_property[tuple[CaseRow, ...]]:
 
 
 class CaseLists(FrozenStruct, eq=False, dict=True):
-    """Lists of the cases of a judged run, each computed on first use.
+    """Lists of the cases of a run with a verdict, each computed on first use.
 
-    A failing case is in exactly one list of failures; one that is waived is in `waiver` and in no other.
+    A failing case is in exactly one list of failures; a waived one is only in `waived`.
     """
 
     run: RunResult
@@ -68,22 +66,22 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
 
     @property
     def comparison(self) -> Comparison | None:
-        """What the run is compared with; None without a baseline."""
+        """Comparison with the baseline; None without one."""
         return self.run.comparison
 
     @property
     def uses_history(self) -> bool:
-        """Whether records and re-runs decided, and not the two runs alone."""
+        """Whether histories and re-runs decided, and not the two runs alone."""
         return self.comparison is not None and self.comparison.false_alarm_rate is not None
 
     @cached_property
     def waivers(self) -> WaiverReport:
-        """What there is to say about waivers beside their cases."""
+        """Texts about the waivers of the run."""
         return build_waiver_report(self.run, self.context)
 
     @cached_property
     def rows(self) -> tuple[CaseRow, ...]:
-        """The rows of all cases, and behind them those of cases that only the baseline has."""
+        """Rows of all cases, then those of cases that only the baseline has."""
         return build_rows(self.run, self.context, self.waivers)
 
     @cached_property
@@ -93,14 +91,14 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def notable(self) -> tuple[CaseRow, ...]:
-        """The cases of which there is more to say than that they pass as before; no other is in any list here."""
+        """Cases that do not simply pass as before; no other case is in a list."""
         return tuple(row for row in self.cases if row.is_notable)
 
     regressions = _select_rows(lambda row: row.change_class is CaseClass.REGRESSION, by_drop=True)
     must_pass = _select_rows(
         lambda row: row.decided_by is GroundKind.MUST_PASS and row.change_class is not CaseClass.REGRESSION
     )
-    """Cases that must pass and do not, regressions apart."""
+    """Must-pass cases that fail, except regressions."""
     suspected = _select_rows(lambda row: row.suspected, by_drop=True)
     """Suspected regressions: cases that failed, and were not re-run because the gate had failed already."""
     unconfirmed = _select_rows(
@@ -110,12 +108,12 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
 
     @property
     def missing_reruns(self) -> str:
-        """What the re-runs of the unconfirmed cases lack, in words behind their number."""
+        """What the re-runs of the unconfirmed cases lack, as words to follow their number."""
         return describe_missing_reruns(row.decided_by for row in self.unconfirmed if row.decided_by)
 
     @property
     def missing_reruns_title(self) -> str:
-        """The same as a title says it."""
+        """The same as a title."""
         return {"with missing re-runs": "re-runs missing"}.get(self.missing_reruns, "too little evidence")
 
     new_passes = _select_class(CaseClass.NEW_PASS)
@@ -199,22 +197,22 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
 
     @property
     def listed_failing_count(self) -> int:
-        """Number of the still failing ones that another list names."""
+        """Number of still failing cases that another list names."""
         return len(self.still_failing) - len(self.known_failing)
 
     @cached_property
     def flaky(self) -> tuple[CaseRow, ...]:
-        """Cases that passed and failed in this run or in their history, if no other list has more to say about them.
+        """Cases that passed and failed in this run or in their history, if no other list has them.
 
-        Where records decided, a case is in one list of doubts only: one that fails and is new is among the failing.
+        If histories decided, a new case that fails is only among the failing ones.
         """
-        apart = {row.key for row in self.failing} if self.uses_history else set()
-        apart |= {row.key for row in self.new_and_flaky}
-        seen = (row for row in self.notable if not row.waiver and (row.flaky or row.change_class is CaseClass.FLAKY))
+        other_keys = {row.key for row in self.failing} if self.uses_history else set()
+        other_keys |= {row.key for row in self.new_and_flaky}
+        rows = (row for row in self.notable if not row.waiver and (row.flaky or row.change_class is CaseClass.FLAKY))
         return tuple(
             r
-            for r in seen
-            if not r.is_listed_by_ground and r.change_class not in _SPECIFIC_CLASSES and r.key not in apart
+            for r in rows
+            if not r.is_listed_by_ground and r.change_class not in _SPECIFIC_CLASSES and r.key not in other_keys
         )
 
     @property
@@ -224,37 +222,37 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def errors_by_kind(self) -> tuple[ErrorGroup, ...]:
-        """The errors by whose fault they are."""
+        """Errors by error kind."""
         return group_errors(self.errors, self.regressions_and_suspects)
 
 
 class GateBlockers(FrozenStruct):
-    """Cases and other reasons that block the gate; both are empty exactly where it passes."""
+    """Cases and other reasons that block the gate; both are empty only if it passed."""
 
     cases: frozenset[CaseKey]
     other_reasons: tuple[Reason, ...] = ()
-    """Reasons that no case of the run stands for: a limit of cost, a stale suite, a baseline that could not be had."""
+    """Reasons that no case shows: a limit of cost, a stale suite, an unavailable baseline."""
 
 
 def find_blockers(lists: CaseLists) -> GateBlockers:
-    """Find cases, none waived, and reasons that the verdict rests on; none for a gate that passed."""
+    """Find the unwaived cases and the reasons that block the gate; none if it passed."""
     if lists.verdict.outcome is Outcome.PASSED:
         return GateBlockers(frozenset())
-    about, found, apart = _build_predicates(lists), set[CaseKey](), list[Reason]()
+    about, keys, other_reasons = _build_predicates(lists), set[CaseKey](), list[Reason]()
     for reason in lists.verdict.reasons:
         holds = about.get(reason.code)
-        mine = {row.key for row in lists.notable if not row.waiver and holds(row)} if holds else set()
-        found |= mine
-        if not mine and reason.code not in _SECONDARY_REASONS:
-            apart.append(reason)
-    if not found and not apart:
+        reason_keys = {row.key for row in lists.notable if not row.waiver and holds(row)} if holds else set()
+        keys |= reason_keys
+        if not reason_keys and reason.code != ReasonCode.ALL_AGENT_ERRORS:  # it only explains another reason
+            other_reasons.append(reason)
+    if not keys and not other_reasons:
         message = lists.run.stop_reason or "the run ended before it had a verdict"
-        apart.append(Reason(code=ReasonCode.RUN_INCOMPLETE, message=message))
-    return GateBlockers(frozenset(found), tuple(apart))
+        other_reasons.append(Reason(code=ReasonCode.RUN_INCOMPLETE, message=message))
+    return GateBlockers(frozenset(keys), tuple(other_reasons))
 
 
 def _build_predicates(lists: CaseLists) -> Mapping[str, RowPredicate]:
-    """By the code of a reason, whether it is about a case."""
+    """Build the predicate for each reason code: whether the reason is about a case."""
     errors, run = {id(case) for case in find_new_errors(lists.run)}, lists.run
     most = run.policy.max_score_drop if run.policy else None
     fallen = find_fallen_scores(run, run.comparison, most) if run.comparison else {}

@@ -20,10 +20,10 @@ from eval_gate.reports.wording.case_errors import (
 from eval_gate.struct import FrozenStruct
 
 MAX_EXAMPLES: Final = 2
-"""Cases that stand for a cause."""
+"""Examples of a cause."""
 NO_REASON: Final = "no reason given"
 MAX_VALUES: Final = 3
-"""Different things that failures of one check say, of which the most frequent are shown."""
+"""Different failure texts of a cause that are shown, the most frequent first."""
 
 CaseT = TypeVar("CaseT")
 
@@ -39,12 +39,12 @@ class Cause(FrozenStruct, Generic[CaseT]):
     """Cause that several failures share, with their cases."""
 
     text: str
-    """The check alone where its failures say different things; else what they say."""
+    """The check alone if its failures have different texts; else their text."""
     cases: tuple[CaseT, ...]
     examples: tuple[CaseT, ...]
-    """Cases that stand for the others: the first of those that say the most frequent thing."""
+    """The first cases with the most frequent failure text."""
     values: tuple[CauseValue, ...] = ()
-    """What they say, the most frequent first, where it is not the same; `rest` more are not among them."""
+    """Different failure texts, the most frequent first, without `rest` more."""
     rest: int = 0
 
     @property
@@ -54,36 +54,36 @@ class Cause(FrozenStruct, Generic[CaseT]):
 
     @property
     def is_shared(self) -> bool:
-        """Whether several cases have it: failures without a reason may have any number of causes."""
+        """Whether several cases have it; failures without a reason may have different causes."""
         return self.count > 1 and self.text != NO_REASON
 
 
 def group_causes(failures: Iterable[tuple[CaseT, str | None]]) -> tuple[Cause[CaseT], ...]:
     """Group (case, failure) pairs by cause, the most frequent first.
 
-    A list of a hundred names is often one broken tool. Failures with the same check belong together, and so do errors
-    that differ only in their numbers. Every text that is shown is one that a failure has.
+    Failures of the same check have one cause, and so do errors that differ only in their numbers. Every text that is
+    shown is one that a failure has.
     """
     groups: dict[str, list[tuple[CaseT, str]]] = defaultdict(list)
     for case, what in failures:
-        said = what or NO_REASON
-        groups[get_group_key(said)].append((case, said))
+        text = what or NO_REASON
+        groups[get_group_key(text)].append((case, text))
     return tuple(_build_cause(members) for members in sorted(groups.values(), key=len, reverse=True))
 
 
 def _build_cause(members: Sequence[tuple[CaseT, str]]) -> Cause[CaseT]:
     """Build a cause from its failures, with examples of the most frequent one."""
-    cases, ordered = tuple(case for case, _ in members), Counter(said for _, said in members).most_common()
+    cases, ordered = tuple(case for case, _ in members), Counter(text for _, text in members).most_common()
     often = ordered[0][0]
     examples = tuple(case for case, _ in sorted(members, key=lambda one: one[1] != often))[:MAX_EXAMPLES]
     if len(ordered) == 1:
         return Cause(often, cases, examples)
     check = find_check_name(often)
-    others = [
-        CauseValue(drop_error_prefix(said).removeprefix(f"{check}: "), number)
-        for said, number in ordered[0 if check else 1 :]
+    values = [
+        CauseValue(drop_error_prefix(text).removeprefix(f"{check}: "), number)
+        for text, number in ordered[0 if check else 1 :]
     ]
-    return Cause(check or often, cases, examples, tuple(others[:MAX_VALUES]), max(len(others) - MAX_VALUES, 0))
+    return Cause(check or often, cases, examples, tuple(values[:MAX_VALUES]), max(len(values) - MAX_VALUES, 0))
 
 
 class ErrorGroup(FrozenStruct):
@@ -92,14 +92,14 @@ class ErrorGroup(FrozenStruct):
     headline: str
     """`2 agent errors`."""
     explanation: str
-    """What that is, to be read after a colon."""
+    """What the kind means, as a text to follow a colon."""
     title: str
-    """One of them: `Agent error`."""
+    """Title of one of them: `Agent error`."""
     rows: tuple[CaseRow, ...]
     title_for_many: str
-    """All of them: `Agent errors`."""
+    """Title of all: `Agent errors`."""
     causes: tuple[Cause[CaseRow], ...]
-    """What they have in common, the most frequent first."""
+    """Their causes, the most frequent first."""
 
 
 def group_errors(rows: Sequence[CaseRow], regressions: Sequence[CaseRow]) -> tuple[ErrorGroup, ...]:
@@ -110,7 +110,7 @@ def group_errors(rows: Sequence[CaseRow], regressions: Sequence[CaseRow]) -> tup
     groups = (
         (error_kind, tuple(row for row in rows if row.error_kind is error_kind)) for error_kind in ERROR_KIND_ORDER
     )
-    return tuple(_build_error_group(error_kind, found, regressions) for error_kind, found in groups if found)
+    return tuple(_build_error_group(error_kind, members, regressions) for error_kind, members in groups if members)
 
 
 def _build_error_group(
@@ -134,13 +134,13 @@ class StaleSuites(FrozenStruct):
     tiers: tuple[str, ...]
     facts: tuple[StaleFact, ...]
     warnings: tuple[str, ...]
-    """The contract's own sentences."""
+    """Sentences that the contract defines."""
 
 
 def group_stale_suites(suites: Iterable[SuiteResult]) -> tuple[StaleSuites, ...]:
-    """Group stale suites by tool and by why they are stale, in order of appearance.
+    """Group stale suites by tool and by reasons, in order of appearance.
 
-    A tool whose golden and labeled evals are stale for the same reason gets one line.
+    Golden and labeled evals of a tool that are stale for the same reason are one group.
     """
     groups: dict[tuple[str, tuple[StaleFact, ...]], list[SuiteResult]] = defaultdict(list)
     for suite in suites:

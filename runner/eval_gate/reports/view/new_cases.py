@@ -16,12 +16,12 @@ FIX_HINT: Final = "flaky: fix it before you merge it"
 
 
 def is_new_or_changed(change: CaseChange | None) -> bool:
-    """Whether no earlier run judged it by the same question and expectation."""
+    """Whether no earlier run scored the case with the same prompt and expectation."""
     return change is not None and change.change in NEW_CASE_CLASSES
 
 
 def is_new_and_flaky(case: CaseResult | None, change: CaseChange | None) -> bool:
-    """Whether a new or changed case was seen both to pass and to fail."""
+    """Whether a new or changed case both passed and failed."""
     return case is not None and is_new_or_changed(change) and is_flaky(case)
 
 
@@ -33,42 +33,42 @@ def describe_new_case(case: CaseResult | None, change: CaseChange | None) -> str
     """
     if case is None or change is None or not is_new_or_changed(change):
         return None
-    seen = count_outcomes(case)
-    if seen.executions < 2:
+    counts = count_outcomes(case)
+    if counts.executions < 2:
         return None
-    errors = f" ({format_count(seen.agent_errors, 'agent error')})" if seen.agent_errors else ""
-    done = f"failed {seen.failures}" if not seen.passes else f"passed {seen.passes}"
+    errors = f" ({format_count(counts.agent_errors, 'agent error')})" if counts.agent_errors else ""
+    results = f"failed {counts.failures}" if not counts.passes else f"passed {counts.passes}"
     more = f", {FIX_HINT}" if is_flaky(case) else ""
-    return f"{_KINDS[change.change]}: {done} of {seen.executions} here{errors}{more}"
+    return f"{_KINDS[change.change]}: {results} of {counts.executions} here{errors}{more}"
 
 
 def summarize_new_cases(run: RunResult) -> str | None:
     """`12 new and 2 changed cases ran several times: 11 always passed, 2 are flaky, 1 always failed; 3 more ran once`.
 
-    None where none of them ran more than once: then there is nothing more to say of them than of any other case.
+    None if each of them ran only once.
     """
     classes = {
         one.key: one.change for one in (run.comparison.changes if run.comparison else ()) if is_new_or_changed(one)
     }
-    found = [(classes[key], count_outcomes(case)) for key, case in run.iter_cases() if key in classes]
-    several = [(change, seen) for change, seen in found if seen.executions > 1]
+    all_counts = [(classes[key], count_outcomes(case)) for key, case in run.iter_cases() if key in classes]
+    several = [(change, counts) for change, counts in all_counts if counts.executions > 1]
     if not several:
         return None
     ran = " and ".join(
         f"{number} {_KINDS[kind]}" for kind in _KINDS if (number := sum(change is kind for change, _ in several))
     )
-    once = sum(seen.executions == 1 for _, seen in found)
-    shown = _summarize_outcomes(seen for _, seen in several)
-    said = f"{ran} {'case' if len(several) == 1 else 'cases'} ran several times: {shown}"
-    return f"{said}; {once} more ran once" if once else said
+    once = sum(counts.executions == 1 for _, counts in all_counts)
+    outcomes = _summarize_outcomes(counts for _, counts in several)
+    text = f"{ran} {'case' if len(several) == 1 else 'cases'} ran several times: {outcomes}"
+    return f"{text}; {once} more ran once" if once else text
 
 
-def _summarize_outcomes(seen: Iterable[Counts]) -> str:
-    found = list(seen)
-    always = sum(not one.failures for one in found)
-    never = sum(not one.passes for one in found)
-    flaky = len(found) - always - never
-    said = [f"{always} always passed"] if always else []
-    said += [f"{format_count(flaky, 'is', 'are')} flaky"] if flaky else []
-    said += [f"{never} always failed"] if never else []
-    return ", ".join(said)
+def _summarize_outcomes(counts: Iterable[Counts]) -> str:
+    cases = list(counts)
+    always = sum(not one.failures for one in cases)
+    never = sum(not one.passes for one in cases)
+    flaky = len(cases) - always - never
+    parts = [f"{always} always passed"] if always else []
+    parts += [f"{format_count(flaky, 'is', 'are')} flaky"] if flaky else []
+    parts += [f"{never} always failed"] if never else []
+    return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""View of a run: all numbers and texts of its reports, computed once so that no two disagree."""
+"""View of a run: all numbers and texts of its reports, computed once."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ from eval_gate.text.escape import format_count
 
 MAX_TARGETS: Final = 10
 OPEN_ROWS: Final = 10
-"""Cases that a table shows unfolded; more are held together by their causes first."""
+"""Cases that a table shows unfolded; more are grouped by their causes."""
 
 
 T = TypeVar("T")
 
 
-def _cache_property(made: Callable[[ReportView], T]) -> cached_property[T]:
-    """Wrap `made` as a property that is computed on first use."""
-    return cached_property(made)
+def _cache_property(compute: Callable[[ReportView], T]) -> cached_property[T]:
+    """Wrap `compute` as a property that is computed on first use."""
+    return cached_property(compute)
 
 
 class ReportView(CaseLists):
@@ -73,9 +73,9 @@ class ReportView(CaseLists):
     """The counts."""
     has_no_verdict = _cache_property(lambda view: view.verdict.reasons == (verdict_words.NO_VERDICT,))
     is_inconclusive = _cache_property(lambda view: view.verdict.outcome is Outcome.INCONCLUSIVE)
-    """Whether the run says nothing about the change."""
+    """Whether the gate is inconclusive."""
     nothing_comparable = _cache_property(lambda view: run_statistics.has_no_comparable_case(view.run))
-    """Whether there is a baseline, but not one case that could be held against it."""
+    """Whether there is a baseline, but no case is comparable with it."""
 
     @property
     def _baseline(self) -> BaselineFacts | None:
@@ -83,7 +83,7 @@ class ReportView(CaseLists):
 
     @cached_property
     def baseline_is_stale(self) -> bool:
-        """Whether the baseline is older than what the context takes for fresh."""
+        """Whether the baseline is older than the limits of the context."""
         return self._baseline is not None and is_baseline_stale(self._baseline, self.context)
 
     # Words: the verdict, its reasons, and the spending
@@ -114,13 +114,13 @@ class ReportView(CaseLists):
 
     @cached_property
     def reasons(self) -> tuple[str, ...]:
-        """What decided, in half sentences."""
+        """Reasons of the verdict, as phrases."""
         return tuple(verdict_words.list_reasons(self.run, self.verdict))
 
     setup_changes = _cache_property(lambda view: describe_setup_changes(view.run, view.context))
-    """What differs in how this run was measured; it stands below the opening."""
+    """Setup changes since the baseline; reports show them below the opening."""
     changes_since_push = _cache_property(lambda view: describe_changes_since_push(view.run, view.context))
-    """What became of the regressions since the last push to the pull request."""
+    """Changes of the regressions since the last push to the pull request."""
     doc_link = _cache_property(
         lambda view: find_doc_link(view.run, view.verdict, baseline_is_stale=view.baseline_is_stale)
     )
@@ -130,26 +130,26 @@ class ReportView(CaseLists):
     def targets(self) -> tuple[str, ...]:
         """What was evaluated: one target, or several."""
         targets = self.run.targets or (self.run.target,)
-        shown = tuple(target.identity for target in targets[:MAX_TARGETS])
-        return shown if len(targets) <= MAX_TARGETS else (*shown, f"{len(targets) - MAX_TARGETS} more")
+        names = tuple(target.identity for target in targets[:MAX_TARGETS])
+        return names if len(targets) <= MAX_TARGETS else (*names, f"{len(targets) - MAX_TARGETS} more")
 
     @cached_property
     def suite_drop(self) -> str | None:
-        """How all cases together compare with their records, where they dropped, or nearly, and no reason says it."""
+        """Drops of all cases together that no reason of the verdict states, also those within run variation."""
         if self.comparison is None:
             return None
-        found, scores = self.comparison.suite_finding, self.comparison.score_finding
-        reasons, said = {reason.code for reason in self.verdict.reasons}, []
-        if found is not None and (found.is_run_variation or (found.is_drop and RuleCode.SUITE_DROP not in reasons)):
-            said.append(describe_suite_drop(found, others=has_regression_by_itself(self.comparison)))
+        drop, scores = self.comparison.suite_finding, self.comparison.score_finding
+        reasons, sentences = {reason.code for reason in self.verdict.reasons}, []
+        if drop is not None and (drop.is_run_variation or (drop.is_drop and RuleCode.SUITE_DROP not in reasons)):
+            sentences.append(describe_suite_drop(drop, has_regressions=has_regression_by_itself(self.comparison)))
         if scores is not None and scores.is_drop and RuleCode.SUITE_SCORES not in reasons:
-            said.append(describe_score_drop(scores))
-        return "; ".join(said) or None
+            sentences.append(describe_score_drop(scores))
+        return "; ".join(sentences) or None
 
     bad_day = _cache_property(lambda view: verdict_words.describe_bad_day(view.run, format_place(view.context)))
-    """What else a drop of all cases may be; it stands below the opening."""
+    """Other explanations of a suite drop; reports show them below the opening."""
     false_alarms = _cache_property(lambda view: describe_false_alarms(view.run, format_place(view.context)))
-    """How often harmless pull requests would be red, where that is more often than is promised; below the opening."""
+    """False alarm rate, if it is higher than promised; reports show it below the opening."""
 
     first_runs = _cache_property(lambda view: describe_first_runs(view.run, format_place(view.context)))
     """What a gate with fewer than ten runs of history finds and misses, and what more runs change."""
@@ -180,14 +180,14 @@ class ReportView(CaseLists):
         must = find_must_pass_cases(self.run, policy.must_pass if policy else ())
         return tuple(row for row in self.regressions if row.key not in must)
 
-    # Tables and lists beside the cases
+    # Further tables and lists
 
     grades = _cache_property(lambda view: list_grades(view.run))
-    """What judges gave for the dimensions of rubrics."""
+    """Grades of LLM judges for the dimensions of rubrics."""
     causes = _cache_property(
         lambda view: group_causes((row, row.cause) for row in (view.regressions_and_suspects or view.failing))
     )
-    """What the regressions and suspected ones have in common, or else the failures."""
+    """Causes of the regressions and suspected ones, or else of the failures."""
 
     @cached_property
     def examples(self) -> tuple[CaseRow, ...]:
@@ -195,8 +195,8 @@ class ReportView(CaseLists):
         if not self.regressions_and_suspects:
             return ()
         first = [cause.examples[0] for cause in self.causes]
-        others = [row for cause in self.causes if cause.values or not cause.is_shared for row in cause.cases]
-        return tuple(dict.fromkeys((*first, *others)))
+        unlike = [row for cause in self.causes if cause.values or not cause.is_shared for row in cause.cases]
+        return tuple(dict.fromkeys((*first, *unlike)))
 
     @cached_property
     def suites(self) -> tuple[SuiteRow, ...]:
@@ -204,7 +204,7 @@ class ReportView(CaseLists):
         return build_suite_rows(self.run, self._baseline)
 
     def iter_suites(self) -> Iterator[tuple[SuiteResult, SuiteRow, Sequence[CaseRow]]]:
-        """Every suite with its row and those of its cases."""
+        """Yield every suite with its row and those of its cases."""
         begin = 0
         for suite, row in zip(self.run.suites, self.suites, strict=True):
             end = begin + len(suite.cases)
@@ -216,7 +216,7 @@ class ReportView(CaseLists):
 
     @cached_property
     def broken_by_commit(self) -> tuple[tuple[str | None, tuple[CaseRow, ...]], ...]:
-        """Cases that the default branch broke, by the commit since which they fail there; None where it is unknown."""
+        """Cases that the default branch broke, by the commit since which they fail there; None if it is unknown."""
         commits = dict.fromkeys(row.broken_since for row in self.broken_on_main)
         return tuple(
             (commit, tuple(row for row in self.broken_on_main if row.broken_since == commit)) for commit in commits
@@ -232,7 +232,7 @@ class ReportView(CaseLists):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What silently weakens the run: mistakes in eval files first."""
+        """Mistakes in eval files, then other warnings."""
         return (*self.mistakes, *self.other_warnings)
 
     mistakes = _cache_property(lambda view: describe_mistakes(view.run))
@@ -240,15 +240,15 @@ class ReportView(CaseLists):
 
     @cached_property
     def other_warnings(self) -> tuple[str, ...]:
-        """Warnings of files first, then of what happened while running, each once; without mistakes in eval files."""
+        """Warnings of the run, of eval files and of cases, each once; without mistakes in eval files."""
         of_files = [f"{suite.eval_file}: {warning}" for suite in self.run.suites for warning in suite.warnings]
-        said = {warning for suite in self.run.suites for warning in suite.warnings}
+        texts = {warning for suite in self.run.suites for warning in suite.warnings}
         of_cases = [f"{case.id}: {warning}" for _, case in self.run.iter_cases() for warning in case.warnings]
-        return tuple(dict.fromkeys((*self.run.warnings, *of_files, *(one for one in of_cases if one not in said))))
+        return tuple(dict.fromkeys((*self.run.warnings, *of_files, *(one for one in of_cases if one not in texts))))
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What there is to say about the comparison as a whole."""
+        """Notes about the comparison as a whole."""
         return tuple(note for note in self._all_notes if note not in self._file_note_texts)
 
     @cached_property
@@ -265,13 +265,13 @@ class ReportView(CaseLists):
         return frozenset(format_changed_file_note(suite.eval_file) for suite in self.run.suites)
 
     blockers = _cache_property(find_blockers)
-    """Which cases keep the gate from passing, and what else does."""
+    """Cases and other reasons that block the gate."""
     rules = _cache_property(
         lambda view: build_rule_rows(view.run, view.verdict, view.context, stale=view.baseline_is_stale)
     )
-    """The rules that decided, and what they rest on."""
+    """Rows of the rules that decided, the baseline's age and the pass score."""
 
-    # Numbers, and the words that count
+    # Numbers, and texts with numbers
 
     fallen_evaluators = _cache_property(lambda view: headline.format_fallen_evaluators(view.run))
     """Which evaluators fell in how many cases; None if none fell in several."""
@@ -280,15 +280,15 @@ class ReportView(CaseLists):
     pass_counts = _cache_property(lambda view: run_statistics.count_passing_cases(view.run))
     """Passing cases among all that ran, here and in the baseline."""
     certainty = _cache_property(lambda view: describe_certainty(view.run))
-    """How sure the pass rate and its change are, in half sentences."""
+    """Confidence intervals of the pass rate and its change, as phrases."""
     power = _cache_property(lambda view: describe_power(view.run, format_place(view.context)))
-    """What a run of these cases can see, and which of them it cannot judge, in half sentences."""
+    """What a run of these cases can detect, and which cases it cannot gate, as phrases."""
     judges = _cache_property(lambda view: describe_judges(view.run))
-    """How well those are known who graded, in half sentences."""
+    """Agreement of the LLM judges with people, as phrases."""
 
     @cached_property
     def relevant_judges(self) -> tuple[str, ...]:
-        """The same for a short report: an unknown judge is only mentioned if it decided a case in the report."""
+        """The same for a short report, which mentions an uncalibrated judge only if it scored a listed case."""
         rows = (
             *self.regressions,
             *self.failing,
@@ -318,24 +318,24 @@ class ReportView(CaseLists):
         return MetricReport(changes, failed) if changes is not None and changes.rows else None
 
     new_case_summary = _cache_property(lambda view: summarize_new_cases(view.run))
-    """What new and changed cases have shown that ran several times."""
+    """Results of new and changed cases that ran several times."""
     reruns = _cache_property(lambda view: describe_reruns(view.run))
-    """What the re-runs of failed cases took."""
+    """Time and cost of the re-runs."""
     rerun_count = _cache_property(lambda view: count_reruns(view.run))
-    """How many re-runs of how many cases there were; None without any."""
+    """Number of re-runs and of their cases; None without any."""
 
     @cached_property
     def spending(self) -> str:
-        """What the run and its warm-up rounds took.
+        """Time and cost of the run and its warm-up rounds.
 
-        The baseline's stands beside it where there were no re-runs, which would look like an increase.
+        The change since the baseline is left out after re-runs, which would look like an increase.
         """
         own = describe_spending(self.summary, self._baseline if self.reruns is None else None)
         return " · ".join(filter(None, [own, describe_warm_up(self.run)]))
 
     @property
     def score_tolerance(self) -> str:
-        """The drop beyond which it is shown as one."""
+        """Fall of a score above which it is a score drop."""
         return format_limit(self.comparison.score_tolerance) if self.comparison else ""
 
     @property
@@ -348,7 +348,7 @@ class ReportView(CaseLists):
 
     @cached_property
     def _rows_by_word(self) -> Mapping[str, tuple[CaseRow, ...]]:
-        """Cases that have a count of their own beside passes, failures and regressions, by its word."""
+        """Cases with a count of their own, except passes, failures and regressions, by the word for it."""
         kinds = {
             kind: tuple(row for row in self.waived if row.waiver and row.waiver.kind is kind) for kind in WaiverKind
         }
@@ -390,7 +390,7 @@ class ReportView(CaseLists):
         return parts
 
     def _count_kinds(self, *statuses: Status) -> list[str]:
-        """Count the cases of these statuses by what became of them: each in the first kind that holds for it."""
+        """Count the cases of these statuses by kind: each in the first kind that holds for it."""
         recovered = " passed only when re-run" if statuses == (Status.PASSED,) else ""
         kinds = {
             "regression": self.regressions,
@@ -401,15 +401,15 @@ class ReportView(CaseLists):
             "without a comparable baseline": self.failing if self.comparison else (),
             "without a score in the baseline too": self.still_errored,
         }
-        seen, said = set[CaseKey](), list[str]()
+        counted_keys, counts = set[CaseKey](), list[str]()
         for word, rows in kinds.items():
-            found = {row.key for row in rows if row.status in statuses} - seen
-            seen |= found
-            if found and word == "regression":
-                said.append(f"{format_count(len(found), word)}{recovered}")
-            elif found:
-                said.append(f"{len(found)} {word}")
-        return said
+            keys = {row.key for row in rows if row.status in statuses} - counted_keys
+            counted_keys |= keys
+            if keys and word == "regression":
+                counts.append(f"{format_count(len(keys), word)}{recovered}")
+            elif keys:
+                counts.append(f"{len(keys)} {word}")
+        return counts
 
 
 def _join_in_parentheses(words: Sequence[str]) -> str:
@@ -419,11 +419,11 @@ def _join_in_parentheses(words: Sequence[str]) -> str:
 def build_view(run: RunResult, context: ReportContext) -> ReportView:
     """Build the view of a run and its verdict.
 
-    A run without a verdict was interrupted, or is complete and the gate has not decided yet. The view then omits
-    the comparison, because the classes of its cases are provisional.
+    Without a verdict, the run was interrupted or the gate has not decided yet. The view then omits the comparison,
+    because its classes are provisional.
     """
     verdict = run.verdict
-    if verdict is None:  # what is known of its cases is no judgement yet
+    if verdict is None:  # the classes of its cases are provisional
         run = replace(run, comparison=None)
         reasons = (verdict_words.NO_VERDICT,) if run.complete else ()
         verdict = Verdict(outcome=Outcome.INCONCLUSIVE, exit_code=ExitCode.INCOMPLETE, reasons=reasons)

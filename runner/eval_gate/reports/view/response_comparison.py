@@ -1,6 +1,6 @@
 """Comparison of a case's response with the baseline's: prompt, both responses, tool call changes.
 
-Tool call changes have names in backticks: whoever shows them escapes them.
+Names in tool call changes are in backticks and unescaped; the reports escape them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.comparison import CaseChange
-from eval_gate.model.execution import BaselineResult, CaseDetails, Status, StoredCall
+from eval_gate.model.execution import CaseDetails, Status, StoredCall
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.text_difference import CONTEXT_CHARACTERS, TextDifference, compare_texts
 from eval_gate.reports.wording.numbers import quote_in_backticks
@@ -22,9 +22,9 @@ from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import format_count, format_first_few
 
 MAX_CALLS: Final = 100
-"""Calls of each side that are held against each other."""
+"""Calls of each side that are compared."""
 MAX_CHANGES: Final = 4
-"""Half sentences; what is left is counted."""
+"""Phrases about tool calls; the rest is counted."""
 MAX_VALUES: Final = 200
 """Single values in the arguments of one call that are compared."""
 MAX_DEPTH: Final = 8
@@ -33,53 +33,53 @@ MAX_VALUE: Final = 50
 
 
 class ResponseComparison(FrozenStruct):
-    """Baseline response and current response of one case; None where a response was not kept."""
+    """Baseline response and current response of one case; None if a response was not stored."""
 
-    question: str | None
+    prompt: str | None
     expected: tuple[str, ...]
-    """What a good answer is, a check each."""
+    """Expectation of the case, one text for each check."""
     expected_before: tuple[str, ...]
-    """What it was in the baseline where it is another now."""
+    """Expectation in the baseline, if it differs."""
     call_changes: tuple[str, ...]
-    """What differs in the tool calls, in half sentences."""
+    """Differences of the tool calls, as phrases."""
     baseline_response: str | None
     current_response: str | None
     notes: tuple[str, ...]
 
     has_baseline: bool
-    """Whether there is an earlier side at all."""
+    """Whether the baseline has the case."""
 
-    def compare_responses(self, around: int = CONTEXT_CHARACTERS) -> TextDifference | None:
+    def compare_responses(self, limit: int = CONTEXT_CHARACTERS) -> TextDifference | None:
         """Compare both responses; return None if neither side has one."""
         if self.baseline_response is None and self.current_response is None:
             return None
-        return compare_texts(self.baseline_response or "", self.current_response or "", around)
+        return compare_texts(self.baseline_response or "", self.current_response or "", limit)
 
 
 def build_response_comparison(case: CaseResult, change: CaseChange | None) -> ResponseComparison | None:
-    """Both sides of a case; None where nothing is kept that could be shown. Without a change there is only one side."""
-    before = change.baseline_result if change else None
-    shown = _find_failed_details(case)
-    details = shown or case.details
-    then = before.details.response if before else None
-    here = details.response
-    calls = describe_call_changes(before.details, details) if before and case.status is not Status.ERROR else ()
-    if then is None and here is None and not calls:
+    """Build the comparison of a case; None if no response or call is stored; without `change` it has one side."""
+    baseline = change.baseline_result if change else None
+    failed_details = _find_failed_details(case)
+    details = failed_details or case.details
+    earlier = baseline.details if baseline else None
+    baseline_response = earlier.response if earlier else None
+    calls = describe_call_changes(earlier, details) if earlier and case.status is not Status.ERROR else ()
+    if baseline_response is None and details.response is None and not calls:
         return None
     return ResponseComparison(
-        question=case.text.prompt or None if case.text else None,
+        prompt=case.text.prompt or None if case.text else None,
         expected=case.text.expectation if case.text else (),
-        expected_before=before.expectation if before else (),
+        expected_before=baseline.expectation if baseline else (),
         call_changes=calls,
-        baseline_response=then,
-        current_response=here,
+        baseline_response=baseline_response,
+        current_response=details.response,
         notes=(
-            *(["From an execution that failed; the case passed when it was re-run."] if shown else []),
+            *(["From an execution that failed; the case passed when it was re-run."] if failed_details else []),
             *_collect_notes(
-                details, before, compared=change is not None and change.baseline is not None, status=case.status
+                details, earlier, compared=change is not None and change.baseline is not None, status=case.status
             ),
         ),
-        has_baseline=before is not None,
+        has_baseline=baseline is not None,
     )
 
 
@@ -89,41 +89,41 @@ def _find_failed_details(case: CaseResult) -> CaseDetails | None:
     return next((details for details in failed if details is not None), None) if case.passed else None
 
 
-def _collect_notes(details: CaseDetails, before: BaselineResult | None, *, compared: bool, status: Status) -> list[str]:
-    """Collect notes about what the difference of the responses alone would misrepresent."""
+def _collect_notes(details: CaseDetails, earlier: CaseDetails | None, *, compared: bool, status: Status) -> list[str]:
+    """Collect notes about missing, empty, truncated and equal responses."""
     notes = []
-    if compared and (before is None or before.details.response is None):
+    if compared and (earlier is None or earlier.response is None):
         notes.append("The baseline has no stored response.")
-    elif before is not None and before.details.response == "":
+    elif earlier is not None and earlier.response == "":
         notes.append("The baseline's response is empty.")
     if details.response is None:
-        here = "There is no response here" if status is Status.ERROR else "The response here is not stored"
-        notes.append(f"{here}. The baseline's:" if before is not None and before.details.response else f"{here}.")
+        note = "There is no response here" if status is Status.ERROR else "The response here is not stored"
+        notes.append(f"{note}. The baseline's:" if earlier is not None and earlier.response else f"{note}.")
     elif not details.response:
         notes.append("The response is empty.")
-    if details.response_truncated or (before is not None and before.details.response_truncated):
+    if details.response_truncated or (earlier is not None and earlier.response_truncated):
         notes.append("Long responses are truncated.")
-    if details.response is not None and before is not None and before.details.response == details.response:
+    if details.response is not None and earlier is not None and earlier.response == details.response:
         notes.append("Both responses are the same.")
     return notes
 
 
 class _Call(FrozenStruct):
-    """A call by its name; `arguments` is None where only names are kept."""
+    """Tool call; `details` is None if only names are stored."""
 
     name: str
     details: StoredCall | None
 
 
 def describe_call_changes(baseline: CaseDetails, current: CaseDetails) -> tuple[str, ...]:
-    """Phrases such as "called `escalate` instead of `issue_refund`", "`issue_refund`: `id` `"A17"` → `"A71"`".
+    """Describe differences: "called `escalate` instead of `issue_refund`", "`issue_refund`: `id` `"A17"` → `"A71"`".
 
     Empty if the calls are the same, as far as they are stored.
     """
-    before, after = _list_calls(baseline), _list_calls(current)
-    said = list(_iter_changes(before, after))
-    rest = len(said) - MAX_CHANGES
-    return (*said[:MAX_CHANGES], *([f"{format_count(rest, 'more difference')} in the calls"] if rest > 0 else []))
+    baseline_calls, current_calls = _list_calls(baseline), _list_calls(current)
+    phrases = list(_iter_changes(baseline_calls, current_calls))
+    rest = len(phrases) - MAX_CHANGES
+    return (*phrases[:MAX_CHANGES], *([f"{format_count(rest, 'more difference')} in the calls"] if rest > 0 else []))
 
 
 def _list_calls(details: CaseDetails) -> list[_Call]:
@@ -132,10 +132,10 @@ def _list_calls(details: CaseDetails) -> list[_Call]:
     return [_Call(name, None) for name in details.tools_called[:MAX_CALLS]]
 
 
-def _iter_changes(before: Sequence[_Call], after: Sequence[_Call]) -> Iterator[str]:
-    names = ([call.name for call in before], [call.name for call in after])
+def _iter_changes(baseline: Sequence[_Call], current: Sequence[_Call]) -> Iterator[str]:
+    names = ([call.name for call in baseline], [call.name for call in current])
     for operation, low, high, begin, end in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
-        were, are = before[low:high], after[begin:end]
+        were, are = baseline[low:high], current[begin:end]
         match operation:
             case "equal":
                 for one, other in zip(were, are, strict=True):
@@ -143,14 +143,14 @@ def _iter_changes(before: Sequence[_Call], after: Sequence[_Call]) -> Iterator[s
             case "replace":
                 yield f"called {_format_names(are)} instead of {_format_names(were)}"
             case "delete":
-                yield f"did not call {_format_names(were)}{' again' if _has_all(were, after) else ''}"
+                yield f"did not call {_format_names(were)}{' again' if _has_all(were, current) else ''}"
             case "insert":
-                yield f"called {_format_names(are)} {'again' if _has_all(are, before) else 'in addition'}"
+                yield f"called {_format_names(are)} {'again' if _has_all(are, baseline) else 'in addition'}"
 
 
-def _has_all(calls: Sequence[_Call], others: Sequence[_Call]) -> bool:
-    """Whether the other side has calls of these names too."""
-    return {call.name for call in calls} <= {call.name for call in others}
+def _has_all(calls: Sequence[_Call], other_calls: Sequence[_Call]) -> bool:
+    """Whether `other_calls` have all names of these calls."""
+    return {call.name for call in calls} <= {call.name for call in other_calls}
 
 
 def _iter_argument_changes(baseline: _Call, current: _Call) -> Iterator[str]:
@@ -159,16 +159,17 @@ def _iter_argument_changes(baseline: _Call, current: _Call) -> Iterator[str]:
     if "arguments" in (*baseline.details.truncated_parts, *current.details.truncated_parts):
         yield f"{quote_in_backticks(current.name, MAX_NAME)}: different arguments"
         return
-    before, after = _flatten_arguments(baseline.details.arguments), _flatten_arguments(current.details.arguments)
-    said = [
-        f"{quote_in_backticks(place, MAX_NAME)} {_format_value(before.get(place))} → {_format_value(after.get(place))}"
-        for place in dict.fromkeys((*before, *after))
-        if before.get(place) != after.get(place)
+    sides = _flatten_arguments(baseline.details.arguments), _flatten_arguments(current.details.arguments)
+    pairs = {place: tuple(side.get(place) for side in sides) for place in sides[0] | sides[1]}
+    phrases = [
+        f"{quote_in_backticks(place, MAX_NAME)} {' → '.join(map(_format_value, pair))}"
+        for place, pair in pairs.items()
+        if pair[0] != pair[1]
     ]
-    if not said:
+    if not phrases:
         yield f"{quote_in_backticks(current.name, MAX_NAME)}: different arguments"  # beyond the compared values
         return
-    yield f"{quote_in_backticks(current.name, MAX_NAME)}: {format_first_few(said, 2)}"
+    yield f"{quote_in_backticks(current.name, MAX_NAME)}: {format_first_few(phrases, 2)}"
 
 
 def _format_value(value: str | None) -> str:
@@ -176,7 +177,7 @@ def _format_value(value: str | None) -> str:
 
 
 def _flatten_arguments(arguments: JsonValue) -> dict[str, str]:
-    """Every single value by its place, such as `order.items[0].id`, as JSON."""
+    """Map the place of each value, such as `order.items[0].id`, to the value as JSON."""
     return dict(islice(_iter_leaves(arguments, "", 0), MAX_VALUES))
 
 

@@ -10,7 +10,7 @@ from eval_gate.gate.case_comparison import count_passes
 from eval_gate.gate.failure_causes import find_cause, find_first_line
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseChange, CaseClass, PassCount
-from eval_gate.model.evidence import GroundKind, Stability
+from eval_gate.model.evidence import CaseHistorySummary, GroundKind, Stability
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.execution_usage import ExecutionUsage, measure_execution
 from eval_gate.model.result import CaseResult, RunResult
@@ -41,16 +41,16 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     key: CaseKey
     label: str
-    """The id, with its eval file where another suite has the same id."""
+    """The id, with its eval file if another suite has the same id."""
     case: CaseResult | None
     case_change: CaseChange | None
     context: ReportContext
     pass_score: float
     """The score from which a graded case passes."""
     stale: str = ""
-    """What of its eval file is stale, in a few words; empty if nothing is."""
+    """Stale parts of its eval file, in a few words; empty if nothing is stale."""
     waiver: WaiverText | None = None
-    """Waiver because of which the failure does not block."""
+    """Waiver of the failure, which then does not block."""
 
     @property
     def id(self) -> str:
@@ -143,7 +143,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def baseline_result(self) -> str | None:
-        """What the case did before, and in recent runs where these are known: `pass (history: 8 of 10 pass)`."""
+        """Result in the baseline, with recent runs if they are known: `pass (history: 8 of 10 pass)`."""
         return _format_baseline_result(self.case_change, self.pass_score)
 
     @cached_property
@@ -160,7 +160,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def baseline_cell(self) -> str | None:
-        """The result that this run is compared with: `20 of 20 pass` of the history, of the baseline, or a score."""
+        """Result of the history or else of the baseline: `20 of 20 pass`, or a score."""
         grounds = self.case_change.grounds if self.case_change else None
         if self.graded or grounds is None or not grounds.history.executions:
             return self.baseline_result
@@ -177,12 +177,12 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def is_decided_by_majority(self) -> bool:
-        """Whether its executions here passed and failed, and how many of each decides, not its history."""
+        """Whether the majority of its executions here decides, because it passed and failed without a history."""
         return self.decided_by is None and self.flaky and self.is_scored and not self.graded
 
     @property
     def score(self) -> str | None:
-        """`0.67 (−0.23)` of a graded case that was judged."""
+        """`0.67 (−0.23)` of a graded case with a score."""
         if self.case is None or not self.graded or not self.is_scored:
             return None
         return f"{format_score(self.case.score, self.pass_score)}{format_score_change(self._score_change)}"
@@ -193,7 +193,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def failures(self) -> tuple[str, ...]:
-        """The evaluators that took something from a grade; else the first line of the error, or of a failed trial.
+        """Evaluators below 1 of a graded case; else the first line of the error, or of a failed trial.
 
         A case that failed and recovered has no error of its own.
         """
@@ -210,13 +210,13 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         return " · ".join(self.failures) or None
 
     def shorten_failure(self, limit: int = MAX_TEXT) -> str | None:
-        """Shorten what failed: an error keeps its last words, which say why; of several failures the first counts."""
+        """Shorten what failed: a single error keeps its last words, which say why; several failures keep the first."""
         shorten = to_one_line if len(self.failures) > 1 else shorten_error
         return shorten(self.failure_summary, limit) if self.failure_summary else None
 
     @property
     def cause(self) -> str | None:
-        """Cause that other failures may share; of a case that recovered, that of its earlier failure."""
+        """Cause that other failures may share; for a case that recovered, that of its earlier failure."""
         return find_cause(self.case) or self.failure_summary if self.case is not None else None
 
     @property
@@ -229,8 +229,9 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         if self.case_change.grounds is not None:
             record, runs = self.case_change.grounds.history, self.case_change.grounds.current
             return record.passes / max(record.executions, 1) - runs.passes / max(runs.executions, 1)
-        then, here = self.case_change.baseline, count_passes(self.case) if self.case else None
-        return (then.passes / then.executions if then else 0.0) - (here.passes / here.executions if here else 0.0)
+        counts = self.case_change.baseline, count_passes(self.case) if self.case else None
+        baseline, current = (one.passes / one.executions if one else 0.0 for one in counts)
+        return baseline - current
 
     @property
     def decided_by(self) -> GroundKind | None:
@@ -251,26 +252,28 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def evidence(self) -> str | None:
-        """`failed 4 of 4 here, 1 of 20 on main`, where more than the two runs was looked at.
+        """`failed 4 of 4 here, 1 of 20 on main`, if more than the two runs was compared.
 
-        Of a case that no earlier run knows what its runs here have shown.
+        For a new or changed case, the results of its executions here.
         """
         if self.case_change is None:
             return None
-        said = grounds_words.describe_evidence(self.case_change, self.place)
-        return said or describe_new_case(self.case, self.case_change)
+        text = grounds_words.describe_evidence(self.case_change, self.place)
+        return text or describe_new_case(self.case, self.case_change)
+
+    @property
+    def _history(self) -> CaseHistorySummary | None:
+        return self.case_change.case_history if self.case_change else None
 
     @property
     def history_text(self) -> str | None:
         """Description of the history of the case, if it was used."""
-        known = self.case_change.case_history if self.case_change else None
-        return grounds_words.describe_history(known, self.place) if known else None
+        return grounds_words.describe_history(self._history, self.place) if self._history else None
 
     @property
     def flakiness(self) -> str | None:
         """`passed 2 of 6 on main; fails 67 % of the time`: the history without its runs."""
-        known = self.case_change.case_history if self.case_change else None
-        return grounds_words.describe_history(known, self.place, with_runs=False) if known else None
+        return grounds_words.describe_history(self._history, self.place, with_runs=False) if self._history else None
 
     @property
     def flaky(self) -> bool:
@@ -280,8 +283,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     @property
     def is_flaky_in_history(self) -> bool:
         """Whether recent runs of the default branch call it flaky."""
-        known = self.case_change.case_history if self.case_change else None
-        return known is not None and known.stability is Stability.FLAKY
+        return self._history is not None and self._history.stability is Stability.FLAKY
 
     @cached_property
     def is_new_and_flaky(self) -> bool:
@@ -290,15 +292,15 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def expected_before(self) -> str | None:
-        """What the baseline expected of the case where this run expects something else."""
-        before = self.case_change.baseline_result if self.case_change else None
-        return "; ".join(before.expectation) if before and before.expectation else None
+        """Expectation in the baseline, if this run has another."""
+        baseline = self.case_change.baseline_result if self.case_change else None
+        return "; ".join(baseline.expectation) if baseline and baseline.expectation else None
 
     @property
     def broken_since(self) -> str | None:
         """The commit of the default branch since which it fails there, as its first characters; None if unknown."""
-        known = self.case_change.case_history if self.case_change else None
-        return grounds_words.format_run_name(known.broken_since) if known and known.broken_since else None
+        commit = self._history.broken_since if self._history else None
+        return grounds_words.format_run_name(commit) if commit else None
 
     @property
     def fails_as_flaky(self) -> bool:
@@ -315,38 +317,38 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def scores(self) -> str | None:
-        """`0.90 → 0.67 (−0.23)` of a graded case, `0.90` where nothing changed; None where there is no score."""
+        """`0.90 → 0.67 (−0.23)` of a graded case, `0.90` if nothing changed; None without a score."""
         if not self.graded or (self.case is not None and not self.is_scored):
             return None
         return " → ".join(dict.fromkeys(words for words in (self.baseline_result, self.current_result) if words))
 
     @property
     def outcome(self) -> str:
-        """`pass`, `2 of 3 pass`, `error`; of a graded case the word and the score: `fail 0.67 (−0.23)`."""
+        """`pass`, `2 of 3 pass`, `error`; for a graded case with the score: `fail 0.67 (−0.23)`."""
         if self.graded and self.is_scored:
             return f"{'pass' if self.status is Status.PASSED else 'fail'} {self.current_result}"
         return self.current_result or ""
 
     @property
     def evidence_or_results(self) -> str:
-        """The evidence where there is some; else both sides: `pass → fail`, `fail`."""
+        """The evidence, or else both results: `pass → fail`, `fail`."""
         return (
             self.evidence or " → ".join(words for words in (self.baseline_result, self.current_result) if words) or "–"
         )
 
     @cached_property
     def evidence_lines(self) -> tuple[str, ...]:
-        """The conclusion with the counts, the chance, and what the counts alone do not show, as phrases."""
+        """The conclusion with the counts, the chance, and further evidence, as phrases."""
         return self._list_evidence_lines(arithmetic=True)
 
     def _list_evidence_lines(self, *, arithmetic: bool) -> tuple[str, ...]:
         change = self.case_change
         chance = grounds_words.describe_chance(change) if arithmetic and change else None
-        others = grounds_words.list_further_evidence(change, self.place, arithmetic=arithmetic) if change else ()
+        further = grounds_words.list_further_evidence(change, self.place, arithmetic=arithmetic) if change else ()
         score = f"score {self.score}" if self.score and self.evidence else None
         word = grounds_words.format_conclusion(change) if change and self.evidence else None
         first = grounds_words.join_conclusion(word, self.evidence_or_results) if word else self.evidence_or_results
-        return (first, *filter(None, [chance, *others, score]))
+        return (first, *filter(None, [chance, *further, score]))
 
     @property
     def evidence_summary(self) -> str:
@@ -380,7 +382,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def is_notable(self) -> bool:
-        """Whether there is more to say than that it passes as before: only such a case is in any list."""
+        """Whether it does not simply pass as before: only such a case is in a list."""
         change = self.case_change
         if self.status is not Status.PASSED or self.flaky or self.waiver is not None:
             return True
@@ -395,16 +397,16 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
 
 def build_rows(run: RunResult, context: ReportContext, waivers: WaiverReport) -> tuple[CaseRow, ...]:
-    """Build the rows of all cases of a run as its verdict counts it, and behind them those of removed cases."""
+    """Build the rows of all cases of a run, then those of removed cases."""
     changes, cases = run.comparison.changes if run.comparison else (), list(run.iter_cases())
     by_case = {change.key: change for change in changes if change.change is not CaseClass.REMOVED}
     least = run.verdict.pass_score if run.verdict else 1.0
-    named = Counter([key.case_id for key, _ in cases])
+    id_counts = Counter([key.case_id for key, _ in cases])
     stale = {suite.eval_file: describe_stale_suite(suite) for suite in run.suites if suite.stale}
     rows = [
         CaseRow(
             key,
-            case.id if named[case.id] == 1 else f"{case.id} ({key.suite})",
+            case.id if id_counts[case.id] == 1 else f"{case.id} ({key.suite})",
             case,
             by_case.get(key),
             context,
@@ -419,7 +421,7 @@ def build_rows(run: RunResult, context: ReportContext, waivers: WaiverReport) ->
 
 
 def _format_score(tally: PassCount, least: float) -> str:
-    """`0.67`, and of several trials how many of them passed: `0.67, 1 of 3 pass`."""
+    """`0.67`, and for several trials `0.67, 1 of 3 pass`."""
     words = format_score(tally.score, least)
     return f"{words}, {format_passes(tally.passes, tally.executions)}" if tally.executions > 1 else words
 

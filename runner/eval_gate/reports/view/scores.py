@@ -42,26 +42,26 @@ def compute_mean_score(cases: Iterable[CaseResult], changes: Iterable[CaseChange
 def describe_shortfalls(case: CaseResult, baseline: Mapping[str, float] | None = None) -> tuple[str, ...]:
     """`style 0.90 → 0.40: too long; no greeting`: the evaluators below 1, the one that costs most first.
 
-    One that misses what is required comes before all others. Nothing for a yes or no, and nothing for evaluators that
-    do not count. `baseline` are earlier scores by name.
+    One that misses a required criterion comes first. Empty for a case without grades; evaluators without weight are
+    left out. `baseline` has earlier scores by name.
     """
     low = find_low_evaluators(case)
-    shown = [_describe_evaluator(result, (baseline or {}).get(result.name)) for result in low[:MAX_EVALUATORS]]
-    rest = len(low) - len(shown)
-    return (*shown, *([f"{rest} more below 1"] if rest else []))
+    texts = [_describe_evaluator(result, (baseline or {}).get(result.name)) for result in low[:MAX_EVALUATORS]]
+    rest = len(low) - len(texts)
+    return (*texts, *([f"{rest} more below 1"] if rest else []))
 
 
 def _describe_evaluator(result: EvaluatorResult, baseline: float | None) -> str:
     name = to_one_line(result.name, MAX_EVALUATOR_NAME)
-    now = format_score(result.score)
+    current = format_score(result.score)
     scored = (
-        f"{name} {now}"
-        if baseline is None or format_score(baseline) == now
-        else f"{name} {format_score(baseline)} → {now}"
+        f"{name} {current}"
+        if baseline is None or format_score(baseline) == current
+        else f"{name} {format_score(baseline)} → {current}"
     )
     scored += ", required" if result.vetoed else ""
-    said = result.misses[:MAX_MISSES] or ([result.reasoning] if result.reasoning else [])
-    words = [to_one_line(miss, MAX_MISS) for miss in said if miss.strip()]
+    misses = result.misses[:MAX_MISSES] or ([result.reasoning] if result.reasoning else [])
+    words = [to_one_line(miss, MAX_MISS) for miss in misses if miss.strip()]
     if len(result.misses) > MAX_MISSES:
         words.append(f"{len(result.misses) - MAX_MISSES} more")
     return f"{scored}: {'; '.join(words)}" if words else scored
@@ -77,7 +77,7 @@ class RubricGrade(FrozenStruct):
 
 
 def list_grades(run: RunResult) -> tuple[RubricGrade, ...]:
-    """All grades of a run, in the order of its cases."""
+    """List all grades of a run, in the order of its cases."""
     return tuple(grade for _, case in run.iter_cases() for grade in _iter_grades(case))
 
 
@@ -85,17 +85,17 @@ def _iter_grades(case: CaseResult) -> Iterator[RubricGrade]:
     for result in case.evaluator_results:
         if result.type != "rubric" or result.evaluator_provider_request is None:
             continue
-        said = dict(_split_reasoning(line) for line in (*result.hits, *result.misses))
+        reasonings = dict(_split_reasoning(line) for line in (*result.hits, *result.misses))
         dimensions = result.evaluator_provider_request.get("dimensions")
         for one in dimensions if isinstance(dimensions, list) else []:
             if isinstance(one, dict):
                 score = f"{_format_number(one.get('score'))}/{_format_number(one.get('maxScore'))}"
                 name = str(one.get("dimension"))
-                yield RubricGrade(case.id, name, score, said.get(f"{name} {score}", ""))
+                yield RubricGrade(case.id, name, score, reasonings.get(f"{name} {score}", ""))
 
 
 def _split_reasoning(line: str) -> tuple[str, str]:
-    """`accuracy 2/3: nearly` in its two parts."""
+    """Split `accuracy 2/3: nearly` into its two parts."""
     head, _, reasoning = line.partition(": ")
     return head, reasoning
 

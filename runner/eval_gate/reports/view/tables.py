@@ -37,15 +37,15 @@ class SuiteRow(FrozenStruct):
     other: int
     baseline_passed: int | None
     stale: str
-    """What is stale about it, in a few words; empty if nothing is."""
+    """Stale parts, in a few words; empty if nothing is stale."""
     regressions: int
     new_passes: int
     score: MeanScore | None = None
-    """The mean of graded cases; None where there are none."""
+    """Mean score of graded cases; None without any."""
 
     @property
     def change(self) -> int | None:
-        """How many more pass than in the baseline."""
+        """Change of the number of passing cases since the baseline."""
         return None if self.baseline_passed is None else self.passed - self.baseline_passed
 
 
@@ -59,7 +59,7 @@ class RuleRow(FrozenStruct):
 
 
 def build_suite_rows(run: RunResult, baseline: BaselineFacts | None) -> tuple[SuiteRow, ...]:
-    """One row per suite, in the order of the run."""
+    """Build a row for each suite, in the order of the run."""
     changes: dict[str, list[CaseChange]] = defaultdict(list)
     for change in run.comparison.changes if run.comparison else ():
         changes[change.suite].append(change)
@@ -86,7 +86,7 @@ def _build_suite_row(
 
 
 def is_baseline_stale(baseline: BaselineFacts, context: ReportContext) -> bool:
-    """Whether the baseline is older than what the context takes for fresh."""
+    """Whether the baseline is older than the limits of the context."""
     too_old = (baseline.age_days or 0) > context.max_baseline_age_days
     return too_old or (baseline.commits_behind or 0) > context.max_baseline_commits
 
@@ -96,7 +96,7 @@ def build_rule_rows(run: RunResult, verdict: Verdict, context: ReportContext, *,
 
     The age only warns.
     """
-    holds = "ok" if run.summary.ran else "–"  # a rule about cases says nothing where none ran
+    holds = "ok" if run.summary.ran else "–"  # a rule about cases has no result if none ran
     rows = [
         RuleRow(rule.name, _format_rule_value(rule, run), rule.limit, holds if rule.ok else "fail")
         for rule in verdict.rules
@@ -127,7 +127,7 @@ def _build_pass_score_row(run: RunResult, verdict: Verdict) -> tuple[RuleRow, ..
 
 
 def _format_rule_value(rule: Rule, run: RunResult) -> str:
-    """Return the value of a rule; of the regressions also how many were not re-run, which may be some too."""
+    """Return the value of a rule, and for regressions the number of suspected ones."""
     suspected = len(select_counted_changes(run, CaseClass.SUSPECTED_REGRESSION))
     return (
         f"{rule.value}, {suspected} more suspected" if rule.code == RuleCode.REGRESSIONS and suspected else rule.value
@@ -135,6 +135,6 @@ def _format_rule_value(rule: Rule, run: RunResult) -> str:
 
 
 def describe_stale_suite(suite: SuiteResult) -> str:
-    """Describe what of a suite is stale: `stale: tool description, tool registry`; empty if nothing is."""
+    """Describe the stale parts of a suite: `stale: tool description, tool registry`; empty if nothing is stale."""
     parts = dict.fromkeys(_STALE_PARTS[fact.kind] for fact in suite.stale_facts)
     return f"stale: {', '.join(parts)}" if suite.stale else ""

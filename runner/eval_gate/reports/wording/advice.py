@@ -1,7 +1,7 @@
-"""Advice on a gate that did not pass: what happened, whose it is, and the next step.
+"""Advice on a gate that did not pass: the cause, its owner, and the next step.
 
-Comment, check run, summary, page and console show what `find_advice` returns, and none of them adds a next step. The
-advice of an error wins over that of its cause, and the cause of the errors over the reason of the verdict.
+All reports show what `find_advice` returns. The hint of an error takes precedence over the advice on its cause, and the
+cause of the errors over the reason of the verdict.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ UNRELATED_TO_CHANGE: Final = "This says nothing about your change."
 
 
 class Advice(NamedTuple):
-    """What happened, whose it is and the next step, in sentences."""
+    """Cause, owner and next step."""
 
     cause: ErrorCause | MistakeKind | str
-    """The mistake in the eval files, or the cause of the errors, or else the code of the verdict's reason."""
+    """Mistake in the eval files, cause of the errors, or code of the verdict's reason."""
     owner: Owner
     next_step: str
     is_refresh: bool = False
-    """Whether the next step is the run that makes a new baseline, which a report may offer with its commands."""
+    """Whether the next step makes a new baseline; a report may offer the commands."""
 
     def is_about(self, case: CaseResult) -> bool:
-        """Whether it holds for this case: one with a score, or an error that has the cause."""
+        """Whether it applies to this case: it has a score, or an error with this cause."""
         return case.status is not Status.ERROR or self.cause in {case.error_cause, str(case.error_kind)}
 
 
@@ -84,7 +84,7 @@ _RESULT_REASONS: Final = frozenset(
 
 
 def find_advice(run: RunResult, verdict: Verdict, context: ReportContext, *, waive: str | None = None) -> Advice | None:
-    """Find the advice on a gate that failed or is inconclusive; None if it passed or nobody has decided yet.
+    """Find the advice on a gate that failed or is inconclusive; None if it passed or has no verdict yet.
 
     `waive` says how to waive the failures; None if that is not possible.
     """
@@ -94,12 +94,12 @@ def find_advice(run: RunResult, verdict: Verdict, context: ReportContext, *, wai
     mistake = _find_common_mistake(run, code)
     if mistake is not None:
         return Advice(mistake, Owner.EVALS, to_sentence(ADVICE_BY_MISTAKE[mistake].step))
-    found = _find_error_row(run, verdict, code)
-    if found is None:
+    error_row = _find_error_row(run, verdict, code)
+    if error_row is None:
         row, hint = _find_reason_row(run, verdict, code), verdict.reasons[0].hint if verdict.reasons else None
         step = to_sentence(hint) if hint else _format_step(run, verdict, context, row, _fill_in(run, row.step, waive))
         return Advice(code, _narrow_owner(run, row.owner), step, _is_refresh(code, hint, context))
-    cause, row, hint = found
+    cause, row, hint = error_row
     if hint and row.before_hint is not None:
         step = f"{row.step}. {to_sentence(row.before_hint + hint)}"
     else:
@@ -122,22 +122,22 @@ def _is_refresh(code: str, hint: str | None, context: ReportContext) -> bool:
 
 def _format_step(run: RunResult, verdict: Verdict, context: ReportContext, row: AdviceRow, step: str) -> str:
     """Format a step as a sentence, after the advice to run again if that may help."""
-    again = "Re-run the failed job" if context.run_url else "Run it again"
+    rerun = "Re-run the failed job" if context.run_url else "Run it again"
     if row.may_pass and verdict.outcome is Outcome.INCONCLUSIVE:
-        return to_sentence(f"{again}. If it ends the same way, {step}")
+        return to_sentence(f"{rerun}. If it ends the same way, {step}")
     if _may_be_outage(run, row):
-        ended = "every case ends with an agent error again, this change is the cause"
-        return to_sentence(f"{again} once. If {ended}: {step}")
+        condition = "every case ends with an agent error again, this change is the cause"
+        return to_sentence(f"{rerun} once. If {condition}: {step}")
     return to_sentence(step)
 
 
 def _may_be_outage(run: RunResult, row: AdviceRow) -> bool:
-    """Whether the errors may be over in the next run, because each case has one."""
+    """Whether an outage may explain the errors, because every case has one."""
     return row.may_pass and has_only_agent_errors(run)
 
 
 def find_problem_owner(error: GateError) -> Owner:
-    """Find whose a problem is that ended a step before it had a run."""
+    """Find the owner of a problem that ended a step before it had a run."""
     if error.exit_code is ExitCode.USAGE:
         return Owner.CHANGE
     return OWNERS_OF_PROBLEMS.get(error.code, Owner.UNKNOWN)
@@ -181,10 +181,10 @@ def _find_common_mistake(run: RunResult, code: str) -> MistakeKind | None:
     """Find the mistake of most failing cases, or of any skipped case if the reason is about cases without a result."""
     status = Status.FAILED if code in _FAILURE_REASONS else Status.SKIPPED if code in _RESULT_REASONS else None
     cases = [case for _, case in run.iter_cases() if case.status is status]
-    found = Counter(kind for case in cases for kind in {one.kind for one in case.mistakes})
-    if not found:
+    kinds = Counter(kind for case in cases for kind in {one.kind for one in case.mistakes})
+    if not kinds:
         return None
-    kind, count = found.most_common(1)[0]
+    kind, count = kinds.most_common(1)[0]
     return kind if status is Status.SKIPPED or count * 2 > len(cases) else None
 
 
@@ -215,15 +215,15 @@ def _find_cause_row(cause: ErrorCause | None, kind: ErrorKind | None) -> AdviceR
 
 
 def _select_errors(run: RunResult, code: str) -> Sequence[CaseResult | Trial]:
-    """Select the errors that can be why a verdict has this reason; none if something else is the reason too."""
+    """Select the errors that explain this reason of a verdict; none if something else explains it too."""
     cases = {key: case for key, case in run.iter_cases() if case.status is Status.ERROR}
     if code == RuleCode.REGRESSIONS:
-        found = select_counted_changes(run, CaseClass.REGRESSION)
-        return [cases[one.key] for one in found] if all(one.key in cases for one in found) else ()
+        regressions = select_counted_changes(run, CaseClass.REGRESSION)
+        return [cases[one.key] for one in regressions] if all(one.key in cases for one in regressions) else ()
     if code == ReasonCode.UNCONFIRMED_REGRESSIONS:
-        here = run.index_cases()
+        by_key = run.index_cases()
         still = [
-            here[one.key] for one in list_unwaived_changes(run) if one.grounds and one.grounds.kind.is_inconclusive
+            by_key[one.key] for one in list_unwaived_changes(run) if one.grounds and one.grounds.kind.is_inconclusive
         ]
         return [trial for case in still for trial in case.list_executions() if trial.status is Status.ERROR]
     if code == ReasonCode.MISSING_MUST_PASS_RESULT:
@@ -233,7 +233,7 @@ def _select_errors(run: RunResult, code: str) -> Sequence[CaseResult | Trial]:
 
 
 def _narrow_owner(run: RunResult, owner: Owner) -> Owner:
-    """Return the owner, or UNKNOWN if anything else, such as an unknown error, may be the change's."""
+    """Return the owner, or UNKNOWN if a failure or another error may come from the change."""
     if not owner.is_unrelated_to_change:
         return owner
     failed = run.summary.failed or select_counted_changes(run, CaseClass.REGRESSION, CaseClass.INCONCLUSIVE)
@@ -277,9 +277,9 @@ def find_doc_link(run: RunResult, verdict: Verdict, *, baseline_is_stale: bool) 
 
 
 def _find_failure_link(run: RunResult, verdict: Verdict) -> DocLink | None:
-    code = next((known for known in RuleCode if verdict.reasons and known == verdict.reasons[0].code), None)
+    code = next((rule_code for rule_code in RuleCode if verdict.reasons and rule_code == verdict.reasons[0].code), None)
     if code is None:
-        return None  # of a version that knows more
+        return None  # the code of a newer version
     if code is RuleCode.REGRESSIONS and has_only_agent_errors(run):
         return ALL_AGENT_ERRORS_PAGE
     return ADVICE_BY_REASON[code].page or DocLink(f"errors.md#{code}", f"What does {code} mean?")

@@ -1,6 +1,6 @@
 """Table of next steps: a row for each rule, reason, cause of an error and mistake in an eval file.
 
-A row says whose it is and what to do; that of a rule also has its heading and its documentation page.
+A row has the owner and the step; that of a rule also has its heading and its documentation page.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from eval_gate.struct import FrozenStruct
 
 
 class Owner(StrEnum):
-    """Whose it is: where the reader looks first."""
+    """Owner of a problem: where the reader looks first."""
 
     CHANGE = "change"
     AGENT_START = "agent_start"
-    """The start of the agent: the change, or the environment of the job."""
+    """The agent does not start: the change, or the environment of the job."""
     TARGET = "target"
     """Configuration of the target."""
     EVALS = "evals"
@@ -151,7 +151,7 @@ ADVICE_BY_KIND: Final = {
         Owner.UNKNOWN, "look up in the log of the tool what kept it from evaluating these cases", may_pass=True
     ),
 }
-"""Advice for errors of other tools and older versions, of which only the kind is known."""
+"""Advice for errors of external results and older versions: only their kind is known."""
 MIXED_ERRORS: Final = AdviceRow(Owner.UNKNOWN, "fix the most frequent error first", may_pass=True)
 _COMPARE_RESPONSES: Final = AdviceRow(
     Owner.UNKNOWN, "run the failing cases with and without this change, and compare the responses", may_pass=True
@@ -280,7 +280,7 @@ ADVICE_BY_MISTAKE: Final = {
         Owner.EVALS, "correct the unknown expectations in the eval files: nothing else checks these cases"
     ),
 }
-"""Advice for mistakes in eval files that decide how a case ends."""
+"""Advice for mistakes in eval files that decide the status of a case."""
 NO_ADVICE: Final = frozenset(
     {
         *(ReasonCode.PASSED, ReasonCode.REPORT_ONLY, ReasonCode.NO_BASELINE, ReasonCode.NO_COMPARABLE_CASES),
@@ -288,11 +288,11 @@ NO_ADVICE: Final = frozenset(
         ReasonCode.NO_VERDICT,
     }
 )
-"""Codes of a gate that passed, of a baseline that is simply absent, and of a run that nobody has decided on."""
+"""Codes of a gate that passed, of an absent baseline, and of a run without a verdict."""
 OTHER_VERSION: Final = AdviceRow(
     Owner.UNKNOWN, "read the reason: this version of Eval Gate does not know it and has no advice"
 )
-"""The one default: a stored result may have the code of another version."""
+"""Default for codes of other versions in stored results."""
 OWNERS_OF_PROBLEMS: Final = {
     "base-branch-changed": Owner.GITHUB,
     "baseline-incomplete": Owner.WORKFLOW,
@@ -313,4 +313,4 @@ OWNERS_OF_PROBLEMS: Final = {
     "unmatched-results": Owner.UNKNOWN,
     "untrusted-workflow-run": Owner.WORKFLOW,
 }
-"""Whose a problem is that left a step without a verdict, by its code."""
+"""Owners of the problems that leave a step without a verdict, by code."""

@@ -1,6 +1,6 @@
 """Wording for cases without a score: agent errors, unreachable agents and evaluation errors.
 
-Each kind is for other people to look at. A failed case is none of them: it has a response, and the response is wrong.
+A failed case has none of these errors: it has a response, and the response is wrong.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eval_gate.text.escape import format_count, format_first_few
 from eval_gate.text.quoting import capitalize_first
 
 ERROR_KIND_ORDER: Final = (ErrorKind.AGENT_ERROR, ErrorKind.AGENT_UNREACHABLE, ErrorKind.EVALUATION_ERROR, None)
-"""What may be of the change's making comes first; None is an error without a recorded kind."""
+"""Order of error kinds: those that the change may cause first; None is an error without a recorded kind."""
 EXPLANATIONS: Final = {
     ErrorKind.AGENT_ERROR: "the agent responded with an error, closed the connection, or timed out",
     ErrorKind.AGENT_UNREACHABLE: (
@@ -28,11 +28,9 @@ EXPLANATIONS: Final = {
     None: "the result does not say whether the agent or the evaluation failed",
 }
 _TOOL_BROKE: Final = "the tool could not evaluate these cases, so that nothing is known of the agent"
-"""Explanation of evaluation errors in results of other tools, which do not say what broke."""
-_COUNT_PHRASES: Final = {
-    ErrorKind.AGENT_ERROR: ("agent error", "agent errors"),
+"""Explanation of evaluation errors in external results, which do not say what broke."""
+_COUNT_PHRASES: Final = ERROR_KIND_WORDS | {
     ErrorKind.AGENT_UNREACHABLE: ("case with the agent unreachable", "cases with the agent unreachable"),
-    ErrorKind.EVALUATION_ERROR: ("evaluation error", "evaluation errors"),
     None: ("case without a score", "cases without a score"),
 }
 TITLES: Final = {kind: tuple(map(capitalize_first, words)) for kind, words in _COUNT_PHRASES.items()} | {
@@ -50,7 +48,7 @@ def has_unknown_calls(case: CaseResult | None) -> bool:
 
 
 def describe_mistakes(run: RunResult) -> tuple[str, ...]:
-    """Describe the mistakes in eval files: place, cases, what is wrong and what to do; a shared one only once."""
+    """Describe each mistake in eval files once: its place, its cases and how to fix it."""
     cases: dict[EvalMistake, list[str]] = defaultdict(list)
     for _, case in run.iter_cases():
         for one in case.mistakes:
@@ -65,18 +63,18 @@ def _describe_mistake(mistake: EvalMistake, cases: str) -> str:
     match mistake.kind:
         case MistakeKind.INVALID_PATTERN:
             return f"fix the pattern of {cases}: {mistake.message}"
-        case MistakeKind.UNKNOWN_EXPECTATIONS:  # which no two cases share
+        case MistakeKind.UNKNOWN_EXPECTATIONS:  # cases do not share it
             return f"{cases} is skipped, because {mistake.message}"
 
 
 def explain_errors(error_kind: ErrorKind | None, cases: Iterable[CaseResult | None]) -> str:
     """Explain why these cases have no score, as a text to follow a colon."""
-    known = [*cases]
-    found = {has_unknown_calls(case) for case in known}
-    words = [CALLS_UNKNOWN_EXPLANATION] if True in found else []
-    if error_kind is ErrorKind.EVALUATION_ERROR and all(case is None or case.error_cause is None for case in known):
+    listed = [*cases]
+    calls_unknown = {has_unknown_calls(case) for case in listed}
+    words = [CALLS_UNKNOWN_EXPLANATION] if True in calls_unknown else []
+    if error_kind is ErrorKind.EVALUATION_ERROR and all(case is None or case.error_cause is None for case in listed):
         return _TOOL_BROKE
-    return ". Others: ".join([*words, EXPLANATIONS[error_kind]] if False in found else words)
+    return ". Others: ".join([*words, EXPLANATIONS[error_kind]] if False in calls_unknown else words)
 
 
 def describe_error_regressions(error_kind: ErrorKind | None, number: int) -> str:
@@ -93,7 +91,7 @@ def format_error_count(error_kind: ErrorKind | None, number: int) -> str:
 
 
 def format_error_kind(case: CaseResult, error_kind: ErrorKind | None) -> str:
-    """Short words for a case without a score: `agent error`, `timed out`."""
+    """Format the error of a case in a few words: `agent error`, `timed out`."""
     late = error_kind is ErrorKind.AGENT_ERROR and all(
         trial.timed_out for trial in case.trials if trial.error_kind is ErrorKind.AGENT_ERROR
     )
@@ -101,9 +99,9 @@ def format_error_kind(case: CaseResult, error_kind: ErrorKind | None) -> str:
 
 
 def summarize_errors(error_kinds: Iterable[ErrorKind | None]) -> str:
-    """`2 agent errors`; of several kinds `4 cases without a score: 2 agent errors, 1 agent unreachable, …`."""
-    found = tuple(error_kinds)
-    if len(set(found)) == 1:
-        return format_error_count(found[0], len(found))
-    kinds = format_error_kind_counts(found)
-    return f"{format_error_count(None, len(found))}{f': {kinds}' if kinds else ''}"
+    """`2 agent errors`; for several kinds `4 cases without a score: 2 agent errors, 1 agent unreachable, …`."""
+    kinds = tuple(error_kinds)
+    if len(set(kinds)) == 1:
+        return format_error_count(kinds[0], len(kinds))
+    counts = format_error_kind_counts(kinds)
+    return f"{format_error_count(None, len(kinds))}{f': {counts}' if counts else ''}"

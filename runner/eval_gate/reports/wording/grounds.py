@@ -1,6 +1,6 @@
-"""Wording for the evidence about a case: why it is a regression, or is not.
+"""Wording for the evidence about a case: why it is a regression or not.
 
-They hold the name of a branch as it is: whoever shows them escapes them.
+Branch names are unescaped; the reports escape them.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from eval_gate.text.escape import format_count, format_first_few, to_one_line
 
 MAX_BRANCH: Final = 60
 MAX_RUNS: Final = 5
-"""Runs that are named as showing that a case is flaky."""
+"""Runs that are named as evidence that a case is flaky."""
 _NOT_IN_NAME: Final = re.compile(r"[^0-9A-Za-z-]")
 _UNKNOWN_PLACE: Final = "in the history"
-"""The place where the branch is not known."""
+"""Place of the history if the branch is unknown."""
 _PASSING: Final = frozenset({CaseClass.NEW_PASS, CaseClass.STILL_PASSING})
 _TESTED: Final = frozenset(
     {CaseClass.REGRESSION, CaseClass.SUSPECTED_REGRESSION, CaseClass.INCONCLUSIVE, CaseClass.ERRORED}
@@ -37,7 +37,7 @@ _TESTED: Final = frozenset(
 
 
 def describe_missing_reruns(kinds: Iterable[GroundKind]) -> str:
-    """Return what the re-runs of unconfirmed cases lack: they are missing, or no command makes any."""
+    """Describe what the re-runs of unconfirmed cases lack: they are missing, or no command makes any."""
     return "with too little evidence" if all(kind is GroundKind.NOT_RERUN for kind in kinds) else "with missing re-runs"
 
 
@@ -47,7 +47,7 @@ def format_place(context: ReportContext) -> str:
 
 
 def describe_evidence(change: CaseChange, place: str) -> str | None:
-    """`failed 4 of 4 here, 1 of 20 on main`; None where only the two runs were looked at."""
+    """`failed 4 of 4 here, 1 of 20 on main`; None if only the two runs were compared."""
     if change.grounds:
         return _describe_counts(change.change, change.grounds, place)
     return "fails as in the baseline" if change.permitted else None
@@ -70,7 +70,7 @@ def join_conclusion(conclusion: str, evidence: str) -> str:
 
 
 def describe_chance(change: CaseChange) -> str | None:
-    """`chance without a real change: 1 in 50,000`; None where nothing rests on a chance."""
+    """`chance without a real change: 1 in 50,000`; None if no chance decided."""
     grounds = change.grounds
     if grounds is None or not GROUND_TEXTS[grounds.kind].is_tested or _fails_on_branch(grounds):
         return None
@@ -78,23 +78,24 @@ def describe_chance(change: CaseChange) -> str | None:
 
 
 def _fails_on_branch(grounds: Grounds) -> bool:
-    """Whether a must-pass case counts although the branch fails it: no chance says anything about that."""
+    """Whether a must-pass case counts although it fails on the branch, which no chance explains."""
     return grounds.kind is GroundKind.MUST_PASS and (grounds.newest_failed or grounds.history.is_failing)
 
 
 def _describe_counts(change: CaseClass, grounds: Grounds, place: str) -> str:
-    here, record = grounds.current, grounds.history
+    current, record = grounds.current, grounds.history
     passes = change in _PASSING
-    if here.agent_errors and not here.executions:
-        return f"agent error in {here.agent_errors} of {here.attempts} here, {_describe_responses(record, place)}"
-    seen = _format_count("passed" if passes else "failed", here.passes if passes else here.failures, here, "here")
+    if current.agent_errors and not current.executions:
+        return f"agent error in {current.agent_errors} of {current.attempts} here, {_describe_responses(record, place)}"
+    verb, number = ("passed", current.passes) if passes else ("failed", current.failures)
+    result = _format_count(verb, number, current, "here")
     if not record.executions:
-        return f"{seen}, {_describe_missing_history(place)}"
-    return f"{seen}, {_format_count('', record.passes if passes else record.failures, record, place)}"
+        return f"{result}, {_describe_missing_history(place)}"
+    return f"{result}, {_format_count('', record.passes if passes else record.failures, record, place)}"
 
 
 def _format_count(verb: str, number: int, counts: Counts, place: str) -> str:
-    """`failed 4 of 4 here`, and where not every execution has a response `failed 4 of 4 here (and 1 agent error)`."""
+    """`failed 4 of 4 here`; with agent errors `failed 4 of 4 here (and 1 agent error)`."""
     errors = f" (and {format_count(counts.agent_errors, 'agent error')})" if counts.agent_errors else ""
     return f"{verb} {number} of {counts.executions} {place}{errors}".strip()
 
@@ -152,16 +153,16 @@ def is_failing_as_flaky(change: CaseChange) -> bool:
 
 
 def list_further_evidence(change: CaseChange, place: str, *, arithmetic: bool = True) -> tuple[str, ...]:
-    """List the evidence that the counts do not show, as phrases: what decided, and other known facts.
+    """List the evidence that the counts do not show, as phrases.
 
     Without `arithmetic`, the list omits how many failures confirm a regression.
     """
     grounds = change.grounds
     elsewhere = _describe_other_run(change)
     if grounds is None:
-        said = [describe_permission(change, place), describe_broken_main(change, place), elsewhere]
-        return tuple(filter(None, said))
-    said = [
+        phrases = [describe_permission(change, place), describe_broken_main(change, place), elsewhere]
+        return tuple(filter(None, phrases))
+    phrases = [
         describe_permission(change, place),
         _describe_decision(change.change, grounds, place),
         _describe_preparatory_cases(grounds),
@@ -170,16 +171,16 @@ def list_further_evidence(change: CaseChange, place: str, *, arithmetic: bool = 
         describe_repeats(grounds),
         describe_broken_main(change, place),
     ]
-    shown = change.change in {CaseClass.REGRESSION, CaseClass.INCONCLUSIVE} and grounds.kind is not GroundKind.MUST_PASS
-    if grounds.newest_failed and shown:
-        said.append(f"it failed in the newest run {place} too")
+    is_open = change.change in {CaseClass.REGRESSION, CaseClass.INCONCLUSIVE}
+    if grounds.newest_failed and is_open and grounds.kind is not GroundKind.MUST_PASS:
+        phrases.append(f"it failed in the newest run {place} too")
     if change.case_history is not None and change.change not in _PASSING:
-        said.append(describe_flakiness(change.case_history, place))
-    return tuple(filter(None, [*said, elsewhere]))
+        phrases.append(describe_flakiness(change.case_history, place))
+    return tuple(filter(None, [*phrases, elsewhere]))
 
 
 def _describe_preparatory_cases(grounds: Grounds) -> str | None:
-    """`each re-run included the 2 cases before it`: a case that works on their files is not re-run by itself."""
+    """`each re-run included the 2 cases before it`, because the case depends on their files."""
     if not (grounds.reruns and grounds.cases_before):
         return None
     which = "case" if grounds.cases_before == 1 else f"{grounds.cases_before:,} cases"
@@ -191,19 +192,19 @@ def describe_base_agent_result(grounds: Grounds) -> str | None:
 
     Example: `the base agent passed 0 of 3 in the same minutes`.
     """
-    seen = grounds.base_agent
-    if not seen.executions:
+    counts = grounds.base_agent
+    if not counts.executions:
         return None
-    alone = seen.failures > seen.passes
-    words = f"the base agent passed {seen.passes} of {seen.executions} in the same minutes"
+    alone = counts.failures > counts.passes
+    words = f"the base agent passed {counts.passes} of {counts.executions} in the same minutes"
     if grounds.kind is not GroundKind.BASE_AGENT:
         return words
-    together = "" if alone else " and fails as often over all cases"
-    return f"{words}{together}, so this change is not the cause"
+    addition = "" if alone else " and fails as often over all cases"
+    return f"{words}{addition}, so this change is not the cause"
 
 
 def _describe_other_run(change: CaseChange) -> str | None:
-    """Which run it is compared with, where that is not the baseline."""
+    """Describe the earlier run that the case is compared with; None for the baseline."""
     if change.compared_with is None:
         return None
     return f"compared with {format_run_name(change.compared_with)}, because the baseline has no score for it"
@@ -225,14 +226,14 @@ def _describe_needed_failures(change: CaseClass, grounds: Grounds) -> str | None
 def describe_repeats(grounds: Grounds) -> str | None:
     """`3 re-runs returned the same response, in 4 ms at most, the first failure in 2.1 s; this looks like a cache …`.
 
-    None unless they were that much faster: many agents have no chance in them, and then it says nothing.
+    None unless they were much faster: a deterministic agent repeats its responses without a cache.
     """
-    found = grounds.repeats
-    if found is None or not found.cached:
+    repeats = grounds.repeats
+    if repeats is None or not repeats.cached:
         return None
-    said = f"{format_count(grounds.reruns, 're-run')} returned the same response byte for byte"
-    took = f"in {format_seconds(found.slowest_ms)} at most, the first failure in {format_seconds(found.first_ms)}"
-    return f"{said}, {took}; this looks like a cache that re-runs do not get past"
+    text = f"{format_count(grounds.reruns, 're-run')} returned the same response byte for byte"
+    took = f"in {format_seconds(repeats.slowest_ms)} at most, the first failure in {format_seconds(repeats.first_ms)}"
+    return f"{text}, {took}; this looks like a cache that re-runs do not get past"
 
 
 def _describe_decision(change: CaseClass, grounds: Grounds, place: str) -> str | None:
@@ -253,7 +254,7 @@ def _describe_decision(change: CaseClass, grounds: Grounds, place: str) -> str |
 
 
 def describe_flakiness(history: CaseHistorySummary, place: str) -> str | None:
-    """`flaky on main: fails 15 % of the time`; None of a case that is steady there."""
+    """`flaky on main: fails 15 % of the time`; None for a case that is not flaky there."""
     words = _format_failure_rate(history)
     return f"flaky {place}: {words}" if words else None
 
@@ -263,14 +264,14 @@ def describe_history(history: CaseHistorySummary, place: str, *, with_runs: bool
 
     Example: `passed 17 of 20 on main; flaky: fails 15 % of the time, 3 runs show it (a, b, c)`.
     """
-    said = [f"passed {history.counts.passes} of {history.counts.executions} {place}"]
+    phrases = [f"passed {history.counts.passes} of {history.counts.executions} {place}"]
     if flaky := _format_failure_rate(history):
-        shown = format_count(len(history.evidence_run_ids), "run shows it", "runs show it")
-        named = format_first_few(history.evidence_run_ids, MAX_RUNS, lambda run: to_one_line(run)[:8])
-        said.append(f"flaky: {flaky}, {shown}{f' ({named})' if named else ''}" if with_runs else flaky)
+        count = format_count(len(history.evidence_run_ids), "run shows it", "runs show it")
+        run_ids = format_first_few(history.evidence_run_ids, MAX_RUNS, lambda run: to_one_line(run)[:8])
+        phrases.append(f"flaky: {flaky}, {count}{f' ({run_ids})' if run_ids else ''}" if with_runs else flaky)
     if history.oldest_run_id is not None:
-        said.append("older runs do not count, because the case broke or was fixed after them")
-    return "; ".join(said)
+        phrases.append("older runs do not count, because the case broke or was fixed after them")
+    return "; ".join(phrases)
 
 
 def _format_failure_rate(history: CaseHistorySummary) -> str | None:

@@ -51,8 +51,8 @@ def build_headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
         case Outcome.FAILED:
             fell = format_fallen_evaluators(run)
             first = _format_failed(run, verdict)
-            others = [fell] if fell and fell != first else []
-            return FAIL, ", ".join([first, *others, *_describe_earlier_commits(run), *format_waived_counts(run)])
+            details = [fell] if fell and fell != first else []
+            return FAIL, ", ".join([first, *details, *_describe_earlier_commits(run), *format_waived_counts(run)])
     if (
         worse := format_regressions(run)
         if select_counted_changes(run, CaseClass.REGRESSION)
@@ -81,9 +81,9 @@ def _describe_earlier_commits(run: RunResult) -> Iterator[str]:
 
 
 def find_earlier_commits(run: RunResult) -> tuple[int, str] | None:
-    """How many commits there are between baseline and change, and which, as git names them; None for none.
+    """Find the number and the range of the commits between baseline and change; None without any.
 
-    A push is held against its own commit, which is the change and none before it.
+    After a push, the base commit is the change itself and does not count.
     """
     facts = run.comparison.baseline if run.comparison else None
     if facts is None or not (facts.commits_since and facts.base_sha and facts.sha):
@@ -113,24 +113,24 @@ _CAUSE_PHRASES: Final[dict[str, str]] = {
     ErrorKind.AGENT_UNREACHABLE: ": agent unreachable",
     ErrorCause.TIMED_OUT: ": agent timed out",
 }
-"""What the heading of an inconclusive gate names."""
+"""Phrases for the heading of an inconclusive gate."""
 
 
 def format_regressions(run: RunResult) -> str:
-    """Format the regressions: `12 regressions, 25 more suspected`; for an outage or a suite drop alone, what it is."""
+    """Format the regressions: `12 regressions, 25 more suspected`; or the outage or suite drop that they are."""
     groups = group_unwaived_regressions(run)
     if groups.is_suite_drop_alone:
         return f"{_format_suite_drop(run)}: {format_count(len(groups.suite_drop), 'case')} failed at first"
     counted, suspected = [*groups.single, *groups.suite_drop], [*groups.suspects]
     words = []
     if outage := find_outage(run):
-        counted, suspected = ([one for one in found if one.key not in outage.cases] for found in (counted, suspected))
+        counted, suspected = ([one for one in group if one.key not in outage.cases] for group in (counted, suspected))
         words = [format_outage(outage)]
     if counted or not outage:
         words += [format_count(len(counted), f"{'other ' if outage else ''}regression")]
-    together = sum(one in groups.suite_drop for one in counted)
-    share = "all" if together == len(counted) else f"{together} of them"
-    words += [f"{share} in a drop of the whole suite"] if together else []
+    in_drop = sum(one in groups.suite_drop for one in counted)
+    share = "all" if in_drop == len(counted) else f"{in_drop} of them"
+    words += [f"{share} in a drop of the whole suite"] if in_drop else []
     words += [f"{len(suspected)} {'more ' if counted else ''}suspected"] if suspected else []
     return ", ".join(words)
 
@@ -139,18 +139,18 @@ def format_outage(outage: Outage) -> str:
     """Format an outage: `the agent answered 503 in 37 of 60 cases (usually 0)`."""
     what = f"answered {outage.status}" if outage.status else "timed out" if outage.timed_out else "had the same error"
     usual = outage.usual
-    before = "" if usual is None else f" (usually {'about ' if round(usual) else ''}{round(usual)})"
-    return f"the agent {what} in {len(outage.cases)} of {format_count(outage.ran, 'case')}{before}"
+    usual_text = "" if usual is None else f" (usually {'about ' if round(usual) else ''}{round(usual)})"
+    return f"the agent {what} in {len(outage.cases)} of {format_count(outage.ran, 'case')}{usual_text}"
 
 
 def format_fallen_evaluators(run: RunResult) -> str | None:
     """Format which evaluators fell: "the score of `tone` fell in 5 of 20 cases"; None if none fell in several cases."""
-    found = find_fallen_evaluators(run)[:MAX_EVALUATORS]
+    evaluators = find_fallen_evaluators(run)[:MAX_EVALUATORS]
     words = (
         f"the score of {quote_in_backticks(one.name, MAX_METRIC_NAME)} fell in {one.cases} of {one.scored} cases"
-        for one in found
+        for one in evaluators
     )
-    return ", ".join(words) if found else None
+    return ", ".join(words) if evaluators else None
 
 
 def _format_failed(run: RunResult, verdict: Verdict) -> str:
@@ -161,7 +161,7 @@ def _format_failed(run: RunResult, verdict: Verdict) -> str:
     heading = ADVICE_BY_REASON[rule.code].heading if rule is not None and rule.code else ()
     if rule is not None and isinstance(heading, str):
         return heading.format(value=rule.value, limit=rule.limit)
-    # what waived cases are not in; the record may be anybody's
+    # the value of the rule, which leaves out waived cases; a stored result is untrusted
     if rule is not None and heading and rule.value.isdecimal() and len(rule.value) < 10:
         return format_count(int(rule.value), *heading)
     return (
@@ -181,7 +181,7 @@ def _format_failed_rule(run: RunResult, code: RuleCode | None) -> str | None:
         case RuleCode.SUITE_SCORES:
             return format_fallen_evaluators(run)
         case RuleCode.ERRORS:
-            outage = find_outage(run)  # which says what happened
+            outage = find_outage(run)
             return format_outage(outage) if outage else next(iter(format_new_errors(run)), None)
         case RuleCode.PASS_RATE:
             rates = compute_pass_rates(run)
@@ -220,8 +220,8 @@ def _format_passed(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
 
 def _iter_doubts(run: RunResult) -> Iterator[str]:
     """Yield texts about failures with the base agent too, inconclusive cases, and flaky new cases."""
-    if there := len(find_base_agent_failures(run)):
-        yield f"{format_count(there, 'case fails', 'cases fail')} with the base agent too"
+    if failures := len(find_base_agent_failures(run)):
+        yield f"{format_count(failures, 'case fails', 'cases fail')} with the base agent too"
     if inconclusive := len(_find_inconclusive(run)):
         yield format_count(inconclusive, "inconclusive case")
     if new := _count_new_flaky(run):
@@ -235,7 +235,7 @@ def _count_loosened_rules(run: RunResult) -> int:
 
 
 def _count_new_flaky(run: RunResult) -> int:
-    """How many new and changed cases were seen both to pass and to fail."""
+    """Count the new and changed cases that both passed and failed."""
     cases = run.index_cases()
     return sum(one.key in cases and is_flaky(cases[one.key]) for one in select_counted_changes(run, *NEW_CASE_CLASSES))
 
@@ -245,8 +245,8 @@ def _find_new_failures(run: RunResult) -> list[CaseClass]:
     if run.comparison is None or has_no_comparable_case(run):
         return []
     cases = run.index_cases()
-    found = select_counted_changes(run, *NEW_CASE_CLASSES)
-    return [one.change for one in found if one.key in cases and is_failing(cases[one.key])]
+    changes = select_counted_changes(run, *NEW_CASE_CLASSES)
+    return [one.change for one in changes if one.key in cases and is_failing(cases[one.key])]
 
 
 def format_new_failures(classes: Iterable[CaseClass | None]) -> str:
@@ -258,7 +258,7 @@ def format_new_failures(classes: Iterable[CaseClass | None]) -> str:
 
 
 def _find_inconclusive(run: RunResult) -> list[CaseChange]:
-    """Those whose answers leave a doubt; what was never judged is among the errors."""
+    """Find the inconclusive cases, except errors and failures with the base agent too."""
     broken = {key for key, case in run.iter_cases() if case.status is Status.ERROR}
     cleared = {one.key for one in find_base_agent_failures(run)}
     return [one for one in select_counted_changes(run, CaseClass.INCONCLUSIVE) if one.key not in broken | cleared]
@@ -266,8 +266,8 @@ def _find_inconclusive(run: RunResult) -> list[CaseChange]:
 
 def _describe_suite_test(run: RunResult) -> str | None:
     """Describe a drop that the suite test found although no rule reports it; return None without a drop."""
-    found, scores = (run.comparison.suite_finding, run.comparison.score_finding) if run.comparison else (None, None)
-    if found is not None and found.is_drop:
+    failures, scores = (run.comparison.suite_finding, run.comparison.score_finding) if run.comparison else (None, None)
+    if failures is not None and failures.is_drop:
         return _format_suite_drop(run)
     return (
         format_fallen_evaluators(run) or "the scores of the whole suite fell"
@@ -278,8 +278,8 @@ def _describe_suite_test(run: RunResult) -> str | None:
 
 def _format_suite_drop(run: RunResult) -> str:
     """Return the headline of a suite drop, in words for the steady cases or for all cases."""
-    found = run.comparison.suite_finding if run.comparison else None
-    return _STEADY_SUITE_DROP if found is not None and found.steady_cases_only else _SUITE_DROP
+    finding = run.comparison.suite_finding if run.comparison else None
+    return _STEADY_SUITE_DROP if finding is not None and finding.steady_cases_only else _SUITE_DROP
 
 
 def _list_unconfirmed(run: RunResult) -> list[GroundKind]:

@@ -11,7 +11,7 @@ from eval_gate.reports.run_statistics import compute_wilson_interval
 from eval_gate.text.escape import format_count, to_one_line
 
 MAX_JUDGES: Final = 3
-"""Judges that are told one by one: those that graded most."""
+"""Judges that are described one by one: those that scored most."""
 MAX_JUDGE: Final = 80
 _CALIBRATE_COMMAND: Final = "`eval-gate calibrate LABELS --save`"
 
@@ -19,18 +19,17 @@ _CALIBRATE_COMMAND: Final = "`eval-gate calibrate LABELS --save`"
 def describe_judges(run: RunResult, of: frozenset[str] | None = None) -> tuple[str, ...]:
     """Describe each LLM judge of the run in a sentence without its period.
 
-    Return an empty tuple if the judges were not looked up; if the look-up failed, one sentence says so. Judges
-    beyond a limit are only counted. With `of`, of all other judges only those that were compared with human labels
-    are described.
+    Empty if the judges were not looked up; one sentence if the look-up failed. Judges beyond a limit are only counted.
+    `of` selects judges; of all others, only those compared with human labels are described.
     """
     if run.judges is None:
         return ()
-    known = [
+    judges = [
         one
         for one in run.judges.judges
         if of is None or one.judge in of or one.calibration is CalibrationStatus.COMPARED
     ]
-    return tuple(_iter_descriptions(known, run.judges.problem))
+    return tuple(_iter_descriptions(judges, run.judges.problem))
 
 
 def _iter_descriptions(judges: list[RunJudge], trouble: str | None) -> Iterator[str]:
@@ -39,40 +38,37 @@ def _iter_descriptions(judges: list[RunJudge], trouble: str | None) -> Iterator[
         yield f"how often {who} with people is unknown: {trouble}"
         return
     for one in judges[:MAX_JUDGES]:
-        brought = "; the comparison in this pull request counts after the merge" if one.proposed else ""
-        yield f"{_describe_judge(one)}{brought}"
+        note = "; the comparison in this pull request counts after the merge" if one.proposed else ""
+        yield f"{_describe_judge(one)}{note}"
     if more := len(judges) - MAX_JUDGES:
         yield from (f"{format_count(more, 'more LLM judge')} scored cases",) if more > 0 else ()
 
 
 def _describe_judge(one: RunJudge) -> str:
-    name, known = to_one_line(one.judge, MAX_JUDGE), one.agreement
+    name, agreement = to_one_line(one.judge, MAX_JUDGE), one.agreement
     how = "" if one.proposed else f"; to compare it, run {_CALIBRATE_COMMAND}"
     match one.calibration:
-        case CalibrationStatus.COMPARED if known is not None:
-            least = f"at least {compute_wilson_interval(known.agreed, known.responses)[0] * 100:.0f} %"
+        case CalibrationStatus.COMPARED if agreement is not None:
+            least = f"at least {compute_wilson_interval(agreement.agreed, agreement.responses)[0] * 100:.0f} %"
+            return f"the LLM judge {name} {_format_agreement(agreement)} ({least}){_format_false_passes(agreement)}"
+        case CalibrationStatus.OTHER_PROMPT if agreement is not None:
             return (
-                f"the LLM judge {name} agreed with people on {_format_agreement(known)} "
-                f"({least}){_format_false_passes(known)}"
+                f"the LLM judge {name} {_format_agreement(agreement)}, but its prompt or rubric has changed since{how}"
             )
-        case CalibrationStatus.OTHER_PROMPT if known is not None:
-            return (
-                f"the LLM judge {name} agreed with people on {_format_agreement(known)}, but its prompt or rubric has "
-                f"changed since{how}"
-            )
-        case CalibrationStatus.OTHER_JUDGE if known is not None:
-            other = f"{to_one_line(known.judge, MAX_JUDGE)} agreed with people on {_format_agreement(known)}"
+        case CalibrationStatus.OTHER_JUDGE if agreement is not None:
+            other = f"{to_one_line(agreement.judge, MAX_JUDGE)} {_format_agreement(agreement)}"
             return f"the LLM judge {name} has not been compared with people's labels, but {other}{how}"
         case _:
             return f"the LLM judge {name} has not been compared with people's labels yet{how}"
 
 
-def _format_agreement(known: JudgeAgreementRecord) -> str:
-    of = f" of {to_one_line(known.evaluator, MAX_JUDGE)}" if known.evaluator else ""
-    return f"{known.agreed} of {format_count(known.responses, 'label')}{of} on {known.compared_on.isoformat()}"
+def _format_agreement(agreement: JudgeAgreementRecord) -> str:
+    of = f" of {to_one_line(agreement.evaluator, MAX_JUDGE)}" if agreement.evaluator else ""
+    labels, day = format_count(agreement.responses, "label"), agreement.compared_on.isoformat()
+    return f"agreed with people on {agreement.agreed} of {labels}{of} on {day}"
 
 
-def _format_false_passes(known: JudgeAgreementRecord) -> str:
-    if not known.failed_by_people:
+def _format_false_passes(agreement: JudgeAgreementRecord) -> str:
+    if not agreement.failed_by_people:
         return "; people failed none of these responses, so false passes are unknown"
-    return f"; it passed {known.false_passes} of {known.failed_by_people} responses that people failed"
+    return f"; it passed {agreement.false_passes} of {agreement.failed_by_people} responses that people failed"

@@ -25,7 +25,7 @@ class MetricRow(FrozenStruct):
     scores: str
     """`0.90 → 0.72`, or `0.90` if both look the same."""
     pass_rates: str
-    """`95.0 % → 80.0 %`; a dash if nobody knows which score passes."""
+    """`95.0 % → 80.0 %`; a dash if it is unknown which score passes."""
     difference: str
     """`−0.18 (−0.25 to −0.10)`: the difference of the mean scores and its interval; `none` if no case differs."""
 
@@ -36,7 +36,7 @@ class MetricRow(FrozenStruct):
 
 
 class MetricReport(FrozenStruct, eq=False, dict=True):
-    """All that reports say about evaluators and tags."""
+    """Texts and rows about evaluators and tags."""
 
     changes: MetricChanges
     failed: bool = False
@@ -44,7 +44,7 @@ class MetricReport(FrozenStruct, eq=False, dict=True):
 
     @property
     def title(self) -> str:
-        """`Evaluators and tags: 2 of 9 changed`, or no numbers if none did: nobody knows that nothing changed."""
+        """`Evaluators and tags: 2 of 9 changed`; no numbers without a detected change."""
         changed = f": {self.changes.changed} of {self.changes.tested} changed" if self.changes.changed else ""
         return f"Evaluators and tags{changed}"
 
@@ -55,12 +55,12 @@ class MetricReport(FrozenStruct, eq=False, dict=True):
 
     @property
     def note(self) -> str:
-        """What the signs of rows say and what they do not, in sentences."""
+        """Meaning of the signs of rows, in sentences."""
         return self._describe_marks(*(f"{sign} {word}" for word, sign in _MARKS.items()), test="")
 
     @property
     def plain_note(self) -> str:
-        """The same with words in place of signs, on the page, which has room for the name of the test."""
+        """The same with words in place of signs, and with the name of the test."""
         test = ", at 5 % for all rows together (sign-flip test of the cases that both runs scored, Holm)"
         return self._describe_marks("Lower", "higher", test=test)
 
@@ -70,7 +70,7 @@ class MetricReport(FrozenStruct, eq=False, dict=True):
             if self.changes.changed
             else f"No row is marked: none differs by more than chance explains{test}. Re-runs do not count. A row can"
         )
-        # what fell may have failed the gate
+        # a lower metric may have failed the gate
         is_decisive = self.failed and any(row.direction == "lower" for row in self.rows)
         return f"{marks} still have changed.{'' if is_decisive else f' {NO_EFFECT}'}"
 
@@ -83,8 +83,8 @@ class MetricReport(FrozenStruct, eq=False, dict=True):
 def _build_row(change: MetricChange) -> MetricRow:
     difference, digits = "none", 3 if 0 < abs(change.difference) < 0.005 else 2
     if change.low is not None and change.high is not None:
-        shown, low, high = (_format_signed(one, digits) for one in (change.difference, change.low, change.high))
-        difference = f"{shown} ({low} to {high})"
+        value, low, high = (_format_signed(one, digits) for one in (change.difference, change.low, change.high))
+        difference = f"{value} ({low} to {high})"
     return MetricRow(
         name=change.name,
         is_tag=change.kind is MetricKind.TAG,

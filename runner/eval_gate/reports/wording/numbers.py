@@ -13,7 +13,7 @@ from eval_gate.text.escape import format_count, to_one_line, truncate_text
 MINUS = "−"
 _DAY: Final = re.compile(r"(\d{4}-\d\d-\d\d)T")
 _DIFFERENCE_DIGITS = 6
-"""Decimals up to which a difference is one."""
+"""Decimals of a difference above which it is 0."""
 
 
 def quote_in_backticks(text: str, most: int) -> str:
@@ -22,16 +22,16 @@ def quote_in_backticks(text: str, most: int) -> str:
 
 
 def format_percent(share: float | None) -> str:
-    """`92.5 %`; a dash where nothing was judged. What is less than all, or more than none, is shown so: `99.96 %`."""
+    """`92.5 %`; a dash without a share. A share below 1 or above 0 never looks like 100 % or 0 %: `99.96 %`."""
     if share is None or not 0 < share < 1:
         return "–" if share is None else f"{share * 100:.1f} %"
     forms = (f"{share * 100:.{digits}f}" for digits in range(1, 17))
     return f"{next((text for text in forms if 0 < float(text) < 100), '0.0')} %"
 
 
-def format_points(before: float, now: float) -> str:
-    """`+1.7 pp`, `−1.7 pp`; `+0.04 pp` where one digit would make it none."""
-    difference = round((now - before) * 100, _DIFFERENCE_DIGITS)
+def format_points(baseline: float, current: float) -> str:
+    """`+1.7 pp`, `−1.7 pp`; `+0.04 pp` if one digit would make it 0."""
+    difference = round((current - baseline) * 100, _DIFFERENCE_DIGITS)
     sign = MINUS if difference < 0 else "+" if difference > 0 else ""
     digits = next((n for n in range(1, _DIFFERENCE_DIGITS) if round(difference, n)), 1)
     return f"{sign}{abs(difference):.{digits}f} pp"
@@ -50,23 +50,23 @@ def format_seconds(milliseconds: float) -> str:
 
 
 def format_money(dollars: float) -> str:
-    """`$0.84`, `$0.0042`: two digits that say something."""
+    """`$0.84`, `$0.0042`: two significant digits."""
     return f"${dollars:.2f}" if dollars >= 0.1 or not dollars else f"${dollars:.4f}"
 
 
 def format_score(value: float, least: float = 1.0) -> str:
-    """`0.67`; with more digits where two would make it look as if it reached 1, or the `least` that is asked."""
+    """`0.67`; with more digits if two would make it look like 1, or like the required `least`."""
     if not 0.0 <= value <= 1.0:
-        return f"{value:.6g}"  # nothing of ours: a record may hold numbers of three hundred digits
+        return f"{value:.6g}"  # an untrusted score may have three hundred digits
     for digits in (2, 3, 4, 5):
-        shown = f"{value:.{digits}f}"
-        if all((float(shown) >= limit) == (value >= limit) for limit in (least, 1.0)):
-            return shown
+        text = f"{value:.{digits}f}"
+        if all((float(text) >= limit) == (value >= limit) for limit in (least, 1.0)):
+            return text
     return f"{math.floor(value * 100_000) / 100_000:.5f}"
 
 
 def format_score_change(change: float | None) -> str:
-    """` (−0.23)`, ` (+0.10)`; nothing where that would be zero or is not known."""
+    """` (−0.23)`, ` (+0.10)`; empty if it is zero or unknown."""
     rounded = round(change or 0.0, 2)
     return f" ({MINUS if rounded < 0 else '+'}{abs(rounded):.2f})" if rounded else ""
 
@@ -89,14 +89,14 @@ def format_pass_counts(counts: PassCounts) -> str:
     """`52 of 60 pass`, and with a comparable baseline `52 of 60 pass (baseline: 60 of 60)`."""
     if not counts.ran:
         return "no case ran"
-    before = f" (baseline: {counts.baseline.passed} of {counts.baseline.ran})" if counts.baseline else ""
-    return f"{format_passes(counts.passed, counts.ran)}{before}"
+    baseline = f" (baseline: {counts.baseline.passed} of {counts.baseline.ran})" if counts.baseline else ""
+    return f"{format_passes(counts.passed, counts.ran)}{baseline}"
 
 
 def extract_day(timestamp: str) -> str | None:
     """Extract the date, such as `2026-11-21`, from a timestamp; return None if it has none."""
-    found = _DAY.match(timestamp)
-    return found and found[1]
+    match = _DAY.match(timestamp)
+    return match and match[1]
 
 
 def format_age(days: float | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Wording for statistical power: which regressions a run can detect, and cases it cannot gate."""
+"""Wording for detection power: which regressions a run can detect, and which cases it cannot gate."""
 
 from __future__ import annotations
 
@@ -27,61 +27,61 @@ _SHARES: Final = (
     *((1, of) for of in (100, 50, 20, 10, 7, 5, 4, 3, 2)),
     *((2, 3), (3, 4), (4, 5), (9, 10), (19, 20), (49, 50)),
 )
-"""Shares that are shown, as simple fractions."""
+"""Simple fractions to which shares are rounded."""
 
 
 def describe_power(run: RunResult, place: str) -> tuple[str, ...]:
-    """Describe what the run can detect, then the cases that it could not gate whatever their results.
+    """Describe what the run can detect, then the cases that it cannot gate.
 
-    `place` is the origin of the history, such as `on main`. Return an empty tuple without a history. Of a short history
-    `describe_first_runs` says what single cases can show.
+    `place` is the origin of the history, such as `on main`. Empty without a history. For a short history,
+    `describe_first_runs` describes what single cases can show.
     """
     if (cases := _group_cases(run)) is None:
         return ()
     sight = compute_detection_power(cases)
     flaky = [one for one in sight.ungated_cases if one.reason is UngatedReason.FLAKY]
     shared = sum(one.reason is UngatedReason.RUN_SHARE for one in sight.ungated_cases)
-    named = [f"cannot be gated: {describe_ungated_case(one, place)}" for one in flaky[:MAX_NAMED]]
+    ungated = [f"cannot be gated: {describe_ungated_case(one, place)}" for one in flaky[:MAX_NAMED]]
     if cases.runs >= SETTLED_RUNS:
-        said = [format_power(sight), *named]
+        phrases = [format_power(sight), *ungated]
     else:
-        said = [f"the gate {format_loss(sight)} pull requests", *named] if sight.is_loss_known else named
-    if more := len(flaky) - len(named):
-        said.append(f"{format_count(more, 'more case')} cannot be gated for the same reason")
+        phrases = [f"the gate {format_loss(sight)} pull requests", *ungated] if sight.is_loss_known else ungated
+    if more := len(flaky) - len(ungated):
+        phrases.append(f"{format_count(more, 'more case')} cannot be gated for the same reason")
     if shared:
-        said.append(
+        phrases.append(
             f"{format_count(shared, 'case')} cannot be gated by one run, because its executions belong together: "
-            "run the job again if one fails every time"
+            "if one fails every time, run the job again; if it fails again, fix it"
         )
-    if others := len(sight.ungated_cases) - len(flaky) - shared:
-        said.append(
-            f"{format_count(others, 'case')} cannot show a regression, because they fail or have no score {place}"
+    if failing := len(sight.ungated_cases) - len(flaky) - shared:
+        phrases.append(
+            f"{format_count(failing, 'case')} cannot show a regression, because they fail or have no score {place}"
         )
-    return tuple(said)
+    return tuple(phrases)
 
 
 def describe_first_runs(run: RunResult, place: str) -> str | None:
     """Describe what a gate with a short history finds and misses, and what ten runs change; None with a longer one.
 
     `With 3 runs of history, the gate finds all cases that start failing every time, but only 1 of 3 …, and 1 of 50 … .
-    After 7 more such runs on main, it finds all, 1 of 2 and 1 of 10 of them.` Nothing is said if no case is comparable.
+    After 7 more such runs on main, it finds all, 1 of 2 and 1 of 10 of them.` None if no case is comparable.
     """
     cases = _group_cases(run)
     if cases is None or cases.runs >= SETTLED_RUNS or not any(group.is_compared for group in cases.groups):
         return None
-    dead, half, fifth = now = tuple(map(format_share, compute_case_detection(cases)))
-    found = (
+    dead, half, fifth = current = tuple(map(format_share, compute_case_detection(cases)))
+    detection = (
         f"{dead} cases that start failing every time, but only {half} that start failing half of the time, and {fifth} "
         "that start failing 1 time in 5"
     )
-    later = tuple(map(format_share, compute_case_detection(scale_history(cases, SETTLED_RUNS))))
-    missing = SETTLED_RUNS - cases.runs
-    more = f"{format_count(missing, 'more such run')} {place}"
-    if later == now:
-        change = f"{more} {'does' if missing == 1 else 'do'} not change this"
+    settled = tuple(map(format_share, compute_case_detection(scale_history(cases, SETTLED_RUNS))))
+    missing_runs = SETTLED_RUNS - cases.runs
+    more = f"{format_count(missing_runs, 'more such run')} {place}"
+    if settled == current:
+        change = f"{more} {'does' if missing_runs == 1 else 'do'} not change this"
     else:
-        change = f"After {more}, it finds {', '.join(later[:-1])} and {later[-1]} of them"
-    return f"With {format_run_count(cases.runs)}, the gate finds {found}. {change}."
+        change = f"After {more}, it finds {', '.join(settled[:-1])} and {settled[-1]} of them"
+    return f"With {format_run_count(cases.runs)}, the gate finds {detection}. {change}."
 
 
 def _group_cases(run: RunResult) -> CaseGroups | None:
@@ -92,33 +92,33 @@ def _group_cases(run: RunResult) -> CaseGroups | None:
 
 def describe_false_alarms(run: RunResult, place: str) -> str | None:
     """Describe how often harmless pull requests would fail; None unless that is more often than promised."""
-    found = estimate_run_false_alarms(run)
-    return format_false_alarms(found, place) if found else None
+    alarms = estimate_run_false_alarms(run)
+    return format_false_alarms(alarms, place) if alarms else None
 
 
-def format_false_alarms(found: FalseAlarms, place: str) -> str:
+def format_false_alarms(alarms: FalseAlarms, place: str) -> str:
     """`With 2 runs on main and about 100 of 500 cases flaky, about 1 in 8 harmless pull requests would fail. …`."""
-    cases = f"{found.flaky:,} of {found.cases:,} cases"
-    would = f"about 1 in {max(round(1 / found.chance), 2)} harmless pull requests would fail"
-    if found.more_runs is None:
+    cases = f"{alarms.flaky:,} of {alarms.cases:,} cases"
+    would = f"about 1 in {max(round(1 / alarms.chance), 2)} harmless pull requests would fail"
+    if alarms.more_runs is None:
         change = "More runs do not change this soon: fix or quarantine the flaky cases"
     else:
-        more, reduce = format_count(found.more_runs, "more run"), "reduces" if found.more_runs == 1 else "reduce"
-        change = f"{more} {place} {reduce} this to under 1 in {round(1 / found.promised_share)}"
-    return f"With {format_count(found.runs, 'run')} {place} and about {cases} flaky, {would}. {change}."
+        more, reduce = format_count(alarms.more_runs, "more run"), "reduces" if alarms.more_runs == 1 else "reduce"
+        change = f"{more} {place} {reduce} this to under 1 in {round(1 / alarms.promised_share)}"
+    return f"With {format_count(alarms.runs, 'run')} {place} and about {cases} flaky, {would}. {change}."
 
 
 def format_power(sight: DetectionPower) -> str:
     """`with these 40 cases and 10 runs of history, the gate finds a case that … in … pull requests, …`."""
-    known = (
+    evidence = (
         f"with {'this case' if sight.cases == 1 else f'these {sight.cases:,} cases'} and {format_run_count(sight.runs)}"
     )
     dead, half = format_share(sight.chances.dead_case), format_share(sight.chances.half_failing)
-    found = (
+    detection = (
         f"the gate finds a case that starts failing every time in {dead} pull requests, "
         f"and one that starts failing half of the time in {half}"
     )
-    return f"{known}, {found}{f'; it {format_loss(sight)}' if sight.is_loss_known else ''}"
+    return f"{evidence}, {detection}{f'; it {format_loss(sight)}' if sight.is_loss_known else ''}"
 
 
 def format_loss(sight: DetectionPower) -> str:
@@ -134,7 +134,7 @@ def format_run_count(runs: int) -> str:
 
 
 def format_share(chance: float) -> str:
-    """`1 of 4`, the nearest that people say; `all`, or `hardly any`."""
+    """`1 of 4`, the nearest simple fraction; `all`, or `hardly any`."""
     if chance >= _ALL:
         return "all"
     if chance < _NONE:
@@ -154,7 +154,8 @@ def describe_ungated_case(one: UngatedCase, place: str) -> str:
             )
             if one.reason is UngatedReason.RUN_SHARE:
                 return (
-                    f"{fails}, because executions of one run belong together: run the job again if it fails every time"
+                    f"{fails}, because executions of one run belong together: if it fails every time, run the job "
+                    "again; if it fails again, fix it"
                 )
             if one.needed_failures is None:
                 return f"{fails}; fix it or quarantine it"

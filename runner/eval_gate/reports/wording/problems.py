@@ -23,7 +23,7 @@ def render_error(error: GateError) -> Iterator[str]:
 
 
 def render_problems(problems: Sequence[Problem], indent: str = "") -> Iterator[str]:
-    """Every problem on its own line, up to a bound."""
+    """Render each problem on its own line, up to a limit."""
     for problem in problems[:MAX_SHOWN_PROBLEMS]:
         yield f"{indent}{to_console_line(str(problem))}"
     if len(problems) > MAX_SHOWN_PROBLEMS:
@@ -34,7 +34,7 @@ WAITING_TITLE: Final = "⏳ Agent eval gate — waiting for the base agent"
 
 
 def format_waiting(suspects: int) -> str:
-    """One sentence for the log."""
+    """Format the sentence for the log."""
     what = format_count(suspects, "regression may", "regressions may")
     return (
         f"{what} fail with the base agent too. A second step with `results: latest` and `base-agent-endpoint` "

@@ -13,13 +13,13 @@ from eval_gate.text.escape import format_count, to_console_line
 
 LOG_INTERVAL_SECONDS: Final = 10.0
 MAX_WAITING_MESSAGE: Final = 400
-"""Characters of a line about a target that is waited for."""
+"""Characters of a line about why the run waits."""
 
 
-def format_opening_line(plan: RunPlan, total: int, done: int) -> str:
+def format_opening_line(plan: RunPlan, total: int, finished: int) -> str:
     """Format the line that announces a run: its cases, suites, targets and concurrency."""
     trials = f" × {plan.limits.trials} trials" if plan.limits.trials > 1 else ""
-    resumed = f" · resuming, {done} of {total} done" if done else ""
+    resumed = f" · resuming, {finished} of {total} done" if finished else ""
     targets = plan.list_targets()
     against = ", ".join(target.identity.identity for target in targets)
     most = max(plan.get_concurrency(target) for target in targets)
@@ -30,13 +30,13 @@ def format_opening_line(plan: RunPlan, total: int, done: int) -> str:
 class TrialCounts:
     """Counts of finished trials by status, and of re-runs."""
 
-    def __init__(self, total: int = 0, done: int = 0, trials: int = 1) -> None:
-        self.total, self.done = total, done
+    def __init__(self, total: int = 0, finished: int = 0, trials: int = 1) -> None:
+        self.total, self.done = total, finished
         self.failed = self.errored = self.reruns = 0
         self._trials = trials
 
     def add(self, trial_record: TrialRecord) -> bool:
-        """Count one more; whether it was one of the total, and no re-run."""
+        """Count a trial; return whether it is one of the total and not a re-run."""
         if trial_record.trial >= self._trials:
             self.reruns += 1
             return False
@@ -62,30 +62,30 @@ class LogProgress:
     def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._say, self._clock = say, clock
         self._counts = TrialCounts()
-        self._said = ""
-        self._said_at = clock()
+        self._last_line = ""
+        self._line_time = clock()
 
-    def on_start(self, plan: RunPlan, total: int, done: int) -> None:
-        """Say what is about to happen."""
-        self._counts = TrialCounts(total, done, plan.limits.trials)
-        self._said, self._said_at = str(self._counts), self._clock()
-        self._say(format_opening_line(plan, total, done))
+    def on_start(self, plan: RunPlan, total: int, finished: int) -> None:
+        """Log the opening line."""
+        self._counts = TrialCounts(total, finished, plan.limits.trials)
+        self._last_line, self._line_time = str(self._counts), self._clock()
+        self._say(format_opening_line(plan, total, finished))
 
     def on_trial(self, trial_record: TrialRecord) -> None:
-        """Say how far it is, now and then."""
+        """Log the counts, at most every ten seconds."""
         self._counts.add(trial_record)
-        if self._clock() - self._said_at >= LOG_INTERVAL_SECONDS:
+        if self._clock() - self._line_time >= LOG_INTERVAL_SECONDS:
             self._report_progress()
 
-    def on_wait(self, said: str) -> None:
-        """Say it."""
-        self._say(f"  {to_console_line(said, MAX_WAITING_MESSAGE)}")
+    def on_wait(self, message: str) -> None:
+        """Log the message."""
+        self._say(f"  {to_console_line(message, MAX_WAITING_MESSAGE)}")
 
     def close(self) -> None:
-        """Say how far it came, where that was not the last line."""
-        if str(self._counts) != self._said:
+        """Log the last counts, unless the last line has them."""
+        if str(self._counts) != self._last_line:
             self._report_progress()
 
     def _report_progress(self) -> None:
-        self._said, self._said_at = str(self._counts), self._clock()
-        self._say(f"  {self._said}")
+        self._last_line, self._line_time = str(self._counts), self._clock()
+        self._say(f"  {self._last_line}")

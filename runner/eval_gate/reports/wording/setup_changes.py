@@ -1,7 +1,7 @@
 """Wording for setup changes since the baseline, and for a changed system prompt.
 
-Names stand in backticks, and reports escape them. Setup changes never belong into a fold: a loosened rule explains a
-gate that passed better than anything else.
+Names are in backticks, and reports escape them. Reports never fold setup changes, because a loosened rule may explain
+why a gate passed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import format_count, to_one_line, truncate_text
 
 MAX_NAMED: Final = 5
-"""Cases that one half sentence names; the rest is counted."""
+"""Cases that a phrase names; the rest is counted."""
 MAX_NAME: Final = 60
 MAX_VALUE: Final = 100
 MAX_LINES: Final = 12
@@ -60,7 +60,7 @@ _PHRASES: Final = {
     SetupChangeKind.MODEL: "model of {subject}: {sides}",
     SetupChangeKind.RENAMED: "{cases} {was} renamed and nothing else{names}",
 }
-"""What became of the cases; a `passing` case passes in the baseline. Changes of rules have words of their own."""
+"""Phrase for each kind, except changes of rules; a `passing` case passes in the baseline."""
 _VERBS: Final = {
     "was": "were",
     "is": "are",
@@ -70,14 +70,14 @@ _VERBS: Final = {
     "uses": "use",
     "its": "their",
 }
-"""Words about one case, and about several."""
+"""Verbs for one case, and for several."""
 _UNSET: Final = frozenset({SetupChangeKind.SETUP, SetupChangeKind.AGENT, SetupChangeKind.TARGET_ASSIGNMENT})
-"""Kinds whose missing side is not set, and not nothing."""
+"""Kinds whose missing side is `not set`; that of others is `none`."""
 _CHANGED_WITHOUT_FILE: Final = {
     SetupChangeKind.GRADER: " (script, prompt or rule)",
     SetupChangeKind.PREPARATION: " (command)",
 }
-"""What changed where no file did."""
+"""What may have changed if no file did."""
 
 
 class SetupChangeText(FrozenStruct):
@@ -90,45 +90,45 @@ class SetupChangeText(FrozenStruct):
     ignored_rules: tuple[SetupChange, ...] = ()
     """Rules of the pull request that do not apply."""
 
-    def format_lines(self, named: int = MAX_NAMED) -> tuple[str, ...]:
-        """Format each setup change as a phrase with at most `named` names.
+    def format_lines(self, max_names: int = MAX_NAMED) -> tuple[str, ...]:
+        """Format each setup change as a phrase with at most `max_names` names.
 
         Ignored rules of the pull request come first. Phrases beyond a limit are only counted.
         """
         because = "ignored, because the base branch's rule applies"
         ignored = [f"{because}: {_describe_change(one, '', 0)}" for one in self.ignored_rules]
-        said = [*ignored, *(_describe_change(one, self.place, min(named, MAX_NAMED)) for one in self.differences)]
-        shown, rest = said[:MAX_LINES], len(said) - MAX_LINES
-        return (*shown, *([f"and {format_count(rest, 'more difference')}"] if rest > 0 else []))
+        lines = [*ignored, *(_describe_change(one, self.place, min(max_names, MAX_NAMED)) for one in self.differences)]
+        listed, rest = lines[:MAX_LINES], len(lines) - MAX_LINES
+        return (*listed, *([f"and {format_count(rest, 'more difference')}"] if rest > 0 else []))
 
 
 def describe_setup_changes(run: RunResult, context: ReportContext) -> SetupChangeText | None:
     """Describe the setup changes since the baseline; return None if nothing differs or nothing is known."""
-    found = run.comparison.setup_changes.changes if run.comparison and run.comparison.setup_changes else ()
-    found = found if run.lost_baseline is None else (run.lost_baseline, *found)
-    if not found and not context.ignored_rules:
+    changes = run.comparison.setup_changes.changes if run.comparison and run.comparison.setup_changes else ()
+    changes = changes if run.lost_baseline is None else (run.lost_baseline, *changes)
+    if not changes and not context.ignored_rules:
         return None
     return SetupChangeText(
         title="Evaluation setup changed since the baseline",
-        is_alarming=any(one.kind not in _HARMLESS for one in (*found, *context.ignored_rules)),
-        differences=found,
+        is_alarming=any(one.kind not in _HARMLESS for one in (*changes, *context.ignored_rules)),
+        differences=changes,
         ignored_rules=context.ignored_rules,
         place=f"on {to_one_line(context.branch, MAX_BRANCH)}" if context.branch else "in the baseline",
     )
 
 
-def _describe_change(one: SetupChange, place: str, named: int) -> str:
+def _describe_change(one: SetupChange, place: str, max_names: int) -> str:
     if one.kind in _RULE_PHRASES:
-        return _describe_rule(one, named)
-    missing, subject = "not set" if one.kind in _UNSET else "none", _format_code(one.subject)
+        return _describe_rule(one, max_names)
+    absent, subject = "not set" if one.kind in _UNSET else "none", _format_code(one.subject)
     target = f"{subject}: " if one.kind is SetupChangeKind.TARGET and subject else ""
     return _PHRASES[one.kind].format(
         **(_VERBS if one.count != 1 else dict(zip(_VERBS, _VERBS, strict=True))),
         passing=format_count(one.count, f"case that passes {place}", f"cases that pass {place}"),
         cases=format_count(one.count, "case"),
-        names=_format_case_names(one, named),
-        files=_describe_files(one, named),
-        sides=f"{target}{_format_code(one.baseline) or missing} → {_format_code(one.current) or missing}",
+        names=_format_case_names(one, max_names),
+        files=_describe_files(one, max_names),
+        sides=f"{target}{_format_code(one.baseline) or absent} → {_format_code(one.current) or absent}",
         current=_format_code(one.current),
         setting=_describe_setting(one),
         subject=one.subject if one.kind is SetupChangeKind.LOST_BASELINE else subject,
@@ -136,29 +136,29 @@ def _describe_change(one: SetupChange, place: str, named: int) -> str:
 
 
 def _describe_setting(one: SetupChange) -> str:
-    """Name a setting and whose it is."""
+    """Name a setting and its owner."""
     whose = _OWNER_WORDS[one.owner or SettingOwner.RUN]
     who = f"{whose} {_format_code(one.subject)}: " if one.subject else f"{whose} "
     return f"{who}{_format_code(one.setting)}"
 
 
-def _describe_files(one: SetupChange, named: int) -> str:
+def _describe_files(one: SetupChange, max_names: int) -> str:
     """Name the other source of a snapshot or the changed files of a program, else what changed in which cases."""
     if one.kind is SetupChangeKind.SNAPSHOT_SOURCE and one.baseline != one.current:
         return f": {_format_code(one.baseline) or 'none'} → {_format_code(one.current) or 'none'}"
     if not one.files:
-        return f"{_CHANGED_WITHOUT_FILE.get(one.kind, '')}{_format_case_names(one, named)}"
-    shown = one.files[: max(named, 1)]
-    rest = one.file_count - len(shown)
+        return f"{_CHANGED_WITHOUT_FILE.get(one.kind, '')}{_format_case_names(one, max_names)}"
+    files = one.files[: max(max_names, 1)]
+    rest = one.file_count - len(files)
     more = f" and {format_count(rest, 'more file')}" if rest > 0 else ""
-    return f": {', '.join(map(_format_code, shown))}{more}"
+    return f": {', '.join(map(_format_code, files))}{more}"
 
 
-def _describe_rule(one: SetupChange, named: int) -> str:
+def _describe_rule(one: SetupChange, max_names: int) -> str:
     """`max-errors` loosened: 0 → 3."""
     rule = f"{_format_code(one.subject) or 'rule'} {_RULE_PHRASES[one.kind]}"
     if one.subject == "waiver":
-        return f"{rule}: {format_count(one.count, 'renamed case')}{_format_case_names(one, named)}"
+        return f"{rule}: {format_count(one.count, 'renamed case')}{_format_case_names(one, max_names)}"
     if one.subject == "must-pass":
         covers = "no longer covers" if one.current is None else "now covers"
         return f"{rule}: {covers} {_format_code(one.baseline or one.current)}"
@@ -177,9 +177,9 @@ def _format_value(value: str | None) -> str:
 
 def _format_case_names(one: SetupChange, most: int) -> str:
     """`: a, b and 3 more`, each name as code."""
-    shown = [_format_case_name(case) for case in one.cases[:most]]
-    rest = one.count - len(shown)
-    return f": {', '.join(shown)}{f' and {rest} more' if rest else ''}" if shown else ""
+    names = [_format_case_name(case) for case in one.cases[:most]]
+    rest = one.count - len(names)
+    return f": {', '.join(names)}{f' and {rest} more' if rest else ''}" if names else ""
 
 
 def _format_case_name(case: ChangedCase) -> str:

@@ -16,7 +16,7 @@ from eval_gate.text.escape import format_count
 
 
 def describe_spending(summary: Summary, baseline: BaselineFacts | None) -> str:
-    """`cost $0.84 (+3 %) · agent time 214 s (−5 %) · wall time 30 s`; changes only if both runs have as many cases."""
+    """`cost $0.84 (+3 %) · agent time 214 s (−5 %) · wall time 30 s`; changes only for runs of equally many cases."""
     same = baseline is not None and baseline.total_cases == summary.total_cases
     then_cost = baseline.estimated_cost_usd if same and baseline else None
     then_time = baseline.total_duration_ms if same and baseline else None
@@ -41,10 +41,10 @@ def describe_spending(summary: Summary, baseline: BaselineFacts | None) -> str:
     return " · ".join(parts)
 
 
-def _format_change(baseline: float | None, now: float) -> str:
+def _format_change(baseline: float | None, current: float) -> str:
     if not baseline:
         return ""
-    return f" ({format_signed(round((now - baseline) / baseline * 100))} %)"
+    return f" ({format_signed(round((current - baseline) / baseline * 100))} %)"
 
 
 def describe_reruns(run: RunResult) -> str | None:
@@ -53,39 +53,39 @@ def describe_reruns(run: RunResult) -> str | None:
     Only the whole cost of a case is known, so a re-run counts with the average cost of an execution of its case.
     Executions that a re-run needs before it are counted separately, and are in time and cost.
     """
-    again = [case for _, case in run.iter_cases() if 0 < case.reruns <= len(case.trials)]
+    rerun_cases = [case for _, case in run.iter_cases() if 0 < case.reruns <= len(case.trials)]
     new = [case for _, case in run.iter_cases() if 0 < case.new_case_executions <= len(case.trials)]
     executions = sum(case.new_case_executions for case in new)
     more = f"{format_count(executions, 'more run')} of {format_count(len(new), 'new case')}" if new else None
-    there = describe_base_agent_runs(run)
-    if not again:
-        return "; ".join(filter(None, [more, there])) or None
+    base_agent = describe_base_agent_runs(run)
+    if not rerun_cases:
+        return "; ".join(filter(None, [more, base_agent])) or None
     needed = [case for _, case in run.iter_cases() if case.preparatory_executions]
-    took = sum(trial.duration_ms for case in again for trial in case.trials[-case.reruns :])
+    took = sum(trial.duration_ms for case in rerun_cases for trial in case.trials[-case.reruns :])
     took += sum(max(case.duration_ms - sum(trial.duration_ms for trial in case.trials), 0.0) for case in needed)
-    costs = [_estimate_cost(case, case.reruns) for case in again] + [
+    costs = [_estimate_cost(case, case.reruns) for case in rerun_cases] + [
         _estimate_cost(case, case.preparatory_executions) for case in needed
     ]
     words = [count_reruns(run) or "", format_seconds(took)]
     if needed:
-        before = sum(case.preparatory_executions for case in needed)
-        words.insert(1, f"with {format_count(before, 'execution')} of the cases they depend on")
+        preparatory = sum(case.preparatory_executions for case in needed)
+        words.insert(1, f"with {format_count(preparatory, 'execution')} of the cases they depend on")
     if all(cost is not None for cost in costs):
         words.append(f"about {format_money(sum(cost or 0.0 for cost in costs))}")
-    return "; ".join(filter(None, [", ".join(words), more, there]))
+    return "; ".join(filter(None, [", ".join(words), more, base_agent]))
 
 
 def describe_warm_up(run: RunResult) -> str | None:
     """`9 warm-up rounds: the history has 10 runs now; 540 executions, $1.20`; None if the run made none."""
-    made = run.warm_up
-    if made is None:
+    warm_up = run.warm_up
+    if warm_up is None:
         return None
-    rounds = format_count(made.rounds, "warm-up round") if made.rounds else "no warm-up round"
-    words = [f"{rounds}: the history has {format_count(made.history_runs, 'run')} now"]
-    if made.rounds:
-        cost = "" if made.cost_usd is None else f", {format_money(made.cost_usd)}"
-        words.append(f"{format_count(made.executions, 'execution')}{cost}")
-    return "; ".join([*words, *([made.problem] if made.problem else [])])
+    rounds = format_count(warm_up.rounds, "warm-up round") if warm_up.rounds else "no warm-up round"
+    words = [f"{rounds}: the history has {format_count(warm_up.history_runs, 'run')} now"]
+    if warm_up.rounds:
+        cost = "" if warm_up.cost_usd is None else f", {format_money(warm_up.cost_usd)}"
+        words.append(f"{format_count(warm_up.executions, 'execution')}{cost}")
+    return "; ".join([*words, *([warm_up.problem] if warm_up.problem else [])])
 
 
 def count_reruns(run: RunResult) -> str | None:
@@ -122,14 +122,14 @@ def describe_certainty(run: RunResult) -> tuple[str, ...]:
     rates = compute_pass_rates(run)
     low, high = compute_wilson_interval(rates.passed, rates.judged)
     rate = f"{format_percent(rates.current)} of {format_count(rates.judged, 'case')} with a score"
-    is_known = rates.judged * 2 >= run.summary.ran  # of fewer, it says more about the others than about these
-    said = [f"pass rate {rate} (95 % interval {low * 100:.1f} to {high * 100:.1f} %)"] if is_known else []
+    is_known = rates.judged * 2 >= run.summary.ran  # of fewer cases, the rate would not describe the run
+    phrases = [f"pass rate {rate} (95 % interval {low * 100:.1f} to {high * 100:.1f} %)"] if is_known else []
     if both := pair_outcomes(run):
-        worse = sum(then and not here for then, here in both)
-        better = sum(here and not then for then, here in both)
+        worse = sum(baseline and not current for baseline, current in both)
+        better = sum(current and not baseline for baseline, current in both)
         low, high = compute_paired_interval(worse, better, len(both))
         span = f"{format_points(0.0, low).removesuffix(' pp')} to {format_points(0.0, high)}"
         change = format_points(0.0, (better - worse) / len(both))
         scored = f"{format_count(len(both), 'case')} with a score in both runs"
-        said.append(f"{scored}: {worse} got worse, {better} got better, {change} (95 % interval {span})")
-    return tuple(said)
+        phrases.append(f"{scored}: {worse} got worse, {better} got better, {change} (95 % interval {span})")
+    return tuple(phrases)

@@ -41,11 +41,11 @@ INCONCLUSIVE: Final = "Inconclusive:"
 
 
 def describe_verdict(run: RunResult, verdict: Verdict) -> str:
-    """Why, in a few plain sentences."""
+    """Describe the reasons of a verdict in a few sentences."""
     match verdict.outcome:
         case Outcome.FAILED:
-            first, *others = list_reasons(run, verdict) or ["a rule of the policy does not hold"]
-            reasons = [f"{first.rstrip('.')}.", *map(to_sentence, others)]  # the first continues the text before it
+            first, *rest = list_reasons(run, verdict) or ["a rule of the policy does not hold"]
+            reasons = [f"{first.rstrip('.')}.", *map(to_sentence, rest)]  # the first continues the text before it
             counts = [_describe_pass_count(run), *_describe_waived(run, verdict), *_describe_pass_score(run, verdict)]
             return " ".join([*reasons, *counts])
         case Outcome.INCONCLUSIVE:
@@ -54,7 +54,7 @@ def describe_verdict(run: RunResult, verdict: Verdict) -> str:
 
 
 def list_reasons(run: RunResult, verdict: Verdict) -> list[str]:
-    """List the reasons of a verdict as texts; a suite drop without any confirmed case is one reason, and not two."""
+    """List the reasons of a verdict as texts; a suite drop without any confirmed case is only one reason."""
     codes = {reason.code for reason in verdict.reasons}
     is_one = RuleCode.SUITE_DROP in codes and group_unwaived_regressions(run).is_suite_drop_alone
     return [one.message for one in verdict.reasons if not (is_one and one.code == RuleCode.REGRESSIONS)]
@@ -66,18 +66,19 @@ def group_unwaived_regressions(run: RunResult) -> RegressionGroups:
 
 
 def describe_bad_day(run: RunResult, place: str) -> str | None:
-    """Describe what else a suite drop may be, and how to find out.
+    """Describe other explanations of a suite drop, and how to distinguish them.
 
     Return None if a case is a regression by itself. Return None as well if the base agent ran, because its results
     tell a bad day from a regression. `place` is the origin of the history, such as `on main`.
     """
-    found = run.comparison
-    if found is None or found.suite_finding is None or not found.suite_finding.is_drop or run.base_agent is not None:
+    comparison = run.comparison
+    drop = comparison.suite_finding if comparison is not None else None
+    if comparison is None or drop is None or not drop.is_drop or run.base_agent is not None:
         return None
     kinds = [one.grounds.kind for one in list_unwaived_changes(run) if one.grounds]
-    if group_regressions(found.changes).single or GroundKind.SUITE_DROP not in kinds:
+    if group_regressions(comparison.changes).single or GroundKind.SUITE_DROP not in kinds:
         return None
-    days = _describe_earlier_bad_days(found.evidence.branch_runs if found.evidence else (), place)
+    days = _describe_earlier_bad_days(comparison.evidence.branch_runs if comparison.evidence else (), place)
     return f"{_NO_SINGLE_CASE} {days} {_TELL_APART}"
 
 
@@ -91,7 +92,7 @@ _TELL_APART: Final = (
 
 
 def _describe_earlier_bad_days(days: Sequence[BranchRun], place: str) -> str:
-    """How many runs look like a bad day, and how much failed: `2 of the last 20 runs on main were such days: …`."""
+    """Describe the runs that look like a bad day: `2 of the last 20 runs on main were such days: …`."""
     if len(days) < MIN_RUNS:
         runs = format_count(len(days), "run")
         return f"{runs} {place} {'is' if len(days) == 1 else 'are'} too few to know earlier bad days."
@@ -100,15 +101,15 @@ def _describe_earlier_bad_days(days: Sequence[BranchRun], place: str) -> str:
         return f"None of the last {len(days)} runs {place} was such a day."
     least, most = (pick(day.failures for day in bad) for pick in (min, max))
     failures = f"{least} failures" if least == most else f"{least} to {most} failures"
-    others = [day.failures for day in days if day not in bad]
-    usual = round(sum(others) / len(others)) if others else 0
+    usual_failures = [day.failures for day in days if day not in bad]
+    usual = round(sum(usual_failures) / len(usual_failures)) if usual_failures else 0
     was = "was such a day" if len(bad) == 1 else "were such days"
     expected = f"about {usual}" if usual else "fewer than 1"
     return f"{len(bad)} of the last {len(days)} runs {place} {was}: {failures} at first (usually {expected})."
 
 
 def explain_inconclusive(run: RunResult, verdict: Verdict) -> str:
-    """Why there is no verdict, and how far the run came; to be read after a colon."""
+    """Explain why the gate is inconclusive, and how far the run came, as a text to follow a colon."""
     why = run.stop_reason or next((reason.message for reason in verdict.reasons), "the run did not finish")
     lacking = sum(has_unknown_calls(case) for _, case in run.iter_cases())
     unknown = f" In {format_count(lacking, 'case')}, {CALLS_UNKNOWN_EXPLANATION}." if lacking else ""
@@ -123,17 +124,17 @@ def _describe_pass(run: RunResult, verdict: Verdict) -> str:
         words.append(f"{number} still failing.")
     words += _describe_base_agent_failures(run)
     words += _describe_waived(run, verdict)
-    known = {"passed", "no-baseline"}
-    words += [to_sentence(reason.message) for reason in verdict.reasons if reason.code not in known]
+    stated_codes = {ReasonCode.PASSED, ReasonCode.NO_BASELINE}
+    words += [to_sentence(reason.message) for reason in verdict.reasons if reason.code not in stated_codes]
     return " ".join([*words, *_describe_pass_score(run, verdict)])
 
 
 def _describe_base_agent_failures(run: RunResult) -> list[str]:
     """Describe the failures that do not count because the base agent has them too."""
-    if not (found := len(find_base_agent_failures(run))):
+    if not (count := len(find_base_agent_failures(run))):
         return []
-    which = "The base agent fails it too" if found == 1 else "The base agent fails them too"
-    return [f"{describe_failed_cases(found)}. {which} in the same minutes, so this change is not the cause."]
+    which = "The base agent fails it too" if count == 1 else "The base agent fails them too"
+    return [f"{describe_failed_cases(count)}. {which} in the same minutes, so this change is not the cause."]
 
 
 def _describe_pass_score(run: RunResult, verdict: Verdict) -> list[str]:
@@ -146,10 +147,10 @@ def _describe_pass_score(run: RunResult, verdict: Verdict) -> list[str]:
 
 def _describe_waived(run: RunResult, verdict: Verdict) -> list[str]:
     """Describe the waived and quarantined cases that are left out of the numbers."""
-    words = [f"Not counted: {', '.join(found)}."] if (found := format_waived_counts(run)) else []
-    aside = compute_pass_rates(run).quarantined
-    if aside and verdict.find_rule(RuleCode.PASS_RATE):
-        words.append(f"Pass rates leave out {format_count(aside, 'quarantined case')}.")
+    words = [f"Not counted: {', '.join(counts)}."] if (counts := format_waived_counts(run)) else []
+    quarantined = compute_pass_rates(run).quarantined
+    if quarantined and verdict.find_rule(RuleCode.PASS_RATE):
+        words.append(f"Pass rates leave out {format_count(quarantined, 'quarantined case')}.")
     return words
 
 
@@ -177,12 +178,12 @@ def _describe_progress(summary: Summary) -> str:
 def _describe_pass_count(run: RunResult) -> str:
     """Describe how many cases pass: `7 of 8 cases pass (baseline: 8 of 8) after re-runs, 2 not run`."""
     passed = {key for key, case in run.iter_cases() if case.passed}
-    again = any(one.key in passed for one in select_counted_changes(run, CaseClass.REGRESSION))
-    others = {"not run": run.summary.not_run, "skipped": run.summary.skipped}
-    more = "".join(f", {number} {words}" for words, number in others.items() if number)
+    is_recovered = any(one.key in passed for one in select_counted_changes(run, CaseClass.REGRESSION))
+    other_counts = {"not run": run.summary.not_run, "skipped": run.summary.skipped}
+    more = "".join(f", {number} {words}" for words, number in other_counts.items() if number)
     words = format_pass_counts(counts := count_passing_cases(run))
     words = words.replace(" pass", " case passes" if counts.ran == 1 else " cases pass", 1)
-    return to_sentence(f"{words}{' after re-runs' if again else ''}{more}")
+    return to_sentence(f"{words}{' after re-runs' if is_recovered else ''}{more}")
 
 
 def find_base_agent_failures(run: RunResult) -> list[CaseChange]:
@@ -204,8 +205,8 @@ def list_unwaived_changes(run: RunResult) -> list[CaseChange]:
 
 def format_new_errors(run: RunResult) -> tuple[str, ...]:
     """Format the number of new errors: `2 agent errors`, `4 cases without a score`; empty without any."""
-    found = find_new_errors(run)
-    return (summarize_errors(case.error_kind for case in found).partition(":")[0],) if found else ()
+    errors = find_new_errors(run)
+    return (summarize_errors(case.error_kind for case in errors).partition(":")[0],) if errors else ()
 
 
 def find_new_errors(run: RunResult) -> list[CaseResult]:
@@ -214,20 +215,21 @@ def find_new_errors(run: RunResult) -> list[CaseResult]:
 
 
 def describe_changes_since_push(run: RunResult, context: ReportContext) -> str | None:
-    """`Since your last push: 2 fixed, 1 new`; None where nothing changed, or nothing is known.
+    """`Since your last push: 2 fixed, 1 new`; None if nothing changed or is known.
 
     A case is fixed if it was a regression and passes now. A removed, waived or inconclusive case is neither.
     """
-    before = context.previous_regressions
-    if before is None or run.comparison is None:
+    previous = context.previous_regressions
+    if previous is None or run.comparison is None:
         return None
-    now = {one.key for one in select_counted_changes(run, CaseClass.REGRESSION)}
-    fixed = sum(case.passed and key not in now and compute_case_digest(key) in before for key, case in run.iter_cases())
-    new = sum(compute_case_digest(key) not in before for key in now)
-    said = [f"{number} {word}" for number, word in ((fixed, "fixed"), (new, "new")) if number]
+    current = {one.key for one in select_counted_changes(run, CaseClass.REGRESSION)}
+    passing = (key for key, case in run.iter_cases() if case.passed and key not in current)
+    fixed = sum(compute_case_digest(key) in previous for key in passing)
+    new = sum(compute_case_digest(key) not in previous for key in current)
+    counts = [f"{number} {word}" for number, word in ((fixed, "fixed"), (new, "new")) if number]
     since = (
         f"`{to_one_line(context.previous_regressions_sha)[:7]}`"
         if context.previous_regressions_sha
         else "your last push"
     )
-    return f"Since {since}: {', '.join(said)}" if said else None
+    return f"Since {since}: {', '.join(counts)}" if counts else None

@@ -43,11 +43,11 @@ from eval_gate.text.globs import escape_glob
 from eval_gate.text.shell import format_shell_line
 
 _URL_PATH: Final = re.compile(r"[A-Za-z0-9._~/?#=&%-]{1,500}", re.ASCII)
-"""What an address of GitHub's is made of, and nothing that would end a link."""
+"""Characters of a path on GitHub, without those that end a link."""
 _NOT_NEW: Final = frozenset({WaiverState.PROPOSED, WaiverState.EXPIRED})
 """States of new entries that have a text of their own, or no effect."""
 MAX_CASES: Final = 10
-"""Maximum cases in the offered command: more are seldom meant."""
+"""Maximum cases in the offered command."""
 MAX_COMMAND: Final = 1_500
 """Characters of the command."""
 REASON: Final = "<reason>"
@@ -64,15 +64,15 @@ class WaiverText(FrozenStruct):
     expiry: str
     """`2026-12-05, 14 days left`."""
     author: str
-    """`@ada` for a GitHub login, `Kim` for a name in a file; empty if nobody is named."""
+    """`@ada` for a GitHub login, `Kim` for a name in a file; empty if it is unknown."""
     place: str
-    """`.eval-gate/waivers.yaml:12`, or the address of the comment."""
+    """`.eval-gate/waivers.yaml:12`, or the URL of the comment."""
     url: str | None
     reason: str
     pattern: str
-    """The id or glob it was written with."""
+    """The id or glob in the waiver."""
     cases: tuple[str, ...]
-    """Those of its cases that fail, the first few."""
+    """The first few of its cases that fail."""
     terms: str
     """All of it in one line."""
     new: bool = False
@@ -83,16 +83,16 @@ class WaiverReport(FrozenStruct):
     """Waivers of a run as its reports show them: by case, added, proposed, and warnings."""
 
     by_case: Mapping[tuple[str, str], WaiverText]
-    """Why a case's failure does not block, by its eval file and id."""
+    """Waiver of each waived case, by its eval file and id."""
     added: tuple[WaiverText, ...] = ()
     """Waivers that this pull request adds, whatever their effect on this run."""
     proposed: tuple[WaiverText, ...] = ()
-    """Waivers that this pull request proposes; they do not count, because only the base branch's do."""
+    """Waivers that this pull request proposes; only those of the base branch count."""
     warnings: tuple[str, ...] = ()
 
 
 def build_waiver_report(run: RunResult, context: ReportContext) -> WaiverReport:
-    """Build the report of what waivers did to a run: by case, new, proposed, and their warnings."""
+    """Build the report of the waivers of a run: by case, new, proposed, and their warnings."""
     waiving = run.waivers
     if waiving is None:
         return WaiverReport({})
@@ -100,28 +100,28 @@ def build_waiver_report(run: RunResult, context: ReportContext) -> WaiverReport:
     both = list(zip(waiving.entries, words, strict=True))
     return WaiverReport(
         by_case={(one.suite, one.case_id): words[one.entry] for one in _iter_valid(waiving)},
-        added=tuple(said for entry, said in both if entry.waiver.is_new and entry.state not in _NOT_NEW),
-        proposed=tuple(said for entry, said in both if entry.state is WaiverState.PROPOSED),
-        warnings=format_warnings(waiving, without={WaiverState.PROPOSED}),
+        added=tuple(text for entry, text in both if entry.waiver.is_new and entry.state not in _NOT_NEW),
+        proposed=tuple(text for entry, text in both if entry.state is WaiverState.PROPOSED),
+        warnings=format_warnings(waiving, excluded_states={WaiverState.PROPOSED}),
     )
 
 
 def format_waived_counts(run: RunResult) -> tuple[str, ...]:
-    """Count what would have failed the gate, or might have: `1 regression waived`, `2 failures quarantined`."""
+    """Count the waived cases that a rule would have counted: `1 regression waived`, `2 failures quarantined`."""
     if run.waivers is None:
         return ()
-    found: dict[tuple[WaiverKind, str], int] = {}
+    counts: dict[tuple[WaiverKind, str], int] = {}
     for kind, word in _iter_kinds(run):
-        found[kind, word] = found.get((kind, word), 0) + 1
-    order = sorted(found, key=lambda one: (one[0] is not WaiverKind.WAIVER, _FAILURE_ORDER.index(one[1])))
-    return tuple(f"{format_count(found[one], one[1])} {KIND_WORDS[one[0]]}" for one in order)
+        counts[kind, word] = counts.get((kind, word), 0) + 1
+    order = sorted(counts, key=lambda one: (one[0] is not WaiverKind.WAIVER, _FAILURE_ORDER.index(one[1])))
+    return tuple(f"{format_count(counts[one], one[1])} {KIND_WORDS[one[0]]}" for one in order)
 
 
 _FAILURE_ORDER: Final = ("regression", "failure", "score drop", "inconclusive case", "flaky case")
 
 
 def _iter_kinds(run: RunResult) -> Iterator[tuple[WaiverKind, str]]:
-    """Kind and word of every waived case that a rule of this verdict would have counted."""
+    """Yield kind and word of each waived case that a rule of this verdict would have counted."""
     assert run.waivers is not None
     flaky_counts = run.verdict is not None and run.verdict.find_rule(RuleCode.FLAKY) is not None
     drops_count = run.verdict is not None and run.verdict.find_rule(RuleCode.SCORE_DROP) is not None
@@ -163,7 +163,7 @@ def _build_waiver_text(entry: WaiverEntry, context: ReportContext) -> WaiverText
 
 
 def _iter_valid(waiving: AppliedWaivers) -> Iterator[WaivedCase]:
-    """Waived cases whose entry is there: the record may be anybody's."""
+    """Yield the waived cases whose entry exists: a stored result is untrusted."""
     return (one for one in waiving.waived if 0 <= one.entry < len(waiving.entries))
 
 
@@ -174,7 +174,7 @@ def _format_days_left(days: int) -> str:
 
 
 def _find_origin_url(origin: FileOrigin | CommentOrigin, context: ReportContext) -> str | None:
-    """Where it can be seen: its line at the commit that was evaluated, or the comment; only on the server itself."""
+    """Find the URL of its line at the evaluated commit, or of its comment; None for another server."""
     if isinstance(origin, FileOrigin):
         return build_line_url(Location(file=origin.file, line=origin.line), context)
     path = origin.url.removeprefix(f"{context.server_url}/")
@@ -184,20 +184,21 @@ def _find_origin_url(origin: FileOrigin | CommentOrigin, context: ReportContext)
 def build_waive_command(run: RunResult, file: str | None) -> str | None:
     """Build the command that waives the regressions of a failed run; return None if it could name none.
 
-    A must-pass case cannot be waived. The reason is a placeholder that the command refuses, so that its user has to
-    give one. `file` is the path of the waivers, if it is not the usual one.
+    A must-pass case cannot be waived. The reason is a placeholder that the command refuses, so that the user gives one.
+    `file` is the path of the waivers, if it is not the usual one.
     """
     if run.comparison is None or run.verdict is None or run.verdict.outcome is not Outcome.FAILED:
         return None
     must = find_must_pass_cases(run, run.policy.must_pass if run.policy else ())
-    found = [one for one in select_counted_changes(run, CaseClass.REGRESSION) if one.key not in must]
-    files = [key.suite for key, _ in run.iter_cases() if key.case_id in {one.case_id for one in found}]
-    # an id that other files have too is told apart by its file
-    suite = found[0].suite if found and len(files) > len(found) else None
-    named = [one.case_id for one in found if suite in (None, one.suite) and find_name_problem(one.case_id) is None]
-    if not named:
+    regressions = [one for one in select_counted_changes(run, CaseClass.REGRESSION) if one.key not in must]
+    files = [key.suite for key, _ in run.iter_cases() if key.case_id in {one.case_id for one in regressions}]
+    # `--suite` distinguishes cases of the same id
+    suite = regressions[0].suite if regressions and len(files) > len(regressions) else None
+    ids = (one.case_id for one in regressions if suite in (None, one.suite))
+    case_ids = [case_id for case_id in ids if find_name_problem(case_id) is None]
+    if not case_ids:
         return None
-    return _format_waive_line(named[:MAX_CASES], suite, file)
+    return _format_waive_line(case_ids[:MAX_CASES], suite, file)
 
 
 def build_case_waive_command(key: CaseKey, line: str) -> str | None:
@@ -223,11 +224,11 @@ def build_waive_comment(cases: Iterable[str], context: ReportContext) -> str | N
     """
     if not context.can_waive_by_comment or (context.waive_requires_sha and context.head_sha is None):
         return None
-    line, named = None, list[str]()
+    line, case_ids = None, list[str]()
     for case_id in list(dict.fromkeys(cases))[:MAX_CASES]:
-        longer = _build_comment_line([*named, case_id], context)
+        longer = _build_comment_line([*case_ids, case_id], context)
         if longer is not None and len(longer) <= MAX_COMMAND:
-            line, named = longer, [*named, case_id]
+            line, case_ids = longer, [*case_ids, case_id]
     return line
 
 

@@ -165,9 +165,9 @@ def _iter_operands(node: Node) -> Iterator[Node]:
     while pending:
         current = unwrap_expression(pending.pop())
         operator = current.child_by_field_name("operator") if current.type == "binary_expression" else None
-        left, right = current.child_by_field_name("left"), current.child_by_field_name("right")
-        if operator is not None and operator.type == "+" and left is not None and right is not None:
-            pending += [right, left]
+        first, second = current.child_by_field_name("left"), current.child_by_field_name("right")
+        if operator is not None and operator.type == "+" and first is not None and second is not None:
+            pending += [second, first]
         else:
             yield current
 

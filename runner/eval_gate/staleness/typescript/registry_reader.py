@@ -43,7 +43,7 @@ _NON_TOOL_NODES: Final = frozenset(
 """Expressions that are certainly no tool definition. A call or a reference may be one."""
 
 
-def load_barrel(file: Path, _shown: str, root: Path) -> ToolRegistry:
+def load_barrel(file: Path, _shown_as: str, root: Path) -> ToolRegistry:
     """Load the tools that a barrel such as `tools.exports.ts` exports (tool-forge behaviour 1.9).
 
     An export that cannot be resolved is counted, with a notice. Raises GateError if the source cannot be read.
@@ -130,7 +130,7 @@ class _RegistryScan:
 
     def scan_tool_file(self, file: Path) -> None:
         """Every exported tool object; a file without one is counted as a tool that could not be read."""
-        before = self._hits
+        earlier_hits = self._hits
         try:
             module = self.files.load_module(file)
             file = file.resolve()
@@ -139,13 +139,13 @@ class _RegistryScan:
             self._scan_star_exports(module.star_exports, file)
         except SourceError as error:
             self._count_unreadable(self.files.format_location(file.absolute()), str(error))
-        if self._hits == before:
+        if self._hits == earlier_hits:
             place = self.files.format_location(file)
             self._count_unreadable(place, f"{place} exports no tool definition")
 
     def _scan_star_exports(self, stars: Sequence[ReExport], importer: Path) -> None:
         """`export * from`: the tool objects of those modules; default exports are not among them."""
-        seen = {importer}
+        seen_files = {importer}
         pending = [(star, importer) for star in reversed(stars)]
         while pending:
             star, importer = pending.pop()
@@ -157,9 +157,9 @@ class _RegistryScan:
                     f"* from {star.module[:80]}", self.files.format_location(importer, star.line), str(error)
                 )
                 continue
-            if file in seen:
+            if file in seen_files:
                 continue
-            seen.add(file)
+            seen_files.add(file)
             for name, export in module.exports.items():
                 if name != "default":
                     self._add_export(name, file, export, listed=False)
@@ -170,28 +170,28 @@ class _RegistryScan:
         place = self.files.format_location(file, export.line)
         looks_like_tool = listed or name == "default" or name.endswith("Tool")
         try:
-            found = self._trace_export(file, export)
+            trace = self._trace_export(file, export)
         except SourceError as error:
             if looks_like_tool:
                 self._add_unreadable(name, place, str(error))
             return
-        if found.node is None or found.tool_name is None:
+        if trace.node is None or trace.tool_name is None:
             if listed:
                 self._notices.append(f"{place}: {name} is not a tool definition and is not counted")
             return
-        if not listed and not found.is_described:
+        if not listed and not trace.is_described:
             return
-        key = (found.file, found.node.start_byte)
+        key = (trace.file, trace.node.start_byte)
         if key in self._seen:
             self._hits += 1
             return
-        place = self.files.format_location(found.file, found.line)
-        if found.members is not None and isinstance(found.tool_name, str):
+        place = self.files.format_location(trace.file, trace.line)
+        if trace.members is not None and isinstance(trace.tool_name, str):
             self._seen.add(key)
-            self._add_tool(found.tool_name, found.members, place)
+            self._add_tool(trace.tool_name, trace.members, place)
         elif looks_like_tool:
             self._seen.add(key)
-            why = "it is not an object literal" if found.members is None else "its name is not a plain string"
+            why = "it is not an object literal" if trace.members is None else "its name is not a plain string"
             self._add_unreadable(name, place, why)
 
     def _trace_export(self, file: Path, export: Export) -> _TracedDefinition:
@@ -229,13 +229,13 @@ class _RegistryScan:
         if name in self._tools:
             self._add_unreadable(name, place, "an earlier tool has the same name")
             return
-        written = next((members.get_value(key) for key in SCHEMA_KEYS if key in members.members), None)
+        schema = next((members.get_value(key) for key in SCHEMA_KEYS if key in members.members), None)
         self._tools[name] = ToolDefinition(
             name=name,
             description=self._read_text("description", name, members, place),
             version=self._read_text("version", name, members, place),
             status=self._read_text("status", name, members, place),
-            parameters=None if isinstance(written, UnknownValue) else normalize_parameters(written),
+            parameters=None if isinstance(schema, UnknownValue) else normalize_parameters(schema),
         )
 
     def _read_text(self, key: str, name: str, members: ObjectLiteral, place: str) -> str | None:

@@ -144,8 +144,8 @@ class _ExportReader:
                 )
             if clause.type == "export_clause":
                 for name, alias, line in _iter_specifiers(clause):
-                    here = self._names.get(name, UndefinedExport(line))
-                    self.module.exports[alias] = ReExport(source, name, line) if source is not None else here
+                    export = self._names.get(name, UndefinedExport(line))
+                    self.module.exports[alias] = ReExport(source, name, line) if source is not None else export
 
 
 def _iter_declared(statement: Node) -> Iterator[tuple[str, Export]]:
@@ -224,15 +224,15 @@ class SourceFiles:
 
     def find_tool_files(self, folder: Path) -> list[Path]:
         """Every `*.tool.ts` (or .js, .mjs, …) below a folder, in order of their names; links to folders are left."""
-        found: list[Path] = []
+        tool_files: list[Path] = []
         for parent, folders, files in os.walk(folder):
             folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS and not name.startswith("."))
-            found += [
+            tool_files += [
                 Path(parent, name) for name in sorted(files) if name.endswith(tuple(f".tool{end}" for end in SUFFIXES))
             ]
-            if len(found) > MAX_FILES:
+            if len(tool_files) > MAX_FILES:
                 raise _build_too_many_error(self.format_location(folder.resolve()))
-        return found
+        return tool_files
 
     def resolve_import(self, specifier: str, importer: Path) -> Path:
         """Return the file that `from 'specifier'` refers to in `importer`. Raises SourceError."""
@@ -274,7 +274,7 @@ class SourceFiles:
         try:
             if not file.is_file():
                 raise SourceError(f"{name} is not a file")
-            source = read_limited(file, MAX_FILE_BYTES, made=True)
+            source = read_limited(file, MAX_FILE_BYTES, is_generated=True)
             source.decode("utf-8")
         except OSError as error:
             raise SourceError(f"{name}: {error.strerror}") from error
@@ -291,9 +291,9 @@ def _list_candidates(target: Path, importer_suffix: str) -> list[Path]:
         return [target / f"index{suffix}" for suffix in SUFFIXES]
     exact = [target] if target.suffix in SUFFIXES else []
     sources = [target.with_suffix(suffix) for suffix in _COMPILED.get(target.suffix, ())]
-    named = [*sources, *exact] if importer_suffix in {".ts", ".tsx", ".mts", ".cts"} else [*exact, *sources]
+    direct = [*sources, *exact] if importer_suffix in {".ts", ".tsx", ".mts", ".cts"} else [*exact, *sources]
     appended = [target.with_name(target.name + suffix) for suffix in SUFFIXES]
-    return [*named, *appended, *(target / f"index{suffix}" for suffix in SUFFIXES)]
+    return [*direct, *appended, *(target / f"index{suffix}" for suffix in SUFFIXES)]
 
 
 def _build_too_many_error(place: str) -> GateError:

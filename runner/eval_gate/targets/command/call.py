@@ -103,29 +103,29 @@ class CommandRunner:
                 ),
                 values,
             )
-            answer: CapturedOutput | None = finished.stdout
+            output: CapturedOutput | None = finished.stdout
             if in_file:
-                written = folder.read(name, call.max_output) if finished.code == 0 else None
-                answer = written.apply_mask(self._mask) if written is not None else None
-        return CommandResult(line, finished, answer)
+                file_output = folder.read(name, call.max_output) if finished.code == 0 else None
+                output = file_output.apply_mask(self._mask) if file_output is not None else None
+        return CommandResult(line, finished, output)
 
     def _build_values(self, call: CommandCall, folder: PrivateFolder, output: str) -> dict[str, str]:
         """Build the shell-quoted value of each placeholder, with a file in `folder` for `PROMPT_FILE`."""
-        given = {"PROMPT": call.prompt, "GUIDELINES": call.guidelines, "EVAL_ID": call.eval_id}
+        texts = {"PROMPT": call.prompt, "GUIDELINES": call.guidelines, "EVAL_ID": call.eval_id}
         for name in self._template.names:
-            if "\0" in given.get(name, ""):
+            if "\0" in texts.get(name, ""):
                 instead = "; use {PROMPT_FILE} instead" if name == "PROMPT" else ""
                 raise ProcessError(
                     f"the value of {{{name}}} contains a NUL character, which no command accepts{instead}",
                     StartRefusal.TEXT,
                 )
-        values = {name: quote_for_shell(to_well_formed(value)) for name, value in given.items()}
+        values = {name: quote_for_shell(to_well_formed(value)) for name, value in texts.items()}
         values["FILES"] = " ".join(self._format_file(file) for file in call.files)
         values |= {"ATTEMPT": str(call.attempt), "SESSION": str(uuid.uuid4())}
         values["OUTPUT_FILE"] = shlex.quote(str(folder.path / output))
         if self.has_placeholder("PROMPT_FILE"):
-            written = folder.write("prompt.txt", to_well_formed(call.prompt).encode())
-            values["PROMPT_FILE"] = shlex.quote(str(written))
+            prompt_file = folder.write("prompt.txt", to_well_formed(call.prompt).encode())
+            values["PROMPT_FILE"] = shlex.quote(str(prompt_file))
         return values
 
     def _format_file(self, file: str) -> str:
@@ -171,20 +171,20 @@ class HealthChecker:
         self._withheld = withheld
         self._redact = redact
         self._check = settings.healthcheck
-        self._asking: asyncio.Task[str | None] | None = None
+        self._check_task: asyncio.Task[str | None] | None = None
 
     async def require_healthy(self, folder: Path | None) -> None:
         """Raise TargetError (unreachable) if the check fails. A command needs `folder`, that of the eval file."""
         check = self._check
         if check is None:
             return
-        if self._asking is None:
+        if self._check_task is None:
             cwd = self._find_cwd(check, folder)
             if check.type == "command" and cwd is None:
                 return
-            self._asking = asyncio.create_task(self._run_check(check, cwd))
-        # who waits may be cancelled, and the others still want to know
-        reason = await asyncio.shield(self._asking)
+            self._check_task = asyncio.create_task(self._run_check(check, cwd))
+        # a caller may be cancelled, and the others still wait
+        reason = await asyncio.shield(self._check_task)
         if reason is not None:
             url = check.url
             raise TargetError(
@@ -195,19 +195,19 @@ class HealthChecker:
 
     async def aclose(self) -> None:
         """End a check that still runs."""
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.gather(self._asking, return_exceptions=True)
+        if self._check_task is not None:
+            self._check_task.cancel()
+            await asyncio.gather(self._check_task, return_exceptions=True)
 
     def _find_cwd(self, check: HealthCheck, folder: Path | None) -> Path | None:
-        """Where its command runs; None while that is not known."""
+        """Find the folder of its command; None while it is not known."""
         own = check.cwd or self._settings.cwd
         if own is not None and Path(own).is_absolute():
             return Path(own)
         return None if folder is None else folder / (own or ".")
 
     async def _run_check(self, check: HealthCheck, cwd: Path | None) -> str | None:
-        """Ask once, in at most the time that was set: None when all is well, else why it is not."""
+        """Run the check once, within its time limit; None if it passes, otherwise the reason."""
         limit_s = check.timeout_seconds or self._settings.timeout_seconds or _DEFAULT_CHECK_S
         if check.url is not None:
             return await _check_url(check.url.open(), limit_s)
@@ -217,34 +217,34 @@ class HealthChecker:
             check.command_template.open(), self._settings.files_format, self._environment, self._redact.mask_bytes
         )
         try:
-            called = await caller.run_call(CommandCall(_CHECK_ID, cwd, timeout_s=limit_s))
+            result = await caller.run_call(CommandCall(_CHECK_ID, cwd, timeout_s=limit_s))
         except ProcessError as error:
             return error.message
-        finished = called.finished
+        finished = result.finished
         if finished.timed_out:
             return f"the command did not end within {limit_s:g} s"
         if not finished.code:
             return None
-        said = format_output_tail(finished)
-        missing = self._withheld.find_hint(check.command_template.open(), said)
-        return f"the command {finished.ending}{said}{f'; {missing}' if missing else ''}"
+        tail = format_output_tail(finished)
+        hint = self._withheld.find_hint(check.command_template.open(), tail)
+        return f"the command {finished.ending}{tail}{f'; {hint}' if hint else ''}"
 
 
 async def _check_url(url: str, limit_s: float) -> str | None:
-    """Ask the URL once: None when it answers 2xx, else what it does instead."""
+    """Request the URL once; None for a 2xx response, otherwise the reason."""
     import httpx
 
-    shown = to_public_url(url)
+    public_url = to_public_url(url)
     try:
         address = httpx.URL(url)
         address = address.copy_with(host=resolve_host(address.host, ContainerProbe()))
         async with (
             asyncio.timeout(limit_s),
             build_async_client(url, None) as client,
-            client.stream("GET", address) as answer,
+            client.stream("GET", address) as response,
         ):
-            return None if answer.is_success else f"{shown} answered HTTP {answer.status_code}"
+            return None if response.is_success else f"{public_url} answered HTTP {response.status_code}"
     except TimeoutError:
-        return f"{shown} did not respond within {limit_s:g} s"
+        return f"{public_url} did not respond within {limit_s:g} s"
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        return f"{shown}: {to_one_line(str(error), 300) or type(error).__name__}"
+        return f"{public_url}: {to_one_line(str(error), 300) or type(error).__name__}"

@@ -127,9 +127,9 @@ class CodexTarget(DescribedTarget[CodexSettings]):
 
     @property
     def identity(self) -> TargetIdentity:
-        """The program as it was named, with its arguments: another model is another identity."""
-        shown = " ".join((self._settings.executable, *self._settings.args.open()))
-        return TargetIdentity(name=self._settings.name, provider="codex", identity=self._redact(f"codex:{shown}")[:300])
+        """The program and its arguments: another model is another identity."""
+        line = " ".join((self._settings.executable, *self._settings.args.open()))
+        return TargetIdentity(name=self._settings.name, provider="codex", identity=self._redact(f"codex:{line}")[:300])
 
     @property
     def timeout_ms(self) -> float | None:
@@ -147,16 +147,16 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         self._find_program()
 
     async def respond(self, request: Request) -> Response:
-        """Run Codex and read its answer. Raises TargetError, which names the log and quotes what was printed."""
+        """Run Codex and read its response. Raises TargetError, which names the log and quotes the output."""
         settings, preamble = self._settings, self._settings.system_prompt
         command = (self._find_program(), *_ARGUMENTS, *settings.args.open(), "-")
         prompt = build_prompt(request, INPUT_FILES, preamble.open() if preamble else PREAMBLE)
-        given = prompt.encode("utf-8", "replace")
+        prompt_bytes = prompt.encode("utf-8", "replace")
         log = CodexLog(self._log_folder, settings.name, request, settings.log_format, self._redact)
         finished: FinishedProgram | None = None
         try:
             with open_private_folder("eval-gate-codex-", self._folder or self._root) as folder:
-                folder.write("prompt.md", given)
+                folder.write("prompt.md", prompt_bytes)
                 cwd = request.workspace or self._folder or folder.path
                 log.begin(command, cwd)
                 finished = await run(
@@ -164,7 +164,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
                         command,
                         cwd=cwd,
                         environment=self._environment,
-                        stdin=given,
+                        stdin=prompt_bytes,
                         timeout_s=settings.timeout_seconds,
                         max_output=MAX_OUTPUT,
                         end_when_cut=True,
@@ -222,8 +222,8 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         if finished is not None:
             streams = (("stderr", finished.stderr), ("stdout", finished.stdout))
             parts += [f"{name}: {words}" for name, stream in streams if (words := _format_tail(stream))]
-        if missing := self._withheld.find_hint("", " ".join(parts)):
-            parts.append(missing)
+        if hint := self._withheld.find_hint("", " ".join(parts)):
+            parts.append(hint)
         if log.path is not None:
             parts.append(f"log: {format_path(log.path, self._root)}")
         if fault is TargetFault.UNREACHABLE:
@@ -242,8 +242,8 @@ def build(settings: CodexSettings, choice: TargetChoice, context: BuildContext) 
     if settings.log_dir is not None and (
         why := find_folder_problem(settings.log_dir, anywhere=False, root=context.root)
     ):
-        shown = settings.find_reference("logDir") or settings.log_dir
-        what = f"target {settings.name}: the log_dir {quote_name(shown)} {why}"
+        folder = settings.find_reference("logDir") or settings.log_dir
+        what = f"target {settings.name}: the log_dir {quote_name(folder)} {why}"
         hint = "name a folder below the working directory"
         raise GateError("output-outside-working-directory", what, hint, problems=[Problem(what, field="logDir")])
     return CodexTarget(settings, root=context.root, environment=context.environment, redact=context.redact)

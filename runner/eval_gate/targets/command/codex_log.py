@@ -48,7 +48,7 @@ class CodexLog:
         self._form = form
         self._redact = redact
         self._rest = b""
-        self._written = 0
+        self._size = 0
         if folder is not None:
             words = (target, request.case_id, f"attempt-{request.trial + 1}")
             try:
@@ -71,7 +71,7 @@ class CodexLog:
                 self._write_event(line.decode("utf-8", "replace"))
 
     def end(self, finished: FinishedProgram | None) -> None:
-        """How it ended, and what it wrote to stderr; None when it was ended by us or never began."""
+        """Log the exit and stderr; None for a program that Eval Gate ended or that never began."""
         if self._rest.strip():
             self.add(b"\n")
         if finished is None:
@@ -84,7 +84,7 @@ class CodexLog:
         self.close()
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         if self.file is not None:
             with suppress(OSError):
                 self.file.close()
@@ -93,24 +93,24 @@ class CodexLog:
     def _write_event(self, line: str) -> None:
         try:
             event = json.loads(line)
-            shown = json.dumps(event, ensure_ascii=False) if self._form == "json" else format_event(event)
+            text = json.dumps(event, ensure_ascii=False) if self._form == "json" else format_event(event)
         except (ValueError, RecursionError):
-            shown = line.rstrip("\r")
-        self._write_line(shown if self._form == "json" else f"{datetime.now(UTC):%H:%M:%S} {shown}")
+            text = line.rstrip("\r")
+        self._write_line(text if self._form == "json" else f"{datetime.now(UTC):%H:%M:%S} {text}")
 
     def _write_line(self, text: str) -> None:
         if self.file is None:
             return
         data = f"{self._redact(text)}\n".encode("utf-8", "replace")
-        self._written += len(data)
-        if self._written > MAX_BYTES:
+        self._size += len(data)
+        if self._size > MAX_BYTES:
             data = f"# the log is cut here, at {MAX_BYTES:,} bytes\n".encode()
         try:
             self.file.write(data)
         except OSError as error:
             self.trouble = f"a Codex log is incomplete: {error.strerror}"
             self.close()
-        if self._written > MAX_BYTES:
+        if self._size > MAX_BYTES:
             self.close()
 
 

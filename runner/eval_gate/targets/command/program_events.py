@@ -8,7 +8,7 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME
+from eval_gate.model.limits import CALL_NAME, RESPONSE_CALLS
 from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import TargetError, TargetFault
@@ -41,15 +41,15 @@ def parse_events(content: str) -> ProgramEvents:
             return ProgramEvents(whole)
         # line by line: what is no event may hold a quote that does not end
         check_json_size(match.group().encode("utf-8", "replace") for match in _EVENT_LINE.finditer(text))
-        found: list[Event] = []
-        foreign = 0
+        all_events: list[Event] = []
+        skipped_lines = 0
         for match in _LINE.finditer(text):
             events = _parse_objects(match.group())
-            found += events or ()
-            foreign += events is None
+            all_events += events or ()
+            skipped_lines += events is None
     except UntrustedJsonError as error:
         raise build_malformed_error(f"the output of the program {error}") from error
-    return ProgramEvents(tuple(found), foreign)
+    return ProgramEvents(tuple(all_events), skipped_lines)
 
 
 def _parse_objects(text: str) -> tuple[Event, ...] | None:
@@ -92,8 +92,8 @@ def format_reason(value: JsonValue) -> str:
 
 def refuse_many_calls(number: int) -> None:
     """Raise TargetError (malformed) for more calls than any agent makes."""
-    if number > ANSWER_CALLS:
-        raise build_malformed_error(f"the program reports {number:,} tool calls, more than {ANSWER_CALLS:,}")
+    if number > RESPONSE_CALLS:
+        raise build_malformed_error(f"the program reports {number:,} tool calls, more than {RESPONSE_CALLS:,}")
 
 
 def build_malformed_error(what: str) -> TargetError:
@@ -120,10 +120,10 @@ class StreamCalls:
         if not isinstance(name, str) or not 0 < len(name) <= CALL_NAME:
             self._nameless += 1
             return
-        known = identity if isinstance(identity, str) and 0 < len(identity) <= CALL_NAME else None
-        if known is not None:
-            self._places[known] = len(self._calls)
-        self._calls.append(ToolCall(name=name, params=to_params(params), id=known))
+        call_id = identity if isinstance(identity, str) and 0 < len(identity) <= CALL_NAME else None
+        if call_id is not None:
+            self._places[call_id] = len(self._calls)
+        self._calls.append(ToolCall(name=name, params=to_params(params), id=call_id))
         refuse_many_calls(len(self._calls))
 
     def end_call(
@@ -136,5 +136,5 @@ class StreamCalls:
 
     @property
     def all(self) -> tuple[ToolCall, ...]:
-        """Every call, with what became of it."""
+        """Every call with its result."""
         return tuple(self._calls)

@@ -69,13 +69,13 @@ class ProgramName(StrEnum):
 def _read_claude_code(events: Sequence[Event]) -> Response:
     """Read the last result's text, and all tool calls. Raises TargetError (malformed) without a result."""
     result = find_result(events)
-    answer = result.get("result") if result is not None else None
-    if result is None or not isinstance(answer, str):
+    text = result.get("result") if result is not None else None
+    if result is None or not isinstance(text, str):
         raise build_malformed_error("Claude Code printed no result: its output ends early")
     calls = _collect_claude_code_calls(events)
     read = (get_member(result, "usage", f"{kind}input_tokens") for kind in ("", "cache_creation_", "cache_read_"))
     return Response(
-        text=answer,
+        text=text,
         tool_calls=calls.all,
         usage=build_usage(sum_tokens(*read), sum_tokens(get_member(result, "usage", "output_tokens"))),
         cost_usd=parse_cost(result.get("total_cost_usd")),
@@ -86,7 +86,7 @@ def _read_claude_code(events: Sequence[Event]) -> Response:
 
 
 def _find_claude_code_failure(events: Sequence[Event]) -> str | None:
-    """Why it failed, in its own words; None where it did not, or does not say that it did."""
+    """Find the failure that the program reports, in its own words."""
     result = find_result(events)
     subtype = result.get("subtype") if result is not None else None
     if result is None or not (result.get("is_error") is True or str(subtype).startswith("error")):
@@ -111,10 +111,10 @@ def _collect_claude_code_calls(events: Iterable[Event]) -> StreamCalls:
 def _find_model(events: Sequence[Event], result: Event) -> str | None:
     """Find the model of the agent's own last message, not of an agent that a task started or `<synthetic>`."""
     own = [event for event in events if event.get("type") == "assistant" and not event.get("parent_tool_use_id")]
-    named = (get_member(event, "message", "model") for event in reversed(own))
+    names = (get_member(event, "message", "model") for event in reversed(own))
     used = result.get("modelUsage")
     only = next(iter(used)) if isinstance(used, dict) and len(used) == 1 else None
-    return next((name for name in named if isinstance(name, str) and not name.startswith("<")), only)
+    return next((name for name in names if isinstance(name, str) and not name.startswith("<")), only)
 
 
 def _iter_parts(events: Iterable[Event]) -> Iterator[JsonValue]:
@@ -127,8 +127,8 @@ def _describe_denials(result: Event) -> tuple[str, ...]:
     """Which tools it was not allowed to use: the usual reason for an agent that does nothing in a workflow."""
     denials = result.get("permission_denials")
     names = [format_reason(get_member(one, "tool_name"))[:100] for one in denials] if isinstance(denials, list) else []
-    shown = ", ".join(sorted({name for name in names if name})[:5])
-    return (f"Claude Code was not allowed to use {shown}; --allowedTools permits tools",) if shown else ()
+    tools = ", ".join(sorted({name for name in names if name})[:5])
+    return (f"Claude Code was not allowed to use {tools}; --allowedTools permits tools",) if tools else ()
 
 
 def _read_gemini_cli(events: Sequence[Event]) -> Response:
@@ -136,15 +136,15 @@ def _read_gemini_cli(events: Sequence[Event]) -> Response:
     result = find_result(events)
     if result is None:
         return _read_object(events)
-    calls, said, begun = StreamCalls(), list[str](), dict[str, JsonValue]()
-    answer = ""
+    calls, fragments, begun = StreamCalls(), list[str](), dict[str, JsonValue]()
+    text = ""
     for event in events:
         match event.get("type"):
             case "tool_use":
                 identity = event.get("tool_id")
                 calls.begin_call(event.get("tool_name"), event.get("parameters"), identity)
                 begun[str(identity)] = event.get("timestamp")
-                answer, said = "".join(said) or answer, []
+                text, fragments = "".join(fragments) or text, []
             case "tool_result":
                 identity, error = event.get("tool_id"), event.get("error")
                 calls.end_call(
@@ -154,11 +154,11 @@ def _read_gemini_cli(events: Sequence[Event]) -> Response:
                     duration_ms=_compute_duration_ms(begun.get(str(identity)), event.get("timestamp")),
                 )
             case "message" if event.get("role") == "assistant":
-                said.append(extract_text(event.get("content"), "\n") or "")
+                fragments.append(extract_text(event.get("content"), "\n") or "")
     stats = result.get("stats")
     models = (event.get("model") for event in events if event.get("type") == "init")
     return Response(
-        text="".join(said) or answer,
+        text="".join(fragments) or text,
         tool_calls=calls.all,
         usage=build_usage(*(sum_tokens(get_member(stats, f"{kind}_tokens")) for kind in ("input", "output"))),
         model=next((model for model in models if isinstance(model, str)), None),
@@ -167,7 +167,7 @@ def _read_gemini_cli(events: Sequence[Event]) -> Response:
 
 
 def _find_gemini_cli_failure(events: Sequence[Event]) -> str | None:
-    """Why it failed, in its own words; None where it did not, or does not say that it did."""
+    """Find the failure that the program reports, in its own words."""
     result = find_result(events)
     if result is not None and result.get("status") == "success":
         return None
@@ -178,28 +178,28 @@ def _find_gemini_cli_failure(events: Sequence[Event]) -> str | None:
 
 
 def _is_final(event: Event) -> bool:
-    """Whether an error in this event is that of the whole answer, and not of one call."""
+    """Whether an error in this event is that of the whole response, and not of one call."""
     return event.get("type") in ("result", None)
 
 
 def _read_object(events: Sequence[Event]) -> Response:
     """Read the single object of `--output-format json`, which counts tool calls but does not list them."""
-    streamed = any("type" in event for event in events)  # a stream that was cut has no answer, whatever stands in it
+    streamed = any("type" in event for event in events)  # a stream that was cut has no response
     whole = next((one for one in reversed(events) if isinstance(one.get("response"), str) and not streamed), None)
-    answer = whole.get("response") if whole is not None else None
-    if whole is None or not isinstance(answer, str):
+    text = whole.get("response") if whole is not None else None
+    if whole is None or not isinstance(text, str):
         raise build_malformed_error("Gemini CLI printed no result: its output ends early")
     models = get_member(whole, "stats", "models")
     used = list(models.values()) if isinstance(models, dict) else []
-    made = (get_member(model, "tokens", kind) for model in used for kind in ("candidates", "thoughts"))
-    given = sum_tokens(*(get_member(model, "tokens", "prompt") for model in used))
+    outputs = (get_member(model, "tokens", kind) for model in used for kind in ("candidates", "thoughts"))
+    inputs = sum_tokens(*(get_member(model, "tokens", "prompt") for model in used))
     only = next(iter(models)) if isinstance(models, dict) and len(models) == 1 else None
-    return Response(text=answer, usage=build_usage(given, sum_tokens(*made)), model=only, tool_calls_known=False)
+    return Response(text=text, usage=build_usage(inputs, sum_tokens(*outputs)), model=only, tool_calls_known=False)
 
 
-def _compute_duration_ms(begun: JsonValue, ended: JsonValue) -> float | None:
-    """Milliseconds between two times in ISO 8601; None where one is none, or they stand the wrong way round."""
-    first, last = _parse_time(begun), _parse_time(ended)
+def _compute_duration_ms(start: JsonValue, end: JsonValue) -> float | None:
+    """Compute the milliseconds between two times in ISO 8601; None for an invalid time or a wrong order."""
+    first, last = _parse_time(start), _parse_time(end)
     if first is None or last is None:
         return None
     passed = in_range((last - first).total_seconds() * 1000, MAX_DURATION_MS)
@@ -208,24 +208,24 @@ def _compute_duration_ms(begun: JsonValue, ended: JsonValue) -> float | None:
 
 def _parse_time(moment: JsonValue) -> datetime | None:
     try:
-        found = datetime.fromisoformat(moment) if isinstance(moment, str) else None
+        time = datetime.fromisoformat(moment) if isinstance(moment, str) else None
     except ValueError:
         return None
-    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
+    return time.replace(tzinfo=UTC) if time is not None and time.tzinfo is None else time
 
 
 def _parse_codex_output(content: str) -> ProgramEvents:
     """Parse an output that is JSON as a whole, or from its last brace on. Raises TargetError (malformed)."""
     if not content.strip():
         raise build_malformed_error("Codex CLI printed nothing")
-    found = parse_events(content)
-    if found.skipped_lines:
+    output = parse_events(content)
+    if output.skipped_lines:
         rest = parse_events(content[max(content.rfind("{"), 0) :])
         if rest.skipped_lines:
-            shown = to_one_line(content, _MAX_QUOTED)
-            raise build_malformed_error(f"Codex CLI emitted invalid JSON: {shown}")
+            excerpt = to_one_line(content, _MAX_QUOTED)
+            raise build_malformed_error(f"Codex CLI emitted invalid JSON: {excerpt}")
         return ProgramEvents(rest.events)
-    return found
+    return output
 
 
 def _read_codex(events: Sequence[Event]) -> Response:
@@ -234,7 +234,7 @@ def _read_codex(events: Sequence[Event]) -> Response:
     if turns and turns[-1] == "turn.started":
         raise build_malformed_error("Codex CLI ended before its turn was completed")
     text = next(
-        (found for rule in _CODEX_RULES for event in reversed(events) if (found := rule(event)) is not None), None
+        (words for rule in _CODEX_RULES for event in reversed(events) if (words := rule(event)) is not None), None
     )
     if text is None:
         raise build_malformed_error("Codex CLI printed no message of the assistant")
@@ -258,13 +258,13 @@ def _find_codex_failure(events: Sequence[Event]) -> str | None:
 
 
 def find_codex_error(content: str) -> str | None:
-    """Why Codex ended with an error, where its output says so: by its last turn, or else by its last error."""
+    """Find why Codex ended with an error in its output: by its last turn, or else by its last error."""
     try:
         events = _parse_codex_output(content).events
     except TargetError:
         return None
-    said = [format_reason(event.get("message")) for event in events if event.get("type") == "error"]
-    return _find_codex_failure(events) or next((words for words in reversed(said) if words), None)
+    reasons = [format_reason(event.get("message")) for event in events if event.get("type") == "error"]
+    return _find_codex_failure(events) or next((words for words in reversed(reasons) if words), None)
 
 
 def _read_codex_item(event: Event) -> str | None:
@@ -276,8 +276,8 @@ def _read_codex_item(event: Event) -> str | None:
 
 def _read_codex_messages(event: Event) -> str | None:
     messages = event.get("messages")
-    said = [one for one in messages if get_member(one, "role") == "assistant"] if isinstance(messages, list) else []
-    return extract_text(get_member(said[-1], "content"), "\n") if said else None
+    replies = [one for one in messages if get_member(one, "role") == "assistant"] if isinstance(messages, list) else []
+    return extract_text(get_member(replies[-1], "content"), "\n") if replies else None
 
 
 _CODEX_RULES: Final = (
@@ -291,26 +291,26 @@ _CODEX_RULES: Final = (
 
 def _collect_codex_calls(events: Sequence[Event]) -> tuple[ToolCall, ...]:
     """All calls. Of an item that is reported several times the last report counts, at the place of the first."""
-    found: dict[str, Event] = {}
+    items: dict[str, Event] = {}
     for number, event in enumerate(events):
         item = event.get("item")
         if event.get("type") in _CODEX_STAGES and isinstance(item, dict) and item.get("type") in _CODEX_FIELDS:
             identity = item.get("id")
-            found[identity if isinstance(identity, str) else f"\0{number}"] = item
-    refuse_many_calls(len(found))
-    return tuple(map(_build_codex_call, found.values()))
+            items[identity if isinstance(identity, str) else f"\0{number}"] = item
+    refuse_many_calls(len(items))
+    return tuple(map(_build_codex_call, items.values()))
 
 
 def _build_codex_call(item: Event) -> ToolCall:
     kind, error = str(item["type"]), item.get("error")
-    given, result = (_pick_fields(item, keys) for keys in _CODEX_FIELDS[kind])
+    arguments, result = (_pick_fields(item, keys) for keys in _CODEX_FIELDS[kind])
     name: JsonValue = kind
     if kind == "mcp_tool_call":
-        name, given = item.get("tool"), item.get("arguments")
+        name, arguments = item.get("tool"), item.get("arguments")
         result = item.get("result") if error is None else {"error": error}
     return ToolCall(
         name=name[:CALL_NAME] if isinstance(name, str) and name else kind,
-        params=to_params(given, "arguments"),
+        params=to_params(arguments, "arguments"),
         success=_find_codex_success(item),
         duration_ms=parse_duration_ms(item.get("duration_ms")),
         result=result,
@@ -351,9 +351,9 @@ _MAX_SHOWN: Final = 300
 def read_stream(preset: ProgramName, content: str) -> Response:
     """Read the output of a program that exited with 0. Raises TargetError: refused for a failure that it reports."""
     lines = _READERS[preset].parse(content)
-    said = _describe_failure(preset, lines.events)
-    if said is not None:
-        raise TargetError(said, fault=TargetFault.REFUSED)
+    failure = _describe_failure(preset, lines.events)
+    if failure is not None:
+        raise TargetError(failure, fault=TargetFault.REFUSED)
     response = _READERS[preset].read(lines.events)
     if not lines.skipped_lines:
         return response
@@ -362,7 +362,7 @@ def read_stream(preset: ProgramName, content: str) -> Response:
 
 
 def find_failure(preset: ProgramName, content: str) -> str | None:
-    """Why a program that did not exit with 0 failed, where its output says so."""
+    """Find in the output why a program did not exit with 0."""
     try:
         return _describe_failure(preset, _READERS[preset].parse(content).events)
     except TargetError:

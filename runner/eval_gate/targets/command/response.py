@@ -12,11 +12,11 @@ from typing import Final, TypeVar, get_args
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import EventType, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.limits import (
-    ANSWER_CALLS,
-    ANSWER_EVENTS,
-    ANSWER_MESSAGES,
-    ANSWER_VALUES,
     CALL_NAME,
+    RESPONSE_CALLS,
+    RESPONSE_EVENTS,
+    RESPONSE_MESSAGES,
+    RESPONSE_VALUES,
 )
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
@@ -38,9 +38,9 @@ def parse_response(content: str) -> Response:
     Raises TargetError (malformed) if the messages or the trace exceed the limits.
     """
     document, lost = parse_object(content), _Omissions()
-    found = None if document is None else _parse_document(document, lost)
-    if found is not None:
-        return found
+    response = None if document is None else _parse_document(document, lost)
+    if response is not None:
+        return response
     text = content.removeprefix(_BOM).replace("\r\n", "\n").removesuffix("\n")
     return Response(text=text, tool_calls_known=False, warnings=lost.format_warnings())
 
@@ -48,8 +48,8 @@ def parse_response(content: str) -> Response:
 def parse_record(document: Mapping[str, JsonValue]) -> Response:
     """Parse an object of a batch; one without messages and text is an empty response. Raises TargetError."""
     lost = _Omissions()
-    found = _parse_document(document, lost)
-    return found or Response(text="", tool_calls_known=False, warnings=lost.format_warnings())
+    response = _parse_document(document, lost)
+    return response or Response(text="", tool_calls_known=False, warnings=lost.format_warnings())
 
 
 def parse_object(content: str) -> dict[str, JsonValue] | None:
@@ -58,8 +58,8 @@ def parse_object(content: str) -> dict[str, JsonValue] | None:
     if not (text.startswith("{") and text.endswith("}")):
         return None
     try:
-        # NaN and the infinities are no JSON, but what Python's own writer makes of them: they are no reason to lose all
-        document = parse_untrusted_json(text, values=ANSWER_VALUES, constant=lambda _: None)
+        # Python's own writer makes NaN and the infinities, which JSON does not have: the rest is read all the same
+        document = parse_untrusted_json(text, values=RESPONSE_VALUES, constant=lambda _: None)
     except UntrustedJsonError as error:
         if error.too_much:
             raise _build_too_much_error(str(error)) from None
@@ -73,9 +73,9 @@ class _Omissions:
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
-    def keep_readable(self, found: Iterable[Part | None], kind: str) -> tuple[Part, ...]:
+    def keep_readable(self, candidates: Iterable[Part | None], kind: str) -> tuple[Part, ...]:
         """Return the parts that could be read, and count under `kind` those that are None."""
-        parts = list(found)
+        parts = list(candidates)
         readable = tuple(part for part in parts if part is not None)
         if lost := len(parts) - len(readable):
             self._counts[kind] = self._counts.get(kind, 0) + lost
@@ -102,8 +102,8 @@ def _parse_document(document: Mapping[str, JsonValue], lost: _Omissions) -> Resp
         )
     else:
         text, tool_calls = "" if document["text"] is None else as_text(document["text"]), _collect_calls(trace or ())
-    if len(tool_calls) > ANSWER_CALLS:
-        raise _build_too_much_error(f"reports {len(tool_calls):,} tool calls, more than {ANSWER_CALLS:,}")
+    if len(tool_calls) > RESPONSE_CALLS:
+        raise _build_too_much_error(f"reports {len(tool_calls):,} tool calls, more than {RESPONSE_CALLS:,}")
     return Response(
         text=text,
         tool_calls=tool_calls,
@@ -123,7 +123,7 @@ def _parse_messages(document: Mapping[str, JsonValue], lost: _Omissions) -> tupl
         raw = document.get("output")
     if not isinstance(raw, list):
         return ()
-    _require_at_most(raw, ANSWER_MESSAGES, "messages")
+    _require_at_most(raw, RESPONSE_MESSAGES, "messages")
     return lost.keep_readable((_parse_message(one, lost) for one in raw), "message")
 
 
@@ -136,7 +136,7 @@ def _parse_message(raw: JsonValue, lost: _Omissions) -> OutputMessage | None:
         calls = []
     elif not isinstance(calls, list):
         calls = [None]  # counts as one that cannot be read
-    _require_at_most(calls, ANSWER_CALLS, "tool calls")
+    _require_at_most(calls, RESPONSE_CALLS, "tool calls")
     return OutputMessage(
         role=role,
         content=raw.get("content"),
@@ -163,7 +163,7 @@ def _parse_trace(document: Mapping[str, JsonValue], lost: _Omissions) -> tuple[T
     raw = document.get("trace")
     if not isinstance(raw, list):
         return None
-    _require_at_most(raw, ANSWER_EVENTS, "events")
+    _require_at_most(raw, RESPONSE_EVENTS, "events")
     return lost.keep_readable(map(_parse_event, raw), "event")
 
 

@@ -69,13 +69,13 @@ class HealthCheck(DescribedSettings):
 
     @model_validator(mode="after")
     def _check_kind(self) -> Self:
-        needed, others = ("url", ("commandTemplate", "cwd")) if self.type == "http" else ("commandTemplate", ("url",))
-        given = self.model_dump(by_alias=True, exclude_none=True)
-        if needed not in given:
+        needed, extras = ("url", ("commandTemplate", "cwd")) if self.type == "http" else ("commandTemplate", ("url",))
+        values = self.model_dump(by_alias=True, exclude_none=True)
+        if needed not in values:
             raise ValueError(f"a healthcheck of type {self.type} needs {needed}")
-        foreign = [name for name in others if name in given]
-        if foreign:
-            raise ValueError(f"a healthcheck of type {self.type} has no {' and no '.join(foreign)}")
+        wrong_keys = [name for name in extras if name in values]
+        if wrong_keys:
+            raise ValueError(f"a healthcheck of type {self.type} has no {' and no '.join(wrong_keys)}")
         return self
 
 

@@ -98,20 +98,20 @@ class CliTarget(DescribedTarget[CliSettings]):
 
     @property
     def identity(self) -> TargetIdentity:
-        """Its name and a short hash of its command: another command is another target."""
+        """Name and a short hash of the command: another command is another target."""
         name = self._settings.name
         digest = sha256(self._settings.command_template.open().encode("utf-8", "replace")).hexdigest()[:8]
         return TargetIdentity(name=name, provider="cli", identity=f"cli:{name}#{digest}")
 
     @property
     def timeout_ms(self) -> float | None:
-        """How long one call may take."""
+        """Time limit of one run of the command."""
         limit = self._settings.timeout_seconds
         return None if limit is None else limit * 1000
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Where files were left, and which parts of a batch broke."""
+        """Where files are kept, and which parts of a batch failed."""
         return (*self._notices, *self.limiter.list_notices("the command"))
 
     @property
@@ -121,11 +121,11 @@ class CliTarget(DescribedTarget[CliSettings]):
 
     @property
     def batches(self) -> bool:
-        """Whether its description asks for that."""
+        """Whether its description has `providerBatching`."""
         return self._settings.provider_batching
 
     async def respond(self, request: Request) -> Response:
-        """Run the command and read its answer; again only where it timed out. Raises TargetError."""
+        """Run the command and read its response; retry only a time-out. Raises TargetError."""
         await self._ensure_health(request)
         attempts = itertools.count(request.trial)
         return await respond_with_retries(
@@ -133,27 +133,27 @@ class CliTarget(DescribedTarget[CliSettings]):
         )
 
     async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
-        """Call once for every `batchSize` cases. Raises TargetError when all calls broke; for some, a notice tells."""
+        """Run the command once for every `batchSize` cases. Raises TargetError if all runs fail; some give notices."""
         if not requests:
             return {}
         await self._ensure_health(requests[0])
         size = self._settings.batch_size or len(requests)
-        found: dict[str, Response] = {}
+        responses: dict[str, Response] = {}
         broken: list[TargetError] = []
         for start in range(0, len(requests), size):
             try:
-                found |= await self._run_batch(requests[start : start + size])
+                responses |= await self._run_batch(requests[start : start + size])
             except TargetError as error:
                 broken.append(error)
-        if broken and not found:
+        if broken and not responses:
             raise broken[0]
         for trouble in broken:
             what = f"a batch of up to {size} cases broke, so each of its cases was sent separately"
             self._notices[f"{what}: {trouble.message}"] = None
-        return found
+        return responses
 
     async def check_health(self) -> None:
-        """Ask the health check, unless it depends on where the eval file is. Raises TargetError (unreachable)."""
+        """Run the health check, unless it depends on the eval file's folder. Raises TargetError (unreachable)."""
         await self._health.require_healthy(None)
 
     async def aclose(self) -> None:
@@ -165,10 +165,10 @@ class CliTarget(DescribedTarget[CliSettings]):
             await self._health.require_healthy(self._get_eval_folder(request))
 
     async def _respond_once(self, request: Request, attempt: int) -> Response:
-        called, output = await self._run_call(self._build_call(request, attempt))
+        result, output = await self._run_call(self._build_call(request, attempt))
         response = self._read_output(output)
-        warnings = (*response.warnings, *self._describe_command(called))
-        return replace(response, duration_ms=called.finished.seconds * 1000, warnings=warnings)
+        warnings = (*response.warnings, *self._describe_command(result))
+        return replace(response, duration_ms=result.finished.seconds * 1000, warnings=warnings)
 
     async def fetch_output(self, request: Request) -> bytes:
         """Run the command once, and return its output, in which nothing is read yet. Raises TargetError."""
@@ -188,13 +188,13 @@ class CliTarget(DescribedTarget[CliSettings]):
         response = parse_response(output.to_text())
         if not output.is_truncated:
             return response
-        kept = f"{len(output.data):,} of them are kept, from its beginning and end"
-        what = f"the response was truncated: of {output.total:,} bytes {kept}"
+        part = f"{len(output.data):,} of them are kept, from its beginning and end"
+        what = f"the response was truncated: of {output.total:,} bytes {part}"
         return replace(response, warnings=(*response.warnings, what))
 
     async def _run_batch(self, requests: Sequence[Request]) -> dict[str, Response]:
         calls = [self._build_call(request, request.trial) for request in requests]
-        together = CommandCall(
+        batch_call = CommandCall(
             "batch",
             calls[0].cwd,
             attempt=calls[0].attempt,
@@ -202,52 +202,52 @@ class CliTarget(DescribedTarget[CliSettings]):
             timeout_s=self._settings.timeout_seconds,
             max_output=MAX_BATCH_OUTPUT,
         )
-        called, answer = await self._run_call(together)
-        if answer.is_truncated:
-            what = f"the batch's output is {answer.total:,} bytes (limit {MAX_BATCH_OUTPUT:,})"
+        result, output = await self._run_call(batch_call)
+        if output.is_truncated:
+            what = f"the batch's output is {output.total:,} bytes (limit {MAX_BATCH_OUTPUT:,})"
             raise TargetError(what, fault=TargetFault.MALFORMED)
         reader = self._body_reader
         read_line = None if reader is None else lambda line: _read_body(reader, line)
-        found = parse_batch(answer.to_text(), [request.case_id for request in requests], read_line)
-        share_ms, told = called.finished.seconds * 1000 / len(requests), self._describe_command(called)
+        responses = parse_batch(output.to_text(), [request.case_id for request in requests], read_line)
+        share_ms, warnings = result.finished.seconds * 1000 / len(requests), self._describe_command(result)
         return {
-            case_id: replace(response, duration_ms=share_ms, warnings=(*response.warnings, *told))
-            for case_id, response in found.items()
+            case_id: replace(response, duration_ms=share_ms, warnings=(*response.warnings, *warnings))
+            for case_id, response in responses.items()
         }
 
     async def _run_call(self, call: CommandCall) -> tuple[CommandResult, CapturedOutput]:
         """Run the command once and return its result and the captured response."""
         try:
-            called = await self._caller.run_call(call)
+            result = await self._caller.run_call(call)
         except ProcessError as error:
             fault = TargetFault.NOT_SENT if error.refusal is StartRefusal.SYSTEM else TargetFault.REFUSED
             raise TargetError(f"CLI error: {error.message}", fault=fault) from error
-        finished = called.finished
-        said = format_output_tail(finished)
+        finished = result.finished
+        words = format_output_tail(finished)
         if finished.timed_out:
-            what = f"CLI provider timed out after {self._settings.timeout_seconds:g}s{said}"
+            what = f"CLI provider timed out after {self._settings.timeout_seconds:g}s{words}"
             raise TargetError(what, fault=TargetFault.LATE, retryable=True)
         if finished.code != 0:
             command = self._settings.command_template.open()
             preset = self._settings.agent_protocol
             if preset is not None and (why := find_failure(preset, finished.stdout.to_text())):
-                said = f": {why}"
-            missing = self._withheld.find_hint(command, said)
+                words = f": {why}"
+            variable_hint = self._withheld.find_hint(command, words)
             hint = _find_hint(finished.code, call.cwd)
             raise TargetError(
-                f"CLI {finished.ending}{said}{f'; {missing}' if missing else ''}",
+                f"CLI {finished.ending}{words}{f'; {variable_hint}' if variable_hint else ''}",
                 fault=TargetFault.REFUSED,
                 hint=find_path_hint(command, call.cwd) or hint,
                 known_cause=ErrorCause.PROGRAM_NOT_STARTED if hint else ErrorCause.PROGRAM_FAILED,
             )
-        if called.output is None:
-            what = f"the command exited with code 0 but wrote no {{OUTPUT_FILE}}{said}"
+        if result.output is None:
+            what = f"the command exited with code 0 but wrote no {{OUTPUT_FILE}}{words}"
             raise TargetError(what, fault=TargetFault.MALFORMED)
-        return called, called.output
+        return result, result.output
 
     def _build_call(self, request: Request, attempt: int) -> CommandCall:
         brief = request.brief
-        # guidelines that the template takes as text are not handed over a second time as files
+        # guidelines that the template takes as text are not passed a second time as files
         guideline_files = () if brief is None or self._caller.has_placeholder("GUIDELINES") else brief.guideline_files
         return CommandCall(
             eval_id=request.case_id,
@@ -263,11 +263,11 @@ class CliTarget(DescribedTarget[CliSettings]):
     def _get_eval_folder(self, request: Request) -> Path:
         return (self._root / request.eval_file).parent if request.eval_file else self._root
 
-    def _describe_command(self, called: CommandResult) -> tuple[str, ...]:
-        """Which command it was, where the description asks for that."""
+    def _describe_command(self, result: CommandResult) -> tuple[str, ...]:
+        """Describe the command, if the settings ask for it."""
         if not self._settings.verbose:
             return ()
-        return (f"ran: {to_one_line(self._redact(called.line), _MAX_SHOWN_LINE)}",)
+        return (f"ran: {to_one_line(self._redact(result.line), _MAX_SHOWN_LINE)}",)
 
 
 def build(settings: CliSettings, choice: TargetChoice, context: BuildContext) -> CliTarget:
@@ -309,20 +309,20 @@ def _read_body(reader: BodyReader, output: bytes) -> Response:
 
 
 def parse_batch(
-    content: str, wanted: Collection[str], read_line: Callable[[bytes], Response] | None = None
+    content: str, case_ids: Collection[str], read_line: Callable[[bytes], Response] | None = None
 ) -> dict[str, Response]:
-    """Parse the responses of a batch by case id, without ids that are not in `wanted`.
+    """Parse the responses of a batch by case id, without ids that are not in `case_ids`.
 
     `read_line` reads the response in one line; without it, the line is AgentV's.
 
     Raises TargetError for the whole batch if a line is not a JSON object with an id, an id occurs twice, or a
-    wanted id is missing. A program that writes one wrong line may have mixed up the others.
+    case id is missing. A program that writes one wrong line may have mixed up the others.
     """
     try:
         check_json_size(content.encode("utf-8", "replace"), DOCUMENT_VALUES)
     except UntrustedJsonError as error:
         raise _build_batch_error(f"it {error}") from error
-    found: dict[str, Response] = {}
+    responses: dict[str, Response] = {}
     for number, line in enumerate(content.removeprefix("\ufeff").split("\n"), 1):
         if not line.strip():
             continue
@@ -332,13 +332,13 @@ def parse_batch(
         case_id = record.get("id")
         if not isinstance(case_id, str) or not case_id:
             raise _build_batch_error(f"line {number} has no id")
-        if case_id in found:
+        if case_id in responses:
             raise _build_batch_error(f"line {number} repeats the id {_quote_text(case_id)}")
-        found[case_id] = parse_record(record) if read_line is None else read_line(line.encode())
-    missing = [case_id for case_id in wanted if case_id not in found]
-    if missing:
-        raise _build_batch_error(f"no response for {format_first_few(missing, 3, _quote_text)}")
-    return {case_id: found[case_id] for case_id in wanted}
+        responses[case_id] = parse_record(record) if read_line is None else read_line(line.encode())
+    missing_ids = [case_id for case_id in case_ids if case_id not in responses]
+    if missing_ids:
+        raise _build_batch_error(f"no response for {format_first_few(missing_ids, 3, _quote_text)}")
+    return {case_id: responses[case_id] for case_id in case_ids}
 
 
 def _quote_text(text: str) -> str:

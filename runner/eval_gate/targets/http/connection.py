@@ -54,7 +54,7 @@ _STATUS_HINTS: Final[Mapping[int, str]] = {
 }
 """Hints for HTTP statuses with which an agent refuses a request."""
 _STATUSES_OF_PROXIES: Final = frozenset({403, 502, 503, 504})
-"""Statuses with which a proxy says that it does not pass on a request, or got no answer."""
+"""Statuses of a proxy that did not pass on a request, or got no response."""
 _KNOWN_STATUSES: Final = frozenset(map(int, HTTPStatus))
 
 
@@ -106,7 +106,7 @@ class ResponseHead(NamedTuple):
 
     @property
     def charset(self) -> str | None:
-        """What the content type says the text is encoded as; None where it does not."""
+        """Encoding in the content type; None if there is none."""
         kind = Message()
         kind["content-type"] = self.get_header("content-type")
         return kind.get_content_charset(failobj=None)
@@ -114,16 +114,16 @@ class ResponseHead(NamedTuple):
 
 @dataclass(eq=False)
 class ConnectionLostError(Exception):
-    """Connection that failed or broke. The message is that of the HTTP library, if any."""
+    """Connection that was not made or was lost. The message is that of the HTTP library, if any."""
 
     message: str
     _: KW_ONLY
-    made: bool
+    was_connected: bool
     """There was a connection."""
     begun: bool = False
-    """The answer had begun: its head was there."""
+    """The response had begun: its head had arrived."""
     system: OSError | None = None
-    """What the system said, of one that was not made."""
+    """Error of the system, if there was no connection."""
     tls_hint: str | None = None
     """What to do if a TLS connection was not made; None for every other failure."""
 
@@ -149,24 +149,24 @@ class Connection:
         self._pools: dict[bool, aiohttp.ClientSession] = {}
         """By whether their connections are kept open."""
         self._proxies: dict[str, str | None] = {}
-        """By scheme and host, for those that were asked."""
+        """By scheme and host, as far as known."""
 
     async def aclose(self) -> None:
-        """Close all of them."""
+        """Close all connections."""
         for pool in self._pools.values():
             await pool.close()
 
     async def exchange(self, request: HttpRequest) -> tuple[ResponseHead, bytes]:
-        """Send one request and read the whole answer, without secrets. Raises TargetError and LostError."""
-        async with self.open_response(request) as answer:
-            head = read_head(answer)
-            return head, await self.read_body(answer, head)
+        """Send one request and read the whole response, without secrets. Raises TargetError and ConnectionLostError."""
+        async with self.open_response(request) as response:
+            head = read_head(response)
+            return head, await self.read_body(response, head)
 
     @asynccontextmanager
     async def open_response(self, request: HttpRequest) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request, and yield the response with its head. Raises TargetError and ConnectionLostError."""
         pool, proxy = self._get_pool(), self._find_proxy(request.url)
-        headers = {**get_isolation_headers(), **request.headers}  # what somebody describes wins
+        headers = {**get_isolation_headers(), **request.headers}  # headers of the description take precedence
         from aiohttp import ClientError
 
         try:
@@ -177,8 +177,8 @@ class Connection:
                 data=request.content or None,
                 allow_redirects=False,
                 proxy=proxy,
-            ) as answer:
-                yield answer
+            ) as response:
+                yield response
         except ClientError as error:
             raise self._translate_error(error, proxy) from error
 
@@ -188,40 +188,40 @@ class Connection:
 
         # what the library says of a proxy has its address with the credentials in it
         if isinstance(error, aiohttp.ClientHttpProxyError):
-            said = self._redact(f"HTTP {error.status} {error.message}")
-            return build_proxy_error(proxy, f"refused the connection ({said})")
+            message = self._redact(f"HTTP {error.status} {error.message}")
+            return build_proxy_error(proxy, f"refused the connection ({message})")
         if isinstance(error, aiohttp.ClientProxyConnectionError):
-            lost = ConnectionLostError("no connection", made=False, system=error.os_error)
-            return build_proxy_error(proxy, f"accepts no connection ({self.describe_error(lost)})", again=True)
+            lost = ConnectionLostError("no connection", was_connected=False, system=error.os_error)
+            return build_proxy_error(proxy, f"accepts no connection ({self.describe_error(lost)})", retryable=True)
         if isinstance(error, aiohttp.ClientResponseError):
             return self._build_not_http_error(error.message)
         if not isinstance(error, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError | aiohttp.InvalidURL):
             return self._build_not_http_error(str(error))
         never = isinstance(error, aiohttp.ClientConnectorError)
-        made = not never and isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
+        was_connected = not never and isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
         system = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None
         tls_hint = None
         if isinstance(error, aiohttp.ClientSSLError):
             system = None  # the library says more than the system
             tls_hint = _NO_TLS_HINT if isinstance(error, aiohttp.ClientConnectorSSLError) else CERTIFICATES_HINT
         # of half a head the library would show what it is to Python
-        said = "Server disconnected" if isinstance(error, aiohttp.ServerDisconnectedError) else str(error)
+        message = "Server disconnected" if isinstance(error, aiohttp.ServerDisconnectedError) else str(error)
         begun = isinstance(error, aiohttp.ClientPayloadError)
-        return ConnectionLostError(said, made=made, begun=begun, system=system, tls_hint=tls_hint)
+        return ConnectionLostError(message, was_connected=was_connected, begun=begun, system=system, tls_hint=tls_hint)
 
     def _build_not_http_error(self, why: str) -> TargetError:
-        words, shown = [], ""
+        words, excerpt = [], ""
         for line in map(str.strip, why.splitlines()):
             # aiohttp puts the received bytes on a line of their own, in the notation of Python
             if line.startswith(("b'", 'b"')):
                 with suppress(SyntaxError, ValueError):
                     part = self._redact.mask_bytes(ast.literal_eval(line), cut_before=True, cut_after=True)
-                    shown = f", in {format_excerpt(part)}"
+                    excerpt = f", in {format_excerpt(part)}"
             elif line.strip("^"):
                 words.append(line.partition(": b")[0].rstrip(":"))
-        said = self._redact(": ".join(words))[:300]
+        message = self._redact(": ".join(words))[:300]
         return TargetError(
-            f"agent error: the response is not HTTP: {said}{shown}",
+            f"agent error: the response is not HTTP: {message}{excerpt}",
             fault=TargetFault.MALFORMED,
             known_cause=ErrorCause.NOT_HTTP,
         )
@@ -259,16 +259,16 @@ class Connection:
             if response.is_redirect
             else ""
         )
-        said = f": {format_excerpt(body)}" if body.strip() else ""
+        words = f": {format_excerpt(body)}" if body.strip() else ""
         proxy = self._find_proxy(request.url)
         if response.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
-            said = self._redact(f"HTTP {response.status} {response.reason}")
-            return build_proxy_error(proxy, f"refused the request ({said})")
+            words = self._redact(f"HTTP {response.status} {response.reason}")
+            return build_proxy_error(proxy, f"refused the request ({words})")
         # the proxy may have answered for the agent
         through = f" (through {format_proxy(proxy)})" if proxy and response.status in _STATUSES_OF_PROXIES else ""
         no_model = response.status == HTTPStatus.NOT_FOUND and _is_missing_model(body, request)
         return TargetError(
-            f"agent error: HTTP {response.status} {response.reason}{through}{where}{said}",
+            f"agent error: HTTP {response.status} {response.reason}{through}{where}{words}",
             fault=TargetFault.REFUSED,
             retryable=response.status in self._bounds.retryable_statuses,
             hint=_MODEL_HINT if no_model else _STATUS_HINTS.get(response.status),
@@ -282,9 +282,9 @@ class Connection:
         return self._redact(_find_system_message(error) or str(error))[:300] or type(error).__name__
 
     def _build_too_large_error(self, body: bytes) -> TargetError:
-        shown = format_excerpt(self._redact.mask_bytes(body, cut_after=True))
+        excerpt = format_excerpt(self._redact.mask_bytes(body, cut_after=True))
         return TargetError(
-            f"agent error: the response is larger than {self._bounds.max_bytes:,} bytes; it begins {shown}",
+            f"agent error: the response is larger than {self._bounds.max_bytes:,} bytes; it begins {excerpt}",
             fault=TargetFault.MALFORMED,
             known_cause=ErrorCause.TOO_LARGE,
             hint="if this size is expected, raise the target's maxResponseBytes",
@@ -315,7 +315,7 @@ class Connection:
 def _skip_certificates() -> Iterator[None]:
     """Import aiohttp in this block: it would read the system's certificates twice, 45 ms of the 500 of a start."""
     read = ssl.SSLContext.set_default_verify_paths
-    # aiohttp's own contexts then trust nobody; in a process of our own nobody asks by them: see `_get_pool`
+    # aiohttp's own contexts then trust no certificate; `_get_pool` does not use them in a process of our own
     ssl.SSLContext.set_default_verify_paths = lambda _: None  # type: ignore[method-assign,assignment]
     try:
         yield
@@ -323,12 +323,12 @@ def _skip_certificates() -> Iterator[None]:
         ssl.SSLContext.set_default_verify_paths = read  # type: ignore[method-assign]
 
 
-def build_proxy_error(proxy: str | None, what: str, *, again: bool = False) -> TargetError:
-    """Build the error for a proxy that did not pass on a request; `again` where it may do so the next time."""
+def build_proxy_error(proxy: str | None, what: str, *, retryable: bool = False) -> TargetError:
+    """Build the error for a proxy that did not pass on a request; `retryable` if it may do so the next time."""
     return TargetError(
         f"no connection: {format_proxy(proxy or '')} {what}"[:300],
         fault=TargetFault.UNREACHABLE,
-        retryable=again,
+        retryable=retryable,
         known_cause=ErrorCause.PROXY_REFUSED,
     )
 
@@ -343,8 +343,8 @@ def find_proxy(url: URL) -> str | None:
         return None  # to load what looks takes 10 ms
     from urllib.request import getproxies, proxy_bypass
 
-    named = getproxies()
-    proxy = named.get(url.scheme) or named.get("all") or ""
+    proxies = getproxies()
+    proxy = proxies.get(url.scheme) or proxies.get("all") or ""
     if not proxy.startswith(("http://", "https://")) or url.host is None or proxy_bypass(url.host):
         return None
     return proxy
@@ -358,12 +358,12 @@ def read_head(response: aiohttp.ClientResponse) -> ResponseHead:
 
 def _find_system_message(error: Exception) -> str | None:
     """Find the message of the system below an error of the HTTP client, such as `Connection refused`."""
-    below = error.system if isinstance(error, ConnectionLostError) else None
-    if below is None:
+    cause = error.system if isinstance(error, ConnectionLostError) else None
+    if cause is None:
         return None
-    if isinstance(below, socket.gaierror):
-        return below.strerror
-    number = below.errno or next(map(int, _ERRNO.findall(str(below))), None)  # of several addresses: the first
+    if isinstance(cause, socket.gaierror):
+        return cause.strerror
+    number = cause.errno or next(map(int, _ERRNO.findall(str(cause))), None)  # of several addresses: the first
     return os.strerror(number) if number else None
 
 
@@ -379,10 +379,11 @@ async def _read_at_most(limit: int, response: aiohttp.ClientResponse, unpacker: 
 
 
 def _is_missing_model(body: bytes, request: HttpRequest) -> bool:
-    """Whether a server that has the path of the request says that it does not have its model."""
+    """Whether a server that has the path of the request reports that it does not have its model."""
     try:
-        asked = parse_untrusted_json(request.content or b"null")
-        return names_missing_model(parse_untrusted_json(body), asked.get("model") if isinstance(asked, dict) else None)
+        document = parse_untrusted_json(request.content or b"null")
+        model = document.get("model") if isinstance(document, dict) else None
+        return names_missing_model(parse_untrusted_json(body), model)
     except UntrustedJsonError:
         return False
 

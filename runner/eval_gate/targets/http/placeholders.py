@@ -48,13 +48,13 @@ class PlaceholderValues:
         self._request = request
         self._session = session
         self._template = message_template
-        self._made: dict[str, JsonValue] = {}
+        self._values: dict[str, JsonValue] = {}
 
     def __getitem__(self, name: str) -> JsonValue:
         """Return the value of the placeholder `name`, computed once. Raises KeyError for an unknown one."""
-        if name not in self._made:
-            self._made[name] = self._compute_value(name)
-        return self._made[name]
+        if name not in self._values:
+            self._values[name] = self._compute_value(name)
+        return self._values[name]
 
     def _compute_value(self, name: str) -> JsonValue:
         request = self._request
@@ -110,11 +110,11 @@ def iter_placeholders(template: JsonValue) -> Iterator[str]:
 
 def check_placeholders(template: JsonValue, *, more: tuple[str, ...] = ()) -> None:
     """Check that all placeholders are those of a request or of `more`. Raises ValueError."""
-    known = (*REQUEST_PLACEHOLDERS, *more)
+    names = (*REQUEST_PLACEHOLDERS, *more)
     for name in iter_placeholders(template):
-        if name not in known:
+        if name not in names:
             raise ValueError(
-                f"unknown placeholder {quote_value(name)}{format_suggestion(name, known)}; known: {', '.join(known)}"
+                f"unknown placeholder {quote_value(name)}{format_suggestion(name, names)}; known: {', '.join(names)}"
             )
 
 

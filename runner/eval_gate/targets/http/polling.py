@@ -35,12 +35,12 @@ class Poller:
     """Polls the jobs of one target until they are done."""
 
     def __init__(
-        self, settings: HttpSettings, polling: Polling, asking: RequestBuilder, connection: Connection
+        self, settings: HttpSettings, polling: Polling, builder: RequestBuilder, connection: Connection
     ) -> None:
         self._polling = polling
         self._url = None if polling.url is None else polling.url.open()
         self._template = polling.request_template.open()
-        self._asking = asking
+        self._builder = builder
         self._connection = connection
         self._id, self._at = polling.id_path, polling.url_path
         self._failures = settings.failure
@@ -54,8 +54,8 @@ class Poller:
             async with asyncio.timeout(limit_s):
                 return await self._poll_until_done(response, values, policy)
         except TimeoutError as error:
-            said = f"agent error: its job did not finish within {limit_s:g} s"
-            raise TargetError(said, fault=TargetFault.LATE) from error
+            message = f"agent error: its job did not finish within {limit_s:g} s"
+            raise TargetError(message, fault=TargetFault.LATE) from error
 
     async def _poll_until_done(
         self, response: HeadAndBody, values: PlaceholderValues, policy: RetryPolicy
@@ -90,14 +90,14 @@ class Poller:
         failure = find_failure(document, self._failures)
         if failure is not None:
             raise failure
-        found = (path.find_first(document) for path in self._polling.status_path)
-        status = next((value.lower() for value in found if isinstance(value, str)), None)
+        values = (path.find_first(document) for path in self._polling.status_path)
+        status = next((value.lower() for value in values if isinstance(value, str)), None)
         if status is None:
             return head.status == ACCEPTED
         if status in self._polling.failed:
-            shown = format_excerpt(status.encode("utf-8", "replace"))
-            said = f"agent error: its job ended as {shown}: {format_excerpt(body)}"
-            raise TargetError(said, fault=TargetFault.REFUSED)
+            excerpt = format_excerpt(status.encode("utf-8", "replace"))
+            message = f"agent error: its job ended as {excerpt}: {format_excerpt(body)}"
+            raise TargetError(message, fault=TargetFault.REFUSED)
         return status not in self._polling.done
 
     def _build_request(self, response: HeadAndBody, values: PlaceholderValues) -> HttpRequest:
@@ -118,15 +118,15 @@ class Poller:
         if self._url is not None:
             address = fill_address(self._url, value_of)
         elif self._at is not None:
-            found = self._at.find_first(document)
-            address = found if isinstance(found, str) else ""
+            location = self._at.find_first(document)
+            address = location if isinstance(location, str) else ""
         else:
             address = next((head.get_header(one) for one in _LOCATION_HEADERS if one in head.headers), "")
             if not address and self._template is not None:
-                address = str(self._asking.url)
+                address = str(self._builder.url)
         if not address:
             raise self._build_location_error("it does not give the URL of its job", body)
-        url = self._asking.find_agent_address(address)
+        url = self._builder.find_agent_address(address)
         if url is None:
             raise self._build_location_error(
                 f"the URL of its job is on another host, {format_excerpt(address.encode())}", body
@@ -135,7 +135,7 @@ class Poller:
         if self._template is not None:
             content = json.dumps(fill_template(self._template, value_of)).encode()
         method = Method.GET if content is None else Method.POST
-        return HttpRequest(method, url, self._asking.build_headers(values), content)
+        return HttpRequest(method, url, self._builder.build_headers(values), content)
 
     @staticmethod
     def _build_location_error(what: str, body: bytes) -> TargetError:
@@ -151,5 +151,5 @@ class Poller:
             error.message += " (status of its job)"
             return error
         why = self._connection.describe_error(error)
-        said = f"agent error: the connection broke during the request for its job: {why}"
-        return TargetError(said, fault=TargetFault.REFUSED)
+        message = f"agent error: the connection broke during the request for its job: {why}"
+        return TargetError(message, fault=TargetFault.REFUSED)

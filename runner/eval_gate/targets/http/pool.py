@@ -36,7 +36,7 @@ def make_pool(at_most: int, certificates: SSLContext | None, *, keep_open: bool 
         connector=connector,
         cookie_jar=DummyCookieJar(),
         headers={"accept-encoding": "gzip, deflate"},  # what `Decompressor` reads
-        timeout=ClientTimeout(),  # how long an answer may take is the case's own matter
+        timeout=ClientTimeout(),  # the case has its own time limit
         auto_decompress=False,
         max_line_size=MAX_LINE,
         max_field_size=MAX_LINE,
@@ -84,10 +84,10 @@ class LocalResolver(ThreadedResolver):
                 return await super().resolve(host, port, family)
             # without AI_ADDRCONFIG, for which a machine's own addresses do not count
             loop = asyncio.get_running_loop()
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
+            addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
         except UnicodeError as error:  # a name that can be none
             raise OSError(None, str(error)) from error
         return [
             ResolveResult(hostname=host, host=str(at[0]), port=int(at[1]), family=kind, proto=proto, flags=_IS_NUMERIC)
-            for kind, _, proto, _, at in found
+            for kind, _, proto, _, at in addresses
         ]

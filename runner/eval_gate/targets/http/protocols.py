@@ -223,9 +223,9 @@ def apply_preset(values: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
     Settings that are given take precedence over the preset.
     """
-    named = values.get("agentProtocol", PresetName.EVAL_GATE)
-    name = next((one for one in PresetName if one == named), None)
-    if name is None:  # said by whoever checks the values
+    preset = values.get("agentProtocol", PresetName.EVAL_GATE)
+    name = next((one for one in PresetName if one == preset), None)
+    if name is None:  # the validation of the values reports it
         return values
     row = {**PRESETS[name], **STREAMED_PRESETS.get((name, str(values.get("responseFormat"))), {})}
     if values.get("form") is not None or str(values.get("method", "")).strip().upper() in _BODYLESS_METHODS:

@@ -36,29 +36,29 @@ class RequestBuilder:
     def __init__(self, settings: HttpSettings, system: ContainerProbe) -> None:
         self._settings = settings
         self._system = system
-        self._written, self._query = settings.url.open(), settings.query.open()
+        self._address, self._query = settings.url.open(), settings.query.open()
         self._template, self._fields = settings.request_template.open(), settings.request_fields.open()
         self._form = None if settings.form is None else settings.form.open()
-        self._of_a_message = settings.message_template.open()
-        given = settings.headers.open()
-        self._own_headers = {name.lower(): text for name, text in given.items() if any(iter_placeholders(text))}
-        self.url, self.headers = self._build_fixed_parts(self._written, given)
+        self._message_template = settings.message_template.open()
+        headers = settings.headers.open()
+        self._own_headers = {name.lower(): text for name, text in headers.items() if any(iter_placeholders(text))}
+        self.url, self.headers = self._build_fixed_parts(self._address, headers)
         """Where to connect to, as far as it is the same for every case, and the headers that are, without those of a
         case."""
-        self._per_case = bool(self._query) or any(iter_placeholders(self._written))
+        self._per_case = bool(self._query) or any(iter_placeholders(self._address))
 
     def build_values(self, request: Request) -> PlaceholderValues:
         """Build the placeholder values of one case, for its request and all that follow from it."""
-        return PlaceholderValues(request, self._settings.session, self._of_a_message)
+        return PlaceholderValues(request, self._settings.session, self._message_template)
 
     def find_agent_address(self, text: str) -> URL | None:
         """Resolve an address relative to that of the agent; None if it is invalid or at another host or port."""
         try:
-            own, found = URL(self._written), parse_address(urljoin(self._written, text))
+            own, address = URL(self._address), parse_address(urljoin(self._address, text))
         except ValueError:
             return None
-        same = (found.scheme, found.port) == (own.scheme, own.port) and found.host in {own.host, self.url.host}
-        return self.resolve_url(found) if same else None
+        same = (address.scheme, address.port) == (own.scheme, own.port) and address.host in {own.host, self.url.host}
+        return self.resolve_url(address) if same else None
 
     def build_request(self, request: Request, values: PlaceholderValues | None = None) -> HttpRequest:
         """Build the request for one case. Raises TargetError if the request must not be sent."""
@@ -96,7 +96,7 @@ class RequestBuilder:
 
     def _build_url(self, values: PlaceholderValues) -> URL:
         """Build the address for one case. Raises TargetError if the values of the case would lead to another path."""
-        text = fill_address(self._written, values.__getitem__)
+        text = fill_address(self._address, values.__getitem__)
         address, mark, fragment = text.partition("#")
         if self._query:
             address += ("&" if "?" in address else "?") + _encode_fields(self._query, values)
@@ -108,13 +108,13 @@ class RequestBuilder:
             )
         return self.resolve_url(parse_address(address + mark + fragment))
 
-    def _build_fixed_parts(self, written: str, given: Mapping[str, str]) -> tuple[URL, Mapping[str, str]]:
+    def _build_fixed_parts(self, url: str, header_texts: Mapping[str, str]) -> tuple[URL, Mapping[str, str]]:
         """Where to connect to and the headers of every request, their names in lower case."""
-        settings, address = self._settings, parse_address(written)
+        settings, address = self._settings, parse_address(url)
         headers = {"accept": settings.accepts, "user-agent": "eval-gate"}
         if settings.method.has_body:
             headers["content-type"] = _FORM_TYPE if self._form is not None else "application/json"
-        for name, text in given.items():
+        for name, text in header_texts.items():
             if name.lower() not in self._own_headers:
                 headers[name.lower()] = text
         if address.user is not None or address.password is not None:

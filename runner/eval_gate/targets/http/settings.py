@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationInfo, field_validator
 
 from eval_gate.config.preset import PresetName
-from eval_gate.model.limits import MAX_ANSWER_BYTES
+from eval_gate.model.limits import MAX_RESPONSE_BYTES
 from eval_gate.targets.http.placeholders import (
     MESSAGE_PLACEHOLDERS,
     PROMPT_PLACEHOLDERS,
@@ -35,7 +35,7 @@ from eval_gate.text.secret import Secret, SecretAddress
 from eval_gate.text.urls import find_url_problem
 
 ENDPOINT_NAME: Final = "agent"
-"""Name of a target of which only the address is given."""
+"""Name of a target that only has an address."""
 _NOTHING: Final = Secret[JsonValue](None)
 _AUTHORITY: Final = re.compile(r"[^/?#]*(?://[^/?#]*)?")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -170,7 +170,7 @@ class HttpSettings(StreamSettings):
     max_delay_ms: Annotated[float | None, RETRIES] = Field(default=None, ge=0)
     backoff_factor: Annotated[float | None, RETRIES] = Field(default=None, ge=1)
     retryable_status_codes: Annotated[frozenset[int] | None, RETRIES] = None
-    max_response_bytes: Annotated[int, SIZES] = Field(default=MAX_ANSWER_BYTES, gt=0, le=1_000_000_000)
+    max_response_bytes: Annotated[int, SIZES] = Field(default=MAX_RESPONSE_BYTES, gt=0, le=1_000_000_000)
 
     @property
     def place(self) -> SecretAddress[str]:
@@ -179,7 +179,7 @@ class HttpSettings(StreamSettings):
 
     @property
     def accepts(self) -> str:
-        """What the agent is asked to answer with."""
+        """Content types that the agent may respond with."""
         return _ACCEPTS[self.response_format]
 
     @field_validator("url")
@@ -264,12 +264,12 @@ class HttpSettings(StreamSettings):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Whether it goes on with one conversation in every execution of a case."""
+        """Whether all executions of a case share one conversation."""
         sent = (self.url, self.query, self.request_template, self.form or _NOTHING, self.request_fields)
-        found = next(iter_session_fields([*(one.open() for one in sent), dict(self.headers.open())]), None)
-        if found is None:
+        field = next(iter_session_fields([*(one.open() for one in sent), dict(self.headers.open())]), None)
+        if field is None:
             return ()
-        what = f"{{{{caseId}}}} in {found[:80]} is the same in every trial, re-run and run: an agent with a memory"
+        what = f"{{{{caseId}}}} in {field[:80]} is the same in every trial, re-run and run: an agent with a memory"
         return (f"{what} continues the earlier conversation; {{{{session}}}} is new each time",)
 
     @classmethod

@@ -65,11 +65,11 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         self._retry = build_retry_policy(settings, max_retries)
         self.limiter = LoadLimiter(concurrency)
         self._system = system or ContainerProbe()
-        self._asking = RequestBuilder(settings, self._system)
+        self._builder = RequestBuilder(settings, self._system)
         self._reader = ResponseReader(settings)
-        self._url = self._asking.url
+        self._url = self._builder.url
         self._wait_s = next(
-            (given for given in (wait_for, settings.wait_for) if given is not None), self._default_wait_s
+            (seconds for seconds in (wait_for, settings.wait_for) if seconds is not None), self._default_wait_s
         )
         bounds = ResponseLimits(settings.max_response_bytes, self._retry.retryable_status_codes)
         self._connection = Connection(redact, bounds, concurrency, secure=self._url.scheme == "https")
@@ -79,16 +79,16 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         if settings.poll is not None:
             from eval_gate.targets.http.polling import Poller
 
-            self._poller = Poller(settings, settings.poll, self._asking, self._connection)
+            self._poller = Poller(settings, settings.poll, self._builder, self._connection)
 
     @property
     def identity(self) -> TargetIdentity:
         """The URL as it was given, without credentials, query and secrets."""
-        shown = self._redact(to_public_url(self._settings.url.open()))
-        return TargetIdentity(name=self._settings.name, provider="http", identity=shown)
+        url = self._redact(to_public_url(self._settings.url.open()))
+        return TargetIdentity(name=self._settings.name, provider="http", identity=url)
 
     async def respond(self, request: Request) -> Response:
-        """Ask once, and again where the policy says so. Raises TargetError."""
+        """Send the request, and retry it as the policy allows. Raises TargetError."""
         return await respond_with_retries(lambda: self._respond_once(request), self._retry, self.limiter)
 
     @property
@@ -103,15 +103,15 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         return 30 if is_local_host(urlsplit(self._settings.url.open()).hostname or "") else 0
 
     async def check_health(self) -> None:
-        """Wait until the health check answers 2xx, or anybody accepts connections. Raises TargetError (unreachable)."""
+        """Wait until the health check returns 2xx or the port accepts connections. Raises TargetError (unreachable)."""
         check = self._settings.healthcheck
-        shown = self.identity.identity
+        url = self.identity.identity
         if check is not None:
             await wait_until_ready(
-                lambda: self._check_health_url(check), self._wait_s, f"the agent's health check ({shown})"
+                lambda: self._check_health_url(check), self._wait_s, f"the agent's health check ({url})"
             )
         elif self._wait_s and find_proxy(self._url) is None:
-            await wait_until_ready(self._check_listening, self._wait_s, f"the agent at {shown}")
+            await wait_until_ready(self._check_listening, self._wait_s, f"the agent at {url}")
         else:
             return
         self._was_up = True
@@ -122,10 +122,10 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             async with asyncio.timeout(_CONNECT_S):
                 reader, writer = await asyncio.open_connection(self._url.host, self._url.port)
         except (OSError, TimeoutError) as error:
-            said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or "no response in time"
-            raise self._build_unreachable_error(self._url, "agent error: no connection", said, error) from error
+            why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or "no response in time"
+            raise self._build_unreachable_error(self._url, "agent error: no connection", why, error) from error
         try:
-            # its engine accepts for a port outside of it, and hangs up where nobody is behind that
+            # the container's engine accepts connections for a port of the machine, and closes one without a listener
             if self._url.host not in LOCAL_NAMES and self._system.is_container():
                 async with asyncio.timeout(_HANG_UP_S):
                     if not await reader.read(1):
@@ -144,18 +144,18 @@ class HttpTarget(DescribedTarget[HttpSettings]):
                 await writer.wait_closed()
 
     async def _check_health_url(self, check: HttpHealthCheck) -> None:
-        """Ask the health check's URL. Raises TargetError (unreachable) unless it answers 2xx."""
-        url = self._asking.resolve_url(parse_address(check.url.open()))
+        """Request the health check's URL. Raises TargetError (unreachable) unless the status is 2xx."""
+        url = self._builder.resolve_url(parse_address(check.url.open()))
         try:
             async with asyncio.timeout(check.timeout_seconds):
-                answer, body = await self._connection.exchange(HttpRequest("GET", url, self._asking.headers))
+                head, body = await self._connection.exchange(HttpRequest("GET", url, self._builder.headers))
         except TimeoutError as error:
             what = f"the agent's health check did not respond within {check.timeout_seconds:g} s"
             raise TargetError(what, fault=TargetFault.UNREACHABLE) from error
         except ConnectionLostError as error:
             raise self._translate_unreachable(error, url, "the health check got no connection") from error
-        if not answer.is_success:
-            what = f"the agent's health check returned HTTP {answer.status}: {format_excerpt(body)}"
+        if not head.is_success:
+            what = f"the agent's health check returned HTTP {head.status}: {format_excerpt(body)}"
             raise TargetError(what, fault=TargetFault.UNREACHABLE)
 
     async def aclose(self) -> None:
@@ -166,42 +166,42 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         started = time.perf_counter()
         if self._settings.response_format.streams:
             try:
-                return await self._read_stream(self._asking.build_request(request), started)
+                return await self._read_stream(self._builder.build_request(request), started)
             except ConnectionLostError as error:
                 raise self._translate_lost_connection(error) from error
-        answer, body = await self._fetch_response(request)
+        head, body = await self._fetch_response(request)
         duration_ms = _measure_ms(started)
         if self._settings.response_format is ResponseFormat.TEXT:
-            return self._reader.read_text(body, answer.charset, duration_ms)
+            return self._reader.read_text(body, head.charset, duration_ms)
         try:
             return self._reader.read(body, duration_ms)
         except TargetError as error:
-            error.hint = self._find_format_hint(answer) or error.hint
+            error.hint = self._find_format_hint(head) or error.hint
             raise
 
     async def fetch_output(self, request: Request) -> bytes:
         """Send one request, and return the body of the response, in which nothing is read yet. Raises TargetError."""
-        answer, body = await self._fetch_response(request)
-        hint = self._find_format_hint(answer) if self._settings.response_format is ResponseFormat.JSON else None
+        head, body = await self._fetch_response(request)
+        hint = self._find_format_hint(head) if self._settings.response_format is ResponseFormat.JSON else None
         if hint is not None:
-            said = f"agent error: HTTP {answer.status} with {format_excerpt(body)}"
-            raise TargetError(said, fault=TargetFault.MALFORMED, hint=hint)
+            message = f"agent error: HTTP {head.status} with {format_excerpt(body)}"
+            raise TargetError(message, fault=TargetFault.MALFORMED, hint=hint)
         return body
 
     async def _fetch_response(self, request: Request) -> tuple[ResponseHead, bytes]:
         """Fetch the response to one request, of a job that finishes later the last one. Raises TargetError."""
-        values = self._asking.build_values(request)
-        http_request = self._asking.build_request(request, values)
+        values = self._builder.build_values(request)
+        http_request = self._builder.build_request(request, values)
         try:
-            answer, body = await self._connection.exchange(http_request)
+            head, body = await self._connection.exchange(http_request)
         except ConnectionLostError as error:
             raise self._translate_lost_connection(error) from error
         self._was_up = True
-        if not answer.is_success:
-            raise self._connection.build_status_error(answer, body, http_request)
+        if not head.is_success:
+            raise self._connection.build_status_error(head, body, http_request)
         if self._poller is not None:
-            return await self._poller.wait_for_response((answer, body), values, self._retry)
-        return answer, body
+            return await self._poller.wait_for_response((head, body), values, self._retry)
+        return head, body
 
     def _find_format_hint(self, response: ResponseHead) -> str | None:
         """Find the hint for a response whose status or content type does not fit the description."""
@@ -212,38 +212,38 @@ class HttpTarget(DescribedTarget[HttpSettings]):
     async def _read_stream(self, request: HttpRequest, started: float) -> Response:
         from eval_gate.targets.response.stream import StreamCollector
 
-        async with self._connection.open_response(request) as answer:
-            head = read_head(answer)
+        async with self._connection.open_response(request) as response:
+            head = read_head(response)
             if not head.is_success:
-                body = await self._connection.read_body(answer, head)
+                body = await self._connection.read_body(response, head)
                 raise self._connection.build_status_error(head, body, request)
             kind = self._redact(head.get_header("content-type"))
             if find_format_hint(kind, self._settings.response_format) and "json" in kind:
-                raise self._reader.build_format_error(await self._connection.read_body(answer, head), kind)
+                raise self._reader.build_format_error(await self._connection.read_body(response, head), kind)
             collector = StreamCollector(self._settings, self._reader, self._redact.mask_bytes)
-            async for piece in self._connection.iter_pieces(answer):
+            async for piece in self._connection.iter_pieces(response):
                 if collector.feed(piece):
                     break
             return collector.build_response(_measure_ms(started))
 
     def _translate_lost_connection(self, error: ConnectionLostError) -> TargetError:
-        """No answer, or half of one. Only who could not connect at all is unreachable."""
+        """Translate a connection without a whole response; only one that was never made is unreachable."""
         if error.begun:
-            what, again = "broke during the response", False
-        elif error.made:
-            what, again = "broke before the response", True
+            what, retryable = "broke during the response", False
+        elif error.was_connected:
+            what, retryable = "broke before the response", True
         else:
             return self._translate_unreachable(error, self._url, "agent error: no connection")
-        said = f"agent error: the connection {what}: {self._connection.describe_error(error)}"
-        return TargetError(said, fault=TargetFault.REFUSED, retryable=again, known_cause=ErrorCause.CONNECTION_LOST)
+        text = f"agent error: the connection {what}: {self._connection.describe_error(error)}"
+        return TargetError(text, fault=TargetFault.REFUSED, retryable=retryable, known_cause=ErrorCause.CONNECTION_LOST)
 
     def _translate_unreachable(self, error: ConnectionLostError, url: URL, what: str) -> TargetError:
-        found = self._build_unreachable_error(url, what, self._connection.describe_error(error), error.system)
+        target_error = self._build_unreachable_error(url, what, self._connection.describe_error(error), error.system)
         if error.tls_hint is not None:
-            found.known_cause, found.hint = ErrorCause.TLS_FAILED, error.tls_hint
-        return found
+            target_error.known_cause, target_error.hint = ErrorCause.TLS_FAILED, error.tls_hint
+        return target_error
 
-    def _build_unreachable_error(self, url: URL, what: str, said: str, system: OSError | None = None) -> TargetError:
+    def _build_unreachable_error(self, url: URL, what: str, reason: str, system: OSError | None = None) -> TargetError:
         settings, hint, cause = self._settings, None, None
         if self._was_up:
             cause = ErrorCause.AGENT_GONE
@@ -251,7 +251,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             hint = find_connection_hint(to_public_url(settings.url.open()), settings.find_place("url"), self._system)
             cause = ErrorCause.HOST_NOT_FOUND if isinstance(system, socket.gaierror) else None
         return TargetError(
-            f"{what} to {url.host}:{url.port}: {said}",
+            f"{what} to {url.host}:{url.port}: {reason}",
             fault=TargetFault.UNREACHABLE,
             retryable=True,
             hint=hint and self._redact(hint),
@@ -263,8 +263,8 @@ def build(settings: HttpSettings, choice: TargetChoice, context: BuildContext) -
     """Build the HTTP target, not yet connected. Raises GateError if its address is invalid."""
     to_public_url(settings.url.open())
     check, poll = settings.healthcheck, settings.poll
-    beside = (check.url if check else None, poll.url if poll else None)
-    addresses = [one.open() for one in (settings.url, *beside) if one is not None]
+    other_urls = (check.url if check else None, poll.url if poll else None)
+    addresses = [one.open() for one in (settings.url, *other_urls) if one is not None]
     query = urlencode({name: as_text(value) for name, value in settings.query.open().items()})
     context.redact.add_secrets(
         secret for one in (*addresses, f"http://query/?{query}") for secret in iter_url_secrets(one)

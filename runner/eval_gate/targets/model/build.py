@@ -27,16 +27,16 @@ from eval_gate.text.secret import Secret
 def build(settings: ModelSettings, choice: TargetChoice, context: BuildContext) -> ModelTarget:
     """Build a model target with its system prompt. Raises GateError for a wrong or missing prompt, key or address."""
     own = settings.system_prompt_path if not choice.system_prompt else None
-    shown = settings.find_reference("systemPromptPath") or own or ""
+    name = settings.find_reference("systemPromptPath") or own or ""
     if own and (why := find_read_problem(own, root=context.root)):
-        said = f"the system prompt {quote_name(shown)} {why}"
+        message = f"the system prompt {quote_name(name)} {why}"
         raise GateError(
             "system-prompt-unreadable",
-            said,
+            message,
             "name a file inside the working directory",
-            problems=[Problem(said, field="systemPromptPath")],
+            problems=[Problem(message, field="systemPromptPath")],
         )
-    prompt = _read_system_prompt(choice.system_prompt or own, shown if own else choice.system_prompt, context.root)
+    prompt = _read_system_prompt(choice.system_prompt or own, name if own else choice.system_prompt, context.root)
     client = build_client(settings, choice, context)
     client.limiter.rate = build_shard_limiter(choice.requests_per_minute, context.shards)
     return ModelTarget(settings, client, prompt, context.tools, home=context.home)
@@ -46,7 +46,7 @@ def build_client(settings: ModelSettings, choice: TargetChoice, context: BuildCo
     """Build the client of a model for all cases and judges of a run. Raises the GateErrors of `build_chat`."""
     setup = compute_setup(settings, context.environment, context.redact)
     if context.is_replay and settings.api_key is None:
-        settings = replace(settings, api_key=Secret("nobody-is-asked"))
+        settings = replace(settings, api_key=Secret("no-request-is-sent"))
     policy = build_retry_policy(settings, choice.max_retries)
     chat = build_chat(settings, context.environment, timeout_s=context.timeout_s, redact=context.redact)
     return ModelClient(
@@ -84,22 +84,22 @@ def check_provider(settings: ModelSettings) -> None:
             check_provider_known(settings)
 
 
-def _read_system_prompt(path: str | None, shown: str | None, root: Path) -> str | None:
-    """Read the system prompt in the file at `path`; `shown` is the name of the file in messages."""
+def _read_system_prompt(path: str | None, name: str | None, root: Path) -> str | None:
+    """Read the system prompt in the file at `path`; `name` is that of the file in messages."""
     if path is None:
         return None
-    shown = describe_name(shown or path)
+    name = describe_name(name or path)
     try:
         data = read_limited(root / path, PROMPT_BYTES)
         if len(data) > PROMPT_BYTES:
             raise GateError(
-                "system-prompt-unreadable", f"the system prompt {shown} is larger than {PROMPT_BYTES:,} bytes"
+                "system-prompt-unreadable", f"the system prompt {name} is larger than {PROMPT_BYTES:,} bytes"
             )
         return data.decode("utf-8-sig").replace("\r\n", "\n")  # a checkout's line endings are nothing to tell a model
     except OSError as error:
-        what = f"the system prompt {shown} cannot be read: {error.strerror}"
+        what = f"the system prompt {name} cannot be read: {error.strerror}"
         raise GateError("system-prompt-unreadable", what, "name an existing file") from error
     except UnicodeDecodeError as error:
         raise GateError(
-            "system-prompt-unreadable", f"the system prompt {shown} is not UTF-8", "save it as UTF-8"
+            "system-prompt-unreadable", f"the system prompt {name} is not UTF-8", "save it as UTF-8"
         ) from error

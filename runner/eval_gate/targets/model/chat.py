@@ -27,13 +27,13 @@ class Chat(Protocol):
     provider: str
     """Our name for the provider, such as `azure` or `openai`."""
     model: str
-    """The model or deployment that is asked."""
+    """The model or deployment."""
     address: str
-    """Where it is asked, without credentials and query."""
+    """Address of the requests, without credentials and query."""
     settings: dict[str, object]
-    """Everything beside messages and tools that decides the answer (temperature, …): JSON values, no secret."""
+    """Everything but messages and tools that determines the response (temperature, …): JSON values, no secret."""
     notice: str | None
-    """What it was asked for in vain, in words for people; None for nothing."""
+    """Settings that the provider refused, in words for people; None without any."""
 
     async def ask(
         self,
@@ -43,10 +43,10 @@ class Chat(Protocol):
     ) -> ModelTurn:
         """One request. Raises TargetError and nothing else; may be cancelled at any time.
 
-        The text is to be JSON of this `schema`, where the provider can promise it: one that cannot is asked without.
+        The text is JSON of this `schema` if the provider can enforce one; other providers get no schema.
         """
         ...
 
     async def aclose(self) -> None:
-        """Give connections back."""
+        """Close the connections."""
         ...

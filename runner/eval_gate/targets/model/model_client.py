@@ -63,7 +63,7 @@ class ModelClient:
         self._recording = recording
         self._redact = redact or Redactor()
         self.setup = setup
-        """What a result of this model is of, and what a response is recorded by."""
+        """Setup of the model in results, and part of the recording key."""
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -85,9 +85,9 @@ class ModelClient:
         whether the provider enforces the schema.
         """
         key = compute_recording_key(self.setup.fingerprint, self.chat, messages, tools, sample)
-        known = self._recording.find(key)
-        if known is not None:
-            return ModelReply(self._redact.mask_struct(known), 0, 0.0, replayed=True)
+        recorded_turn = self._recording.find(key)
+        if recorded_turn is not None:
+            return ModelReply(self._redact.mask_struct(recorded_turn), 0, 0.0, replayed=True)
         if self._recording.mode is RecordingMode.REPLAY:
             raise TargetError(
                 "no response is recorded for this prompt, and the model must not be called (recording: replay)",
@@ -103,7 +103,7 @@ class ModelClient:
         return ModelReply(turn, attempts, cost)
 
     async def aclose(self) -> None:
-        """Give connections back."""
+        """Close the connections."""
         await self.chat.aclose()
 
     async def _ask_once(
@@ -127,8 +127,8 @@ def estimate_price(provider: str, model: str, usage: Usage) -> float | None:
 
     try:
         counted = genai_prices.Usage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
-        found = genai_prices.calc_price(counted, model, provider_id=_PRICE_LIST_NAMES.get(provider, provider))
+        price = genai_prices.calc_price(counted, model, provider_id=_PRICE_LIST_NAMES.get(provider, provider))
     except (LookupError, ValueError):  # a model or a provider the list does not have, a count that is none
         return None
     # the list has models without any price, which it adds up to 0
-    return in_range(float(found.total_price), MAX_COST_USD) if found.total_price else None
+    return in_range(float(price.total_price), MAX_COST_USD) if price.total_price else None

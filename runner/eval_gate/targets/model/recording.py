@@ -82,43 +82,43 @@ class Recording:
         self,
         mode: RecordingMode,
         shared: Path | None = None,
-        known: RecordingFile | None = None,
+        content: RecordingFile | None = None,
         of_baseline: Iterable[RecordedResponse] = (),
     ) -> None:
-        """`known` is what `shared` holds, where it was read; `of_baseline` what the baseline itself was given."""
-        known = known or RecordingFile()
+        """`content` is that of the file `shared`, if it was read; `of_baseline` are the responses of the baseline."""
+        content = content or RecordingFile()
         self.mode = mode
-        self.digest = known.digest
+        self.digest = content.digest
         """The sha256 of the file that was read, in hexadecimal."""
         self._shared = shared
-        self._unreadable = known.unreadable
-        self._healed = known.unreadable == 0
-        self._known = {entry.key: entry.turn for entry in known.entries}
-        given = {entry.key: entry.turn for entry in of_baseline}
-        self._before = frozenset(key for key, turn in self._known.items() if given.get(key) != turn)
+        self._unreadable = content.unreadable
+        self._healed = content.unreadable == 0
+        self._turns = {entry.key: entry.turn for entry in content.entries}
+        baseline_turns = {entry.key: entry.turn for entry in of_baseline}
+        self._earlier_keys = frozenset(key for key, turn in self._turns.items() if baseline_turns.get(key) != turn)
         self._own: Path | None = None
-        self._kept: set[str] = set()
+        self._own_keys: set[str] = set()
         self.used = False
-        """Whether an answer was taken that was there before this run and is none of the baseline's."""
+        """Whether a response was used that was recorded before this run and is not the baseline's."""
 
     @property
     def has_earlier_responses(self) -> bool:
-        """Whether there are answers from before this run that are none of the baseline's."""
-        return bool(self._before)
+        """Whether responses were recorded before this run that are not the baseline's."""
+        return bool(self._earlier_keys)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """That some of it cannot be read, and what comes of it; nothing where all of it can."""
+        """That some lines cannot be read, and the consequence."""
         if not self._unreadable:
             return ()
         lines = format_count(self._unreadable, "line")
         what = f"{lines} of {self._shared} cannot be read: damaged, or of another"
-        asked = (
+        consequence = (
             "the model is not called (recording: replay)"
             if self.mode is RecordingMode.REPLAY
             else "the model is called again"
         )
-        return (f"{what} version of eval-gate. Where a response is missing for it, {asked}",)
+        return (f"{what} version of eval-gate. Where a response is missing for it, {consequence}",)
 
     def set_run_folder(self, folder: Path) -> None:
         """Set the folder of the run that begins."""
@@ -128,25 +128,25 @@ class Recording:
         """Find the recorded reply for a key, if the mode uses recordings."""
         if self.mode not in {RecordingMode.REPLAY, RecordingMode.AUTO}:
             return None
-        turn = self._known.get(key)
+        turn = self._turns.get(key)
         if turn is not None:
-            self.used = self.used or key in self._before
-            self._store_response(key, turn, asked=False)
+            self.used = self.used or key in self._earlier_keys
+            self._store_response(key, turn, is_new=False)
         return turn
 
     def add(self, key: str, turn: ModelTurn) -> None:
-        """Keep an answer that was just given."""
+        """Record a new response."""
         if self.mode is not RecordingMode.OFF:
-            self._known[key] = turn
-            self._store_response(key, turn, asked=True)
+            self._turns[key] = turn
+            self._store_response(key, turn, is_new=True)
 
-    def _store_response(self, key: str, turn: ModelTurn, *, asked: bool) -> None:
+    def _store_response(self, key: str, turn: ModelTurn, *, is_new: bool) -> None:
         line = _encode_line(RecordedResponse(key=key, turn=turn))
         with _mark_incomplete():
-            if self._own is not None and key not in self._kept:
-                self._kept.add(key)
+            if self._own is not None and key not in self._own_keys:
+                self._own_keys.add(key)
                 _append_line(self._own, line)
-            if asked and self._shared is not None:
+            if is_new and self._shared is not None:
                 if not self._healed:
                     self._healed = True
                     _repair_file(self._shared)
@@ -189,7 +189,7 @@ def _repair_file(file: Path) -> None:
 def read_recording(file: Path) -> RecordingFile:
     """Read the recorded responses of a file, if it exists. Raises GateError `invalid-recording`."""
     try:
-        data = read_limited(file, MAX_BYTES, made=True)
+        data = read_limited(file, MAX_BYTES, is_generated=True)
     except FileNotFoundError:
         return RecordingFile()
     except OSError as error:

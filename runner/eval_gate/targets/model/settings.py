@@ -114,8 +114,8 @@ class ModelSettings(TargetSettings):
     def find_environment_addresses(self, environment: Mapping[str, str]) -> Mapping[str, JsonValue]:
         """Find the address in the provider's own variable, by setting, if the description has none."""
         variable = self.provider_row.address_variable
-        found = environment.get(variable) if variable and not self.place else None
-        return {"endpoint" if "endpoint" in self.provider_row.settings else "baseUrl": found} if found else {}
+        address = environment.get(variable) if variable and not self.place else None
+        return {"endpoint" if "endpoint" in self.provider_row.settings else "baseUrl": address} if address else {}
 
     def list_passed_variables(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """List the vendor's key variable if the description has an address but no key."""
@@ -126,8 +126,8 @@ class ModelSettings(TargetSettings):
     @classmethod
     def complete_values(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """Replace the provider, also that of `model: provider:name`, by its canonical name, and add its defaults."""
-        named, model = values.get("provider"), values.get("model")
-        provider = PROVIDER_NAMES.get(named.strip().casefold()) if isinstance(named, str) else None
+        provider_name, model = values.get("provider"), values.get("model")
+        provider = PROVIDER_NAMES.get(provider_name.strip().casefold()) if isinstance(provider_name, str) else None
         if provider is ModelProvider.MODEL and isinstance(model, str):
             prefix, _, rest = model.partition(":")
             own = PROVIDER_NAMES.get(prefix.casefold())
@@ -137,11 +137,11 @@ class ModelSettings(TargetSettings):
 
     @classmethod
     def select_access_settings(cls, entry: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-        """All but what says only what is asked and how often."""
-        found = normalize_names(entry, cls.other_names)
-        if found.duplicates:
+        """Select the settings that decide which address and key are used."""
+        normalized = normalize_names(entry, cls.other_names)
+        if normalized.duplicates:
             return entry
-        values = cls.complete_values(found.values)
+        values = cls.complete_values(normalized.values)
         # there the provider is a part of the model's name
         harmless = (
             _NON_ACCESS_SETTINGS - {"model"} if values.get("provider") == ModelProvider.MODEL else _NON_ACCESS_SETTINGS

@@ -52,7 +52,7 @@ class ModelTarget(DescribedTarget[ModelSettings]):
     def __init__(
         self,
         settings: ModelSettings,
-        asker: ModelClient,
+        client: ModelClient,
         system_prompt: str | None,
         tools: Sequence[ToolSpec],
         *,
@@ -60,7 +60,7 @@ class ModelTarget(DescribedTarget[ModelSettings]):
     ) -> None:
         """Create a target; folders of agents are made as `home` says, when first needed."""
         super().__init__(settings)
-        self._asker = asker
+        self._client = client
         self._system = (Message(role="system", content=system_prompt),) if system_prompt else ()
         self._tools = tuple(tools)
         self._home = home or SandboxSetup()
@@ -69,7 +69,7 @@ class ModelTarget(DescribedTarget[ModelSettings]):
     @property
     def identity(self) -> TargetIdentity:
         """Provider and model; the address without credentials."""
-        chat = self._asker.chat
+        chat = self._client.chat
         return TargetIdentity(
             name=self._settings.name, provider=chat.provider, identity=f"{chat.provider}:{chat.model}", model=chat.model
         )
@@ -82,13 +82,13 @@ class ModelTarget(DescribedTarget[ModelSettings]):
 
     @property
     def takes_stubs(self) -> bool:
-        """Yes: the conversation is ours to lead."""
+        """Yes: this target runs the conversation itself."""
         return True
 
     @property
     def notices(self) -> tuple[str, ...]:
         """How the provider's rate limit was met, if it was."""
-        return self._asker.notices
+        return self._client.notices
 
     async def respond(self, request: Request) -> Response:
         """Take a turn, or turns until one calls no tool: with stubs at most `max_turns`. Raises TargetError."""
@@ -120,11 +120,11 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         turns = 1 if stubs is None else request.max_turns
         tools = self._tools if stubs is None else self._add_stubbed_tools(stubs)
         while talk.turns < turns:
-            asked = await self._asker.ask(talk.messages, tools, sample=request.trial)
-            talk.add_turn(asked)
-            if stubs is None or not asked.turn.tool_calls:
+            reply = await self._client.ask(talk.messages, tools, sample=request.trial)
+            talk.add_turn(reply)
+            if stubs is None or not reply.turn.tool_calls:
                 return
-            talk.respond_to_calls(asked.turn.tool_calls, stubs)
+            talk.respond_to_calls(reply.turn.tool_calls, stubs)
 
     async def aclose(self) -> None:
         """Give connections back, and remove all folders."""
@@ -132,12 +132,12 @@ class ModelTarget(DescribedTarget[ModelSettings]):
             if place.sandbox is not None:
                 place.sandbox.close()
         self._places.clear()
-        await self._asker.aclose()
+        await self._client.aclose()
 
     def _add_stubbed_tools(self, stubs: Mapping[str, JsonValue]) -> tuple[ToolSpec, ...]:
         """Add the tools that only the stubs of the case define; these accept any arguments."""
-        known = {tool.name for tool in self._tools}
-        return (*self._tools, *(ToolSpec(name=name, parameters=OPEN_OBJECT) for name in stubs if name not in known))
+        names = {tool.name for tool in self._tools}
+        return (*self._tools, *(ToolSpec(name=name, parameters=OPEN_OBJECT) for name in stubs if name not in names))
 
     @asynccontextmanager
     async def _hold_folder(self, request: Request, agent: SuiteAgent) -> AsyncIterator[Sandbox | None]:
@@ -163,14 +163,14 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         talk = ModelConversation([*system, *request.messages])
         tools = [build_tool_spec(name) for name in agent.tools]
         while talk.turns < agent.max_turns:
-            asked = await self._asker.ask(talk.messages, tools, sample=request.trial)
-            talk.add_turn(asked)
-            calls = asked.turn.tool_calls
+            reply = await self._client.ask(talk.messages, tools, sample=request.trial)
+            talk.add_turn(reply)
+            calls = reply.turn.tool_calls
             if not calls:
                 return talk
-            done = [await _run_call(call, agent, sandbox) for call in calls[:MAX_CALLS]]
-            done += [(replace(call, success=False), _TOO_MANY) for call in calls[MAX_CALLS:]]
-            talk.record_results([call for call, _ in done], [output for _, output in done])
+            results = [await _run_call(call, agent, sandbox) for call in calls[:MAX_CALLS]]
+            results += [(replace(call, success=False), _TOO_MANY) for call in calls[MAX_CALLS:]]
+            talk.record_results([call for call, _ in results], [output for _, output in results])
         raise TargetError(f"Max turns ({agent.max_turns}) exceeded", fault=TargetFault.REFUSED)
 
 
@@ -189,32 +189,32 @@ class ModelConversation(Struct):
     """Model name from the provider, of the last turn that has one."""
     has_open_calls: bool = False
 
-    def add_turn(self, asked: ModelReply) -> None:
+    def add_turn(self, reply: ModelReply) -> None:
         """Add the next turn of the model, new or recorded."""
-        turn = asked.turn
+        turn = reply.turn
         self.turns += 1
         self.text = turn.text  # of the last turn, even if it is empty (tool-forge behaviour A-20)
         self.calls += turn.tool_calls
         self.has_open_calls = bool(turn.tool_calls)
         self.usages.append(turn.usage)
-        self.costs.append(asked.cost_usd)
-        self.attempts += asked.attempts
-        self.replayed = self.replayed and asked.replayed
+        self.costs.append(reply.cost_usd)
+        self.attempts += reply.attempts
+        self.replayed = self.replayed and reply.replayed
         self.model = turn.model or self.model
         self.messages.append(Message(role="assistant", content=turn.text, tool_calls=turn.tool_calls))
 
     def respond_to_calls(self, calls: Sequence[ToolCall], stubs: Mapping[str, JsonValue]) -> None:
-        """Every call is answered in the same turn; one without a stub with an error (tool-forge behaviour 1.4)."""
+        """Answer every call in the same turn; one without a stub with an error (tool-forge behaviour 1.4)."""
         results = [stubs.get(call.name, {"error": f'no stub for "{call.name}"'}) for call in calls]
-        done = [replace(call, result=result) for call, result in zip(calls, results, strict=True)]
-        self.record_results(done, [dump_compact_json(result) for result in results])
+        finished_calls = [replace(call, result=result) for call, result in zip(calls, results, strict=True)]
+        self.record_results(finished_calls, [dump_compact_json(result) for result in results])
 
-    def record_results(self, done: Sequence[ToolCall], outputs: Sequence[str]) -> None:
-        """Give the model the outputs of the last calls, and keep what became of the calls."""
-        self.calls[-len(done) :] = done
+    def record_results(self, calls: Sequence[ToolCall], outputs: Sequence[str]) -> None:
+        """Give the model the outputs of the last calls, and keep the calls with their results."""
+        self.calls[-len(calls) :] = calls
         self.messages += [
             Message(role="tool", name=call.name, content=output, tool_call_id=call.id)
-            for call, output in zip(done, outputs, strict=True)
+            for call, output in zip(calls, outputs, strict=True)
         ]
 
     def build_response(self, duration_ms: float, *, stub_mode: bool) -> Response:
@@ -235,7 +235,7 @@ class ModelConversation(Struct):
 
 
 async def _run_call(call: ToolCall, agent: SuiteAgent, sandbox: Sandbox | None) -> tuple[ToolCall, str]:
-    """Do what the model asked for; a refusal is its answer. Raises TargetError for a tool the agent does not have."""
+    """Run the tool of a call; a refusal is its output. Raises TargetError for a tool the agent does not have."""
     await asyncio.sleep(0)  # a case whose time is up ends here, between two tools and never within one
     name = next((name for name in agent.tools if name == call.name), None)
     if name is None or sandbox is None:
@@ -243,8 +243,8 @@ async def _run_call(call: ToolCall, agent: SuiteAgent, sandbox: Sandbox | None) 
         raise TargetError(what, fault=TargetFault.REFUSED)
     started = time.perf_counter()
     try:
-        answer, success = run_tool(name, call.params, sandbox), True
+        output, success = run_tool(name, call.params, sandbox), True
     except SandboxError as error:
-        answer, success = f"Error: {error}", False
+        output, success = f"Error: {error}", False
     took_ms = (time.perf_counter() - started) * 1000
-    return replace(call, success=success, duration_ms=round(took_ms, 3)), answer
+    return replace(call, success=success, duration_ms=round(took_ms, 3)), output

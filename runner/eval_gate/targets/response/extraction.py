@@ -23,8 +23,8 @@ def parse_tokens(value: JsonValue) -> int | None:
 
 def sum_tokens(*counts: JsonValue) -> int | None:
     """Sum the numbers of tokens that are valid. Return None if none of them is."""
-    known = [count for value in counts if (count := parse_tokens(value)) is not None]
-    return min(sum(known), MAX_TOKENS) if known else None
+    valid_counts = [count for value in counts if (count := parse_tokens(value)) is not None]
+    return min(sum(valid_counts), MAX_TOKENS) if valid_counts else None
 
 
 def parse_cost(value: JsonValue) -> float | None:

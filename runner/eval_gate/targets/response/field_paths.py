@@ -76,11 +76,11 @@ class PathCondition(_ParsedText):
 
     def __call__(self, value: JsonValue) -> bool:
         """Whether this value fits."""
-        found = self.path.find_first(value)
+        field = self.path.find_first(value)
         if self.values is None:
-            return found is not MISSING and found is not None
-        said = found if isinstance(found, str) else None if isinstance(found, MissingValue) else _format_scalar(found)
-        return (said in self.values) is not self.negated
+            return field is not MISSING and field is not None
+        text = field if isinstance(field, str) else None if isinstance(field, MissingValue) else _format_scalar(field)
+        return (text in self.values) is not self.negated
 
 
 class EachMember(FrozenStruct):
@@ -93,7 +93,7 @@ Step: TypeAlias = str | int | EachMember
 
 
 class PathMatch(FrozenStruct):
-    """Values found by a gathering path. `has_list` tells whether its list exists, even if empty."""
+    """Values at a gathering path. `has_list`: the list exists, even if empty."""
 
     values: list[JsonValue]
     has_list: bool
@@ -153,18 +153,17 @@ class FieldPath(_ParsedText):
 
     def describe_nearest_keys(self, document: JsonValue) -> str:
         """Describe the keys of the last mapping in `document` on the way to this path; empty without any."""
-        found, walked = document, 0
+        keys, walked = document, 0
         for step in self.steps:
-            child = MISSING if isinstance(step, EachMember) else _get_child(found, step)
+            child = MISSING if isinstance(step, EachMember) else _get_child(keys, step)
             if isinstance(child, MissingValue) or not isinstance(child, dict | list):
                 break
-            found, walked = child, walked + 1
-        if not isinstance(found, dict) or not found:
+            keys, walked = child, walked + 1
+        if not isinstance(keys, dict) or not keys:
             return ""
-        place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.steps[:walked]).lstrip(
-            "."
-        )
-        return f"{quote_name(place) if place else 'it'} has the key{'s' if len(found) > 1 else ''} {format_keys(found)}"
+        steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.steps[:walked])
+        place = "".join(steps).lstrip(".")
+        return f"{quote_name(place) if place else 'it'} has the key{'s' if len(keys) > 1 else ''} {format_keys(keys)}"
 
     def has_value(self, document: JsonValue) -> bool:
         """Whether there is something, be it null; of a gathering path whether its list is there."""
@@ -180,11 +179,11 @@ def _parse_steps(text: str) -> tuple[Step, ...]:
     steps: list[Step] = []
     at = 0
     while at < len(rest):
-        found = _STEP_PATTERN.match(rest, at)
-        if found is None or (at > 0 and found["key"] and rest[at] != "."):
+        match = _STEP_PATTERN.match(rest, at)
+        if match is None or (at > 0 and match["key"] and rest[at] != "."):
             raise ValueError(f"{quote_name(text)} is not a path from {quote_name(rest[at:])} on: {_PATH_EXAMPLES}")
-        steps.append(_parse_step(found))
-        at = found.end()
+        steps.append(_parse_step(match))
+        at = match.end()
     return tuple(steps)
 
 
@@ -198,10 +197,10 @@ def _pick_index(values: list[JsonValue], at: int) -> list[JsonValue]:
 
 
 def _walk_steps(value: JsonValue, steps: tuple[Step, ...]) -> JsonValue | MissingValue:
-    found: JsonValue | MissingValue = value
+    node: JsonValue | MissingValue = value
     for step in steps:
-        found = found if isinstance(found, MissingValue) else _get_child(found, step)
-    return found
+        node = node if isinstance(node, MissingValue) else _get_child(node, step)
+    return node
 
 
 def _get_child(value: JsonValue, step: Step) -> JsonValue | MissingValue:
@@ -212,14 +211,14 @@ def _get_child(value: JsonValue, step: Step) -> JsonValue | MissingValue:
     return MISSING
 
 
-def _parse_step(found: re.Match[str]) -> Step:
-    if found["index"] is not None:
-        return int(found["index"])
-    if found["where"] is not None:
-        return EachMember(PathCondition(found["where"]))
-    if found["each"] is not None:
+def _parse_step(match: re.Match[str]) -> Step:
+    if match["index"] is not None:
+        return int(match["index"])
+    if match["where"] is not None:
+        return EachMember(PathCondition(match["where"]))
+    if match["each"] is not None:
         return EachMember()
-    return str(found["key"] or found["quoted"])
+    return str(match["key"] or match["quoted"])
 
 
 def _strip_quotes(text: str) -> str:

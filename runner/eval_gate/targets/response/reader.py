@@ -10,9 +10,9 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import ErrorCause
 from eval_gate.model.limits import (
-    ANSWER_CALLS,
     CALL_NAME,
     MAX_DURATION_MS,
+    RESPONSE_CALLS,
     in_range,
 )
 from eval_gate.model.usage import Usage
@@ -82,12 +82,13 @@ class ResponseReader:
         calls = self.read_calls(document, escaped=escaped)
         text = self._get_text(document, silent=bool(calls))
         # null in the place of the list, or the protocol, says that no tool was called
-        known = calls is not None or self._paths.tool_calls_path.has_value(document) or self.is_without_calls(document)
+        has_list = calls is not None or self._paths.tool_calls_path.has_value(document)
+        calls_known = has_list or self.is_without_calls(document)
         return Response(
             text=to_well_formed(text),
             tool_calls=calls or (),
-            tool_calls_known=True if known else None,
-            tool_calls_location="" if known else self._calls_place,
+            tool_calls_known=True if calls_known else None,
+            tool_calls_location="" if calls_known else self._calls_place,
             usage=find_usage(document),
             cost_usd=parse_cost(document.get("costUsd")) if isinstance(document, dict) else None,
             duration_ms=duration_ms,
@@ -98,7 +99,7 @@ class ResponseReader:
         """Read a plain text, which cannot report tool calls, after `duration_ms` milliseconds."""
         try:
             text = body.decode(encoding or "utf-8", "replace")
-        except LookupError:  # a name of an encoding that nobody knows
+        except LookupError:  # an unknown encoding
             text = body.decode("utf-8", "replace")
         return Response(text=to_well_formed(text), tool_calls_known=False, duration_ms=duration_ms)
 
@@ -116,22 +117,22 @@ class ResponseReader:
         error.hint = "set the target's responseFormat"
         return error
 
-    def assemble_response(self, text: str, calls: tuple[ToolCall, ...], *, known: bool) -> Response:
-        """Assemble a response that arrived in parts; if `known`, `calls` are all tool calls, even if empty."""
-        known = known or bool(calls)
+    def assemble_response(self, text: str, calls: tuple[ToolCall, ...], *, calls_known: bool) -> Response:
+        """Assemble a response that arrived in parts; if `calls_known`, `calls` are all tool calls, even if empty."""
+        calls_known = calls_known or bool(calls)
         return Response(
             text=text,
             tool_calls=calls,
-            tool_calls_known=True if known else None,
-            tool_calls_location="" if known else self._calls_place,
+            tool_calls_known=True if calls_known else None,
+            tool_calls_location="" if calls_known else self._calls_place,
         )
 
     def _get_text(self, document: JsonValue, *, silent: bool) -> str:
         """Return the text at the first path that leads to one; a response with tool calls (`silent`) may have none."""
         for path in self._paths.response_path:
-            found = _find_text_at(document, path)
-            if found is not None:
-                return found
+            text = _find_text_at(document, path)
+            if text is not None:
+                return text
         # a missing field is never taken for ""
         for path in self._paths.response_path:
             if path.is_gathering or _is_part_list(path.find_first(document)):
@@ -142,16 +143,16 @@ class ResponseReader:
         places = " or ".join(f'"{path}"' for path in self._paths.response_path)
         what = "text" if any(path.has_value(document) for path in self._paths.response_path) else "value"
         keys = self._paths.response_path[0].describe_nearest_keys(document)
-        said = f"the response has no {what} at {places}{self._text_place}"
-        raise ResponseShapeError(f"{said}; {keys}" if keys else said, is_mapping=True)
+        message = f"the response has no {what} at {places}{self._text_place}"
+        raise ResponseShapeError(f"{message}; {keys}" if keys else message, is_mapping=True)
 
     def find_model(self, document: JsonValue) -> str | None:
         """Find the name of the model in a response or in one of its events. Return None if the model is not given."""
         path = self._paths.model_path
         if path is None:
             return None
-        found = path.find_all(document).values[-1:] if path.is_gathering else [path.find_first(document)]
-        return next((name for name in found if isinstance(name, str)), None)
+        names = path.find_all(document).values[-1:] if path.is_gathering else [path.find_first(document)]
+        return next((name for name in names if isinstance(name, str)), None)
 
     def is_without_calls(self, document: JsonValue) -> bool:
         """Whether this is of a protocol that has a place for calls and leaves it out where there were none."""
@@ -163,23 +164,23 @@ class ResponseReader:
         entries = self._find_entries(document)
         if entries is None:
             return None
-        if len(entries) > ANSWER_CALLS:
+        if len(entries) > RESPONSE_CALLS:
             raise ResponseShapeError(
-                f'"{self._paths.tool_calls_path}" lists {len(entries):,} calls, more than {ANSWER_CALLS:,}'
+                f'"{self._paths.tool_calls_path}" lists {len(entries):,} calls, more than {RESPONSE_CALLS:,}'
             )
-        apart = _read_results(document, self._paths.tool_results) if self._paths.tool_results and entries else {}
+        results = _read_results(document, self._paths.tool_results) if self._paths.tool_results and entries else {}
         place = self._paths.tool_calls_path.removesuffix("[]")
         return tuple(
-            self._read_call(entry, f"{place}[{at}]", apart, escaped=escaped) for at, entry in enumerate(entries)
+            self._read_call(entry, f"{place}[{at}]", results, escaped=escaped) for at, entry in enumerate(entries)
         )
 
     def _find_entries(self, document: JsonValue) -> list[JsonValue] | None:
         path = self._paths.tool_calls_path
         if path.is_gathering:
-            found = path.find_all(document)
-            if found.first_missing is not None:
-                raise ResponseShapeError(f'"{path}" has no value in member {found.first_missing} of the list')
-            return found.values if found.has_list else None
+            match = path.find_all(document)
+            if match.first_missing is not None:
+                raise ResponseShapeError(f'"{path}" has no value in member {match.first_missing} of the list')
+            return match.values if match.has_list else None
         calls = path.find_first(document)
         if isinstance(calls, MissingValue) or calls is None:
             return None
@@ -187,13 +188,13 @@ class ResponseReader:
             raise ResponseShapeError(f'"{path}"{self._list_place} is not a list but {describe_value(calls)}')
         return calls
 
-    def _read_call(self, call: JsonValue, place: str, apart: dict[str, CallFragment], *, escaped: bool) -> ToolCall:
+    def _read_call(self, call: JsonValue, place: str, results: dict[str, CallFragment], *, escaped: bool) -> ToolCall:
         if isinstance(call, str) and self._paths.tool_calls_path.is_gathering:
             # toolCalls[].toolName: only the names were asked for
             return self.join_fragments([CallFragment(name=call)], place)
-        said = self.read_fragment(call, place)
-        more = apart.get(said.id)
-        return self.join_fragments([said] if more is None else [more, said], place, escaped=escaped)
+        fragment = self.read_fragment(call, place)
+        more = results.get(fragment.id)
+        return self.join_fragments([fragment] if more is None else [more, fragment], place, escaped=escaped)
 
     def read_fragment(self, call: JsonValue, place: str) -> CallFragment:
         """Read everything about a tool call that is at this place. Raises ResponseShapeError."""
@@ -216,11 +217,11 @@ class ResponseReader:
     def join_fragments(self, parts: list[CallFragment], place: str, *, escaped: bool = True) -> ToolCall:
         """Join the fragments of a tool call: the first name counts, else the last value. Raises ResponseShapeError."""
         name, success, duration_ms, result = None, None, None, None
-        for said in parts:
-            name = name or said.name
-            success = success if said.success is None else said.success
-            duration_ms = duration_ms if said.duration_ms is None else said.duration_ms
-            result = result if said.result is None else said.result
+        for part in parts:
+            name = name or part.name
+            success = success if part.success is None else part.success
+            duration_ms = duration_ms if part.duration_ms is None else part.duration_ms
+            result = result if part.result is None else part.result
         if not name or len(name) > CALL_NAME:
             raise ResponseShapeError(f'"{place}" has no {self._paths.name_field} of up to {CALL_NAME} characters')
         params = self._join_params(parts, place)
@@ -235,10 +236,10 @@ class ResponseReader:
         )
 
     def _join_params(self, parts: list[CallFragment], place: str) -> dict[str, JsonValue]:
-        given = [said.args for said in parts if said.args is not None]
-        params: JsonValue = next((args for args in reversed(given) if not isinstance(args, str)), None)
-        if params is None and given:
-            params = parse_arguments("".join(map(str, given)), f"{place}.{self._paths.args_field}")
+        arguments = [part.args for part in parts if part.args is not None]
+        params: JsonValue = next((args for args in reversed(arguments) if not isinstance(args, str)), None)
+        if params is None and arguments:
+            params = parse_arguments("".join(map(str, arguments)), f"{place}.{self._paths.args_field}")
         if params is not None and not isinstance(params, dict):
             raise ResponseShapeError(
                 f'"{place}.{self._paths.args_field}" is not a mapping but {describe_value(params)}'
@@ -257,8 +258,8 @@ def _find_text_at(document: JsonValue, path: FieldPath) -> str | None:
     values = path.find_all(document).values
     if _is_part_list(values):
         return extract_text(values)
-    said = [text for value in values if (text := extract_text(value)) is not None]
-    return "\n".join(said) if said else None
+    texts = [text for value in values if (text := extract_text(value)) is not None]
+    return "\n".join(texts) if texts else None
 
 
 def _is_part_list(value: JsonValue | MissingValue) -> bool:
@@ -284,10 +285,10 @@ def _find_tokens(usage: dict[str, JsonValue], keys: Sequence[str]) -> int | None
 def find_format_hint(content_type: str, described: ResponseFormat) -> str | None:
     """Find the hint for a known content type that does not fit the described response format."""
     kind = content_type.partition(";")[0].strip().lower()
-    found = _FORMATS_BY_TYPE.get(kind)
-    if found is None or found is described or {found, described} == {ResponseFormat.NDJSON, ResponseFormat.JSON}:
+    actual = _FORMATS_BY_TYPE.get(kind)
+    if actual is None or actual is described or {actual, described} == {ResponseFormat.NDJSON, ResponseFormat.JSON}:
         return None
-    return f"the content type is {kind}: set responseFormat: {found}, or an agentProtocol"
+    return f"the content type is {kind}: set responseFormat: {actual}, or an agentProtocol"
 
 
 def build_malformed_error(
@@ -295,18 +296,18 @@ def build_malformed_error(
     body: bytes,
     described: str = "responsePath, toolCallsPath or agentProtocol",
     *,
-    seen: str | None = None,
+    shapes: str | None = None,
     is_mapping: bool = False,
 ) -> TargetError:
-    """Build the error for a response that is not as `described` settings say; `is_mapping`: these may be wrong."""
+    """Build the error for a response that does not fit the `described` settings, which may be wrong if `is_mapping`."""
     hint, cause = f"describe the shape of the response with the target's {described}", ErrorCause.WRONG_SHAPE
     if body.lstrip()[:9].lower().startswith((b"<!doctype", b"<html")):
         hint, cause = "this is a web page: check the port and the path of the agent's URL", ErrorCause.WEB_PAGE
     elif not body.strip():
         hint, cause = "the body is empty: check the path and the method of the agent's URL", ErrorCause.EMPTY_RESPONSE
     who = "" if is_mapping else "agent error: "
-    said = f"{who}{what}; {seen or f'it begins {format_excerpt(body)}'}"
-    return TargetError(said, fault=TargetFault.MALFORMED, hint=hint, known_cause=cause)
+    message = f"{who}{what}; {shapes or f'it begins {format_excerpt(body)}'}"
+    return TargetError(message, fault=TargetFault.MALFORMED, hint=hint, known_cause=cause)
 
 
 class ResponseShapeError(Exception):
@@ -334,11 +335,11 @@ class CallFragment(FrozenStruct):
 
 def _read_results(document: JsonValue, fields: ToolResults) -> dict[str, CallFragment]:
     """Read the results that are listed apart from the tool calls, by the id of the call."""
-    found = fields.path.find_all(document).values
-    if not fields.path.is_gathering and found and isinstance(found[0], list):
-        found = found[0]
-    said = (_read_result(entry, fields) for entry in found[: 2 * ANSWER_CALLS])
-    return {one.id: one for one in said if one.id}
+    entries = fields.path.find_all(document).values
+    if not fields.path.is_gathering and entries and isinstance(entries[0], list):
+        entries = entries[0]
+    fragments = (_read_result(entry, fields) for entry in entries[: 2 * RESPONSE_CALLS])
+    return {one.id: one for one in fragments if one.id}
 
 
 def _read_result(entry: JsonValue, fields: ToolResults) -> CallFragment:
@@ -362,31 +363,31 @@ def parse_arguments(text: str, place: str) -> JsonValue:
 
 
 def _format_place(settings: ResponseSettings, key: str) -> str:
-    """Format where a setting is written, to stand behind its value; empty where nobody knows."""
+    """Format the place of a setting as a suffix of its value; empty if unknown."""
     place = settings.find_place(key)
     return f" ({place})" if place else ""
 
 
-def _text_or_none(found: JsonValue | MissingValue) -> str | None:
-    return found if isinstance(found, str) else None
+def _text_or_none(value: JsonValue | MissingValue) -> str | None:
+    return value if isinstance(value, str) else None
 
 
-def _parse_success(said: object, place: str) -> bool | None:
-    if isinstance(said, MissingValue) or said is None:
+def _parse_success(value: object, place: str) -> bool | None:
+    if isinstance(value, MissingValue) or value is None:
         return None
-    if isinstance(said, str) and (known := _SUCCESS_WORDS.get(said.strip().lower())) is not None:
-        return known
-    if not isinstance(said, bool):
-        raise ResponseShapeError(f'"{place}" is not true or false but {describe_value(said)}')
-    return said
+    if isinstance(value, str) and (success := _SUCCESS_WORDS.get(value.strip().lower())) is not None:
+        return success
+    if not isinstance(value, bool):
+        raise ResponseShapeError(f'"{place}" is not true or false but {describe_value(value)}')
+    return value
 
 
 def _is_present(value: object) -> bool:
     return not isinstance(value, MissingValue) and value is not None and value is not False
 
 
-def _value_or_none(found: JsonValue | MissingValue) -> JsonValue:
-    return None if isinstance(found, MissingValue) else found
+def _value_or_none(value: JsonValue | MissingValue) -> JsonValue:
+    return None if isinstance(value, MissingValue) else value
 
 
 def _format_id(value: object) -> str:
@@ -397,10 +398,10 @@ def _format_id(value: object) -> str:
 
 
 def _clean_values(value: Values) -> Values:
-    found = json.dumps(value, ensure_ascii=False) if value else ""
-    if found.isascii():
+    text = json.dumps(value, ensure_ascii=False) if value else ""
+    if text.isascii():
         return value
-    cleaned: Values = json.loads(to_well_formed(found))
+    cleaned: Values = json.loads(to_well_formed(text))
     return cleaned
 
 
@@ -408,11 +409,11 @@ def find_failure(value: JsonValue, rules: tuple[EventRule, ...], name: str = "")
     """Find the failure that a response, or its event `name`, reports by one of the rules."""
     for rule in rules:
         if rule.matches(value, name):
-            found = rule.select_value(value)
-            if isinstance(found, MissingValue) or found is None:
+            reason = rule.select_value(value)
+            if isinstance(reason, MissingValue) or reason is None:
                 if rule.where is None and rule.event is None:
-                    continue  # only what stands there says that it failed
-                found = value
-            said = format_excerpt(as_text(found).encode("utf-8", "replace"))
-            return TargetError(f"agent error: {said}", fault=TargetFault.REFUSED)
+                    continue  # only a value at the path means a failure
+                reason = value
+            excerpt = format_excerpt(as_text(reason).encode("utf-8", "replace"))
+            return TargetError(f"agent error: {excerpt}", fault=TargetFault.REFUSED)
     return None

@@ -1,4 +1,4 @@
-"""Settings that say where a response has its text, its tool calls and the rest, of every target that reads JSON."""
+"""Settings of every target that reads JSON: the paths of text, tool calls and the rest in a response."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -36,13 +36,13 @@ class _WholeList:
 
     @staticmethod
     def __get_pydantic_core_schema__(source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        written = Text | list[Text]
+        input_type = Text | list[Text]
         return handler.generate_schema(
             Annotated[
                 tuple[str, ...],
                 Field(min_length=1),
                 AfterValidator(_parse_paths),
-                BeforeValidator(to_list, json_schema_input_type=written),
+                BeforeValidator(to_list, json_schema_input_type=input_type),
             ]
         )
 
@@ -197,5 +197,5 @@ class StreamSettings(ResponseSettings):
     def given_response_settings(self) -> tuple[str, ...]:
         """The settings that were given and describe a response, in camelCase."""
         own, fields = self.list_own_settings(), type(self).model_fields
-        given = (fields[name].alias or name for name in sorted(self.model_fields_set))
-        return tuple(name for name in given if name in own)
+        names = (fields[name].alias or name for name in sorted(self.model_fields_set))
+        return tuple(name for name in names if name in own)

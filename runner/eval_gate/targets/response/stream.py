@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
-from eval_gate.model.limits import ANSWER_CALLS, ANSWER_EVENTS
+from eval_gate.model.limits import RESPONSE_CALLS, RESPONSE_EVENTS
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
@@ -85,13 +85,13 @@ class SseParser:
         self._lines = _LineSplitter()
         self._data: list[bytes] = []
         self._name = b""
-        self._first = True
+        self._is_first_line = True
 
     def feed(self, data: bytes) -> Iterator[StreamEvent]:
         """Yield the events that end in this piece."""
         for line in self._lines.feed(data):
-            begun, self._first = self._first, False
-            if event := self._take_line(line.removeprefix(b"\xef\xbb\xbf") if begun else line):
+            is_first, self._is_first_line = self._is_first_line, False
+            if event := self._take_line(line.removeprefix(b"\xef\xbb\xbf") if is_first else line):
                 yield event
 
     def end(self) -> Iterator[StreamEvent]:
@@ -103,8 +103,8 @@ class SseParser:
 
     def _take_line(self, line: bytes) -> StreamEvent | None:
         if not line:
-            there = self._data or self._name  # LangServe ends with a name that has no data, which browsers leave out
-            event = StreamEvent(self._name.decode("utf-8", "replace"), b"\n".join(self._data)) if there else None
+            is_event = self._data or self._name  # LangServe ends with a name that has no data, which browsers leave out
+            event = StreamEvent(self._name.decode("utf-8", "replace"), b"\n".join(self._data)) if is_event else None
             self._data, self._name = [], b""
             return event
         field, _, value = line.partition(b":")
@@ -192,15 +192,15 @@ class StreamCollector:
             EventRule(),
         ]
         self._calls = events.tool_call or [EventRule.model_construct(path=settings.tool_calls_path.to_gathering())]
-        self._whole, self._done = events.full_response, events.done
+        self._full_rules, self._end_rules = events.full_response, events.done
         self._head = bytearray()
-        self._first: list[bytes] = []
-        """The first events, of which a message tells the shapes."""
+        self._first_events: list[bytes] = []
+        """The first events, whose shapes an error message shows."""
         self._events = 0
-        self._over = False
+        self._is_complete = False
         self._text: list[str] = []
         self._message: object = MISSING
-        self._called: dict[object, list[CallFragment]] = {}
+        self._calls_by_key: dict[object, list[CallFragment]] = {}
         self._calls_known = False
         self._usage: Usage | None = None
         self._model: str | None = None
@@ -216,10 +216,10 @@ class StreamCollector:
 
     def build_response(self, duration_ms: float) -> Response:
         """Build the response after the end of the stream. Raises TargetError for an incomplete one."""
-        if not self._over:
+        if not self._is_complete:
             for event in self._cutter.end():
                 self._take_event(event)
-        if self._done and not self._over:
+        if self._end_rules and not self._is_complete:
             raise TargetError(
                 "agent error: the stream ended before its last event",
                 fault=TargetFault.REFUSED,
@@ -233,44 +233,41 @@ class StreamCollector:
     def _assemble_response(self, duration_ms: float) -> Response:
         if not isinstance(self._document, MissingValue):
             return self._reader.read_document(self._document, duration_ms, escaped=True)
-        calls = tuple(self._reader.join_fragments(said, _CALL_PLACE) for said in self._called.values())
+        calls = tuple(self._reader.join_fragments(fragments, _CALL_PLACE) for fragments in self._calls_by_key.values())
         if not self._text and not calls:
             raise ResponseShapeError(
                 f"none of the {self._events:,} events has text at the configured path", is_mapping=True
             )
-        response = self._reader.assemble_response(to_well_formed("".join(self._text)), calls, known=self._calls_known)
-        return replace(
-            response,
-            duration_ms=duration_ms,
-            usage=self._usage,
-            model=self._model,
+        response = self._reader.assemble_response(
+            to_well_formed("".join(self._text)), calls, calls_known=self._calls_known
         )
+        return replace(response, duration_ms=duration_ms, usage=self._usage, model=self._model)
 
     def _build_malformed_error(self, what: str, *, is_mapping: bool = False) -> TargetError:
-        seen = f"its events are {describe_event_shapes(self._first)}" if self._first else None
-        described = "events, responsePath, responseFormat or agentProtocol"
-        return build_malformed_error(what, self._mask(bytes(self._head)), described, seen=seen, is_mapping=is_mapping)
+        shapes = f"its events are {describe_event_shapes(self._first_events)}" if self._first_events else None
+        names = "events, responsePath, responseFormat or agentProtocol"
+        return build_malformed_error(what, self._mask(bytes(self._head)), names, shapes=shapes, is_mapping=is_mapping)
 
     def _take_event(self, event: StreamEvent) -> bool:
-        """Whether this event, or one before it, ends the answer."""
-        if self._over:
+        """Whether this event, or one before it, ends the response."""
+        if self._is_complete:
             return True
         self._events += 1
-        if self._events > ANSWER_EVENTS:
-            raise self._build_malformed_error(f"the stream has more than {ANSWER_EVENTS:,} events")
+        if self._events > RESPONSE_EVENTS:
+            raise self._build_malformed_error(f"the stream has more than {RESPONSE_EVENTS:,} events")
         if event.data.strip() == DONE_MARKER:
-            self._over = True
+            self._is_complete = True
             return True
         data = self._mask(event.data)
-        if len(self._first) < MAX_EVENTS:
-            self._first.append(data)
+        if len(self._first_events) < MAX_EVENTS:
+            self._first_events.append(data)
         try:
             incoming = _parse_event(event.name, data)
             self._read_event(incoming)
-            self._over = any(incoming.is_matched_by(rule) for rule in self._done)
+            self._is_complete = any(incoming.is_matched_by(rule) for rule in self._end_rules)
         except ResponseShapeError as error:
             raise self._build_malformed_error(str(error), is_mapping=error.is_mapping) from None
-        return self._over
+        return self._is_complete
 
     def _read_event(self, event: _ParsedEvent) -> None:
         value = event.value
@@ -282,7 +279,7 @@ class StreamCollector:
             raise failure
         self._read_text(event)
         self._read_calls(event, value)
-        for rule in self._whole:
+        for rule in self._full_rules:
             if event.is_matched_by(rule):
                 self._document = rule.select_value(value)
         if self._model is None and b"model" in event.data:
@@ -318,8 +315,8 @@ class StreamCollector:
             if rule.path is None:
                 entries, listed = [value], True
             elif rule.path.is_gathering:
-                found = rule.path.find_all(value)
-                entries, listed = found.values, found.has_list
+                match = rule.path.find_all(value)
+                entries, listed = match.values, match.has_list
             else:
                 one = rule.path.find_first(value)
                 entries = [] if isinstance(one, MissingValue) or one is None else [one]
@@ -332,11 +329,11 @@ class StreamCollector:
         self._calls_known = self._calls_known or self._reader.is_without_calls(value)
 
     def _read_call(self, entry: JsonValue) -> None:
-        said = self._reader.read_fragment(entry, _CALL_PLACE)
-        key = said.id or len(self._called)
-        if key not in self._called and len(self._called) >= ANSWER_CALLS:
-            raise ResponseShapeError(f"the stream has more than {ANSWER_CALLS:,} calls")
-        self._called.setdefault(key, []).append(said)
+        fragment = self._reader.read_fragment(entry, _CALL_PLACE)
+        key = fragment.id or len(self._calls_by_key)
+        if key not in self._calls_by_key and len(self._calls_by_key) >= RESPONSE_CALLS:
+            raise ResponseShapeError(f"the stream has more than {RESPONSE_CALLS:,} calls")
+        self._calls_by_key.setdefault(key, []).append(fragment)
 
 
 def _extract_event_text(event: _ParsedEvent, *, json: bool) -> str | None:

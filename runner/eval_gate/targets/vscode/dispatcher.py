@@ -148,7 +148,7 @@ class _SubagentChat:
         return self._subagent.write_message(f"{self._stamp}_orchestrator.md", _format_orchestrator(requests, responses))
 
     async def _wake_subagent(self) -> None:
-        """See that the editor has the workspace open and its agent works. Raises TargetError (unreachable)."""
+        """Open the workspace in the editor and wait for its agent. Raises TargetError (unreachable)."""
         workspace = str(self._subagent.workspace)
         if await self._is_open():
             await self._call_editor(workspace)
@@ -165,7 +165,7 @@ class _SubagentChat:
             await asyncio.sleep(self._limits.poll_s)
 
     async def _is_open(self) -> bool:
-        """Whether the editor says that it has this workspace open; no answer is no."""
+        """Whether the editor reports that this workspace is open; without a report, it is not."""
         try:
             finished = await self._run_editor(("--status",), self._limits.status_s)
         except ProcessError:
@@ -174,7 +174,7 @@ class _SubagentChat:
         return finished.code == 0 and re.search(name, finished.stdout.to_text()) is not None
 
     async def _call_editor(self, *arguments: str) -> None:
-        """One call of the editor's program. Raises TargetError (unreachable)."""
+        """Call the editor's program once. Raises TargetError (unreachable)."""
         try:
             finished = await self._run_editor(arguments, self._limits.call_s)
         except ProcessError as error:
@@ -182,8 +182,8 @@ class _SubagentChat:
         if finished.timed_out or finished.code != 0:
             how = f"took more than {self._limits.call_s:g} s" if finished.timed_out else finished.ending
             words = finished.stderr.format_last_line(500) or finished.stdout.format_last_line(500)
-            missing = self._editor.withheld.find_hint("", words)
-            what = f"VS Code's program {how}{f': {words}' if words else ''}{f'; {missing}' if missing else ''}"
+            hint = self._editor.withheld.find_hint("", words)
+            what = f"VS Code's program {how}{f': {words}' if words else ''}{f'; {hint}' if hint else ''}"
             raise build_program_error(what)
 
     async def _run_editor(self, arguments: tuple[str, ...], limit_s: float) -> FinishedProgram:
@@ -200,14 +200,14 @@ class _SubagentChat:
         )
 
     async def _wait_for_replies(self, names: Sequence[str], started: float) -> tuple[PromptReply, ...]:
-        """Wait until every response is there, or the time for all of them is over."""
+        """Wait until every response has arrived, or the time for all of them is over."""
         limit_s = self._limits.response_s * len(names)
         replies: dict[str, PromptReply] = {}
         while True:
             seconds = time.perf_counter() - started
-            missing = [name for name in names if name not in replies]
-            found = {name: self._read_reply(f"{name}_res.md", seconds) for name in missing}
-            replies |= {name: reply for name, reply in found.items() if reply is not None}
+            open_names = [name for name in names if name not in replies]
+            new_replies = {name: self._read_reply(f"{name}_res.md", seconds) for name in open_names}
+            replies |= {name: reply for name, reply in new_replies.items() if reply is not None}
             if len(replies) == len(names) or seconds > limit_s:
                 break
             await asyncio.sleep(self._limits.poll_s)
@@ -219,20 +219,20 @@ class _SubagentChat:
         )
 
     def _read_reply(self, name: str, seconds: float) -> PromptReply | None:
-        """Read a response file, as far as it is one; None where it is not there yet."""
+        """Read a response file; None if it does not exist yet."""
         try:
-            found = self._subagent.read_message(name, MAX_RESPONSE)
+            output = self._subagent.read_message(name, MAX_RESPONSE)
         except ProcessError as error:
             return PromptReply(None, seconds, f"the response is not valid: {error.message}")
-        if found is None:
+        if output is None:
             return None
-        if found.is_truncated:
+        if output.is_truncated:
             return PromptReply(None, seconds, f"the response is larger than {MAX_RESPONSE:,} bytes")
-        return PromptReply(found.data.decode("utf-8-sig", "replace"), seconds)
+        return PromptReply(output.data.decode("utf-8-sig", "replace"), seconds)
 
 
 def _format_request(document: str, unfinished: Path, response: Path) -> str:
-    """One request: the prompt document, and the two files by which the answer is handed over."""
+    """Format a request: the prompt document, and the two files that the response goes through."""
     return f"""\
 [[ ## task ## ]]
 
@@ -250,7 +250,7 @@ Only this file is read. What you say in the chat, and any other file you make, i
 
 
 def _format_orchestrator(requests: Sequence[Path], responses: Sequence[Path]) -> str:
-    """Several requests in one chat: each goes to a subagent that knows nothing of the others."""
+    """Format several requests for one chat: each goes to a subagent that does not see the others."""
     listed = "\n".join(f"{number}. `messages/{path.name}`" for number, path in enumerate(requests, start=1))
     awaited = "\n".join(f"* `messages/{path.name}`" for path in responses)
     return f"""\

@@ -50,17 +50,17 @@ class Subagent:
                     os.unlink(entry.name, dir_fd=descriptor)
 
     def prepare_wakeup(self) -> None:
-        """Write the chat mode that is used to wake it up, and forget that it ever was awake."""
+        """Write the chat mode that wakes it up, and remove its `.alive` file."""
         self._write_file((".github", "agents"), "wakeup.md", _WAKEUP_MODE)
         (self.path / ALIVE_NAME).unlink(missing_ok=True)
 
     @property
     def awake(self) -> bool:
-        """Whether it has shown that it works."""
+        """Whether it has created its `.alive` file."""
         return os.path.lexists(self.path / ALIVE_NAME)
 
     def write_message(self, name: str, text: str) -> Path:
-        """Put a file into its messages folder."""
+        """Write a file to its messages folder."""
         return self._write_file(("messages",), name, text)
 
     def read_message(self, name: str, limit: int) -> CapturedOutput | None:
@@ -80,14 +80,14 @@ def list_subagents(root: Path) -> list[Path]:
     """List the folders of all subagents, sorted by number."""
     try:
         with os.scandir(root) as entries:
-            found = [
+            folders = [
                 (int(match[1]), root / entry.name)
                 for entry in entries
                 if (match := _NAME_PATTERN.fullmatch(entry.name)) and entry.is_dir(follow_symlinks=False)
             ]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [path for _, path in sorted(found)]
+    return [path for _, path in sorted(folders)]
 
 
 def get_unlocked_subagent(root: Path) -> Path:
@@ -132,25 +132,25 @@ def build_workspace(template: Path | None) -> JsonValue:
         return _EMPTY_WORKSPACE
     try:
         data = read_limited(template, MAX_TEMPLATE)
-        found = json.loads(data) if len(data) <= MAX_TEMPLATE else None
+        workspace = json.loads(data) if len(data) <= MAX_TEMPLATE else None
     except OSError as error:
         raise _build_template_error(template, f"cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise _build_template_error(template, "is not JSON (comments are not supported)") from error
-    folders = found.get("folders", []) if isinstance(found, dict) else None
-    if not isinstance(found, dict) or not isinstance(folders, list):
+    folders = workspace.get("folders", []) if isinstance(workspace, dict) else None
+    if not isinstance(workspace, dict) or not isinstance(folders, list):
         raise _build_template_error(template, f"is not a workspace, or is larger than {MAX_TEMPLATE:,} bytes")
-    return found | {
+    return workspace | {
         "folders": [{"path": "."}, *(_resolve_folder(folder, template.absolute().parent) for folder in folders)]
     }
 
 
-def _resolve_folder(folder: JsonValue, beside: Path) -> JsonValue:
-    """Make the path of a workspace folder absolute; `beside` is the folder of the template."""
+def _resolve_folder(folder: JsonValue, template_folder: Path) -> JsonValue:
+    """Make the path of a workspace folder absolute; `template_folder` is that of the template."""
     path = folder.get("path") if isinstance(folder, dict) else None
     if not isinstance(folder, dict) or not isinstance(path, str):
         return folder
-    return folder | {"path": os.path.normpath(beside / path)}
+    return folder | {"path": os.path.normpath(template_folder / path)}
 
 
 @contextmanager
@@ -165,9 +165,9 @@ def _open_folder(path: Path, folders: tuple[str, ...]) -> Iterator[tuple[Private
                 os.mkdir(name, dir_fd=descriptor)
                 if identity:
                     os.chown(name, identity.uid, identity.gid, dir_fd=descriptor, follow_symlinks=False)
-            below = os.open(name, flags, dir_fd=descriptor)
+            child = os.open(name, flags, dir_fd=descriptor)
             os.close(descriptor)
-            descriptor = below
+            descriptor = child
         yield PrivateFolder(path.joinpath(*folders), descriptor, identity), descriptor
     finally:
         os.close(descriptor)

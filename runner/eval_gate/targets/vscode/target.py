@@ -116,19 +116,19 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
 
     @property
     def identity(self) -> TargetIdentity:
-        """The program by which VS Code is asked."""
+        """The program of VS Code."""
         settings = self._settings
-        shown = f"{settings.provider}:{settings.command}"
-        return TargetIdentity(name=settings.name, provider=settings.provider, identity=shown)
+        command = f"{settings.provider}:{settings.command}"
+        return TargetIdentity(name=settings.name, provider=settings.provider, identity=command)
 
     @property
     def workers(self) -> int | None:
-        """One: there is one window to type into."""
+        """One: there is one window of VS Code."""
         return 1
 
     @property
     def batches(self) -> bool:
-        """Whether its description asks for one chat for all."""
+        """Whether its description has `providerBatching`."""
         return self._settings.provider_batching
 
     @property
@@ -138,12 +138,12 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
 
     @property
     def timeout_ms(self) -> float | None:
-        """The limit for one response, which it keeps itself."""
+        """The target's own time limit of one response."""
         return self._settings.timeout_seconds * 1000
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """That only one case is asked at a time, that nobody is asked, and what went wrong within a batch."""
+        """That cases are sent one at a time, that a dry run sends none, and which cases of a batch failed."""
         settings = self._settings
         forced = f"workers: {settings.workers} is not possible with {settings.provider}: one case is sent at a time"
         return (
@@ -157,14 +157,14 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
         await self._dispatcher.check(dry_run=self._settings.dry_run)
 
     async def respond(self, request: Request) -> Response:
-        """Ask for one case and wait for its response. Raises TargetError."""
+        """Send one case and wait for its response. Raises TargetError."""
         if self._settings.dry_run:
             return await self._rehearse_request(request)
         (reply,) = await self._dispatch_requests([request])
         return self._build_response(request, reply)
 
     async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
-        """Ask for all in one chat. Cases without a response are missing, and a notice says why. Raises TargetError."""
+        """Send all cases in one chat. Cases without a response are missing, and notices say why. Raises TargetError."""
         if self._settings.dry_run:
             return {request.case_id: await self._rehearse_request(request) for request in requests}
         answers, broken = {}, []
@@ -197,7 +197,7 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
         return Response(text=reply.text, duration_ms=reply.seconds * 1000, tool_calls_known=False)
 
     async def _rehearse_request(self, request: Request) -> Response:
-        """Everything but asking: the prompt is written where it can be read."""
+        """Write the prompt to a file instead of sending it."""
         await self.check_health()
         return Response(
             text="", dry_run=True, tool_calls_known=False, warnings=(f"the prompt is in {self._write_prompt(request)}",)
@@ -226,9 +226,9 @@ def _build_dispatcher(
     settings: VscodeSettings, root: Path, environment: Mapping[str, str], redact: Redactor
 ) -> Dispatcher:
     desktop = {name: environment[name] for name in _DESKTOP_VARIABLES if name in environment}
-    given = filter_environment(environment, {**desktop, **settings.env.open()})
+    variables = filter_environment(environment, {**desktop, **settings.env.open()})
     editor = Editor(
-        settings.command, root, given, redact.mask_bytes, WithheldVariables.from_environment(environment, given)
+        settings.command, root, variables, redact.mask_bytes, WithheldVariables.from_environment(environment, variables)
     )
     home = Path(environment.get("HOME") or "/")
     template = _resolve_path(settings.workspace_template, root, home) if settings.workspace_template else None
@@ -238,5 +238,5 @@ def _build_dispatcher(
 
 
 def _resolve_path(path: str, root: Path, home: Path) -> Path:
-    """Where a path of a description is."""
+    """Resolve a path of a description; `~` is the home folder."""
     return home / path[2:] if path.startswith("~/") else root / path

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NoReturn
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.limits import ANSWER_VALUES, DEPTH, NUMBER_DIGITS
+from eval_gate.model.limits import DEPTH, NUMBER_DIGITS, RESPONSE_VALUES
 from eval_gate.text.untrusted.surrogates import may_hold_surrogates, replace_surrogates
 
 _NON_STRUCTURAL: Final = bytes(set(range(256)) - set(b'[]{},"'))
@@ -46,7 +46,7 @@ class UntrustedJsonError(ValueError):
 def parse_untrusted_json(
     source: str | bytes,
     *,
-    values: int = ANSWER_VALUES,
+    values: int = RESPONSE_VALUES,
     depth: int = DEPTH,
     constant: Callable[[str], JsonValue] | None = None,
     pairs: Callable[[list[tuple[str, JsonValue]]], JsonValue] | None = None,
@@ -93,7 +93,7 @@ def is_truncated_json(text: str, at: int, problem: str) -> bool:
     return word or problem.startswith("Unterminated") or _PARTIAL_NUMBER.fullmatch(rest) is not None
 
 
-def check_json_size(data: bytes | Iterable[bytes], values: int = ANSWER_VALUES, depth: int = DEPTH) -> None:
+def check_json_size(data: bytes | Iterable[bytes], values: int = RESPONSE_VALUES, depth: int = DEPTH) -> None:
     """Raise UntrustedJsonError for too many values, in bytes or in pieces; none ends within a text."""
     if isinstance(data, bytes):
         opened = data.count(b"[") + data.count(b"{")

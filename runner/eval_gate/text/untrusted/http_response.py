@@ -9,7 +9,7 @@ import zlib
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from eval_gate.model.limits import MAX_ANSWER_BYTES
+from eval_gate.model.limits import MAX_RESPONSE_BYTES
 from eval_gate.text.quoting import quote_value
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, check_json_size
 
@@ -114,8 +114,8 @@ async def _iter_decompressed(stream: httpx2.AsyncByteStream, encodings: list[str
         async for chunk in stream:
             for piece in unpacker.iter_pieces(chunk):
                 size, begins = size + len(piece), begins or piece[:_EXCERPT_BYTES]
-                if size > MAX_ANSWER_BYTES:
-                    raise UnreadableResponseError(f"is larger than {MAX_ANSWER_BYTES:,} bytes", begins)
+                if size > MAX_RESPONSE_BYTES:
+                    raise UnreadableResponseError(f"is larger than {MAX_RESPONSE_BYTES:,} bytes", begins)
                 yield piece
     except DecompressionError as error:
         raise UnreadableResponseError(str(error), begins) from error

@@ -8,7 +8,7 @@ import pytest
 
 from eval_gate.drafts.sources.questions import read_questions
 from eval_gate.errors import GateError
-from eval_gate.model.limits import DRAFT_LINE_BYTES, DRAFT_QUESTION, DRAFT_QUESTIONS
+from eval_gate.model.limits import DRAFT_LINE_BYTES, DRAFT_PROMPT, DRAFT_PROMPTS
 
 
 def write(folder: Path, data: str | bytes) -> Path:
@@ -34,8 +34,8 @@ def test_questions__blank_lines_comments_and_repeats__are_left_out(tmp_path: Pat
         (b"", "questions.txt: has no question"),
         (b"# only a comment\n\n", "questions.txt: has no question"),
         (b"How?\nna\xefve\n", "questions.txt:2: is not UTF-8"),
-        (b"x" * (DRAFT_QUESTION + 1), f"questions.txt:1: is longer than {DRAFT_QUESTION:,} characters"),
-        (b"\n".join(b"%d" % number for number in range(DRAFT_QUESTIONS + 1)), "has more than 10,000 questions"),
+        (b"x" * (DRAFT_PROMPT + 1), f"questions.txt:1: is longer than {DRAFT_PROMPT:,} characters"),
+        (b"\n".join(b"%d" % number for number in range(DRAFT_PROMPTS + 1)), "has more than 10,000 questions"),
         (b"#" * (DRAFT_LINE_BYTES + 1), f"is larger than {DRAFT_LINE_BYTES:,} bytes"),
     ],
 )

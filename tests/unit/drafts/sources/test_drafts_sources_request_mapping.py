@@ -81,12 +81,30 @@ def test_parse_prompt__protocol_with_one_text__has_the_question(protocol) -> Non
     assert RequestMapping(settings).parse_prompt(build(settings, HISTORY[-1:])).text == "second & ä/?"
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(str.strip))
-def test_parse_prompt__any_text__comes_back(text) -> None:
+def parse_sent(form: str, text: str) -> str:
+    """Send a text in a request of this form, and parse the prompt in it."""
+    settings = describe(**SINGLE[form])
+    return RequestMapping(settings).parse_prompt(build(settings, (Message(role="user", content=text),))).text
+
+
+def is_question(text: str) -> bool:
+    return bool(text.strip()) and not text.lstrip().startswith(("[", "{"))
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
+
+
+@given(TEXTS.filter(is_question) | st.sampled_from(["[TODO] fix it", "{{name}} is here", "[urgent]"]))
+def test_parse_prompt__any_text_but_json__comes_back(text) -> None:
     for form in ("default", "text around", "form", "query"):
-        settings = describe(**SINGLE[form])
-        prompt = RequestMapping(settings).parse_prompt(build(settings, (Message(role="user", content=text),)))
-        assert prompt.text == text, form
+        assert parse_sent(form, text) == text, form
+
+
+@pytest.mark.parametrize("text", ["{", "[1", '{"a": ', "{}", "[]", ' {"a": 1}'])
+@pytest.mark.parametrize("form", ["default", "text around", "form", "query"])
+def test_parse_prompt__json_or_its_beginning__is_no_question(form, text) -> None:
+    with pytest.raises(PromptError):
+        parse_sent(form, text)
 
 
 def test_is_exchange__path_and_method__are_those_of_the_target() -> None:

@@ -9,7 +9,7 @@ import pytest
 from eval_gate.config.loader import load_config
 from eval_gate.engine.judge_targets import Judges
 from eval_gate.engine.preparation.program_files import ProgramFiles
-from eval_gate.engine.preparation.setup_fingerprints import build_measurement, build_setup_fingerprints
+from eval_gate.engine.preparation.setup_fingerprints import build_evaluation_setup, build_setup_fingerprints
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Location
 from eval_gate.model.policy import ComparedFile, ComparedProgram, ComparedPrograms, EvaluationSetup
 from eval_gate.model.result import CaseFingerprints
@@ -130,7 +130,7 @@ def test_values__tokens_of_a_case__count_by_what_they_stand_for() -> None:
 
 
 def measured(root: Path, **settings: object) -> EvaluationSetup:
-    return build_measurement(load_config(settings, {}, None), ProgramFiles(root))
+    return build_evaluation_setup(load_config(settings, {}, None), ProgramFiles(root))
 
 
 def test_measuring__snapshot__is_named_without_what_is_secret(tmp_path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import ExitCode
+from eval_gate.gate.base_agent_cases import BaseAgentCases, select_base_agent_cases
 from eval_gate.gate.evidence.execution_groups import ExecutionGroup, compute_log_group_chance
 from eval_gate.gate.evidence.flakiness import CaseRun
 from eval_gate.gate.evidence.prior import DEFAULT_PRIOR, Prior, learn_prior
@@ -31,6 +32,7 @@ from eval_gate.model.comparison import CaseClass
 from eval_gate.model.evidence import BranchRun, Counts, GroundKind, RunShare
 from eval_gate.struct import replace
 from tests.support.histories import Asked, Branch, Engine
+from tests.support.verdicts import make_waiver, make_waivers
 
 RULES = Policy(frozenset({FailOn.REGRESSIONS}))
 RUNS, CASES = 10, 60
@@ -259,7 +261,10 @@ def test_decide_verdict__cache_on_main__a_case_that_fails_every_time_needs_anoth
     assert judged.verdict.exit_code is ExitCode.INCOMPLETE
     says = judged.verdict.reasons[0].message
     assert "executions of one run belong together here: run the job again" in says
-    assert "if they fail again, waive them or run a base agent: attempts are not added up" in says
+    assert "if they fail again, fix them: attempts are not added up, and neither waivers nor a base agent apply" in says
+    assert select_base_agent_cases(judged, question, frozenset({change.key})) == BaseAgentCases()
+    waived = replace(question, waivers=make_waivers(make_waiver("case-15")))
+    assert decide_verdict(judged, waived).verdict == judged.verdict
     again = decide_verdict(judged, question)  # as a stored run is judged
     assert (again.verdict, again.comparison.changes) == (judged.verdict, judged.comparison.changes)
     assert judged.comparison.evidence.run_share > 0.5

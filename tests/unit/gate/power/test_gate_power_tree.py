@@ -170,5 +170,5 @@ def test_ungated__executions_of_one_run_belong_together__the_share_is_the_reason
     assert one.reason is UngatedReason.RUN_SHARE
     assert describe_ungated_case(one, "on main") == (
         "it fails 0 of 20 on main: 7 failures in a row would not confirm a regression, because executions of one run "
-        "belong together: run the job again if it fails every time"
+        "belong together: if it fails every time, run the job again; if it fails again, fix it"
     )

@@ -36,7 +36,7 @@ def send(github, client, packed):
     def send(file=packed, *, name=NAME, **service) -> int:
         given = {"url": github.results_url, "token": github.runtime_token} | service
         given["token"] = Secret(given["token"])
-        return reserve_artifact(client, ArtifactService(**given), name, now=NOW).upload_file(file)
+        return reserve_artifact(client, ArtifactService(**given), name, moment=NOW).upload_file(file)
 
     return send
 
@@ -94,7 +94,7 @@ def test_upload__page__is_stored_as_it_is_under_its_type(github, client, tmp_pat
     page = tmp_path / "anything"
     page.write_text("<!doctype html>")
     service = ArtifactService(github.results_url, Secret(github.runtime_token))
-    number = reserve_artifact(client, service, "report.html", now=NOW, mime_type="text/html").upload_file(page)
+    number = reserve_artifact(client, service, "report.html", moment=NOW, mime_type="text/html").upload_file(page)
     stored = github.state.artifacts[number]
     assert (stored.name, stored.zip_bytes, stored.content_type) == ("report.html", b"<!doctype html>", "text/html")
     (created,) = github.requests("POST", "CreateArtifact")
@@ -116,7 +116,7 @@ def test_upload__retention__is_what_the_repository_allows(github, send, days, ke
 def test_upload__time_of_another_zone__expires_in_utc(github, client, packed) -> None:
     there = NOW.astimezone(datetime.fromisoformat("2026-01-01T00:00:00+05:30").tzinfo)
     reserve_artifact(
-        client, ArtifactService(github.results_url, Secret(github.runtime_token), 1), NAME, now=there
+        client, ArtifactService(github.results_url, Secret(github.runtime_token), 1), NAME, moment=there
     ).upload_file(packed)
     (asked,) = github.requests("POST", "CreateArtifact")
     assert asked.body["expires_at"] == "2026-11-22T10:00:00Z"
@@ -187,7 +187,7 @@ def test_upload__answers_of_another_shape__are_an_error_and_no_crash(says, packe
             answer.body = answer.body | {"signed_upload_url": f"{oracle.base}/blob?sig=x"}
     client = GitHubClient("http://127.0.0.1:9", Secret("t0ken"), "acme/bot", sleep=waits.append)
     with pytest.raises(GitHubError, match=f"storing the artifact {NAME}: ") as caught:
-        reserve_artifact(client, ArtifactService(oracle.base, Secret(runtime_token())), NAME, now=NOW).upload_file(
+        reserve_artifact(client, ArtifactService(oracle.base, Secret(runtime_token())), NAME, moment=NOW).upload_file(
             packed
         )
     assert "sig=" not in str(caught.value)
@@ -202,7 +202,7 @@ def test_upload__service_gives_no_address__nothing_is_sent_anywhere(says, packed
     body["signed_upload_url"] = body.get("signed_upload_url", "").replace("{base}", oracle.base)
     client = GitHubClient("http://127.0.0.1:9", Secret("t0ken"), "acme/bot", sleep=waits.append)
     with pytest.raises(GitHubError, match="did not give an address to upload to"):
-        reserve_artifact(client, ArtifactService(oracle.base, Secret(runtime_token())), NAME, now=NOW).upload_file(
+        reserve_artifact(client, ArtifactService(oracle.base, Secret(runtime_token())), NAME, moment=NOW).upload_file(
             packed
         )
     assert len(oracle.requests) == 1
@@ -213,7 +213,7 @@ def test_upload__number_in_place_of_text__is_an_id_too(says, packed, waits) -> N
     oracle.answers[0] = Answer(200, body={"ok": True, "signed_upload_url": f"{oracle.base}/blob?sig=x"})
     client = GitHubClient("http://127.0.0.1:9", Secret("t0ken"), "acme/bot", sleep=waits.append)
     assert (
-        reserve_artifact(client, ArtifactService(oracle.base, Secret(runtime_token())), NAME, now=NOW).upload_file(
+        reserve_artifact(client, ArtifactService(oracle.base, Secret(runtime_token())), NAME, moment=NOW).upload_file(
             packed
         )
         == 77
@@ -224,7 +224,7 @@ def test_upload__number_in_place_of_text__is_an_id_too(says, packed, waits) -> N
 def test_upload__address_of_the_service_that_is_none__is_an_error_and_no_crash(packed, waits, url) -> None:
     client = GitHubClient("http://127.0.0.1:9", Secret("t0ken"), "acme/bot", sleep=waits.append)
     with pytest.raises(GitHubError):
-        reserve_artifact(client, ArtifactService(url, Secret(runtime_token())), NAME, now=NOW).upload_file(packed)
+        reserve_artifact(client, ArtifactService(url, Secret(runtime_token())), NAME, moment=NOW).upload_file(packed)
 
 
 def test_archive__files__are_found_under_their_names(tmp_path) -> None:

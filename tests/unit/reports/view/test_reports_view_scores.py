@@ -37,7 +37,7 @@ def judged(now: RunResult, then: RunResult | None = None, policy: Policy = POLIC
     return judge_against(now, Baseline(then, "b") if then else NOT_REQUESTED, policy)
 
 
-def seen(now: RunResult, then: RunResult | None = None, policy: Policy = POLICY) -> ReportView:
+def make_view(now: RunResult, then: RunResult | None = None, policy: Policy = POLICY) -> ReportView:
     return build_view(judged(now, then, policy), ReportContext())
 
 
@@ -114,13 +114,13 @@ def test_shortfalls__huge_texts__are_cut() -> None:
 @pytest.mark.contract("agentv.results.errors-apart")
 def test_mean_score__of_judged_cases__and_its_change_of_compared_ones() -> None:
     now = [make_graded("a", 0.5), make_graded("b", 0.9), make_graded("new", 0.1), make_graded("e", status="error")]
-    view = seen(make_graded_run(now), make_graded_baseline({"a": 0.9, "b": 0.8}))
+    view = make_view(make_graded_run(now), make_graded_baseline({"a": 0.9, "b": 0.8}))
     assert str(view.suites[0].score) == "0.50 (−0.15)"
     assert compute_mean_score(make_run({"a": "failed"}).suites[0].cases, ()) is None
 
 
 def test_view__several_trials__shows_the_mean_and_how_many_passed() -> None:
-    view = seen(make_graded_run([make_graded("a", trials=(0.9, 1.0, 0.5))]), make_graded_baseline({"a": 1.0}))
+    view = make_view(make_graded_run([make_graded("a", trials=(0.9, 1.0, 0.5))]), make_graded_baseline({"a": 1.0}))
     assert (view.regressions[0].baseline_result, view.regressions[0].current_result) == (
         "1.00",
         "0.80, 1 of 3 pass (−0.20)",
@@ -128,7 +128,7 @@ def test_view__several_trials__shows_the_mean_and_how_many_passed() -> None:
 
 
 def test_view__score_that_did_not_change__is_said_once() -> None:
-    view = seen(make_graded_run({"a": 0.8, "b": 0.801}), make_graded_baseline({"a": 0.8, "b": 0.8}))
+    view = make_view(make_graded_run({"a": 0.8, "b": 0.801}), make_graded_baseline({"a": 0.8, "b": 0.8}))
     assert [row.scores for row in view.still_failing] == ["0.80", "0.80"]
 
 
@@ -140,12 +140,12 @@ def test_view__history__shows_the_mean_over_it() -> None:
 
 def test_view__many_failures_of_one_evaluator__have_one_cause() -> None:
     cases = [make_graded(f"c{number}", evaluators={"policy": 0.1 + number / 100, "style": 0.9}) for number in range(20)]
-    view = seen(make_graded_run(cases), make_graded_baseline({case.id: 1.0 for case in cases}))
+    view = make_view(make_graded_run(cases), make_graded_baseline({case.id: 1.0 for case in cases}))
     assert [(cause.text, cause.count) for cause in view.causes] == [("low score: policy", 20)]
 
 
 def test_view__score_drop_among_still_failing__is_not_called_known() -> None:
-    view = seen(make_graded_run({"a": 0.3, "b": 0.8}), make_graded_baseline({"a": 0.9, "b": 0.8}))
+    view = make_view(make_graded_run({"a": 0.3, "b": 0.8}), make_graded_baseline({"a": 0.9, "b": 0.8}))
     assert [row.id for row in view.still_failing] == ["a", "b"]
     assert [row.id for row in view.known_failing] == ["b"]
     assert [row.id for row in view.score_drops] == ["a"]
@@ -164,7 +164,9 @@ def test_view__several_targets__are_all_named() -> None:
 def test_remarks__score_drops__block_only_where_the_gate_says_so() -> None:
     now, then = make_graded_run({"a": 0.3}), make_graded_baseline({"a": 0.9})
     for most, blocking in ((None, False), (0.2, True)):
-        found = build_annotations(seen(now, then, Policy(frozenset({FailOn.REGRESSIONS}), max_score_drop=most))).items
+        found = build_annotations(
+            make_view(now, then, Policy(frozenset({FailOn.REGRESSIONS}), max_score_drop=most))
+        ).items
         assert [(remark.title, remark.blocking) for remark in found] == [("Score drop: a", blocking)]
         assert found[0].message.startswith("0.90 → 0.30 (−0.60). ")
 
@@ -182,7 +184,7 @@ def test_rerun__names__what_got_worse_and_nothing_that_is_accepted() -> None:
 def test_comment__hundreds_of_score_drops__are_cut_and_counted() -> None:
     names = [f"case-{number:03}" for number in range(300)]
     then, now = (dict.fromkeys(names, value) for value in (0.9, 0.2))
-    view = seen(make_graded_run(now), make_graded_baseline(then))
+    view = make_view(make_graded_run(now), make_graded_baseline(then))
     text = render_comment(view)
     assert "**300 score drops:** the score of each case fell by more than 0.10" in text
     assert "20 of 300 score drops, largest drop first" in text

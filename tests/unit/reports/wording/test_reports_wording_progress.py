@@ -14,7 +14,7 @@ def trial(number: int, status: Status = Status.PASSED, again: int = 0) -> TrialR
     return TrialRecord(eval_file="e", case_id=f"c{number}", trial=again, fingerprint="f", status=status)
 
 
-def watched(cases: int, seconds_each: float) -> list[tuple[float, str]]:
+def collect_progress(cases: int, seconds_each: float) -> list[tuple[float, str]]:
     """What is said of a run of so many cases that are finished one after the other, with the time of each line."""
     now, said = [0.0], list[tuple[float, str]]()
     progress = LogProgress(lambda line: said.append((now[0], line)), clock=lambda: now[0])
@@ -30,7 +30,7 @@ def watched(cases: int, seconds_each: float) -> list[tuple[float, str]]:
 def test_progress__any_number_of_cases__is_a_line_in_ten_seconds_at_most_and_one_at_the_end(
     cases, seconds_each
 ) -> None:
-    (_, opening), *lines, (_, last) = watched(cases, seconds_each)
+    (_, opening), *lines, (_, last) = collect_progress(cases, seconds_each)
     assert opening.startswith("running ")
     times = [at for at, _ in lines]
     assert all(later - earlier >= 10 for earlier, later in zip([0.0, *times], times, strict=False))
@@ -39,11 +39,11 @@ def test_progress__any_number_of_cases__is_a_line_in_ten_seconds_at_most_and_one
 
 
 def test_progress__last_line_says_it_already__it_is_not_said_twice() -> None:
-    assert [line for _, line in watched(2, 10.0)][1:] == ["  1/2", "  2/2"]
+    assert [line for _, line in collect_progress(2, 10.0)][1:] == ["  1/2", "  2/2"]
 
 
 def test_progress__nothing_was_to_be_done__is_the_opening_alone() -> None:
-    assert len(watched(0, 1.0)) == 1
+    assert len(collect_progress(0, 1.0)) == 1
 
 
 def test_progress__reruns__are_counted_beside_the_cases() -> None:

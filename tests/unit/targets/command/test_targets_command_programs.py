@@ -278,7 +278,7 @@ def test_gemini_cli__stream_without_result_that_holds_an_object__is_no_answer() 
 
 @pytest.mark.slow
 def test_stream__too_many_calls__is_no_answer() -> None:
-    many = [said("assistant", *(used(str(n), "Bash") for n in range(limits.ANSWER_CALLS + 1))), CLAUDE_END]
+    many = [said("assistant", *(used(str(n), "Bash") for n in range(limits.RESPONSE_CALLS + 1))), CLAUDE_END]
     with pytest.raises(TargetError, match="10,001 tool calls, more than 10,000"):
         read_stream(CLAUDE, lines(many))
 

@@ -269,14 +269,14 @@ def test_read_answer__nested_without_end__is_refused(depth) -> None:
 @pytest.mark.parametrize(
     ("document", "limit", "words"),
     [
-        ({"output_messages": [assistant("x")] * 4}, "ANSWER_MESSAGES", "4 messages, more than 3"),
-        ({"text": "", "trace": [{"type": "error"}] * 4}, "ANSWER_EVENTS", "4 events, more than 3"),
+        ({"output_messages": [assistant("x")] * 4}, "RESPONSE_MESSAGES", "4 messages, more than 3"),
+        ({"text": "", "trace": [{"type": "error"}] * 4}, "RESPONSE_EVENTS", "4 events, more than 3"),
         (
             {"output_messages": [assistant("x", tool_calls=[{"tool": "t"}] * 4)]},
-            "ANSWER_CALLS",
+            "RESPONSE_CALLS",
             "4 tool calls, more than 3",
         ),
-        ({"output_messages": [assistant("x", tool_calls=[{"tool": "t"}] * 2)] * 2}, "ANSWER_CALLS", "4 tool calls"),
+        ({"output_messages": [assistant("x", tool_calls=[{"tool": "t"}] * 2)] * 2}, "RESPONSE_CALLS", "4 tool calls"),
     ],
 )
 def test_read_answer__too_many_parts__is_refused(monkeypatch, document, limit, words) -> None:

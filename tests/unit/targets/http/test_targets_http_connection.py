@@ -169,7 +169,7 @@ def test_exchange__kept_connection_that_closes_without_a_byte__only_what_may_be_
 def test_exchange__nobody_there__was_never_connected_and_says_why(host: str) -> None:
     (error,) = ask(unused_port(), "POST", host=host)
     assert isinstance(error, ConnectionLostError)
-    assert (error.made, error.begun) == (False, False)
+    assert (error.was_connected, error.begun) == (False, False)
     assert Connection(Redactor(), ResponseLimits(1, frozenset()), 1, secure=False).describe_error(error)
     assert SECRET not in str(error)
 

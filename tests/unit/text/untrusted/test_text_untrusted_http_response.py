@@ -50,7 +50,7 @@ def test_bounded__compressed_answer__is_unpacked_once_and_says_so() -> None:
 
 @pytest.fixture(autouse=True)
 def _most(monkeypatch) -> None:
-    monkeypatch.setattr(http_response, "MAX_ANSWER_BYTES", MOST)
+    monkeypatch.setattr(http_response, "MAX_RESPONSE_BYTES", MOST)
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])

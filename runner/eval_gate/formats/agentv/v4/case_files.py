@@ -25,7 +25,7 @@ _YAML_SUFFIXES: Final = (".yaml", ".yml")
 _CASE_FILE_NAMES: Final = ("case.yaml", "case.yml")
 _GLOB_CHARACTERS: Final = frozenset("*?{[")
 MAX_SEARCHED_FILES: Final = 10_000
-"""Files of a folder among which those that fit a pattern are looked for."""
+"""Maximum files of a folder that are searched for a pattern."""
 
 
 def load_external_cases(
@@ -39,13 +39,13 @@ def load_external_cases(
         entries = [(one, index) for index, one in enumerate(raw)]
     else:
         return dict(document), positions
-    shown = repository.format_path(repository.eval_file)
+    shown_as = repository.format_path(repository.eval_file)
     cases: list[JsonValue] = []
     places: list[tuple[CaseOrigin, int]] = []
     for entry, index in entries:
         if not _is_file_reference(entry):
             cases.append(entry)
-            places.append(((shown, positions, None), index))
+            places.append(((shown_as, positions, None), index))
             continue
         where: list[str | int] = [name] if index < 0 else [name, index]
         try:
@@ -57,43 +57,43 @@ def load_external_cases(
         except FileError as error:
             problem = Problem(
                 f'"{str(raw if index < 0 else entry)[:100]}": {error}',
-                file=shown,
+                file=shown_as,
                 line=positions.find_line(where),
                 field=name,
             )
-            raise EvalFileError(shown, [problem]) from error
-    return {**document, name: cases}, MultiFilePositions(shown, positions, name, places)
+            raise EvalFileError(shown_as, [problem]) from error
+    return {**document, name: cases}, MultiFilePositions(shown_as, positions, name, places)
 
 
 def _is_file_reference(value: JsonValue) -> bool:
     return isinstance(value, str) and value.startswith(_FILE_SCHEME)
 
 
-def _iter_cases(written: str, repository: EvalRepository) -> Iterator[tuple[JsonValue, CaseOrigin, int]]:
+def _iter_cases(reference: str, repository: EvalRepository) -> Iterator[tuple[JsonValue, CaseOrigin, int]]:
     """Yield the cases of a file, of all files that match a pattern, or of a folder. Raises FileError."""
-    if _GLOB_CHARACTERS.intersection(written):
-        found = _find_matching_files(written, repository)
-        if not found:
+    if _GLOB_CHARACTERS.intersection(reference):
+        paths = _find_matching_files(reference, repository)
+        if not paths:
             raise FileError("no file matches this pattern")
-        for path in found:
+        for path in paths:
             yield from _iter_file_cases(path, repository)
         return
-    path = repository.folder / written
+    path = repository.folder / reference
     if is_folder(path):
-        yield from _iter_folder_cases(repository.find_folder(written), repository)
+        yield from _iter_folder_cases(repository.find_folder(reference), repository)
     else:
         yield from _iter_file_cases(path, repository)
 
 
-def _find_matching_files(written: str, repository: EvalRepository) -> list[Path]:
+def _find_matching_files(reference: str, repository: EvalRepository) -> list[Path]:
     """Find the files below the eval file's folder that match a pattern, sorted by path."""
-    steps = [step for step in written.split("/") if step not in {"", "."}]
+    steps = [step for step in reference.split("/") if step not in {"", "."}]
     if ".." in steps:
         raise FileError("a pattern must stay inside the eval file's folder")
     fixed = next(at for at, step in enumerate(steps) if _GLOB_CHARACTERS.intersection(step))
-    below = repository.find_folder("/".join(steps[:fixed]) or ".")
+    folder = repository.find_folder("/".join(steps[:fixed]) or ".")
     pattern = "/".join(steps)
-    entries = list(islice(below.rglob("*"), MAX_SEARCHED_FILES + 1))
+    entries = list(islice(folder.rglob("*"), MAX_SEARCHED_FILES + 1))
     if len(entries) > MAX_SEARCHED_FILES:
         raise FileError(f"more than {MAX_SEARCHED_FILES:,} files to search")
     fitting = (path for path in entries if matches_glob(path.relative_to(repository.folder).as_posix(), [pattern]))
@@ -101,45 +101,45 @@ def _find_matching_files(written: str, repository: EvalRepository) -> list[Path]
 
 
 def _iter_folder_cases(folder: Path, repository: EvalRepository) -> Iterator[tuple[JsonValue, CaseOrigin, int]]:
-    """`case.yaml` of every folder below, in the order of their names; its folder's name is the id where it has none."""
-    for below in sorted(one for one in folder.iterdir() if one.is_dir()):
-        path = next((below / name for name in _CASE_FILE_NAMES if (below / name).is_file()), None)
+    """Yield the `case.yaml` of every subfolder, by name; the folder's name is the default id."""
+    for case_folder in sorted(one for one in folder.iterdir() if one.is_dir()):
+        path = next((case_folder / name for name in _CASE_FILE_NAMES if (case_folder / name).is_file()), None)
         if path is None:
-            raise FileError(f"{below.name} has no case.yaml")
-        value, positions, shown = _load_yaml(path, repository)
+            raise FileError(f"{case_folder.name} has no case.yaml")
+        value, positions, shown_as = _load_yaml(path, repository)
         if not isinstance(value, dict):
-            raise FileError(f"{shown}: expected a case, got {describe_value(value)}")
+            raise FileError(f"{shown_as}: expected a case, got {describe_value(value)}")
         template: dict[str, JsonValue] = {}
-        if (below / "workspace").is_dir() and not value.get("workspace"):
-            template["workspace"] = {"template": str(below / "workspace")}
-        yield {"id": below.name, **value, **template}, (shown, positions, None), -1
+        if (case_folder / "workspace").is_dir() and not value.get("workspace"):
+            template["workspace"] = {"template": str(case_folder / "workspace")}
+        yield {"id": case_folder.name, **value, **template}, (shown_as, positions, None), -1
 
 
 def _iter_file_cases(path: Path, repository: EvalRepository) -> Iterator[tuple[JsonValue, CaseOrigin, int]]:
     if path.suffix == ".jsonl":
-        shown = repository.format_path(path)
+        shown_as = repository.format_path(path)
         for number, line in enumerate(_read_file_bytes(path, repository).split(b"\n"), 1):
             if line.strip():
-                yield parse_json(line, shown)[0], (shown, None, number), -1
+                yield parse_json(line, shown_as)[0], (shown_as, None, number), -1
         return
     if path.suffix not in _YAML_SUFFIXES:
         raise FileError("cases must be in .yaml, .yml or .jsonl files")
-    value, positions, shown = _load_yaml(path, repository)
+    value, positions, shown_as = _load_yaml(path, repository)
     if not isinstance(value, list):
         raise FileError(f"expected a list of cases, got {describe_value(value)}")
     for index, case in enumerate(value):
-        yield case, (shown, positions, None), index
+        yield case, (shown_as, positions, None), index
 
 
 def _load_yaml(path: Path, repository: EvalRepository) -> tuple[JsonValue, Positions, str]:
-    shown = repository.format_path(path)
-    document = parse_yaml(_read_file_bytes(path, repository), shown)
-    return document.value, document.positions, shown
+    shown_as = repository.format_path(path)
+    document = parse_yaml(_read_file_bytes(path, repository), shown_as)
+    return document.value, document.positions, shown_as
 
 
 def _read_file_bytes(path: Path, repository: EvalRepository) -> bytes:
     """Read the content of a file in the repository. Raises FileError if it does not exist there."""
-    found = repository.find_file_at(normalize_path(path))
-    if found is None:
+    file = repository.find_file_at(normalize_path(path))
+    if file is None:
         raise FileError("the repository has no such file")
-    return read_bytes(found.path, repository.format_path(found.path))
+    return read_bytes(file.path, repository.format_path(file.path))

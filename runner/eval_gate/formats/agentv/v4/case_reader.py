@@ -1,7 +1,7 @@
 """Reader for the cases of an AgentV 4 file: shared input, shared assertions, template variables.
 
-Source: AgentV 4.42.4, its documentation of eval files, with "Per-test template variables". What it has and this program
-has not is refused (`refusals`). A name of a variable that is not known stays as it is written.
+Source: AgentV 4.42.4, its documentation of eval files, with "Per-test template variables". Features that Eval Gate does
+not have are problems (`unsupported_features`). The name of an unknown variable stays in the text.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untr
 _NOTHING_EXPECTED: Final = "nothing is expected of the response: add criteria, expected_output or assertions"
 _VARIABLE: Final = re.compile(r"\{\{\s*+([A-Za-z_][A-Za-z0-9_.]*+)\s*+\}\}")
 MAX_TEMPLATE_CHARACTERS: Final = limits.CASE_BYTES
-"""Characters that variables may put into one case: a long one may stand in many places."""
+"""Maximum characters that variables add to one case: a long one may occur in many places."""
 
 
 class _FileSettings(FrozenStruct):
@@ -65,7 +65,7 @@ class AgentV4CaseReader(CaseReader):
         self._suite = _FileSettings()
         self._workspaces = WorkspaceReader(findings, repository, self._evaluators.parts)
         self.targets: tuple[str, ...] = ()
-        """Names of the targets of the file; more than one asks for a run against each."""
+        """Names of the targets of the file; with more than one, each is evaluated."""
 
     def read_header(self, document: dict[str, JsonValue], name: str) -> tuple[FileDefaults, str | None]:
         """Read the defaults of the file for its cases, and the name of the suite in results."""
@@ -103,7 +103,7 @@ class AgentV4CaseReader(CaseReader):
         variables = raw.get("vars")
         template = CaseTemplate(variables if isinstance(variables, dict) else {})
         case = {key: template.fill(value) if key in _TEMPLATED_FIELDS else value for key, value in raw.items()}
-        found = self._findings.read_part(file_model.AgentV4Case, case, path)
+        entry = self._findings.read_part(file_model.AgentV4Case, case, path)
         self.check_id(case, path)
         execution = self._read_part(file_model.AgentV4Execution, case.get("execution"), (*path, "execution"))
         alone = execution is not None and execution.skip_defaults
@@ -122,17 +122,17 @@ class AgentV4CaseReader(CaseReader):
         expected = self._read_expected(case[key], (*path, key)) if key and case[key] is not None else ()
         self._evaluators.expected = _find_expected_json(expected)
         judged = self._read_assertions(case, path, defaults, alone=alone)
-        if found is not None and not (found.criteria or expected or find_used_name(case, file_model.ASSERTIONS)):
-            self._findings.add_problem(f'the case "{found.id}" is not complete: {_NOTHING_EXPECTED}', path)
-        if found is None or self._findings.problems:
+        if entry is not None and not (entry.criteria or expected or find_used_name(case, file_model.ASSERTIONS)):
+            self._findings.add_problem(f'the case "{entry.id}" is not complete: {_NOTHING_EXPECTED}', path)
+        if entry is None or self._findings.problems:
             return None
-        criteria = (found.criteria or "").replace("\r\n", "\n")
-        said = CaseConversation(
-            turns, expected, criteria, _merge_metadata(self._suite.metadata, unread(found.metadata))
+        criteria = (entry.criteria or "").replace("\r\n", "\n")
+        conversation = CaseConversation(
+            turns, expected, criteria, _merge_metadata(self._suite.metadata, unread(entry.metadata))
         )
         target = case_target or defaults.target
         case_score = self._suite.pass_score if own_pass_score is None else own_pass_score
-        built = self.build_case(found, path, said, judged, target)
+        built = self.build_case(entry, path, conversation, judged, target)
         return _add_workspace(_add_pass_rules(built, case_score, self._suite.attempt_rule), workspace)
 
     def _read_targets(self, execution: file_model.AgentV4Execution | None, path: Path) -> tuple[str, ...]:
@@ -163,9 +163,9 @@ class AgentV4CaseReader(CaseReader):
         self, case: dict[str, JsonValue], path: Path, template: CaseTemplate, *, alone: bool
     ) -> tuple[MessageTurn, ...]:
         """Read the messages for the target: those of the file unless `alone`, then those of the case."""
-        if "input" not in case:  # said by the case's own shape
+        if "input" not in case:  # the shape of the case reports it
             return ()
-        before = len(self._findings.problems)
+        problem_count = len(self._findings.problems)
         own, files = case["input"], case.get("input_files")
         where: Path = (*path, "input_files")
         if files is None and not alone and self._suite.input_files is not None:
@@ -173,17 +173,17 @@ class AgentV4CaseReader(CaseReader):
         shared: tuple[MessageTurn, ...] = ()
         if not alone and self._suite.input is not None:
             shared = self._read_messages(template.fill(self._suite.input), ("input",), "user")
-            if len(self._findings.problems) > before:  # the same
+            if len(self._findings.problems) > problem_count:  # once is enough, not with every case
                 self._suite = replace(self._suite, input=None)
         if files is not None and not isinstance(own, str):
             self._findings.add_problem("needs an `input` that is one text", where)
         own_turns = self._read_messages(own, (*path, "input"), "user", files if isinstance(own, str) else None)
-        if len(self._findings.problems) == before and not any(turn.is_visible for turn in own_turns):
+        if len(self._findings.problems) == problem_count and not any(turn.is_visible for turn in own_turns):
             self._findings.add_problem("is empty: it has no text and no attached file with text", (*path, "input"))
         return (*shared, *own_turns)
 
     def _read_messages(self, raw: JsonValue, path: Path, role: str, files: JsonValue = None) -> tuple[MessageTurn, ...]:
-        """Messages as they may be written: a list, one of them, a text, or an object that is sent as JSON."""
+        """Read messages: a list, one message, a text, or an object that is sent as JSON."""
         if isinstance(files, list) and isinstance(raw, str):
             parts: list[JsonValue] = [{"type": "file", "value": one} for one in files]
             raw = [{"role": role, "content": [*parts, {"type": "text", "value": raw}]}]
@@ -224,9 +224,9 @@ class AgentV4CaseReader(CaseReader):
             own, raw = self._find_assertion_list(case, path)
         specs = self._evaluators.read_evaluators(raw, own) if raw is not None else ()
         if self._suite.assertions is not None and not alone:
-            before = len(self._findings.problems)
+            problem_count = len(self._findings.problems)
             specs += self._evaluators.read_evaluators(self._suite.assertions, self._suite.assertions_path)
-            if len(self._findings.problems) > before:  # that was said, and is not said again with every case
+            if len(self._findings.problems) > problem_count:  # once is enough, not with every case
                 self._suite = replace(self._suite, assertions=None)
         if case.get("rubrics") is not None:
             rubric = self._evaluators.parts.read_rubric(case["rubrics"], (*path, "rubrics"))
@@ -238,11 +238,11 @@ _TEMPLATED_FIELDS: Final = frozenset({*file_model.CRITERIA, "input", "input_file
 """The fields of a case in which variables are filled in."""
 
 
-def _build_attempt_rule(found: file_model.AgentV4Trials | None) -> AttemptRule | None:
+def _build_attempt_rule(rule: file_model.AgentV4Trials | None) -> AttemptRule | None:
     """Build the rule of several attempts; one attempt needs none."""
-    if found is None or found.count == 1:
+    if rule is None or rule.count == 1:
         return None
-    return AttemptRule(count=found.count, strategy=AttemptStrategy(found.strategy), max_cost_usd=found.cost_limit_usd)
+    return AttemptRule(count=rule.count, strategy=AttemptStrategy(rule.strategy), max_cost_usd=rule.cost_limit_usd)
 
 
 def _add_pass_rules(case: EvalCase, pass_score: float | None, rule: AttemptRule | None) -> EvalCase:
@@ -260,19 +260,19 @@ def _add_pass_rules(case: EvalCase, pass_score: float | None, rule: AttemptRule 
 
 
 def _add_workspace(case: EvalCase, workspace: CaseWorkspace | None) -> EvalCase:
-    """Add the workspace to the case. It is a part of what is asked: with other files, results are not comparable."""
+    """Add the workspace to the case. It is a part of the prompt: with other files, results are not comparable."""
     if workspace is None:
         return case
     hooks: list[JsonValue] = [
         [name, list(hook.command), os.path.relpath(hook.cwd, workspace.folder), hook.timeout_ms]
         for name, hook in workspace.hooks.list_hooks()
     ]
-    asked: list[JsonValue] = [workspace.digest, workspace.shared, hooks]
+    identity: list[JsonValue] = [workspace.digest, workspace.shared, hooks]
     return replace(
         case,
         workspace=workspace,
-        fingerprint=compute_fingerprint([case.fingerprint, asked]),
-        prompt_fingerprint=compute_digest([case.prompt_fingerprint, asked]),
+        fingerprint=compute_fingerprint([case.fingerprint, identity]),
+        prompt_fingerprint=compute_digest([case.prompt_fingerprint, identity]),
     )
 
 
@@ -308,8 +308,8 @@ def _merge_metadata(suite: JsonValue, own: JsonValue) -> JsonValue:
     if isinstance(suite, dict) and isinstance(own, dict):
         return {key: _merge_metadata(suite.get(key), own.get(key)) for key in {**own, **suite}}
     if isinstance(suite, list) and isinstance(own, list):
-        seen = {json.dumps(one, sort_keys=True): one for one in reversed([*suite, *own])}
-        return list(reversed(seen.values()))
+        by_json = {json.dumps(one, sort_keys=True): one for one in reversed([*suite, *own])}
+        return list(reversed(by_json.values()))
     return suite if own is None else own
 
 
@@ -330,23 +330,23 @@ class CaseTemplate:
         whole = _VARIABLE.fullmatch(text)
         if whole is None:
             return _VARIABLE.sub(self._replace_variable, text)
-        found = self._resolve_variable(whole[1])
-        return text if found is None else found[0]
+        variable = self._resolve_variable(whole[1])
+        return text if variable is None else variable[0]
 
     def _replace_variable(self, match: re.Match[str]) -> str:
-        found = self._resolve_variable(match[1])
-        return match[0] if found is None else found[1]
+        variable = self._resolve_variable(match[1])
+        return match[0] if variable is None else variable[1]
 
     def _resolve_variable(self, name: str) -> tuple[JsonValue, str] | None:
         """Return a variable's value and its text; a filled-in text that gets too long is recorded."""
         if name not in self._known:
             self._known[name] = _look_up_variable(self._variables, name)
-        found = self._known[name]
-        self._left -= len(found[1]) if found else 0
+        variable = self._known[name]
+        self._left -= len(variable[1]) if variable else 0
         if self._left < 0:
             self.too_much = True
             return None
-        return found
+        return variable
 
 
 def _look_up_variable(variables: Mapping[str, JsonValue], name: str) -> tuple[JsonValue, str] | None:

@@ -1,6 +1,6 @@
 """AgentV 4 features that are not supported, with the message for each.
 
-Source: AgentV 4.42.4. docs/agentv.md shows the same table to people; a test holds the two together.
+Source: AgentV 4.42.4. docs/agentv.md has the same table; a test compares the two.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ UNSUPPORTED_KEYS: Final[Mapping[str, str]] = {
     "exploration_tolerance": "the purpose of a tool call is not known",
     "explorationTolerance": "the purpose of a tool call is not known",
 }
-"""Keys, and why there is nothing behind them here."""
+"""Unsupported keys, and why."""
 UNSUPPORTED_CALL_KEYS: Final[Mapping[str, str]] = {
     "input": "the arguments of a call are in `args`",
     "output": "the result of a call is not compared",
 }
-"""The same for keys of an expected call, which AgentV passes over."""
+"""The same for keys of an expected call, which AgentV ignores."""
 CUSTOM_EVALUATOR: Final = "is not a known evaluator, and custom evaluators are not run: use code-grader"
 UNSUPPORTED_WORKSPACE_KEYS: Final[Mapping[str, str]] = {
     "repos": (
@@ -54,7 +54,7 @@ UNSUPPORTED_WORKSPACE_KEYS: Final[Mapping[str, str]] = {
 }
 """The same for keys of a workspace."""
 UNSUPPORTED_CHECK_KEYS: Final[Mapping[str, str]] = {"min_score": "a criterion is met or not"}
-"""The same for keys that only a criterion may not have."""
+"""The same for keys of a criterion."""
 CASE_TARGETS: Final = "targets of a case are not supported beside several of the file: every case goes to each of these"
 SEVERAL_CASE_TARGETS: Final = "several targets of a case are not supported: name them in the `execution` of the file"
 OTHER_WORKSPACE: Final = (
@@ -76,7 +76,7 @@ IGNORED_KEYS: Final = frozenset(
     {"$comment", "$schema", "id", "name", "description", "version", "author", "license", "tags", "category"}
     | {"governance", "requires", "metadata", "note", "notes", "dataset", "suite"}
 )
-"""Keys that say something to people, wherever they stand."""
+"""Keys of texts for people, at any place."""
 _DESCRIPTIVE_KEYS: Final = IGNORED_KEYS - {"id", "metadata"}
 _VARIABLE: Final = re.compile(r"\$\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 
@@ -93,8 +93,8 @@ def describe_environment_reference(variable: str) -> str:
 
 
 def iter_environment_references(value: JsonValue) -> Iterator[tuple[str, ValuePath]]:
-    """Yield what texts would take out of the environment, and where: an eval file comes with a pull request."""
+    """Yield the environment variables in texts, with their places: an eval file may come with a pull request."""
     for path, text in iter_leaves(value):
-        found = _VARIABLE.search(text) if isinstance(text, str) and _DESCRIPTIVE_KEYS.isdisjoint(path) else None
-        if found is not None:
-            yield found[1], path
+        match = _VARIABLE.search(text) if isinstance(text, str) and _DESCRIPTIVE_KEYS.isdisjoint(path) else None
+        if match is not None:
+            yield match[1], path

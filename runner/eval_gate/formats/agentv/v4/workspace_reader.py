@@ -1,7 +1,7 @@
 """Reader for the `workspace` of an AgentV 4 file and of its cases.
 
-Source: AgentV 4.42.4, "Workspace". The workspace of the first case decides whether all cases share one; AgentV ignores
-then what later cases say of theirs, which is refused here.
+Source: AgentV 4.42.4, "Workspace". The workspace of the first case decides whether all cases share one; AgentV
+then ignores different workspaces of later cases, which are problems here.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Workspace(FrozenStruct):
 
     @property
     def is_needed(self) -> bool:
-        """Whether AgentV makes a folder for this."""
+        """Whether AgentV creates a folder for this."""
         return self.template is not None or bool(self.hooks) or self.hooks_enabled is not None
 
     def merge(self, own: _Workspace) -> _Workspace:
@@ -100,26 +100,26 @@ class WorkspaceReader:
 
     def read_case(self, raw: JsonValue, path: Path) -> CaseWorkspace | None:
         """Read the workspace of a case, and return the one in which it is run; None if it has none."""
-        wanted = self._suite.merge(self._read(raw, path))
+        merged = self._suite.merge(self._read(raw, path))
         if self._first is None:
-            self._first = wanted
+            self._first = merged
         shared = self._first.isolation != "per_test" and self._first.is_needed
         folder = str(self._repository.folder)
-        hooks = wanted.build_hooks(folder)
+        hooks = merged.build_hooks(folder)
         if shared:
-            self._check_sharing(wanted, path)
+            self._check_sharing(merged, path)
             common = self._first.build_hooks(folder)
             hooks = replace(hooks, before_all=common.before_all, after_all=common.after_all)
         elif hooks.after_all is not None and not self._warned:
             self._warned = True
             self._findings.add_warning(f"hooks.after_all {unsupported_features.NO_AFTER_ALL}", path)
-        if not wanted.is_needed:
+        if not merged.is_needed:
             return None
-        digest = None if wanted.template is None else self._digests.get(wanted.template)
-        return CaseWorkspace(folder=folder, template=wanted.template, digest=digest, shared=shared, hooks=hooks)
+        digest = None if merged.template is None else self._digests.get(merged.template)
+        return CaseWorkspace(folder=folder, template=merged.template, digest=digest, shared=shared, hooks=hooks)
 
     def _check_sharing(self, own: _Workspace, path: Path) -> None:
-        """Check that a case of a shared workspace says nothing else of it than the first case."""
+        """Check that a case of a shared workspace describes it as the first case does."""
         assert self._first is not None
         if (own.template, own.isolation) != (self._first.template, self._first.isolation) or not own.is_needed:
             self._findings.add_problem(unsupported_features.OTHER_WORKSPACE, path)
@@ -134,45 +134,45 @@ class WorkspaceReader:
             file_folder = str(base)
         if raw is None:
             return _Workspace()
-        found = self._findings.read_part(AgentV4Workspace, raw, path)
-        if found is None:
+        entry = self._findings.read_part(AgentV4Workspace, raw, path)
+        if entry is None:
             return _Workspace()
-        template = None if found.template is None else self._find_template(base / found.template, path)
-        raw_hooks = as_raw_json(found.hooks)
+        template = None if entry.template is None else self._find_template(base / entry.template, path)
+        raw_hooks = as_raw_json(entry.hooks)
         hooks = None
         if raw_hooks is not None:
             hooks = self._findings.read_part(AgentV4Hooks, raw_hooks, (*path, "hooks"))
         if hooks is None:
-            return _Workspace(template, found.isolation, base=file_folder)
+            return _Workspace(template, entry.isolation, base=file_folder)
         read = {
             name: hook
             for name in _HOOK_NAMES
             if (hook := self._read_hook(as_raw_json(getattr(hooks, name)), base, (*path, "hooks", name))) is not None
         }
-        return _Workspace(template, found.isolation, read, hooks.enabled, file_folder)
+        return _Workspace(template, entry.isolation, read, hooks.enabled, file_folder)
 
     def _read_hook(self, raw: JsonValue, base: FilePath, path: Path) -> _Hook | None:
         """Read one hook, whose folder is relative to `base`; None for none, or after reporting a problem."""
-        found = None if raw is None else self._findings.read_part(AgentV4Hook, raw, path)
-        if found is None:
+        hook = None if raw is None else self._findings.read_part(AgentV4Hook, raw, path)
+        if hook is None:
             return None
-        if found.reset not in (None, "none"):
+        if hook.reset not in (None, "none"):
             self._findings.add_problem(unsupported_features.RESET, (*path, "reset"))
-        words = as_raw_json(found.command)
+        words = as_raw_json(hook.command)
         if isinstance(words, str):  # no shell: as AgentV, which splits at blanks
             words = [*words.split()]
         command = None if words is None else self._parts.read_command(words, (*path, "command"))
-        cwd = None if found.cwd is None else self._parts.resolve_folder(str(base / found.cwd), (*path, "cwd"))
-        return _Hook(tuple(command) if command is not None else (), found.timeout_ms, cwd)
+        cwd = None if hook.cwd is None else self._parts.resolve_folder(str(base / hook.cwd), (*path, "cwd"))
+        return _Hook(tuple(command) if command is not None else (), hook.timeout_ms, cwd)
 
     def _load_file(self, name: str, path: Path) -> tuple[JsonValue, FilePath]:
         """Load the file that describes a workspace; paths in it are relative to its folder."""
         file = normalize_path(self._repository.folder / name)
-        shown = self._repository.format_path(file)
+        shown_as = self._repository.format_path(file)
         raw, trouble = None, "the repository has no such file"
         try:
             if self._repository.find_file_at(file) is not None:
-                raw, trouble = parse_yaml(read_bytes(file, shown), shown).value, ""
+                raw, trouble = parse_yaml(read_bytes(file, shown_as), shown_as).value, ""
         except (FileError, EvalFileError) as error:
             trouble = str(error)
         if trouble:
@@ -181,26 +181,26 @@ class WorkspaceReader:
         for variable, _ in unsupported_features.iter_environment_references(raw):
             self._findings.add_problem(unsupported_features.describe_environment_reference(variable), path)
         if not isinstance(raw, dict):
-            self._findings.add_problem(f"{shown}: expected a workspace, got {describe_value(raw)}", path)
+            self._findings.add_problem(f"{shown_as}: expected a workspace, got {describe_value(raw)}", path)
             return None, file.parent
         return raw, file.parent
 
     def _find_template(self, folder: FilePath, path: Path) -> str | None:
         """Find the folder of a template and read it, to know its digest. Reports a problem if it cannot be copied."""
         try:
-            found = self._repository.find_folder(str(folder))
-            if str(found) not in self._digests:
-                self._digests[str(found)] = _digest_template(found)
-            return str(found)
+            template = self._repository.find_folder(str(folder))
+            if str(template) not in self._digests:
+                self._digests[str(template)] = _digest_template(template)
+            return str(template)
         except (FileError, SandboxError, OSError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
-            shown = self._repository.format_path(normalize_path(folder))
-            self._findings.add_problem(f"{shown[:200]} cannot be copied: {why}", (*path, "template"))
+            shown_as = self._repository.format_path(normalize_path(folder))
+            self._findings.add_problem(f"{shown_as[:200]} cannot be copied: {why}", (*path, "template"))
             return None
 
 
 def _digest_template(folder: FilePath) -> str:
-    """Compute the digest of a template whose files are read as all files that a decision depends on."""
+    """Compute the digest of a template, with the checks of all files that a decision depends on."""
     files = read_template(folder)
     for one in files:
         if one.data is not None and read_limited(folder / one.path, SANDBOX_FILE_BYTES) != one.data:

@@ -3,7 +3,7 @@
 The question of the Cochran-Mantel-Haenszel test, one-sided, with every case as a stratum of its own: are there more
 failures here than the cases' own histories let expect (Cochran 1954, Biometrics 10, 417-451; Mantel and Haenszel 1959,
 Journal of the National Cancer Institute 22, 719-748)? It is answered exactly and not by the normal distribution, which
-is off where failures are rare (and is used where they are so many that it is not). If nothing has changed, each order
+is off where failures are rare (and is used where failures are too many for that). If nothing has changed, each order
 of a case's executions is as likely as any other, so the failures that fall on this run are hypergeometric, case by
 case, and their sum is the convolution. With one execution on each side that is the exact McNemar test (McNemar 1947,
 Psychometrika 12, 153-157).
@@ -188,13 +188,13 @@ def _compute_shared_chances(runs: int, failures: int, drawn: int, share: float) 
     if not 0 < failures < runs:
         return min(failures, drawn), (1.0,)
     rate = failures / runs
-    here = _compute_run_chances(drawn, rate, share)
+    current = _compute_run_chances(drawn, rate, share)
     history = [1.0]
     whole, rest = divmod(runs - drawn, drawn)
     for executions in (*[drawn] * whole, *([rest] if rest else [])):
         history = _multiply(history, _compute_run_chances(executions, rate, share), failures)
     joint = [
-        here[x] * (history[failures - x] if failures - x < len(history) else 0.0)
+        current[x] * (history[failures - x] if failures - x < len(history) else 0.0)
         for x in range(min(drawn, failures) + 1)
     ]
     total = math.fsum(joint)
@@ -210,19 +210,19 @@ def _compute_run_chances(executions: int, rate: float, share: float) -> tuple[fl
     )
 
 
-def _multiply(chances: Sequence[float], others: Sequence[float], most: int) -> list[float]:
+def _multiply(chances: Sequence[float], other_chances: Sequence[float], most: int) -> list[float]:
     """Convolve two distributions, up to the sum `most`."""
-    found = [0.0] * min(len(chances) + len(others) - 1, most + 1)
+    product = [0.0] * min(len(chances) + len(other_chances) - 1, most + 1)
     for at, one in enumerate(chances):
-        for to, other in enumerate(others[: len(found) - at]):
-            found[at + to] += one * other
-    return found
+        for to, other in enumerate(other_chances[: len(product) - at]):
+            product[at + to] += one * other
+    return product
 
 
 def _convolve_chances(chances: list[float], shares: tuple[float, ...]) -> list[float]:
     if len(shares) == 2:
         none, one = shares
-        return [none * here + one * before for here, before in zip([*chances, 0.0], [0.0, *chances], strict=True)]
+        return [none * same + one * less for same, less in zip([*chances, 0.0], [0.0, *chances], strict=True)]
     return _multiply(shares, chances, len(chances) + len(shares))
 
 

@@ -68,10 +68,10 @@ class ScoredCase(NamedTuple):
 
 def select_testable_cases(cases: Iterable[ScoredCase]) -> list[ScoredCase]:
     """Those with a score in the history, in an order of their own; none where they are too few."""
-    found = sorted(
+    testable = sorted(
         (case for case in cases if case.known_scores), key=lambda case: (case.score, case.known_scores, case.key)
     )
-    return found if len(found) >= MIN_CASES else []
+    return testable if len(testable) >= MIN_CASES else []
 
 
 def drop_largest_falls(cases: Sequence[ScoredCase], count: int) -> list[ScoredCase]:
@@ -104,25 +104,25 @@ def compute_sum_chance(cases: Iterable[tuple[float, Sequence[float]]]) -> float:
     in this run and its scores in the history.
     """
     strata = []
-    for here, history in cases:
-        units = [round(score * _UNIT) for score in (here, *history)]
+    for current, history in cases:
+        units = [round(score * _UNIT) for score in (current, *history)]
         best = max(units)
         losses = Counter(best - unit for unit in units)  # of the best score: a large sum of these is a low sum
         if len(losses) > 1:  # what is always the same says nothing
             strata.append((best - units[0], tuple(sorted((loss, n / len(units)) for loss, n in losses.items()))))
-    seen, shares = sum(lost for lost, _ in strata), sorted(one for _, one in strata)
+    total, shares = sum(lost for lost, _ in strata), sorted(one for _, one in strata)
     if len(shares) > _MANY:
-        return _compute_normal_tail(shares, seen)
-    exact = _compute_exact_tail(shares, seen)
-    return min(1.0, _compute_saddlepoint_tail(shares, seen) if exact is None else exact)
+        return _compute_normal_tail(shares, total)
+    exact = _compute_exact_tail(shares, total)
+    return min(1.0, _compute_saddlepoint_tail(shares, total) if exact is None else exact)
 
 
 _Shares = tuple[tuple[int, float], ...]
 """What a case may lose, and how likely each of that is."""
 
 
-def _compute_exact_tail(strata: Sequence[_Shares], seen: int) -> float | None:
-    """Compute exactly the chance of a sum of at least `seen`; None if there are too many different sums."""
+def _compute_exact_tail(strata: Sequence[_Shares], least: int) -> float | None:
+    """Compute exactly the chance of a sum of at least `least`; None if there are too many different sums."""
     sums = {0: 1.0}
     for shares in strata:
         summed: dict[int, float] = {}
@@ -132,32 +132,32 @@ def _compute_exact_tail(strata: Sequence[_Shares], seen: int) -> float | None:
         sums = {total: chance for total, chance in summed.items() if chance > _NEGLIGIBLE}
         if len(sums) > _MAX_SUMS:
             return None
-    return math.fsum(chance for total, chance in sums.items() if total >= seen)
+    return math.fsum(chance for total, chance in sums.items() if total >= least)
 
 
-def _compute_normal_tail(strata: Sequence[_Shares], seen: int) -> float:
-    """Compute the normal chance of at least `seen`, never below 1 in 100,000: far out in the tail it is too small."""
+def _compute_normal_tail(strata: Sequence[_Shares], least: int) -> float:
+    """Compute the normal chance of at least `least`, never below 1 in 100,000: far out in the tail it is too small."""
     mean = math.fsum(loss * share for shares in strata for loss, share in shares)
     squares = math.fsum(loss * loss * share for shares in strata for loss, share in shares)
     variance = squares - math.fsum(math.fsum(loss * share for loss, share in shares) ** 2 for shares in strata)
     return (
-        max(math.erfc((seen - 0.5 - mean) / math.sqrt(2 * variance)) / 2, _MIN_NORMAL_CHANCE) if variance > 0 else 1.0
+        max(math.erfc((least - 0.5 - mean) / math.sqrt(2 * variance)) / 2, _MIN_NORMAL_CHANCE) if variance > 0 else 1.0
     )
 
 
-def _compute_saddlepoint_tail(strata: Sequence[_Shares], seen: int) -> float:
-    """Compute the chance of a sum of at least `seen` with the formula of Lugannani and Rice."""
+def _compute_saddlepoint_tail(strata: Sequence[_Shares], least: int) -> float:
+    """Compute the chance of a sum of at least `least` with the formula of Lugannani and Rice."""
     mean = math.fsum(loss * share for shares in strata for loss, share in shares)
-    if seen <= mean:
+    if least <= mean:
         return 1.0  # nothing rests on it
-    if seen >= sum(shares[-1][0] for shares in strata):
+    if least >= sum(shares[-1][0] for shares in strata):
         return math.prod(shares[-1][1] for shares in strata)  # exact, as the sum cannot be larger
     low, high = 0.0, 1 / max(shares[-1][0] for shares in strata)
-    while _compute_cumulants(strata, high)[1] < seen:
+    while _compute_cumulants(strata, high)[1] < least:
         low, high = high, high * 2
     for _ in range(_STEPS):
         at = (low + high) / 2
-        if _compute_cumulants(strata, at)[1] < seen:
+        if _compute_cumulants(strata, at)[1] < least:
             low = at
         else:
             high = at
@@ -165,7 +165,7 @@ def _compute_saddlepoint_tail(strata: Sequence[_Shares], seen: int) -> float:
             break
     at = (low + high) / 2
     log, _, variance = _compute_cumulants(strata, at)
-    root = math.sqrt(max(2 * (at * seen - log), 0.0))
+    root = math.sqrt(max(2 * (at * least - log), 0.0))
     other = at * math.sqrt(variance)
     if root < 1e-4:
         return 0.5  # next to the mean the formula has no value, and nothing rests on it

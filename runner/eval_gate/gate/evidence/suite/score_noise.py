@@ -6,7 +6,7 @@ moderated as by Smyth 2004, Statistical Applications in Genetics and Molecular B
 against the mean of its own history: Student's t for one more observation, one-sided.
 
 After one run nothing is known of that. Then it is taken from how all scores differ from that run, by their median,
-which a few cases that fell do not move. It takes for granted that most cases vary alike and are as they were.
+which a few cases that fell do not move. It takes for granted that most cases vary equally and are as they were.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ MIN_DIFFERENCES: Final = 10
 _NORMAL: Final = 1.4826
 """The standard deviation of a normal distribution, in medians of the distances from its middle."""
 _EFFICIENCY: Final = 0.37
-"""How much such a median knows, beside the standard deviation of as many values."""
+"""How much such a median knows, compared with the standard deviation of as many values."""
 _NO_VARIANCE: Final = 1e-12
 """A history's scores have four decimals: what varies by less than this does not vary."""
-_MIN_ALIKE: Final = 4.0
+_MIN_PRIOR_FREE: Final = 4.0
 _STEPS: Final = 300
 _TINY: Final = 1e-300
 _CLOSE: Final = 1e-12
@@ -63,17 +63,17 @@ class PooledVariance(NamedTuple):
 
 def pool_variances(cases: Iterable[ScoreVariance]) -> PooledVariance:
     """Pool the score variances of all graded cases; the order of the cases does not matter."""
-    known = [case for case in cases if case.free]
-    free = sum(case.free for case in known)
+    usable_cases = [case for case in cases if case.free]
+    free = sum(case.free for case in usable_cases)
     if not free:
         return PooledVariance()
-    variance = math.fsum(case.squares for case in known) / free
+    variance = math.fsum(case.squares for case in usable_cases) / free
     if variance < _NO_VARIANCE:
         return PooledVariance(0.0, free)
     # of normal scores the square of a variance is, on average, (free + 2) / free of what it would be without chance
-    square = math.fsum(case.squares**2 / (case.free + 2) for case in known) / free
+    square = math.fsum(case.squares**2 / (case.free + 2) for case in usable_cases) / free
     uneven = square / variance**2 - 1
-    return PooledVariance(variance, free, _MIN_ALIKE + 2 / uneven if uneven > 0 else math.inf)
+    return PooledVariance(variance, free, _MIN_PRIOR_FREE + 2 / uneven if uneven > 0 else math.inf)
 
 
 def estimate_difference_spread(differences: Sequence[float]) -> tuple[float, int]:

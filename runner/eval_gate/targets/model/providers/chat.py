@@ -137,7 +137,7 @@ def build_request_parameters(
 
 
 class MessageConverter:
-    """Converter between our messages and those of pydantic-ai. Keeps what ours cannot hold.
+    """Converter between our messages and those of pydantic-ai. Keeps what our messages cannot hold.
 
     Anthropic and Gemini sign the thinking of a model before its tool calls, and require it back with the results.
     """
@@ -147,7 +147,7 @@ class MessageConverter:
 
     def to_provider_messages(self, messages: Sequence[Message]) -> list[ModelMessage]:
         """Convert the conversation; consecutive messages that are not from the model become one request."""
-        found: list[ModelMessage] = []
+        provider_messages: list[ModelMessage] = []
         parts: list[ModelRequestPart] = []
         calls = _CallTracker()
         for index, message in enumerate(messages):
@@ -155,13 +155,13 @@ class MessageConverter:
                 parts.append(_build_request_part(message, calls))
                 continue
             if parts:
-                found.append(ModelRequest(parts=parts))
+                provider_messages.append(ModelRequest(parts=parts))
                 parts = []
             calls.add_turn(message, index)
-            found.append(self._build_response(messages, index, calls))
+            provider_messages.append(self._build_response(messages, index, calls))
         if parts:
-            found.append(ModelRequest(parts=parts))
-        return found
+            provider_messages.append(ModelRequest(parts=parts))
+        return provider_messages
 
     def to_turn(self, response: ModelResponse, messages: Sequence[Message]) -> ModelTurn | None:
         """Convert the response of the model, unless it is empty and gives no finish reason."""
@@ -197,9 +197,9 @@ class MessageConverter:
     def _build_response(self, messages: Sequence[Message], index: int, calls: _CallTracker) -> ModelResponse:
         message = messages[index]
         if message.tool_calls and self._remembered:
-            known = self._remembered.get((_hash_messages(messages[:index]), *(id_ for id_, _ in calls.open)))
-            if known is not None:
-                return known
+            response = self._remembered.get((_hash_messages(messages[:index]), *(id_ for id_, _ in calls.open)))
+            if response is not None:
+                return response
         text = as_text(message.content)
         parts: list[ModelResponsePart] = [TextPart(content=text)] if text else []
         parts += [
@@ -270,11 +270,11 @@ def _hash_messages(messages: Sequence[Message]) -> str:
     return hasher.hexdigest()
 
 
-def parse_arguments(given: object) -> dict[str, JsonValue]:
+def parse_arguments(arguments: object) -> dict[str, JsonValue]:
     """Parse the arguments of a tool call; others than a JSON object are the model's mistake, and count as empty."""
     try:
         # through text in any case: values of vendors' own types and halves of surrogate pairs do not survive it
-        text = given if isinstance(given, str) else json.dumps(given, allow_nan=False)
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, allow_nan=False)
         value = parse_untrusted_json(text)
         if not isinstance(value, dict):
             return {}

@@ -107,7 +107,7 @@ class ErrorExplainer:
         return self._build_malformed_error(f"it begins {format_excerpt(self._redact.mask_bytes(body))}")
 
     def explain_timeout(self, timeout_s: float) -> TargetError:
-        """No complete answer within the caller's time."""
+        """No complete response within the caller's time limit."""
         return TargetError(
             self._format_message(f"gave no response within {timeout_s:g} s"), fault=TargetFault.LATE, retryable=True
         )
@@ -167,7 +167,7 @@ def _is_unsent(error: ModelConnectionError) -> bool:
 
 
 def _find_unreadable_cause(error: BaseException) -> UnreadableResponseError | None:
-    """Our own reason not to read the answer, where that is what the libraries stumbled over."""
+    """Find our own refusal to read the response, if that is what made the library fail."""
     return next((cause for cause in _iter_causes(error) if isinstance(cause, UnreadableResponseError)), None)
 
 
@@ -181,18 +181,18 @@ def _iter_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _find_innermost_message(error: BaseException) -> str:
-    """Find the message of the innermost cause: the libraries around it only say that an error occurred."""
+    """Find the message of the innermost cause: the outer errors of the libraries have no details."""
     words = [text for cause in _iter_causes(error) if (text := str(cause))]
     return words[-1] if words else type(error).__name__
 
 
 def _get_message(error: Exception) -> str:
-    said = error.message if isinstance(error, ModelAPIError) else str(error)
-    return said or type(error).__name__
+    message = error.message if isinstance(error, ModelAPIError) else str(error)
+    return message or type(error).__name__
 
 
 def _find_cause(error: ModelHTTPError, *, spent: bool) -> ErrorCause | None:
-    """Find what happened, if the HTTP status alone does not tell."""
+    """Find the cause, if the HTTP status alone does not show it."""
     if spent:
         return ErrorCause.QUOTA_USED
     if error.status_code >= 500 and error.status_code not in ACCESS_REFUSED_STATUSES:

@@ -93,18 +93,18 @@ def build_model(settings: ModelSettings, access: Credentials, timeout_s: float) 
 
 def build_request_settings(settings: ModelSettings) -> dict[str, object]:
     """Build the settings that are sent with every request."""
-    found = settings.model_dump(by_alias=True, include={"temperature", "max_output_tokens", "thinking_budget"})
-    return {name: value for name, value in found.items() if value is not None}
+    values = settings.model_dump(by_alias=True, include={"temperature", "max_output_tokens", "thinking_budget"})
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def build_sampling_settings(settings: ModelSettings) -> RequestSettings:
     """Temperature and limit as pydantic-ai takes them."""
-    found = RequestSettings()
+    request = RequestSettings()
     if settings.temperature is not None:
-        found["temperature"] = settings.temperature
+        request["temperature"] = settings.temperature
     if settings.max_output_tokens is not None:
-        found["max_tokens"] = settings.max_output_tokens
-    return found
+        request["max_tokens"] = settings.max_output_tokens
+    return request
 
 
 def make_plain_request(model: Model, settings: RequestSettings) -> SingleRequest:
@@ -147,8 +147,8 @@ class OpenAIRequest:
 
 def _is_parameter_refused(error: ModelHTTPError, parameter: str) -> bool:
     """Whether a parameter's name is what is wrong with a request, not its value."""
-    said = str(error.body).lower()
-    return error.status_code in {400, 422} and parameter in said and _UNSUPPORTED_WORDS.search(said) is not None
+    body = str(error.body).lower()
+    return error.status_code in {400, 422} and parameter in body and _UNSUPPORTED_WORDS.search(body) is not None
 
 
 def is_schema_refused(error: ModelHTTPError) -> bool:
@@ -202,8 +202,8 @@ def build_azure(settings: ModelSettings, access: Credentials, timeout_s: float) 
     provider.client.timeout = pool.timeout
     newer = _is_reasoning_model(provider, settings.model)
     request = OpenAIRequest(settings.model, provider, build_sampling_settings(settings), newer=newer)
-    found = build_request_settings(settings) | ({"apiVersion": version} if version else {})
-    return ProviderModel(request, access.base_url, found, pool.aclose, (OpenAIError,), request.takes_schema)
+    sent_settings = build_request_settings(settings) | ({"apiVersion": version} if version else {})
+    return ProviderModel(request, access.base_url, sent_settings, pool.aclose, (OpenAIError,), request.takes_schema)
 
 
 def _is_reasoning_model(provider: Provider[AsyncOpenAI], model: str) -> bool:
@@ -245,12 +245,12 @@ def build_anthropic(settings: ModelSettings, access: Credentials, timeout_s: flo
     request["max_tokens"] = (settings.max_output_tokens or limit) + budget
     if budget:
         if model.profile.get("anthropic_disallows_budget_thinking", False):
-            said = f"{settings.model} does not support thinkingBudget: it chooses the amount itself"
+            message = f"{settings.model} does not support thinkingBudget: it chooses the amount itself"
             raise GateError(
                 "invalid-targets",
-                said,
+                message,
                 f"remove thinkingBudget from the target {settings.name}",
-                problems=[Problem(said, field="thinkingBudget")],
+                problems=[Problem(message, field="thinkingBudget")],
             )
         request["anthropic_thinking"] = {"type": "enabled", "budget_tokens": budget}
     plain = make_plain_request(model, request)

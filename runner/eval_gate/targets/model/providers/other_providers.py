@@ -73,37 +73,37 @@ def check_provider_known(settings: ModelSettings) -> None:
         infer_provider_class(settings.route[0])
     except ValueError as error:
         raise _build_unknown_error(settings) from error
-    except ImportError:  # it is known, and what it needs is said when it is made
+    except ImportError:  # it is known; building it reports the missing library
         return
 
 
 def _build_unknown_error(settings: ModelSettings) -> GateError:
     name, model = settings.route
     reference = settings.find_reference("model")
-    known = [module.name.replace("_", "-") for module in iter_modules(providers.__path__)]  # a module each
-    meant = find_nearest(name, [*PROVIDER_NAMES, *known]) if reference is None else None
+    names = [module.name.replace("_", "-") for module in iter_modules(providers.__path__)]  # a module each
+    meant = find_nearest(name, [*PROVIDER_NAMES, *names]) if reference is None else None
     near = f" (did you mean {quote_name(f'{meant}:{model}')}?)" if meant else ""
-    said = f"unknown model provider {quote_value(name)}{near}"
+    message = f"unknown model provider {quote_value(name)}{near}"
     if reference is not None:
-        said = f"unknown model provider in the value of {reference[:80]}"
+        message = f"unknown model provider in the value of {reference[:80]}"
     return GateError(
         "invalid-targets",
-        said,
+        message,
         f"{PAGES}/models.md lists the providers; a server of your own is openai-compatible, with a baseUrl",
-        problems=[Problem(said, field="model")],
+        problems=[Problem(message, field="model")],
     )
 
 
 def _build_provider(name: str, access: Credentials) -> Provider[Any]:
     """Build the provider with its key and address, which have the same parameter names in all providers."""
-    made = infer_provider_class(name)
-    taken = inspect.signature(made.__init__).parameters
+    provider_class = infer_provider_class(name)
+    parameters = inspect.signature(provider_class.__init__).parameters
     key = access.sent_key
-    options = {"api_key": key} if key and "api_key" in taken else {}
-    address = next((one for one in _ADDRESS_PARAMETERS if one in taken), None)
+    options = {"api_key": key} if key and "api_key" in parameters else {}
+    address = next((one for one in _ADDRESS_PARAMETERS if one in parameters), None)
     if access.base_url and address:
         options[address] = access.base_url
-    provider: Provider[Any] = made(**options)
+    provider: Provider[Any] = provider_class(**options)
     client = provider.client
     if isinstance(client, AsyncOpenAI):
         client.max_retries = 0

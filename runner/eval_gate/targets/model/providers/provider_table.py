@@ -84,7 +84,7 @@ PROVIDERS: Final[Mapping[ModelProvider, ProviderRow]] = {
         address_variable="OPENAI_BASE_URL",
         default_address=OPENAI_URL,
     ),
-    # a key for OpenAI is nobody else's business
+    # a key for OpenAI goes to no other server
     ModelProvider.OPENAI_COMPATIBLE: ProviderRow("models:build_openai", keyless=True),
     ModelProvider.MODEL: ProviderRow("other_providers:build_other_model"),
 }
@@ -109,7 +109,7 @@ _KEYLESS: Final = frozenset({"bedrock", "bedrock-mantle", "google-cloud", "litel
 
 
 def build_other_row(name: str) -> ProviderRow:
-    """Build the row of a provider that only pydantic-ai knows: its name tells the names of its variables."""
+    """Build the row of a provider that only pydantic-ai knows: the names of its variables follow from its name."""
     variable = to_variable_word(name)
     return ProviderRow(
         PROVIDERS[ModelProvider.MODEL].build,

@@ -6,13 +6,13 @@ The case and the response come as JSON on standard input; the score goes to stan
 import json
 import sys
 
-answer = json.load(sys.stdin)["candidate_answer"].strip()
+response = json.load(sys.stdin)["candidate_answer"].strip()
 print(
     json.dumps(
         {
-            "score": 1.0 if answer else 0.0,
-            "hits": ["the response is not empty"] if answer else [],
-            "misses": [] if answer else ["the response is empty"],
+            "score": 1.0 if response else 0.0,
+            "hits": ["the response is not empty"] if response else [],
+            "misses": [] if response else ["the response is empty"],
         }
     )
 )

@@ -1,4 +1,4 @@
-"""Re-runs: who decides about them, the budget that is left for them, and the time between executions of a case."""
+"""Re-runs: the policy that decides about them, their remaining budget, and the time between executions of a case."""
 
 from __future__ import annotations
 
@@ -64,15 +64,15 @@ class RerunPolicy(Protocol):
         ...
 
     def select_next(self, waiting: Sequence[CaseKey]) -> Sequence[CaseKey]:
-        """Select the waiting cases that are run again next; the others are asked about when these are done."""
+        """Select the waiting cases that are run again next; the others follow when these are finished."""
         ...
 
     def should_rerun(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
-        """Whether to run this case once more after these re-runs. Asked after every one, so it must answer at once."""
+        """Whether to run this case once more after these re-runs. Must be fast: it is called after every re-run."""
         ...
 
     def get_rerun_end(self, key: CaseKey, reruns: Sequence[Trial]) -> RerunStopReason:
-        """Why a case in doubt is not run again any more, after all of its re-runs."""
+        """Return the reason why a suspect has no further re-run."""
         ...
 
     def build_base_agent_request(self, result: RunResult, askable: Set[CaseKey]) -> BaseAgentRequest:
@@ -83,7 +83,7 @@ class RerunPolicy(Protocol):
         ...
 
     def has_cleared_failures(self, result: RunResult) -> bool:
-        """Whether its answers cleared what had made the gate red, so that cases that were spared may need re-runs."""
+        """Whether the base agent cleared the failures of the gate, so that other suspects may need re-runs."""
         ...
 
 
@@ -115,7 +115,7 @@ class RerunAllowance:
 
     @property
     def remaining(self) -> int | None:
-        """How many more re-runs may begin; None where their number is not what is bounded."""
+        """Number of re-runs that may still begin; None if the budget does not limit their number."""
         most = self.budget.executions
         return None if most is None else max(most - self._begun, 0)
 
@@ -135,7 +135,7 @@ class RerunAllowance:
         self._usd += usd
 
     def try_begin(self, count: int = 1, *, wait_s: float = 0.0) -> bool:
-        """Whether so many more may begin after `wait_s` seconds, which are counted then."""
+        """Whether `count` more may begin after `wait_s` seconds; if so, count them."""
         budget, has_time = self.budget, self.has_time(wait_s)
         fits = has_time and (budget.executions is None or self._begun + count <= budget.executions)
         fits = fits and (budget.usd is None or self._usd < budget.usd)
@@ -145,17 +145,17 @@ class RerunAllowance:
         return fits
 
     def begin_round(self, count: int, rounds: int) -> str | None:
-        """Begin the first of so many rounds of `count` executions; why not, if the budget is too small for all."""
+        """Begin the first of `rounds` of `count` executions; return the reason if the budget is too small for all."""
         needed = count * rounds
         if (self.remaining is None or self.remaining >= needed) and self.try_begin(count):
             return None
         return f"the rerun-budget of {self.budget} is too small for {format_count(needed, 'more execution')}"
 
     def has_time(self, wait_s: float) -> bool:
-        """Whether time is left after a wait of so many seconds. The clock runs from the first call on."""
-        now = time.monotonic()
-        self._since = now if self._since is None else self._since
-        return self.budget.seconds is None or self._spent_s + now - self._since + wait_s < self.budget.seconds
+        """Whether time remains after a wait of `wait_s` seconds. The clock runs from the first call on."""
+        current_s = time.monotonic()
+        self._since = current_s if self._since is None else self._since
+        return self.budget.seconds is None or self._spent_s + current_s - self._since + wait_s < self.budget.seconds
 
 
 class RerunSpacing:
@@ -188,8 +188,8 @@ class RerunSpacing:
 
     async def wait(self, key: CaseKey) -> None:
         """Let others go first until a re-run of a case may begin."""
-        wait_s, now = self.compute_wait_s(key), time.monotonic()
-        if wait_s and now >= self._reported_until:
-            self._reported_until = now + wait_s
+        wait_s, current_s = self.compute_wait_s(key), time.monotonic()
+        if wait_s and current_s >= self._reported_until:
+            self._reported_until = current_s + wait_s
             report_waiting(f"{self.reason}: a re-run waits {wait_s:.1f} s")
         await yield_slot(wait_s)
