@@ -45,7 +45,7 @@ _NO_ERROR: Final = "the agent ended without a response, and ADK keeps no error o
 
 
 def read_adk(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every run of every eval case."""
+    """Yield every run of every eval case."""
     with open_document(file, shown_as) as document:
         yield from _iter_rows(document, shown_as, facts)
 

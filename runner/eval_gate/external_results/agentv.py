@@ -46,7 +46,7 @@ _STATUS, _STAGE, _VERDICT, _PASS = STATUSES
 
 
 def read_agentv_summary(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every row of the index that the summary of a run names. Raises GateError if there is no such index."""
+    """Yield every row of the index that the summary of a run names. Raises GateError if there is no such index."""
     facts.tool = "AgentV"
     place = RowPlace(shown_as)
     index_path = Fields(read_document(file, shown_as)).get("index_path")
@@ -68,7 +68,7 @@ def find_run_folder(index: Path) -> Path:
 
 
 def read_agentv(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every row of the index. Raises GateError, as for a run with fewer rows than AgentV had planned."""
+    """Yield every row of the index. Raises GateError, also for a run with fewer rows than AgentV planned."""
     facts.tool = "AgentV"
     folder = find_run_folder(file)
     row_files = _RowFiles(folder.resolve(), _find_shared_folders(file, shown_as))
@@ -94,7 +94,7 @@ def _read_planned_count(summary: Path) -> float:
 
 
 def _find_shared_folders(file: Path, shown_as: str) -> frozenset[str]:
-    """Folders that rows of several targets name: AgentV lets the last target overwrite what the others left there."""
+    """Find folders that rows of several targets name: in these, the files of the last target replace the others."""
     targets: dict[str, set[str]] = {}
     for _, row in iter_lines(file, shown_as):
         if folder := _get_row_folder(row):

@@ -56,7 +56,7 @@ _RESPONSE_KEYS: Final = frozenset({"response", "error", "tool_calls", "line_numb
 
 
 def read_azure(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every row of the data."""
+    """Yield every row of the data."""
     facts.tool = "Azure AI Evaluation"
     with open_document(file, shown_as) as document:
         for place, row in iter_records(document, shown_as, ("rows",)):

@@ -56,20 +56,20 @@ class _Trace(Struct):
 
 
 def read_braintrust(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every execution in a list, or in the list of a document."""
+    """Yield every execution in a list, or in the list of a document."""
     facts.tool = "Braintrust"
     with open_document(file, shown_as) as document:
         yield from _iter_rows(iter_records(document, shown_as, _LISTS))
 
 
 def read_braintrust_lines(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every execution in JSON lines."""
+    """Yield every execution in JSON lines."""
     facts.tool = "Braintrust"
     return _iter_rows(iter_lines(file, shown_as))
 
 
 def read_braintrust_table(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every execution in a table whose cells hold JSON where they are no texts."""
+    """Yield every execution in a table; cells that are not text hold JSON."""
     facts.tool = "Braintrust"
     return _iter_rows((place, _parse_cells(row, place)) for place, row in iter_table_rows(file, shown_as))
 

@@ -29,7 +29,7 @@ _GENERATED_NAME: Final = re.compile(r"test\w*\[.*\](-\d+-\d+)?|(conversational_)
 
 
 def read_deepeval(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every test case, then every conversation."""
+    """Yield every test case, then every conversation."""
     facts.tool, run = "DeepEval", read_record(file, shown_as)
     facts.failures = run.count("testFailed")
     facts.executions = facts.failures + run.count("testPassed")
@@ -45,7 +45,7 @@ def read_deepeval(file: Path, shown_as: str, facts: FileFacts) -> Iterator[Resul
 
 
 def _classify_metric(metric: Fields) -> str:
-    """As what DeepEval counts a metric."""
+    """Classify a metric as DeepEval counts it."""
     success = metric.get("success")
     if metric.get("score") is None or success is None:
         return "errors"

@@ -17,11 +17,7 @@ from eval_gate.errors import GateError
 from eval_gate.external_results.json_streaming import CUT_OFF, is_cut_off
 from eval_gate.external_results.records import find_separator
 from eval_gate.external_results.result_encoding import decode_head, open_as_utf8
-from eval_gate.external_results.result_rows import (
-    DOCS,
-    ResultsReader,
-    RowPlace,
-)
+from eval_gate.external_results.result_rows import DOCS, ResultsReader, RowPlace
 from eval_gate.files.reading import read_limited_result
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.untrusted.unsupported_files import describe_content, identify_text

@@ -76,7 +76,7 @@ _NUMBERS: Final = {Meaning.PASSED: 1.0, Meaning.FAILED: 0.0, Meaning.NO_VERDICT:
 
 
 def read_inspect(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every sample and epoch of a log as JSON."""
+    """Yield every sample and epoch of a log as JSON."""
     head, graded = dict[str, JsonValue](), _GradeCounter()
     with open_document(file, shown_as) as walked:
         for key in walked.iter_keys():
@@ -95,7 +95,7 @@ def read_inspect(file: Path, shown_as: str, facts: FileFacts) -> Iterator[Result
 
 
 def read_inspect_archive(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every sample and epoch of a log in an `.eval` archive."""
+    """Yield every sample and epoch of a log in an `.eval` archive."""
     try:
         if has_more_entries(file, ARCHIVE_ENTRIES):
             raise RowPlace(shown_as).build_error(f"has more than {ARCHIVE_ENTRIES:,} entries")

@@ -101,7 +101,7 @@ class JsonReader:
     """Single-pass reader of a JSON document that parses values on demand."""
 
     def __init__(self, stream: IO[str], shown_as: str) -> None:
-        """`stream` is decoded already."""
+        """Read a decoded stream, which errors show as `shown_as`."""
         self._stream = stream
         self._place = RowPlace(shown_as)
         self._text = stream.read(1).removeprefix(_BYTE_ORDER_MARK)

@@ -72,7 +72,7 @@ class _Part(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _refuse_true(cls, value: object, info: ValidationInfo) -> object:
-        """Python takes true for 1. Raises PydanticKnownError."""
+        """Refuse true as a number: Python takes it for 1. Raises PydanticKnownError."""
         if isinstance(value, bool) and (
             mistake := find_boolean_mistake(cls.model_fields[info.field_name or ""].annotation)
         ):
@@ -138,7 +138,7 @@ class ResultLine(_Part):
 
 
 def read_jsonl(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every line of the file."""
+    """Yield every line of the file."""
     facts.tool, near = "JSON lines", MisspeltKeys()
     if _is_json_list(file):
         raise RowPlace(shown_as).build_error("is one JSON list, not one object per line", _AS_LINES)
@@ -157,7 +157,7 @@ def _is_json_list(file: Path) -> bool:
 
 
 def read_csv(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every line of a table whose first line names the columns. An empty cell is a column that is not there."""
+    """Yield every line of a table whose first line names the columns. An empty cell is a missing value."""
     facts.tool, near = "CSV", MisspeltKeys()
     return _iter_rows(
         iter_table_rows(file, shown_as),

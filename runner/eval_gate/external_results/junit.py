@@ -378,7 +378,7 @@ class _Parser(XmlReader):
 
 
 def read_junit(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every execution of every test case."""
+    """Yield every execution of every test case."""
     parser, blocks = _Parser(file, shown_as), _VitestBlocks()
     for _ in parser.iter_pieces():
         facts.tool = f"JUnit ({parser.tool})" if parser.tool in _RUNNERS else "JUnit"
@@ -399,7 +399,7 @@ class _VitestBlocks(Struct):
     names: dict[str, set[str]] = field(default_factory=dict)
 
     def has_block(self, file: str, name: str) -> bool:
-        """Whether this is the name of a block; one of a test tells of those that it is in."""
+        """Whether this is the name of a block. The name of a test adds the blocks that it is in."""
         *blocks, _ = name.split(" > ")
         if blocks:
             self.names.setdefault(file, set()).update(blocks)
@@ -464,7 +464,7 @@ def _iter_attempts(row: ResultRow, case: _Case) -> Iterator[ResultRow]:
 
 
 def _is_trouble(case: _Case, classname: str, name: str) -> bool:
-    """Whether a test has a name that its runner uses for its own troubles."""
+    """Whether a runner uses the name of a test for a problem of its own."""
     if case.has_failed:
         return _HOOK.search(name) is not None or _BROKEN_CLASS.match(classname) is not None
     return _WARNING.fullmatch(f"{classname}:{name}") is not None
@@ -486,7 +486,7 @@ def _parse_line(text: str, case: _Case) -> int:
 
 
 def _find_node_id(file: str | None, classname: str, name: str) -> str | None:
-    """Pytest's own name of a test, `tests/test_bot.py::TestBot::test_hours`, where the file is known."""
+    """Find pytest's own name of a test, `tests/test_bot.py::TestBot::test_hours`, if the file is known."""
     if file is None or not file.endswith(".py"):
         return None
     module = file.removesuffix(".py").replace("/", ".")

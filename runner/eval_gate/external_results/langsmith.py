@@ -44,7 +44,7 @@ _MISSING: Final = frozenset({"", "nan", "NaN", "None", "<NA>"})
 
 
 def read_langsmith(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every run of every example in a JSON list."""
+    """Yield every run of every example in a JSON list."""
     facts.tool = "LangSmith"
     with open_document(file, shown_as) as document:
         for place, member in iter_records(document, shown_as, ("results",)):
@@ -52,14 +52,14 @@ def read_langsmith(file: Path, shown_as: str, facts: FileFacts) -> Iterator[Resu
 
 
 def read_langsmith_lines(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every run of every example in JSON lines."""
+    """Yield every run of every example in JSON lines."""
     facts.tool = "LangSmith"
     for place, member in iter_lines(file, shown_as):
         yield _read_member(member, place)
 
 
 def read_langsmith_table(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every run of every example in a table."""
+    """Yield every run of every example in a table."""
     facts.tool = "LangSmith"
     for place, cells in iter_table_rows(file, shown_as):
         yield _read_columns(Fields({name: _parse_cell(name, cell) for name, cell in cells.items()}), place)

@@ -243,7 +243,7 @@ class _ResultsCollector(Struct):
                 self.name_clashes.add(key)
 
     def _register_trial(self, row: ResultRow) -> None:
-        """Keep in mind which execution of its case a row is, and where it stands."""
+        """Register which execution of its case a row is. A second row of the same one is a duplicate."""
         if row.trial is None:
             return
         first = self.trials.setdefault((row.key, row.trial), row.place)

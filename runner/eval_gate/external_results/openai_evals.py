@@ -76,7 +76,7 @@ class _EvalsRun(Struct):
             _add_to_sample(self.samples.setdefault(event.text("sample_id")[:300], _Sample(place, [])), event)
 
     def _require_one_run(self, event: Fields, place: RowPlace) -> None:
-        """Evals writes each run into a file of its own: one with two of them was joined from two."""
+        """Raise GateError for a line of a second run: evals writes each run into a file of its own."""
         run = event.text("run_id", "spec.run_id")[:100]
         other = event.has("spec") and self.spec_place is not None
         if other or (run and self.run and run != self.run):
@@ -124,7 +124,7 @@ def _count_reported_samples(report: Fields) -> int:
 
 
 def read_openai(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every sample: as it was matched, or broke; one that has only metrics is left to a rule about them."""
+    """Yield every sample. One with metrics alone has no verdict: a score rule decides."""
     facts.tool = "OpenAI evals"
     record = _EvalsRun(shown_as)
     for place, event in iter_lines(file, shown_as):

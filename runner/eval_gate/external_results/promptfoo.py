@@ -113,7 +113,7 @@ _SCRIPT_BROKE: Final = re.compile(
 
 
 def read_promptfoo(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every result of `-o FILE.json`."""
+    """Yield every result of `-o FILE.json`."""
     facts.tool = "promptfoo"
     has_results, marks = False, _read_version(file, shown_as) >= _FIRST_MARKING_VERSION
     with open_document(file, shown_as) as walked:
@@ -158,7 +158,7 @@ def _iter_results(walked: JsonReader, shown_as: str, facts: FileFacts, *, marks:
 
 
 def read_promptfoo_lines(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every line of `-o FILE.jsonl`."""
+    """Return every result of `-o FILE.jsonl`, one a line."""
     facts.tool = "promptfoo"
     numbers = _number_prompts(_iter_prompts(file, shown_as)) if _has_several_prompts(file, shown_as) else {}
     runs = _JoinedRuns()
@@ -172,21 +172,21 @@ class _JoinedRuns:
     """Separation of joined runs: in one run, each test has each prompt once, and each repeat is a test."""
 
     def __init__(self) -> None:
-        self._seen: set[tuple[int, int]] = set()
-        self._before = 0
+        self._pairs: set[tuple[int, int]] = set()
+        self._earlier_runs = 0
 
     def mark_joined_row(self, row: ResultRow, result: Fields) -> ResultRow:
         """Mark a row of a later run so that it does not count as an execution of an earlier run."""
         test, prompt = result.get("testIdx"), result.get("promptIdx")
         if not isinstance(test, int) or not isinstance(prompt, int):
             return row
-        if (test, prompt) in self._seen:
-            self._seen.clear()
-            self._before += 1
-        self._seen.add((test, prompt))
-        if not self._before:
+        if (test, prompt) in self._pairs:
+            self._pairs.clear()
+            self._earlier_runs += 1
+        self._pairs.add((test, prompt))
+        if not self._earlier_runs:
             return row
-        return row._replace(repeat=f"{row.repeat} {self._before}", duplicate_hint=_JOINED_RUNS_HINT)
+        return row._replace(repeat=f"{row.repeat} {self._earlier_runs}", duplicate_hint=_JOINED_RUNS_HINT)
 
 
 def _has_several_prompts(file: Path, shown_as: str) -> bool:

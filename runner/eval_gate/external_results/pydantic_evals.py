@@ -30,7 +30,7 @@ _NO_NAME_HINT: Final = "pydantic-evals numbers cases without a name, and the num
 
 
 def read_pydantic_evals(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every case, then those whose task broke."""
+    """Yield every case, then those whose task broke."""
     facts.tool, report, graders = "pydantic-evals", read_record(file, shown_as), dict[str, set[str]]()
     suite = report.text("dataset_name", "name") or "pydantic-evals"
     for case in report.members("cases"):  # the evaluators of all of its executions

@@ -14,10 +14,7 @@ from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
 from eval_gate.external_results.agentv import INDEX, SUMMARY, find_run_folder
 from eval_gate.external_results.format_detection import SUFFIXES, find_tool
-from eval_gate.external_results.result_rows import (
-    RowPlace,
-    shorten_name,
-)
+from eval_gate.external_results.result_rows import RowPlace, shorten_name
 from eval_gate.model.limits import EXTERNAL_DEPTH, EXTERNAL_FILES
 from eval_gate.results.result_names import PIPE_HINT, PIPE_PROBLEM
 from eval_gate.struct import FrozenStruct
@@ -305,7 +302,7 @@ def _has_results_suffix(file: Path) -> bool:
 
 
 def _find_skip_reason(file: Path) -> str | None:
-    """Why a file of a folder is not read; None where it is. Raises GateError where it has to be read, and cannot."""
+    """Find why a file of a folder is skipped; None if it is read. Raises GateError if it cannot be read but should."""
     name, suffix = file.name.lower(), file.suffix.lower()
     if (whose := _NON_RESULT_FILES.get(file.name)) and not _has_results(file):
         return f"is {whose} and has no results: it was not read"

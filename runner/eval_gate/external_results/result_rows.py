@@ -188,7 +188,7 @@ class ResultRow(NamedTuple):
 
     @property
     def key(self) -> CaseKey:
-        """Which case it is of."""
+        """The case that it is an execution of."""
         return CaseKey(self.suite, self.id)
 
 
@@ -334,7 +334,7 @@ def parse_number(value: JsonValue) -> float | None:
 
 
 def parse_seconds(value: JsonValue) -> float | None:
-    """Seconds as milliseconds."""
+    """Return seconds as milliseconds."""
     seconds = parse_number(value)
     return in_range(seconds * 1000, MAX_DURATION_MS) if seconds is not None else None
 
@@ -350,7 +350,7 @@ def parse_cost(value: JsonValue) -> float | None:
 
 
 def build_usage(inputs: JsonValue, outputs: JsonValue) -> Usage | None:
-    """Tokens, where at least one side is known."""
+    """Build the usage of tokens, if at least one side is known."""
     numbers = [in_range(parse_number(side), MAX_TOKENS) for side in (inputs, outputs)]
     whole = [None if side is None else int(side) for side in numbers]
     return Usage(input_tokens=whole[0], output_tokens=whole[1]) if any(side is not None for side in whole) else None

@@ -91,7 +91,7 @@ class ScoreRules(Struct):
         return row._replace(is_graded=True)
 
     def list_unused_rules(self) -> list[str]:
-        """Rules for scorers that no result has: most likely misspelt."""
+        """List the rules for scorers that no result has: most likely misspelt."""
         return [str(rule) for rule in self.scores if rule.name not in self._used]
 
 

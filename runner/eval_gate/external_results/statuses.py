@@ -167,7 +167,7 @@ def build_score(table: StatusTable, name: str, value: JsonValue, reason: str | N
 
 
 def let_verdicts_decide(scores: Sequence[RowScore]) -> tuple[RowScore, ...]:
-    """Where a scorer has a verdict, those that have a number alone decide nothing unless a rule says so."""
+    """Let numbers without a verdict decide nothing, unless by a rule, where another scorer has a verdict."""
     if all(one.passed is None for one in scores):
         return tuple(scores)
     return tuple(one._replace(decides=one.passed is not None or one.grader_failed) for one in scores)

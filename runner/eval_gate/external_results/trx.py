@@ -144,7 +144,7 @@ class _Parser(XmlReader):
 
 
 def read_trx(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
-    """Every execution of every test. A container counts where it failed and nothing in it did."""
+    """Yield every execution of every test. A container counts where it failed and nothing in it did."""
     facts.tool = "VSTest"
     parser = _Parser(file, shown_as)
     for _ in parser.iter_pieces():

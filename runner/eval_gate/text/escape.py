@@ -38,7 +38,7 @@ _LINE_BREAK: Final = re.compile(r"[\r\n⏎]")
 
 
 def truncate_text(text: str, limit: int = MAX_TEXT) -> str:
-    """At most `limit` characters, the last one an ellipsis where something is missing."""
+    """Truncate a text to at most `limit` characters, the last one an ellipsis if something is missing."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
@@ -50,7 +50,7 @@ def to_one_line(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def truncate_middle(text: str, limit: int = MAX_TEXT) -> str:
-    """At most `limit` characters, with an ellipsis for the middle: an error says first what failed and last why."""
+    """Truncate a text in its middle: an error begins with what failed and ends with the reason."""
     if len(text) <= limit:
         return text
     head = limit // 3
@@ -75,12 +75,12 @@ def format_first_few(things: Sequence[Thing], most: int, form: Callable[[Thing],
 
 
 def format_count(number: int, one: str, many: str | None = None) -> str:
-    """`1 regression`, `3 regressions`, `1,200 regressions`."""
+    """Format a number with its noun: `1 regression`, `1,200 regressions`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def format_code_span(text: str, limit: int = MAX_TEXT) -> str:
-    """Inline code that holds any text: a fence longer than the longest run of backticks inside."""
+    """Format any text as inline code: a fence longer than the longest run of backticks inside."""
     text = to_one_line(text, limit)
     if not text.strip():
         return "` `"
@@ -91,12 +91,12 @@ def format_code_span(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def format_code_cell(text: str, limit: int = MAX_TEXT) -> str:
-    """Inline code inside a table cell: a pipe would end the cell even inside code, so it is escaped."""
+    """Format inline code for a table cell: a pipe would end the cell even inside code, so it is escaped."""
     return format_code_span(text, limit).replace("|", "\\|")
 
 
 def escape_markdown(text: str, limit: int = MAX_TEXT) -> str:
-    """Text in a line or cell: punctuation as entities, so that nothing is Markdown, HTML, a link or a mention."""
+    """Escape a text for a line or cell: punctuation as entities, so that it has no Markdown, HTML, link or mention."""
     return _PUNCTUATION.sub(_escape_sign, to_one_line(text, limit))
 
 
@@ -115,7 +115,7 @@ def format_code_block(text: str, limit: int = MAX_BLOCK, language: str = "text")
 
 
 def escape_html(text: str, limit: int = MAX_TEXT) -> str:
-    """Text inside HTML that stands in Markdown, such as `<summary>`."""
+    """Escape a text for HTML in Markdown, such as `<summary>`."""
     safe_html = html.escape(to_one_line(text, limit))
     return re.sub(r"@(?=\w)|#(?=\d)|(?i:(?<![^\W_])gh)-(?=\d)", lambda match: match[0] + _NO_REFERENCE, safe_html)
 
@@ -127,7 +127,7 @@ def to_console_line(text: str, limit: int = 2_000) -> str:
 
 
 def to_plain_word(text: str) -> str:
-    """Only `A-Za-z0-9._-`, for a file's name or a key: a hyphen stands for whatever else there is, however much."""
+    """Reduce a text to `A-Za-z0-9._-`, for a file's name or a key: a hyphen replaces each run of other characters."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text)
 
 

@@ -77,7 +77,7 @@ def _compile_glob(pattern: str) -> re.Pattern[str]:
 
 
 def _translate_character(sign: re.Match[str]) -> str:
-    """`?` or `[…]`, bounded in length, as a regular expression; the library knows what ranges and negations mean."""
+    """Translate `?` or `[…]`, bounded in length, to a regular expression: the library knows ranges and negations."""
     return fnmatch.translate(sign[0]).removeprefix("(?s:").rpartition(")")[0]
 
 

@@ -49,7 +49,7 @@ def map_texts(value: JsonValue, change: Callable[[str], JsonValue]) -> JsonValue
 
 
 def are_json_equal(one: JsonValue, other: JsonValue) -> bool:
-    """Deep equality: the order of keys is free, that of lists counts, 1 is 1.0 and never true."""
+    """Whether values are deeply equal: the order of keys is free, that of lists counts, 1 is 1.0 and never true."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):

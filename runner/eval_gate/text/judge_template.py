@@ -59,7 +59,7 @@ VARIABLE_PATTERN: Final = re.compile(r"\{\{\s*+(\w++)\s*+\}\}")
 
 
 def list_variables(template: str) -> tuple[str, ...]:
-    """Every name in double braces, each once, in the order of the text."""
+    """List the names in double braces, each once, in the order of the text."""
     return tuple(dict.fromkeys(match[1] for match in VARIABLE_PATTERN.finditer(template)))
 
 
@@ -79,7 +79,7 @@ def find_template_problem(template: str) -> str | None:
 
 
 def find_unknown_variables(template: str) -> tuple[str, ...]:
-    """Names in double braces that are no variable: they stay as they are."""
+    """Find names in double braces that are no variable: they stay as they are."""
     return tuple(
         name for name in list_variables(template) if name not in VARIABLES and name not in AGENTV_VARIABLES.values()
     )

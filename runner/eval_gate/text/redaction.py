@@ -164,7 +164,7 @@ class Redactor:
             yield from unescaped.map_ranges(_iter_key_parts(unescaped.meant, self._keys, part))
 
     def _find_at_cuts(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where the beginning of a secret stands before an ellipsis, or the end of one behind it: it was cut there."""
+        """Find the beginning of a secret before an ellipsis, or the end of one after it: it was cut there."""
         places = list(_CUT.finditer(text))
         if not places:
             return
@@ -238,7 +238,7 @@ def _iter_parts(secret: str) -> Iterator[str]:
 
 
 def _iter_forms(secret: str) -> Iterator[str]:
-    """Every way in which the secret may be written."""
+    """Yield every way in which the secret may be written."""
     yield from _iter_spellings(secret)
     for ascii_only in (True, False):
         once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
@@ -293,7 +293,7 @@ class _UnescapedText:
         escaped: re.Pattern[str] = _ESCAPED,
         signs: Callable[[re.Match[str]], list[tuple[str, int]]] | None = None,
     ) -> None:
-        """`escaped` finds what is written in another way, and `signs` says what it means, sign by sign."""
+        """Resolve each match of `escaped` to the `signs` that it stands for, each with its position."""
         signs = signs or _decode_escape
         self._meant: list[int] = []
         """Where stretches begin in `meant`, in order."""

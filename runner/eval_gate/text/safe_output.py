@@ -35,17 +35,17 @@ class TextFormat(StrEnum):
 
 
 def neutralize_text(text: str) -> str:
-    """For people: a blank in what would be a command."""
+    """Neutralize a text for people: a blank breaks each command."""
     return _COMMAND_START.sub(r"\1: :", text.replace(_LEGACY_COMMAND, "# #["))
 
 
 def neutralize_json(text: str) -> str:
-    """JSON, or lines of JSON, that means the same: only a text within it can hold the signs, and has them by number."""
+    """Neutralize JSON, or lines of it, by escapes of the same meaning: only a text in it can hold a command."""
     return _INVISIBLE_IN_JSON.sub(lambda sign: json.dumps(sign[0])[1:-1], text.replace(_LEGACY_COMMAND, "#\\u0023["))
 
 
 def neutralize_markup(text: str) -> str:
-    """XML or HTML that means the same, by character references."""
+    """Neutralize XML or HTML by character references of the same meaning."""
     return _COMMAND_START.sub(r"\1&#58;:", text.replace(_LEGACY_COMMAND, "#&#35;["))
 
 

@@ -36,12 +36,12 @@ class ResolvedText(FrozenStruct):
 
 
 def find_tokens(text: str) -> tuple[str, ...]:
-    """Every seed and snapshot token in the text, as written."""
+    """Find every seed and snapshot token in the text, as written."""
     return tuple(match[0] for match in _TOKEN.finditer(text))
 
 
 def find_snapshot_tokens(text: str) -> tuple[str, ...]:
-    """Every snapshot token in the text, as written."""
+    """Find every snapshot token in the text, as written."""
     return tuple(match[0] for match in _TOKEN.finditer(text) if match[1] == "snapshot")
 
 

@@ -23,7 +23,7 @@ def flatten_messages(messages: Sequence[Message]) -> str:
 
 
 def format_turn(role: str, text: str) -> str:
-    """One turn with its marker on a line of its own."""
+    """Format one turn with its marker on a line of its own."""
     return f"{_MARKERS[role]}\n{text}"
 
 

@@ -42,7 +42,7 @@ _ENVIRONMENT_NAMES = ("PATH", "LD_LIBRARY_PATH", "LANG", "SYSTEMROOT")
 
 
 def _build_command() -> tuple[str, ...]:
-    """Isolated, and by its file: neither the working directory nor PYTHONPATH decides what runs."""
+    """Build an isolated call by its file: neither the working directory nor PYTHONPATH decides what runs."""
     return sys.executable, "-I", str(Path(__file__).with_name("regex_worker.py"))
 
 

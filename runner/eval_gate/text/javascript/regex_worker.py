@@ -26,7 +26,7 @@ def read_frame(stream: BinaryIO) -> bytes | None:
 
 
 def handle_request(request: dict[str, Any], cache: dict[tuple[str, str], Regex]) -> dict[str, object]:
-    """`{"found": bool}`, `{"texts": list}` or `{"error": text}`. Without any text a pattern is only compiled."""
+    """Reply with `{"found": bool}`, `{"texts": list}` or `{"error": text}`; without a text, compile the pattern."""
     if "texts" in request:
         return replace_matches(request)
     key = request["pattern"], request["flags"]

@@ -140,7 +140,7 @@ def _compute_level(signs: bytes, level: int, depth: int) -> int:
 
 
 def _iter_structural_signs(data: bytes) -> Iterator[bytes]:
-    """Brackets, braces and commas that are no part of a text, some at a time: no object is made for each of them."""
+    """Yield brackets, braces and commas outside of texts, many at a time: an object for each would be slow."""
     signs = data.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NON_STRUCTURAL)
     in_text = False
     for begin in range(0, len(signs), _WINDOW):

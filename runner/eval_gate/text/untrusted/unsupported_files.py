@@ -199,6 +199,6 @@ def _split_columns(text: str) -> list[str]:
 
 
 def _format_names(prefix: str, names: Iterable[str]) -> str:
-    """` with "a", "b"`, of the first few names; nothing where there is none."""
+    """Format the first few names, such as ` with "a", "b"`; nothing without a name."""
     quoted = [quote_name(name) for name in islice(dict.fromkeys(names), _MAX_SHOWN) if 0 < len(name) <= _MAX_NAME]
     return f" {prefix} {', '.join(quoted)}" if quoted else ""
