@@ -33,7 +33,6 @@ from eval_gate.github.comments import (
     PullRequestComment,
     StickyComment,
     delete_comment,
-    format_marker,
     read_thread,
     write_comment,
 )
@@ -49,7 +48,7 @@ from eval_gate.reports.refresh_reply import (
     render_refresh_summary,
 )
 from eval_gate.struct import replace
-from eval_gate.text.escape import to_comment_key
+from eval_gate.text.escape import format_comment_marker
 
 
 def refresh_baseline(step: Step, variables: Mapping[str, str], log: StepLog) -> StepEnd:
@@ -98,12 +97,12 @@ class _CommandReply:
         command = format_dispatch(self._workflow, self._branch)
         self._context = replace(build_workflow_context(step, variables), baseline_refresh=BaselineRefresh(command))
         self._marker, self._refusals_marker = (
-            format_marker(to_comment_key(f"refresh.{self._workflow}.{self._branch}.{about}"))
+            format_comment_marker(f"refresh.{self._workflow}.{self._branch}.{about}")
             for about in (comment.number, "refused")
         )
         """One workflow is started once on one branch for a comment; two jobs may start two."""
         maker = step.maker
-        self._own = format_marker(to_comment_key(f"run.{maker.run_id}.{maker.attempt}.{maker.leg}"))
+        self._own = format_comment_marker(f"run.{maker.run_id}.{maker.attempt}.{maker.leg}")
         """Marks the replies of this step, which finds its reply by it after a lost response."""
 
     def carry_out(self) -> StepEnd:

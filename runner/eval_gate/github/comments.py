@@ -192,11 +192,6 @@ class _WrittenComment(ApiResponse):
     updated_at: str = ""
 
 
-def format_marker(key: str) -> str:
-    """Format the marker that is the first line of this gate's comment. `key` holds only `A-Za-z0-9._-`."""
-    return f"<!-- eval-gate:v1 key={key} -->"
-
-
 def read_thread(client: GitHubClient, number: int, marker: str, comment_id: int | None = None) -> PullRequestThread:
     """Read the pull request and this gate's comments, however many other comments it has.
 
@@ -216,9 +211,9 @@ def read_thread(client: GitHubClient, number: int, marker: str, comment_id: int 
 def write_comment(
     client: GitHubClient, number: int, marker: str, body: str, sticky: StickyComment | None
 ) -> StickyComment:
-    """Update our comment, or make it, never twice: after a lost answer it is looked for first. Raises GitHubError.
+    """Update our comment, or make it, never twice: after a lost response it is looked for first. Raises GitHubError.
 
-    Two runs at once may each make one: who has written looks again, and leaves one (`delete_comment`).
+    Two runs at once may each make one: each run looks again afterwards, and leaves one (`delete_comment`).
     """
     if sticky is not None:
         try:

@@ -82,7 +82,7 @@ def render_summary(view: ReportView, *, limit: int = SUMMARY_LIMIT) -> str:
 
 def render_problem(error: GateError, context: ReportContext, heading: str, *, as_comment: bool = False) -> str:
     """Render the page of a step that ended before it had a run; as a comment it begins with the marker."""
-    marker = escape.to_comment_key(context.comment_key) if as_comment else None
+    marker = escape.format_comment_marker(context.comment_key) if as_comment else None
     lead = UNRELATED_TO_CHANGE if find_problem_owner(error).is_unrelated_to_change else None
     names = {"error": error, "context": context, "heading": heading, "marker": marker, "lead": lead}
     return tidy_markdown(get_environment().get_template("problem.md.j2").render(names))
@@ -132,7 +132,7 @@ def _build_variables(view: ReportView, detail: DetailLevel) -> dict[str, object]
         "context": view.context,
         "detail": detail,
         "summary": view.summary,
-        "marker": escape.to_comment_key(view.context.comment_key),
+        "marker": escape.format_comment_marker(view.context.comment_key),
         "open_rows": OPEN_ROWS,
         "current_title": "This PR" if view.context.base_branch else "This run",
         "links_line": markdown_fragments.format_links(view),

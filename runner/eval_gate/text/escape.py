@@ -136,6 +136,11 @@ def to_variable_word(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", text).upper()
 
 
+def format_comment_marker(key: str) -> str:
+    """Format the hidden first line of a gate's comment, by which later runs find the comment."""
+    return f"<!-- eval-gate:v1 key={to_comment_key(key)} -->"
+
+
 def to_comment_key(text: str) -> str:
     """Convert a text to a key for a hidden comment: a plain word without `--`, which would end it.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from eval_gate.github.comments import PullRequestComment, format_marker, read_thread, write_comment
+from eval_gate.github.comments import PullRequestComment, read_thread, write_comment
 from eval_gate.github.failure import FailureKind, GitHubError
+from eval_gate.text.escape import format_comment_marker
 from tests.support.github import Fault
 
-MARKER = format_marker("gate.yml.gate")
+MARKER = format_comment_marker("gate.yml.gate")
 
 
 @pytest.fixture
@@ -27,8 +28,8 @@ def found(client, comment_id=None):
         f" {MARKER}",
         f"\n{MARKER}",
         f"> {MARKER}",
-        format_marker("gate.yml.gate.more"),
-        format_marker("gate.yml"),
+        format_comment_marker("gate.yml.gate.more"),
+        format_comment_marker("gate.yml"),
         MARKER.replace("v1", "v2"),
         "",
     ],
@@ -146,11 +147,11 @@ def test_write__nothing_was_done_when_the_connection_broke__is_made_after_a_look
 
 
 def test_write__an_older_one_of_another_key__is_not_taken_for_the_lost_one(github, pull, client) -> None:
-    other = github.state.add_comment(7, f"{format_marker('other')}\nold")
+    other = github.state.add_comment(7, f"{format_comment_marker('other')}\nold")
     github.faults.add("POST", "/issues/7/comments$", Fault.reset())
     written = write_comment(client, 7, MARKER, f"{MARKER}\nnew", None)
     assert written.id != other.id
-    assert (other.body, len(github.state.comments)) == (f"{format_marker('other')}\nold", 2)
+    assert (other.body, len(github.state.comments)) == (f"{format_comment_marker('other')}\nold", 2)
 
 
 def test_write__the_one_there_may_not_be_changed__is_an_error_and_no_second_comment(github, pull, client) -> None:

@@ -17,7 +17,6 @@ from eval_gate.github.comments import (
     PullRequestThread,
     StickyComment,
     delete_comment,
-    format_marker,
     read_thread,
     show_comment,
     write_comment,
@@ -32,6 +31,7 @@ from eval_gate.reports.markdown import render_comment, render_problem
 from eval_gate.reports.run_statistics import select_counted_changes
 from eval_gate.reports.view.report_view import build_view
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.escape import format_comment_marker
 from eval_gate.text.quoting import quote_value
 
 MAX_STORED_REGRESSIONS: Final = 500
@@ -82,7 +82,7 @@ class WrittenComment(FrozenStruct):
 
 
 def _get_marker(step: Step) -> str:
-    return format_marker(step.publication.maker.gate)
+    return format_comment_marker(step.publication.maker.gate)
 
 
 def find_comment_place(
@@ -196,12 +196,12 @@ def _unpack_digests(packed: str) -> frozenset[str] | None:
 
 def _refuse_old_base(step: Step, thread: PullRequestThread) -> None:
     """Refuse a pull request whose base branch has changed: another one has another policy and another baseline."""
-    judged, base_ref = step.plan.base_branch, thread.base_ref
-    if not judged or not base_ref or judged == base_ref:
+    result_base, base_ref = step.plan.base_branch, thread.base_ref
+    if not result_base or not base_ref or result_base == base_ref:
         return
     raise GateError(
         "base-branch-changed",
-        f"the pull request now targets {quote_value(base_ref)}, but this result is for {quote_value(judged)}",
+        f"the pull request now targets {quote_value(base_ref)}, but this result is for {quote_value(result_base)}",
         "push a commit, or close the pull request and reopen it: a re-run repeats the old event",
         exit_code=ExitCode.INCOMPLETE,
     )

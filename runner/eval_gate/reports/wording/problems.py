@@ -7,7 +7,7 @@ from typing import Final
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.struct import replace
-from eval_gate.text.escape import format_count, to_comment_key, to_console_line
+from eval_gate.text.escape import format_comment_marker, format_count, to_console_line
 
 MAX_SHOWN_PROBLEMS = 50
 
@@ -58,7 +58,7 @@ def render_waiting_comment(suspects: int, head_sha: str, key: str) -> str:
     """
     what = format_count(suspects, "regression", "regressions")
     return (
-        f"<!-- eval-gate:v1 key={to_comment_key(key)} -->\n## {WAITING_TITLE}\n\n"
+        f"{format_comment_marker(key)}\n## {WAITING_TITLE}\n\n"
         f"**No verdict yet:** {what} of `{head_sha[:7]}` may fail with the base agent too. A second step runs the base "
         "agent and publishes the verdict. Without it, the gate stays failed.\n"
     )
