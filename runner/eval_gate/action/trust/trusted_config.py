@@ -133,9 +133,7 @@ def choose_base_agent(step: Step, config: RunConfig, variables: Mapping[str, str
             )
             return _NO_BASE_AGENT
         if choice != config.base_agent:
-            log.record(
-                f"{branch} names {_format_choice(choice)} as the base agent; the pull request's choice is ignored"
-            )
+            log.record(f"{branch} names {_format_choice(choice)}; the pull request's choice is ignored")
     if choice.target is not None and not _has_same_description(step, config, choice.target, variables, log):
         reason = (
             f"`targets` on {branch} does not define {describe_name(choice.target)} in the same way as the pull request"
@@ -162,7 +160,8 @@ def drop_untrusted_base_agent(run: RunResult, choice: BaseAgentChoice) -> RunRes
 
 
 def _format_choice(choice: BaseAgentChoice) -> str:
-    return (choice.display_name or choice.command_name or "nobody")[:300]
+    name = choice.display_name or choice.command_name
+    return f"{name[:300]} as the base agent" if name else "no base agent"
 
 
 def _has_same_description(step: Step, config: RunConfig, name: str, variables: Mapping[str, str], log: StepLog) -> bool:
