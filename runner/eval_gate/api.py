@@ -157,7 +157,9 @@ def _open_session(
         message = f"target and {SETTINGS[twice[0]].keyword} are both given: one run evaluates one target"
         raise GateError("conflicting-targets", message, "remove all but one")
     root = Path.cwd()
-    config = load_config(flags | _build_target_settings(target), {}, file, hand=FlagSource(lambda row: row.keyword))
+    config = load_config(
+        flags | _build_target_settings(target), {}, file, flag_source=FlagSource(lambda row: row.keyword)
+    )
     paths = find_partial_selection(config.evals, load_eval_paths({}, file), root) if "evals" in flags else ()
     return open_session(
         config,

@@ -36,5 +36,5 @@ def load_config_from(
         file,
         shown_as=shown_as,
         defaults=ACTION_DEFAULTS,
-        hand=FlagSource(lambda row: format_input_name(row.key), allows_any_path=False),
+        flag_source=FlagSource(lambda row: format_input_name(row.key), allows_any_path=False),
     )

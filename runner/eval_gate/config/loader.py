@@ -64,17 +64,17 @@ _CHOOSING_KEYS: Final = frozenset({"agentEndpoint", "agentFunction", "target", "
 class FlagSource(FrozenStruct):
     """Origin of flags and variables: how it spells a flag, and whether it may name any output path.
 
-    Any output path means writing outside the working directory, which a configuration file never may. `types` means
-    that a person typed the flags, so that no pull request could change them.
+    Any output path means writing outside the working directory, which a configuration file never may.
+    `typed_by_person`: a person typed the flags, so that no pull request could change them.
     """
 
     format_name: Callable[[Setting], str] = lambda row: row.flag
     allows_any_path: bool = True
-    types: bool = False
+    typed_by_person: bool = False
 
 
 BY_A_PROGRAM: Final = FlagSource()
-BY_A_PERSON: Final = FlagSource(types=True)
+BY_A_PERSON: Final = FlagSource(typed_by_person=True)
 
 
 def find_config(start: Path) -> Path | None:
@@ -104,19 +104,19 @@ def load_config(
     *,
     shown_as: str | None = None,
     defaults: Mapping[str, JsonValue] | None = None,
-    hand: FlagSource = BY_A_PROGRAM,
+    flag_source: FlagSource = BY_A_PROGRAM,
 ) -> RunConfig:
     """Join the layers: `defaults` in place of a key's own default, then file, environment and `flags`.
 
-    Problems name the file by `shown_as`, by default its path from the working directory. `hand` is the origin of the
-    flags. Raises GateError `invalid-configuration` with every problem of all layers at once.
+    Problems name the file by `shown_as`, by default its path from the working directory; `flag_source` is where `flags`
+    come from. Raises GateError `invalid-configuration` with every problem of all layers at once.
     """
     problems: list[Problem] = []
     sources = {key: SettingSource(Secret(value), key) for key, value in (defaults or {}).items()}
     if file is not None:
         sources.update(_load_file(file, shown_as or file_paths.format_relative_path(file), problems, SETTINGS))
     _add_layer(sources, _load_environment(environment, problems, SETTINGS))
-    return _build_config(sources, flags, hand, problems)
+    return _build_config(sources, flags, flag_source, problems)
 
 
 def load_partial_config(
@@ -144,13 +144,13 @@ def load_eval_paths(environment: Mapping[str, str], file: Path | None) -> tuple[
 
 
 def _build_config(
-    sources: dict[str, SettingSource], flags: Mapping[str, JsonValue], hand: FlagSource, problems: list[Problem]
+    sources: dict[str, SettingSource], flags: Mapping[str, JsonValue], flag_source: FlagSource, problems: list[Problem]
 ) -> RunConfig:
     """Build the configuration from the lower layers and the flags. Raises GateError if anything is wrong."""
     _add_layer(
         sources,
         {
-            key: SettingSource(Secret(value), hand.format_name(SETTINGS[key]), is_from_user=True)
+            key: SettingSource(Secret(value), flag_source.format_name(SETTINGS[key]), is_from_user=True)
             for key, value in flags.items()
         },
     )
@@ -158,7 +158,7 @@ def _build_config(
     if config is not None:
         for key in sorted(OUTPUT_KEYS | SENT_FILE_KEYS):
             one = sources.get(key, SettingSource(Secret(None), key, is_from_user=True))
-            wrong = iter_path_problems(config, key, anywhere=hand.allows_any_path and one.is_from_user)
+            wrong = iter_path_problems(config, key, anywhere=flag_source.allows_any_path and one.is_from_user)
             problems.extend(one.build_problem(what, indexes) for indexes, what in wrong)
     if config is None or problems:
         raise GateError(
@@ -167,12 +167,12 @@ def _build_config(
             "correct each place; `eval-gate schema config` lists all settings and their values",
             problems=problems,
         )
-    where = SettingSources(sources, lambda other, key: _suggest_name(other, SETTINGS[key], hand))
+    where = SettingSources(sources, lambda other, key: _suggest_name(other, SETTINGS[key], flag_source))
     fail_on = sources.get("failOn")
     policy = replace(
         config.policy,
         fail_on_default=fail_on is None or not (fail_on.is_from_user or fail_on.file),
-        typed_settings=_typed_rules(sources) if hand.types else None,
+        typed_settings=_typed_rules(sources) if flag_source.typed_by_person else None,
     )
     return replace(config, target=replace(config.target, sources=where), policy=policy)
 
@@ -193,11 +193,11 @@ def _typed_rules(sources: Mapping[str, SettingSource]) -> tuple[str, ...]:
     return tuple(sorted({RECORDED_RULES[key] for key in typed_settings if key in RECORDED_RULES}))
 
 
-def _suggest_name(other: SettingSource, row: Setting, hand: FlagSource) -> str:
+def _suggest_name(other: SettingSource, row: Setting, flag_source: FlagSource) -> str:
     """Return the key, variable or flag of this setting, by the origin of the other one."""
     if not other.is_from_user:
         return row.key
-    return row.variable if other.name.startswith(ENVIRONMENT_PREFIX) else hand.format_name(row)
+    return row.variable if other.name.startswith(ENVIRONMENT_PREFIX) else flag_source.format_name(row)
 
 
 def _load_file(file: Path, shown_as: str, problems: list[Problem], only: Collection[str]) -> dict[str, SettingSource]:

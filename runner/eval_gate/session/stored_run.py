@@ -17,13 +17,15 @@ from eval_gate.session.session import build_gate_inputs
 from eval_gate.struct import replace
 
 
-def load_run_config(run: RunResult, flags: Mapping[str, JsonValue], hand: FlagSource = BY_A_PROGRAM) -> RunConfig:
+def load_run_config(
+    run: RunResult, flags: Mapping[str, JsonValue], flag_source: FlagSource = BY_A_PROGRAM
+) -> RunConfig:
     """Load the configuration that decides the verdict of a stored run again.
 
-    `flags` come first, the stored policy of the run fills in the rest. `hand` is where the flags come from.
+    `flags` come first, the stored policy of the run fills in the rest. `flag_source` is the origin of the flags.
     """
     stored = run.policy
-    config = load_config(flags, {}, None, defaults=stored.as_settings() if stored else None, hand=hand)
+    config = load_config(flags, {}, None, defaults=stored.as_settings() if stored else None, flag_source=flag_source)
     policy = config.policy
     if stored is None:
         return config

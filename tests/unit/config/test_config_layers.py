@@ -48,7 +48,7 @@ def test_config__rules__are_typed_where_a_person_gives_them_as_options_or_variab
     file = write(tmp_path, "eval-gate.yaml", "maxErrors: 2\n")
     flags, environment = {"failOn": ["never"], "trials": 3, "baseAgentEndpoint": "http://a"}, {"EVAL_GATE_RERUNS": "3"}
     assert load_config(flags, environment, file).policy.typed_settings is None
-    made = load_config(flags, environment, file, hand=BY_A_PERSON)
+    made = load_config(flags, environment, file, flag_source=BY_A_PERSON)
     assert made.policy.typed_settings == ("base_agent", "fail_on", "reruns")
     assert set(RECORDED_RULES.values()) <= set(RunPolicy.__struct_fields__) - {"trials", "scores"}
 

@@ -118,4 +118,4 @@ class DraftCall(FrozenStruct):
             {"evals": list(self.files)} if self.files and self.mode is not DraftMode.QUESTIONS else {}
         )
         file = self.config_file or find_config(Path.cwd())
-        return load_config(self.flags | evals, os.environ, file, hand=find_option_source())
+        return load_config(self.flags | evals, os.environ, file, flag_source=find_option_source())

@@ -115,7 +115,7 @@ def load_call_config(call: RunCall) -> RunConfig:
     Raises GateError with every problem of all of them.
     """
     file = call.config_file or find_config(Path.cwd())
-    config = load_config(call.flags, os.environ, file, hand=find_option_source())
+    config = load_config(call.flags, os.environ, file, flag_source=find_option_source())
     if file is not None and call.config_file is None and call.verbosity is Verbosity.VERBOSE:
         print_message(f"configuration: {file}")
     return config

@@ -88,7 +88,7 @@ def check(
         os.environ,
         file,
         defaults={"reruns": DEFAULT_CONFIRM},
-        hand=options.find_option_source(),
+        flag_source=options.find_option_source(),
     )
     context_of_run = replace(build_run_context(), owns_process=False)
     placeholder = NOT_REQUESTED if is_external_reference(read.baseline) else None
