@@ -66,9 +66,9 @@ _VERDICT_ORDER = ("", "passed", "failed", "inconclusive")
 
 
 def run_action(variables: Mapping[str, str], *, on_host: bool = False) -> ExitCode:
-    """One step of a workflow, from its environment to its exit code. Raises GateError only outside of a workflow.
+    """Run one step of a workflow, and return its exit code. Raises GateError only outside of a workflow.
 
-    Every error is published, also an internal one, which is then raised again.
+    Every error is published; an internal error is then raised again.
     `on_host`: the step runs on the job's machine, with the tools of the workflow, not in a container.
     """
     environment = read_workflow_environment(variables)
@@ -175,7 +175,7 @@ def _carry_out_plan(context: StepContext, step: Step, config: RunConfig, log: St
 
 
 def _run_one(context: StepContext, step: Step, config: RunConfig, log: StepLog) -> StepEnd:
-    """Run the step for one commit or pull request, independently of others. Raises RelayedBaseError alone."""
+    """Run the step for one commit or pull request, and publish its error. Raises only RelayedBaseError."""
     context.step = step
     try:
         return _evaluate_and_publish(step, config, context.variables, log)
@@ -189,7 +189,7 @@ def _evaluate_and_publish(step: Step, config: RunConfig, variables: Mapping[str,
     """Evaluate the change of one step and publish the result."""
     lookups = Lookups(step, config, variables, log)
     preload_engine(step)
-    lookups.second.get_result()
+    lookups.second_leg_check.get_result()
     step, finished, context = _run_gate(step, lookups, config, variables, log)
     if finished.pending_cases:
         return publish_pending(step, finished, context, log)
@@ -201,14 +201,14 @@ def _evaluate_and_publish(step: Step, config: RunConfig, variables: Mapping[str,
 def _run_gate(
     step: Step, lookups: Lookups, config: RunConfig, variables: Mapping[str, str], log: StepLog
 ) -> tuple[Step, FinishedRun, ReportContext]:
-    """Run and judge the cases, and write the reports. A baseline that the settings name is read before the cases."""
-    ruled = lookups.ruled.get_result()
+    """Run the cases, decide the verdict, and write the reports. A baseline by reference is read before the cases."""
+    trusted_config = lookups.trusted_config.get_result()
     is_deferred = (
         step.settings.base_agent is BaseAgentTiming.LATER and step.plan.mode is StepMode.GATE and is_first_step(step)
     )
     if is_deferred:
-        ruled = replace(ruled, config=replace(ruled.config, base_agent=BaseAgentChoice()))
-    session = build_session(step, ruled.config, lookups, variables, log)
+        trusted_config = replace(trusted_config, config=replace(trusted_config.config, base_agent=BaseAgentChoice()))
+    session = build_session(step, trusted_config.config, lookups, variables, log)
     executed_run = get_run(step, session, lookups, log)
     step = replace(step, partial=bool(executed_run.result.selections))
     # after an interruption, this waits for a short time only
@@ -216,32 +216,32 @@ def _run_gate(
     refuse_own_baseline(origin.baseline, executed_run.result.run_id)
     gate_inputs = replace(session.gate_inputs, baseline=origin.baseline)
     session = replace(session, gate_inputs=gate_inputs, pending_gate_inputs=None)
-    judged = decide_verdict(executed_run.result, gate_inputs)
+    decided_run = decide_verdict(executed_run.result, gate_inputs)
     context = replace(
-        build_workflow_context(step, variables, origin, judged),
-        ignored_rules=ruled.unused_rules,
-        evals=ruled.config.evals,
+        build_workflow_context(step, variables, origin, decided_run),
+        ignored_rules=trusted_config.unused_rules,
+        evals=trusted_config.config.evals,
     )
     if not executed_run.interrupted:
-        context = replace(context, baseline_refresh=find_baseline_refresh(step, origin, judged, context, log))
+        context = replace(context, baseline_refresh=find_baseline_refresh(step, origin, decided_run, context, log))
     # a relay stores nothing of its input
-    stored_run = None if step.plan.mode is StepMode.RELAY else store_run(session, judged, executed_run)
+    stored_run = None if step.plan.mode is StepMode.RELAY else store_run(session, decided_run, executed_run)
     if stored_run is not None:
         stored_run = warm_up_history(session, stored_run, log)
-        judged = replace(judged, warm_up=stored_run.run.warm_up)
+        decided_run = replace(decided_run, warm_up=stored_run.run.warm_up)
         executed_run = replace(executed_run, interrupted=stored_run.interrupted)
     files = _write_reports(session.config.output_requests, stored_run, context) if stored_run else None
     report_context = replace(context, result_path=str(files.result_path)) if files else context
-    log.commands.print_line(render("console", judged, report_context, style=ConsoleStyle()).rstrip())
+    log.commands.print_line(render("console", decided_run, report_context, style=ConsoleStyle()).rstrip())
     drift = (
         compute_branch_drift(step, stored_run.result_path, config.policy.pass_score)
         if stored_run and not executed_run.interrupted
         else None
     )
-    finished = FinishedRun(judged, files, executed_run.interrupted, drift=drift)
+    finished = FinishedRun(decided_run, files, executed_run.interrupted, drift=drift)
     if is_deferred and finished.exit_code is ExitCode.FAILED:
         # the verdict has looked up the waivers already
-        clearable = find_clearable_cases(judged, replace(gate_inputs, waiver_lookup=None))
+        clearable = find_clearable_cases(decided_run, replace(gate_inputs, waiver_lookup=None))
         finished = replace(finished, pending_cases=clearable)
     return step, finished, context
 

@@ -32,7 +32,7 @@ BASELINE_TOO_LATE = NoBaseline(
 
 
 class Lookups:
-    """Lookups in progress. Request the result of `second` first, then that of `ruled`.
+    """Lookups in progress. Request the result of `second_leg_check` first, then that of `trusted_config`.
 
     The baseline can arrive while cases run, if no case needs it (`is_deferred`). It is downloaded then, and parsed
     when the cases are done: parsing a large one would distort their measured times.
@@ -45,7 +45,9 @@ class Lookups:
         if not self.is_deferred:
             self._due.set()
         self._ended: Future[float] = Future()
-        self.ruled = log.start_work(lambda own: load_trusted_config(step, config, variables, own), "the policy")
+        self.trusted_config = log.start_work(
+            lambda own: load_trusted_config(step, config, variables, own), "the policy"
+        )
         # no rule changes the choice of the baseline, so both are looked up at once
         self.relayed: BackgroundWork[RunResult] | None = None
         if step.plan.mode is StepMode.RELAY:
@@ -53,12 +55,16 @@ class Lookups:
         self._origin = log.start_work(
             lambda own: get_baseline(step, config, own, self._due.wait, self.relayed), "the baseline"
         )
-        self.waivers = log.start_work(lambda own: load_file_waivers(step, self.ruled.peek().config, own), "the waivers")
+        self.waivers = log.start_work(
+            lambda own: load_file_waivers(step, self.trusted_config.peek().config, own), "the waivers"
+        )
         if find_artifact_service(step) is not None:
             # takes 60 ms, and longer while the engine loads: the first case waits for it
             with suppress(OSError):  # the first request reports missing certificates
                 load_ssl_context()
-        self.second = log.start_work(lambda _: refuse_second_leg(step), "whether another leg has stored its result")
+        self.second_leg_check = log.start_work(
+            lambda _: refuse_second_leg(step), "whether another leg has stored its result"
+        )
 
     def get_origin(self) -> BaselineOrigin:
         """Wait for the baseline and replay the log of its lookup.

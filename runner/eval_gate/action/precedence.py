@@ -83,23 +83,26 @@ def build_name_taken_error(what: str, remedy: str) -> NameTakenError:
     return NameTakenError("duplicate-gate-name", message, hint)
 
 
-def classify_publisher(ours: ResultProducer, theirs: ResultProducer) -> Publisher:
-    """Whose work `theirs` signs.
+def classify_publisher(own_producer: ResultProducer, other_producer: ResultProducer) -> Publisher:
+    """Classify the producer of another result: this gate, another leg of the run, or another gate.
 
     Within one attempt job, step and inputs have to be the same. In another attempt the job has another name: there step
     and inputs decide. Between runs all of it may have been edited, and the key decides.
     """
-    if theirs.gate != ours.gate:
+    if other_producer.gate != own_producer.gate:
         return Publisher.ANOTHER_GATE
-    if theirs.run_id != ours.run_id or theirs.leg is None or ours.leg is None:
+    own_leg, other_leg = own_producer.leg, other_producer.leg
+    if other_producer.run_id != own_producer.run_id or other_leg is None or own_leg is None:
         return Publisher.OURS
-    same = theirs.leg == ours.leg if theirs.attempt == ours.attempt else is_same_leg(ours, theirs.leg)
+    is_same_attempt = other_producer.attempt == own_producer.attempt
+    same = other_leg == own_leg if is_same_attempt else is_same_leg(own_producer, other_leg)
     return Publisher.OURS if same else Publisher.ANOTHER_LEG
 
 
-def is_same_leg(ours: ResultProducer, leg: str | None) -> bool:
+def is_same_leg(own_producer: ResultProducer, leg: str | None) -> bool:
     """Whether step and inputs are those of this step; also where nothing is known about them."""
-    return leg is None or ours.leg is None or leg.partition("-")[2] == ours.leg.partition("-")[2]
+    own_leg = own_producer.leg
+    return leg is None or own_leg is None or leg.partition("-")[2] == own_leg.partition("-")[2]
 
 
 def compute_rank(one: Publication, head: str) -> tuple[bool, bool, int, int, int, int]:
@@ -111,13 +114,14 @@ def compute_rank(one: Publication, head: str) -> tuple[bool, bool, int, int, int
     return (one.sha == head, one.source_run is None, *one.order)
 
 
-def is_superseding(theirs: Publication, ours: Publication, head: str) -> bool:
+def is_superseding(other: Publication, own: Publication, head: str) -> bool:
     """Whether the other result takes precedence: of the same gate, and of the head or newer."""
-    same = classify_publisher(ours.maker, theirs.maker) is Publisher.OURS
-    return same and compute_rank(theirs, head) > compute_rank(ours, head)
+    same = classify_publisher(own.maker, other.maker) is Publisher.OURS
+    return same and compute_rank(other, head) > compute_rank(own, head)
 
 
-def is_of_run(theirs: Publication, sha: str, judged: tuple[int, int]) -> bool:
+def is_of_run(publication: Publication, sha: str, run_attempt: tuple[int, int]) -> bool:
     """Whether the run that made a result has published it for this commit by itself, in this attempt or a later one."""
-    by = (theirs.maker.run_id, theirs.maker.attempt)
-    return theirs.source_run is None and theirs.sha == sha and by[0] == judged[0] and by >= judged
+    by = (publication.maker.run_id, publication.maker.attempt)
+    is_own = publication.source_run is None and publication.sha == sha
+    return is_own and by[0] == run_attempt[0] and by >= run_attempt

@@ -87,10 +87,10 @@ def lower_precedence(step: Step) -> Step:
 
 def _has_published_itself(step: Step, run: WorkflowRun, log: StepLog) -> bool:
     """Whether that run's own token wrote a check run: Dependabot's and a private repository's forks' may."""
-    judged = (run.id, run.run_attempt)
+    run_attempt = (run.id, run.run_attempt)
     try:
         signed = (parse_publication(one) for one in list_commit_checks(step.client, run.head_sha))
-        return any(one and is_of_run(one, run.head_sha, judged) for one in signed)
+        return any(one and is_of_run(one, run.head_sha, run_attempt) for one in signed)
     except GitHubError as error:
         log.record(f"cannot check whether run {run.id} published its own result: {error}")
         return False

@@ -69,7 +69,7 @@ def build_session(
     selection = step.settings.selection
     is_deferred = lookups.is_deferred
     origin = BaselineOrigin(BASELINE_PENDING) if is_deferred else lookups.get_origin()
-    question = GateInputs(
+    gate_inputs = GateInputs(
         origin.baseline,
         config.policy,
         waivers=lookups.waivers.get_result(),
@@ -94,10 +94,10 @@ def build_session(
         else None,
         baseline_recording_digest=origin.recording_digest,
     )
-    deferred = DeferredBaseline(lookups, question) if is_deferred else None
+    deferred = DeferredBaseline(lookups, gate_inputs) if is_deferred else None
     is_next_baseline = step.plan.is_on_baseline_branch and step.plan.baseline.kind is BaselineKind.ARTIFACT
     makes_history = is_next_baseline and _should_run_cases(step) and not selection.chosen_cases
-    return Session(config, selection, run_context, question, makes_history, deferred)
+    return Session(config, selection, run_context, gate_inputs, makes_history, deferred)
 
 
 def get_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> ExecutedRun:

@@ -93,7 +93,7 @@ class PermissionLookup:
         return self._find_app_refusal(comment)
 
     def _fetch_role(self, login: str) -> str:
-        """In GitHub's word, which maps every role of an organization to one of a few."""
+        """Fetch the permission of a person: GitHub maps every role of an organization to one of a few."""
         path = f"/collaborators/{quote(login, safe='')}/permission"
         doing = f"checking the access of {login[:60]}"
         response = find_or_none(lambda: self._client.get(doing, path, _PermissionResponse, permission=METADATA))
