@@ -25,7 +25,7 @@ from eval_gate.model.result import (
 )
 from eval_gate.model.run_totals import summarize_cases
 from eval_gate.model.setup import TargetIdentity
-from eval_gate.results.baseline import Baseline, NoBaseline, is_measured
+from eval_gate.results.baseline import Baseline, NoBaseline, has_enough_scores
 from eval_gate.results.history import EMPTY_HISTORY, History
 from eval_gate.results.merge import merge_runs
 from eval_gate.results.run_reader import read_run, require_baseline
@@ -254,7 +254,7 @@ class Branch:
         )
         when = f"2026-10-{number // 24 + 1:02}T{number % 24:02}:00:00Z"
         run = simulated.run(f"main-{number}", when, list(enumerate(first)), len(first))
-        return Branch(run, build_next_history(run, self.baseline)) if is_measured(run) else self
+        return Branch(run, build_next_history(run, self.baseline)) if has_enough_scores(run) else self
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.evidence import Counts
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import CaseResult, GitFacts, RerunStopReason, RunResult
-from eval_gate.results.baseline import Baseline, NoBaseline, is_measured
+from eval_gate.results.baseline import Baseline, NoBaseline, has_enough_scores
 from eval_gate.results.history import EMPTY_HISTORY, History
 from eval_gate.session.history_update import build_next_history
 from eval_gate.struct import replace
@@ -151,7 +151,7 @@ class Branch:
         named["git"] = GitFacts(sha=f"{number:040x}")
         question = GateInputs(self.baseline, policy)
         judged = decide_verdict(Engine(cases, fields=named, **options).run(question), question)
-        return Branch(judged, build_next_history(judged, self.baseline)) if is_measured(judged) else self
+        return Branch(judged, build_next_history(judged, self.baseline)) if has_enough_scores(judged) else self
 
 
 def permuted_ledger(ledger: History) -> History:

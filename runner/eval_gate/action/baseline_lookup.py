@@ -21,9 +21,9 @@ from eval_gate.action.step_plan import BaselineChoice, BaselineKind
 from eval_gate.action.workflow_gates import find_parallel_gates
 from eval_gate.config.settings import RecordingMode, RunConfig
 from eval_gate.gate.case_matching import GateCases
-from eval_gate.github.artifacts.artifact_search import BaselineSearch, find_distrust_reason, list_run_artifacts
+from eval_gate.github.artifacts.artifact_search import BaselineCriteria, find_distrust_reason, list_run_artifacts
 from eval_gate.github.artifacts.baseline_store import (
-    ArtifactStore,
+    BaselineFinder,
     CompanionFile,
     FoundBaseline,
     IneligibleResult,
@@ -105,10 +105,10 @@ def _add_usual_baseline(step: Step, absent: NoBaseline, changed: tuple[str, str,
     branch = step.plan.default_branch
     if absent.unavailable or not branch or step.plan.is_on_baseline_branch:
         return absent
-    search = _build_search(step, BaselineChoice(BaselineKind.ARTIFACT, branch=branch))
-    store = ArtifactStore(step.client, search, temporary=step.environment.temporary_folder)
+    criteria = _build_criteria(step, BaselineChoice(BaselineKind.ARTIFACT, branch=branch))
+    finder = BaselineFinder(step.client, criteria, temporary=step.environment.temporary_folder)
     try:
-        usual = store.find_nearest(datetime.now(UTC))
+        usual = finder.find_nearest(datetime.now(UTC))
     except GitHubError as error:
         log.record(f"cannot check whether `{changed[0]}: {changed[1]}` has a baseline: {error}")
         return absent
@@ -121,27 +121,27 @@ def _add_usual_baseline(step: Step, absent: NoBaseline, changed: tuple[str, str,
 def _find_in_artifacts(
     step: Step, choice: BaselineChoice, config: RunConfig, log: StepLog, due: Callable[[], object]
 ) -> BaselineOrigin:
-    search, moment = _build_search(step, choice), datetime.now(UTC)
+    criteria, moment = _build_criteria(step, choice), datetime.now(UTC)
     recorded, temporary = Path(config.output_dir) / RECORDING_NAME, step.environment.temporary_folder
     companion = (
         None
         if config.recording is RecordingMode.OFF or recorded.exists()
         else CompanionFile(RECORDING_NAME, recorded, MAX_BYTES)
     )
-    store = ArtifactStore(step.client, search, temporary=temporary, companion=companion, due=due)
+    finder = BaselineFinder(step.client, criteria, temporary=temporary, companion=companion, due=due)
     is_run = choice.kind is BaselineKind.RUN
-    outcome = store.find_in_run(int(choice.reference), moment) if is_run else store.find_nearest(moment)
-    for note in store.notes:
+    outcome = finder.find_in_run(int(choice.reference), moment) if is_run else finder.find_nearest(moment)
+    for note in finder.notes:
         log.record(note)
     if isinstance(outcome, NoBaseline):
-        outcome = confirm_absence(step, outcome, search, store.iter_base_commits(MAX_COMMITS), log)
+        outcome = confirm_absence(step, outcome, criteria, finder.iter_base_commits(MAX_COMMITS), log)
         log.record(f"no baseline: {outcome.reason}")
         if outcome.code != ReasonCode.BASELINE_ARTIFACT_NOT_FOUND or outcome.unavailable:
             return BaselineOrigin(outcome)
         if step.plan.default_branch not in {"", choice.branch}:
             changed = ("baseline-branch", step.plan.default_branch, choice.branch)
             outcome = _add_usual_baseline(step, outcome, changed, log)
-        return BaselineOrigin(outcome, ineligible_results=store.find_ineligible_results())
+        return BaselineOrigin(outcome, ineligible_results=finder.find_ineligible_results())
     log.record(_describe_baseline(outcome, choice.branch))
     if outcome.history_error:
         log.warn(f"the history of earlier runs is lost: {outcome.history_error}")
@@ -156,8 +156,8 @@ def _set_base_commit(step: Step, baseline: Baseline) -> Baseline:
     return replace(baseline, base_sha=own) if step.plan.is_on_baseline_branch and not baseline.base_sha else baseline
 
 
-def _build_search(step: Step, choice: BaselineChoice) -> BaselineSearch:
-    """Build the search for the results of this gate that the choice means."""
+def _build_criteria(step: Step, choice: BaselineChoice) -> BaselineCriteria:
+    """Build the criteria of the results of this gate that the choice means."""
     environment, settings = step.environment, step.settings
     own_named = bool(settings.baseline_workflows or choice.workflow or choice.kind is BaselineKind.RUN)
     own_named = own_named or len(step.artifact_names) == 1
@@ -165,7 +165,7 @@ def _build_search(step: Step, choice: BaselineChoice) -> BaselineSearch:
     workflows = settings.baseline_workflows or ((own_workflow,) if own_workflow else ())
     # of the workflow whose runs are asked, and of this one, whose key a result may have whatever it is called
     gates = (environment.workflow_path, *workflows)
-    return BaselineSearch(
+    return BaselineCriteria(
         names=step.build_artifact_names(*gates),
         gates=frozenset(step.build_key(one) for one in gates),
         # a workflow or artifact that is named in the settings identifies the gate
@@ -242,7 +242,7 @@ def _describe_baseline(found_baseline: FoundBaseline, branch: str) -> str:
 
 
 def confirm_absence(
-    step: Step, absent: NoBaseline, search: BaselineSearch, commits: Iterable[str], log: StepLog
+    step: Step, absent: NoBaseline, criteria: BaselineCriteria, commits: Iterable[str], log: StepLog
 ) -> NoBaseline:
     """Mark the baseline as unavailable if one of the commits had a result that is gone.
 
@@ -256,37 +256,37 @@ def confirm_absence(
     if step.settings.check_run is None:
         return absent
     try:
-        lost = next((run for sha in commits if (run := _find_lost_run(step, search, sha)) is not None), None)
+        lost = next((run for sha in commits if (run := _find_lost_run(step, criteria, sha)) is not None), None)
     except GitHubError as error:
         log.record(f"cannot check whether a result was deleted: {error}")
         why = f"{absent.reason} (cannot check whether one was deleted: the check runs cannot be read)"
         return replace(absent, reason=why)
     if lost is None:
         return absent
-    ran = f"the gate ran on {lost[1][:7]} of {search.branch} (run {lost[0]})"
-    hint = describe_branch_rerun(search.branch)
+    ran = f"the gate ran on {lost[1][:7]} of {criteria.branch} (run {lost[0]})"
+    hint = describe_branch_rerun(criteria.branch)
     reason = f"{ran}, but its result is missing: deleted or not stored; {hint}"
     return replace(absent, reason=reason, hint=hint, unavailable=True)
 
 
-def _find_lost_run(step: Step, search: BaselineSearch, sha: str) -> tuple[int, str] | None:
+def _find_lost_run(step: Step, criteria: BaselineCriteria, sha: str) -> tuple[int, str] | None:
     """Find the run that wrote this gate's check run on the commit and whose artifact is gone, with the commit."""
     for check in list_commit_checks(step.client, sha):
         result = parse_publication(check)
-        run_id = result.maker.run_id if result else search.own_run_id
-        if result is None or run_id == search.own_run_id or not _is_this_gate(step, search, result.maker.gate):
+        run_id = result.maker.run_id if result else criteria.own_run_id
+        if result is None or run_id == criteria.own_run_id or not _is_this_gate(step, criteria, result.maker.gate):
             continue
         run = find_or_none(partial(get_workflow_run, step.client, run_id))
-        trusted = run is not None and not find_distrust_reason(run, search)
+        trusted = run is not None and not find_distrust_reason(run, criteria)
         # or the whole run was deleted
-        if run is None or (trusted and not list_run_artifacts(step.client, run_id, *search.names)):
+        if run is None or (trusted and not list_run_artifacts(step.client, run_id, *criteria.names)):
             return run_id, sha
     return None
 
 
-def _is_this_gate(step: Step, search: BaselineSearch, gate: str) -> bool:
+def _is_this_gate(step: Step, criteria: BaselineCriteria, gate: str) -> bool:
     """Whether the signature of a check run is this gate's; of a relay's run the job may have another name."""
-    if gate in {step.build_gate(workflow) for workflow in (step.environment.workflow_path, *search.workflows)}:
+    if gate in {step.build_gate(workflow) for workflow in (step.environment.workflow_path, *criteria.workflows)}:
         return True
     workflow = PurePosixPath(step.plan.baseline.workflow).name
     return step.plan.relayed_run is not None and bool(workflow) and gate.startswith(f"{workflow}.")

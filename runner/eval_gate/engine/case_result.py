@@ -23,9 +23,9 @@ def build_unrun_result(
     text: CaseText | None = None,
     fingerprints: CaseFingerprints | None = None,
 ) -> CaseResult:
-    """Build the result of a case without a finished trial: skipped for its reason, or not run.
+    """Build the result of a case before its trials are added: skipped for its reason, else not run.
 
-    `target` is named if it is not the one of the run.
+    `join_trials` adds the trials of a case that ran. `target` is named if it is not the one of the run.
     """
     return CaseResult(
         id=case.id,

@@ -16,28 +16,28 @@ class CircuitBreaker:
 
     def __init__(self) -> None:
         self._failures: list[NoResponseError] = []
-        self._have_answered: set[int] = set()
+        self._responding_targets: set[int] = set()
         """Targets (by `id`) that responded at least once."""
 
     def start_target(self) -> None:
-        """Forget the failures in a row: the next cases are for another target."""
+        """Forget the consecutive failures, because another target runs next."""
         self._failures = []
 
     def record_response(self, target: Target) -> None:
         """Record that the target responded to a case, which ends the row of failures."""
         self._failures = []
-        self._have_answered.add(id(target))
+        self._responding_targets.add(id(target))
 
     def record_failure(
-        self, target: Target, concurrency: int, failure: NoResponseError, *, was_late: bool
+        self, target: Target, concurrency: int, failure: NoResponseError, *, timed_out_before: bool
     ) -> str | None:
         """Record a failure, and return the reason if the target gets no more requests.
 
-        If a target responds to other cases, a case that times out again (`was_late`) does not count, and the limit is
-        doubled: the cases of one slow tool are next to each other, and run at the same time.
+        If a target responds to other cases, a case that times out again (`timed_out_before`) does not count, and the
+        limit is doubled: the cases of one slow tool are next to each other, and run at the same time.
         """
-        slow = failure.record.timed_out and id(target) in self._have_answered
-        if slow and was_late:
+        slow = failure.record.timed_out and id(target) in self._responding_targets
+        if slow and timed_out_before:
             return None
         self._failures.append(failure)
         if len(self._failures) < max(MAX_FAILURES_IN_A_ROW, concurrency) * (2 if slow else 1):

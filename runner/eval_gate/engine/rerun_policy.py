@@ -26,7 +26,7 @@ class BaseAgentRequest(Protocol):
 
     @property
     def rounds(self) -> int:
-        """How often that has to be done, this time counted, to be worth anything."""
+        """Rounds that are needed for a decision, this one included."""
         ...
 
     @property
@@ -59,7 +59,7 @@ class RerunPolicy(Protocol):
         """
         ...
 
-    def is_red(self, result: RunResult) -> bool:
+    def is_gate_failed(self, result: RunResult) -> bool:
         """Whether failures fail the gate already, whatever the other cases do. Called in a separate thread."""
         ...
 
@@ -95,7 +95,7 @@ class RerunAllowance:
         self.refused = False
         """Whether the budget refused a re-run."""
         self._waits = False
-        """Whether that was because it would have had to wait beyond the end."""
+        """Whether the budget refused a re-run because its wait would not fit."""
         self._begun = 0
         self._since: float | None = None
         self._spent_s = 0.0
@@ -131,7 +131,7 @@ class RerunAllowance:
             yield f"{format_count(new, 'new case')} ran fewer times than configured: {spent}"
 
     def add_cost(self, usd: float) -> None:
-        """So much was spent on re-runs, in US dollars."""
+        """Add a cost of re-runs, in US dollars."""
         self._usd += usd
 
     def try_begin(self, count: int = 1, *, wait_s: float = 0.0) -> bool:

@@ -54,9 +54,9 @@ class RunProgress(FrozenStruct):
     notices: tuple[str, ...]
     held_back: bool
     rerun_ends: Mapping[CaseKey, RerunStopReason]
-    """Why cases in doubt were not run again any more."""
+    """Reasons why the re-runs of suspected cases ended."""
     base_agent_trials: Mapping[CaseKey, Sequence[TrialRecord]]
-    """What the base branch's agent did, by case."""
+    """Trials of the base agent, by case."""
     base_agent: BaseAgentSummary | None = None
     new_cases: Set[CaseKey] = frozenset()
     """Cases that were run more often because no earlier run knows them."""
@@ -110,13 +110,13 @@ def build_run_result(plan: RunPlan, progress: RunProgress, wall_ms: float) -> Ru
     holds the plan: the peak memory of a large run would otherwise include all of them.
     """
     lists = find_listing_targets(plan, progress.trials)
-    record, suite_iterator = build_initial_result(plan), _drain_items(plan.suites)
+    initial, suite_iterator = build_initial_result(plan), _drain_items(plan.suites)
     plan = plan.without_cases()
     suites = tuple([_build_suite_result(plan, progress, suite, lists) for suite in suite_iterator])
     cases = [case for suite in suites for case in suite.cases]
     notices = (notice for one in (*plan.list_targets(), *plan.judges) for notice in one.notices)
     return replace(
-        record,
+        initial,
         setup=_build_setup(plan, cases),
         rerun_wait=progress.rerun_wait if any(case.reruns for case in cases) else 0,
         complete=all(case.status is not Status.NOT_RUN for case in cases),

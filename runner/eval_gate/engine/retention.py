@@ -80,9 +80,9 @@ def describe_keys(trial_record: TrialRecord) -> tuple[str, ...]:
 
 
 def _join_texts(walk: Callable[[TextChange], object]) -> str:
-    masked = TextMasking()
-    walk(masked.collect_text)
-    return "\n".join(masked.texts)
+    masking = TextMasking()
+    walk(masking.collect_text)
+    return "\n".join(masking.texts)
 
 
 def _drop_response(trial_record: TrialRecord, store: ResponseRetention) -> TrialRecord:
@@ -99,15 +99,15 @@ def _drop_response(trial_record: TrialRecord, store: ResponseRetention) -> Trial
 
 async def _redact_record(trial_record: TrialRecord, patterns: Sequence[str], matcher: PatternMatcher) -> TrialRecord:
     """Mask the matches in a trial, then truncate it; a text that could not be searched may contain anything."""
-    masked = TextMasking()
-    _map_texts(trial_record, masked.collect_text)
+    masking = TextMasking()
+    _map_texts(trial_record, masking.collect_text)
     warnings = trial_record.warnings
     try:
-        masked.set_masked(await matcher.replace_matches(patterns, masked.texts, MASK))
+        masking.set_masked(await matcher.replace_matches(patterns, masking.texts, MASK))
     except (PatternError, PatternWorkerError) as error:
-        masked.set_masked(None)
+        masking.set_masked(None)
         warnings = (f"redact: responses are not kept, because they could not be searched: {error}",)
-    redacted = _map_texts(trial_record, masked.mask_text)
+    redacted = _map_texts(trial_record, masking.mask_text)
     return replace(redacted, details=truncate_details(redacted.details), warnings=warnings)
 
 

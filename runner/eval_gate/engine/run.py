@@ -69,10 +69,10 @@ class Observer(Protocol):
 
 
 class _TargetLane(NamedTuple):
-    """One target of the run, with the store of its results."""
+    """Target of the current jobs, with the services that run and journal them."""
 
     target: Target
-    trials: TrialRunner
+    runner: TrialRunner
     batch_responses: BatchResponses
     concurrency: int
     journal: Journal
@@ -90,7 +90,7 @@ class Run:
         self._output_dir = output_dir
         self._observer = observer
         self._stop = asyncio.Event()
-        self._lane = asyncio.Event()
+        self._target_stopped = asyncio.Event()
         """Set when the current target gets no more requests."""
         self._stopped: str | None = None
         self._stop_cause: tuple[ErrorCause | None, str | None] = (None, None)
@@ -106,8 +106,8 @@ class Run:
         self._trials = FinishedTrials(in_memory)
         self._resumed_trials: dict[CaseKey, int] = {}
         """Requested executions of the resumed run, for cases that it executed more often than this run."""
-        self._folders = SharedWorkspaces(plan.suites)
-        self._workspaces = CaseWorkspaces(HookRunner.from_plan(plan, plan.run_id))
+        self._shared_workspaces = SharedWorkspaces(plan.suites)
+        self._case_workspaces = CaseWorkspaces(HookRunner.from_plan(plan, plan.run_id))
         self._spacing = RerunSpacing()
         self._in_doubt: set[CaseKey] = set()
         self._due: set[CaseKey] = set()
@@ -127,39 +127,39 @@ class Run:
         if self._stopped is None:
             self._stopped, self._stop_cause = reason, (ErrorCause.INTERRUPTED, None)
         self._stop.set()
-        self._lane.set()
+        self._target_stopped.set()
 
     async def execute(self) -> RunResult:
-        """Run the jobs that no earlier process of the run finished, and build the result of all.
+        """Run the jobs that no earlier process of the run finished, and build the run result.
 
-        Raises GateError when the results folder cannot be written; nothing was asked of the target then.
+        Raises GateError, before any request, if the results folder cannot be written.
         """
         started = time.perf_counter()
         plan = self._plan
         self._spacing.resume(self._folder / JOURNAL_NAME)
         await self._apply_retention()
         self._resume_from_journal(read_lines(self._folder / JOURNAL_NAME))
-        # from the first moment: a killed run is found and resumed by this record, and never taken for a finished one
+        # from the first moment: a killed run is found and resumed by this file, and never taken for a finished one
         write_initial_result(self._output_dir, build_initial_result(plan))
         jobs = self._list_open_jobs()
         total = len(plan.list_runnable_cases()) * plan.limits.trials
         async with AsyncExitStack() as opened:
-            opened.push_async_callback(self._workspaces.aclose)
+            opened.push_async_callback(self._case_workspaces.aclose)
             journal = opened.enter_context(Journal(self._folder / JOURNAL_NAME))
             self._trials.journal = journal
             self._observer.on_start(plan, total, total - len(jobs))
             if jobs:
                 waiting = [job for job in jobs if plan.is_deferred(job.case)]
                 await self._run_jobs([job for job in jobs if not plan.is_deferred(job.case)], journal)
-                self._held_back = bool(waiting) and await self._check_if_red(journal)
+                self._held_back = bool(waiting) and await self._check_early_failure(journal)
                 if waiting and not self._held_back and self._stopped is None:
                     await self._run_jobs(waiting, journal)
                 del waiting
             if plan.rerun_policy is not None and self._stopped is None and not self._held_back:
                 await self._rerun_suspects(plan.rerun_policy, journal)
             self._notices += self._list_budget_notices()
-            await self._workspaces.aclose()
-            self._notices += self._workspaces.notices
+            await self._case_workspaces.aclose()
+            self._notices += self._case_workspaces.notices
             del plan, jobs
             return self._build_result(round((time.perf_counter() - started) * 1000, 3), is_final=True)
 
@@ -174,7 +174,7 @@ class Run:
                 await self._run_target_jobs(target, mine, journal)
 
     async def _is_healthy(self, target: Target) -> bool:
-        """Whether a target is healthy; checked once. The cases of an unhealthy one are `not_run`, with the reason."""
+        """Whether a target is healthy, checked once. Cases of an unhealthy target are `not_run`, with the reason."""
         if id(target) not in self._healthy:
             try:
                 with report_waiting_to(self._observer.on_wait):
@@ -185,7 +185,7 @@ class Run:
         return self._healthy[id(target)]
 
     async def _wait_unless_stopped(self, check: Coroutine[None, None, None]) -> None:
-        """Wait for a target no longer than for the end of the run. Raises TargetError."""
+        """Wait for a target until it is ready or the run is stopped. Raises TargetError."""
         checking, stopping = asyncio.ensure_future(check), asyncio.ensure_future(self._stop.wait())
         try:
             await asyncio.wait({checking, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -201,11 +201,11 @@ class Run:
         if self._stopped is None:
             self._stopped, self._stop_cause = reason, cause
         self._healthy[id(target)] = False
-        self._lane.set()
+        self._target_stopped.set()
 
     async def _run_target_jobs(self, target: Target, jobs: list[TrialJob], journal: Journal) -> None:
         plan = self._plan
-        self._lane.clear()
+        self._target_stopped.clear()
         if self._stop.is_set():
             return
         self._breaker.start_target()
@@ -213,28 +213,28 @@ class Run:
         batched = BatchResponses()
         if isinstance(target, BatchTarget) and target.batches:
             affordable = jobs[: self._allowance.remaining] if self._allowance is not None else jobs
-            # the others come after others, or after an attempt of their own
+            # other jobs follow earlier executions or attempts
             affordable = [job for job in affordable if not job.preceding_jobs and job.case.attempt_rule is None]
             if await self._wait_for_batch(affordable):
-                batched = await request_batches(target, affordable, plan.limits, self._lane)
+                batched = await request_batches(target, affordable, plan.limits, self._target_stopped)
             self._notices += batched.notices
         patterns = PatternMatcher()
         shared = self._make_trial_services(patterns, self._artifacts)
-        trials = TrialRunner(target, shared, self._spacing)
-        lane = _TargetLane(target, trials, batched, concurrency, journal)
+        runner = TrialRunner(target, shared, self._spacing)
+        lane = _TargetLane(target, runner, batched, concurrency, journal)
 
         async def work(job: TrialJob | None) -> None:
-            while job is not None and not self._lane.is_set():
+            while job is not None and not self._target_stopped.is_set():
                 steps, rerun = (*job.preceding_jobs, job), SuiteRerun()
                 if not self._can_begin(job, self._compute_wait_s(steps)):
                     return
                 for one in steps:
-                    if not self._lane.is_set():
+                    if not self._target_stopped.is_set():
                         await self._run_job(one, lane, rerun)
                 job = self._plan_next_rerun(job.case) if job.trial >= plan.limits.trials else None
 
         try:
-            await run_jobs(self._iter_affordable(jobs), concurrency, work, self._lane)
+            await run_jobs(self._iter_affordable(jobs), concurrency, work, self._target_stopped)
         finally:
             await patterns.aclose()
             await self._masking.aclose()
@@ -247,29 +247,29 @@ class Run:
         if wait_s:
             self._observer.on_wait(f"{self._spacing.reason}: a batch of re-runs waits {wait_s:.1f} s")
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._lane.wait(), wait_s)
+                await asyncio.wait_for(self._target_stopped.wait(), wait_s)
         return True
 
     def _compute_wait_s(self, jobs: Sequence[TrialJob]) -> float:
-        """Compute the seconds until all of these may begin; 0 for a learned wait that does not fit the budget."""
+        """Compute the seconds until all jobs may begin; 0 for a learned wait that does not fit the budget."""
         limits, allowance = self._plan.limits, self._allowance
         reruns = [job.case.key for job in jobs if job.trial >= limits.trials]
         wait_s = max(map(self._spacing.compute_wait_s, reruns), default=0.0)
         if wait_s and limits.rerun_interval is None and allowance is not None and not allowance.has_time(wait_s):
-            # the time that is left is for executions: a suspect that is not re-run is not decided
+            # the remaining time is for executions: without a re-run, a suspect is not decided
             self._spacing.get_interval_s = lambda _: 0.0
             return 0.0
         return wait_s
 
     async def _run_job(self, job: TrialJob, lane: _TargetLane, rerun: SuiteRerun) -> None:
-        """Make one execution, and keep it; of a suite re-run that broke only what counts is kept as broken."""
+        """Make one execution and journal it; in a broken suite re-run, journal an error for each case that counts."""
         if rerun.broken_by is None:
             record = await self._run_trial(job, lane)
         elif job.preparatory:
             return
         else:
-            record = await self._prepare_record(lane.trials.build_unmade_record(job, rerun.broken_by))
-        if folder := self._folders.name_workspace(job.case):
+            record = await self._prepare_record(lane.runner.build_unmade_record(job, rerun.broken_by))
+        if folder := self._shared_workspaces.name_workspace(job.case):
             record = replace(record, folder=folder)
         record, line = await self._write_record(lane.journal, rerun.add_execution(record))
         self._add_trial(record, line, lane.target)
@@ -281,33 +281,33 @@ class Run:
         self._begun[id(lane.target)] += 1
         ran_first = self._begun[id(lane.target)] <= lane.concurrency
         try:
-            record = await self._prepare_record(await lane.trials.run(job, batch_response))
+            record = await self._prepare_record(await lane.runner.run(job, batch_response))
             self._breaker.record_response(lane.target)
         except NoResponseError as failure:
             record = await self._prepare_record(failure.record)
             self._count_failure(lane.target, lane.concurrency, NoResponseError(record))
         return replace(record, ran_first=True) if ran_first else record
 
-    async def _check_if_red(self, journal: Journal) -> bool:
-        """Whether the finished executions and re-runs already fail the gate, so that the rest need not run."""
+    async def _check_early_failure(self, journal: Journal) -> bool:
+        """Re-run suspects, and return whether they already fail the gate, so that deferred cases need not run."""
         policy = self._plan.rerun_policy
         if self._has_ended() or self._have_others_passed():
             return False
         if policy is None:
             return True
         await self._rerun_suspects(policy, journal)
-        red = not self._has_ended() and await asyncio.to_thread(policy.is_red, self._build_result(0.0))
-        if not (red or self._has_ended()) and self._allowance is not None:
+        failed = not self._has_ended() and await asyncio.to_thread(policy.is_gate_failed, self._build_result(0.0))
+        if not (failed or self._has_ended()) and self._allowance is not None:
             self._paused, self._allowance = self._allowance.pause(), None
-        return red
+        return failed
 
     def _has_ended(self) -> bool:
         return self._stopped is not None
 
     async def _rerun_suspects(self, policy: RerunPolicy, journal: Journal) -> None:
-        """Re-run suspected cases by turns; if called again after more cases ran, decided ones stay decided."""
+        """Re-run suspected cases in turns; a second call, after more cases ran, leaves decided cases decided."""
         earlier_suspects, self._in_doubt = self._in_doubt, set()
-        # what was run more often because it is new is to be found once more
+        # new cases that were run more often must be found once more
         result = self._build_result(0.0, fresh=frozenset())
         doubtful = set(await asyncio.to_thread(policy.find_rerun_candidates, result))
         self._spacing.get_interval_s = policy.get_interval_s
@@ -335,7 +335,7 @@ class Run:
     async def _rerun_in_turns(
         self, waiting: list[CaseKey], cases: Mapping[CaseKey, EvalCase], policy: RerunPolicy, journal: Journal
     ) -> list[CaseKey]:
-        """Re-run suspects turn by turn, and return those that were never due."""
+        """Re-run the suspects that the policy selects until it selects none, and return the remaining suspects."""
         while waiting and self._stopped is None and (turn := policy.select_next(waiting)):
             self._due = set(turn)
             jobs = [job for key in turn if (job := self._plan_next_rerun(cases[key])) is not None]
@@ -359,7 +359,7 @@ class Run:
     ) -> TrialServices:
         plan = self._plan.without_cases()
         fingerprints = ExecutionFingerprints.from_plan(plan)
-        return TrialServices(plan, plan.run_id, patterns, self._workspaces, fingerprints, artifacts)
+        return TrialServices(plan, plan.run_id, patterns, self._case_workspaces, fingerprints, artifacts)
 
     def _create_base_agent_run(self) -> BaseAgentRun | None:
         if self._plan.base_agent is None:
@@ -381,17 +381,17 @@ class Run:
         return policy.new_cases if policy is not None else frozenset()
 
     def _can_begin(self, job: TrialJob, wait_s: float) -> bool:
-        """Whether an execution may begin: a first one always, a re-run (counted) if it and its wait fit the budget."""
+        """Whether an execution may begin: a re-run, which is then counted, only if it and its wait fit the budget."""
         if job.trial < self._plan.limits.trials or self._allowance is None:
             return True
         return self._allowance.try_begin(1 + len(job.preceding_jobs), wait_s=wait_s)
 
     def _plan_next_rerun(self, case: EvalCase) -> TrialJob | None:
-        """Plan the next re-run of a case; with files of earlier cases, a suite re-run of all that share its folder."""
+        """Plan the next re-run of a case: a suite re-run of all cases in its folder, if it needs their files."""
         if self._is_over_budget():
             return None
         if case.dependent:
-            return self._plan_suite_rerun(self._folders.list_sharing_cases(case))
+            return self._plan_suite_rerun(self._shared_workspaces.list_sharing_cases(case))
         first, records = self._get_first_rerun(case), self._list_reruns(case)
         if not self._should_rerun(case, records):
             return None
@@ -423,7 +423,7 @@ class Run:
         return self._resumed_trials.get(case.key, self._plan.limits.trials)
 
     def _collect_rerun_ends(self) -> dict[CaseKey, RerunStopReason]:
-        """Why the cases in doubt were not run again any more."""
+        """Collect the reasons why the re-runs of suspected cases ended."""
         policy = self._plan.rerun_policy
         if policy is None:
             return {}
@@ -460,9 +460,9 @@ class Run:
             yield job
 
     def _count_failure(self, target: Target, concurrency: int, failure: NoResponseError) -> None:
-        """Abandon a target that is unreachable or hangs: its other cases get `not_run`."""
-        was_late = self._trials.has_timed_out(failure.record.case)
-        if reason := self._breaker.record_failure(target, concurrency, failure, was_late=was_late):
+        """Abandon a target that is unreachable or hangs: its remaining cases get `not_run`."""
+        timed_out_before = self._trials.has_timed_out(failure.record.case)
+        if reason := self._breaker.record_failure(target, concurrency, failure, timed_out_before=timed_out_before):
             self._abandon_target(target, reason, (failure.record.error_cause, failure.record.error_hint))
 
     def _add_trial(self, trial_record: TrialRecord, line: JournalLine, target: Target) -> None:
@@ -475,7 +475,7 @@ class Run:
         return await prepare_for_journal(trial_record, self._plan, self._masking)
 
     async def _write_record(self, journal: Journal, trial_record: TrialRecord) -> tuple[TrialRecord, JournalLine]:
-        """Append the trial to the journal, or an evaluation error if it cannot be encoded; return what was written."""
+        """Append the trial, or an evaluation error if JSON cannot encode it, and return what was written."""
         try:
             return trial_record, journal.append(trial_record)
         except ValueError as error:
@@ -483,7 +483,7 @@ class Run:
             return trial_record, journal.append(trial_record)
 
     def _list_counted_trials(self, case: EvalCase) -> list[TrialRecord]:
-        """List the trials of a case so far, with those marked whose tool calls are unknown."""
+        """List the trials of a case so far, and mark unknown tool calls."""
         lists = id(self._plan.get_target(case)) in self._listing
         return mark_unlisted_calls(self._trials.load_trials(case.key), lists=lists)
 
@@ -498,7 +498,7 @@ class Run:
             await rewrite_lines(self._folder / JOURNAL_NAME, self._prepare_record)
 
     def _resume_from_journal(self, lines: Iterable[tuple[TrialRecord, JournalLine]]) -> None:
-        """Keep the scored trials of an earlier process; cases that share files run again if one of them does."""
+        """Keep the scored trials of an earlier process; cases that share files run again if one of them runs again."""
         plan, trials = self._plan, self._trials
         cases = {case.key: case for case in plan.list_runnable_cases()}
         fingerprints, changed = ExecutionFingerprints.from_plan(plan), 0
@@ -529,9 +529,9 @@ class Run:
         self._drop_interrupted()
 
     def _drop_interrupted(self) -> None:
-        """Drop executions that are repeated, and their re-runs."""
+        """Drop executions of interrupted cases, which are repeated, and the re-runs of these cases."""
         first, trials = self._plan.limits.trials, self._trials
-        for key, number in tuple(self._folders.iter_interrupted(first, trials.find_folder)):
+        for key, number in tuple(self._shared_workspaces.iter_interrupted(first, trials.find_folder)):
             trials.drop((key, number))
             for rerun in trials.list_numbers(key):
                 if rerun >= first:

@@ -66,14 +66,14 @@ class TrialJob(NamedTuple):
     case: EvalCase
     trial: int
     preceding_jobs: tuple[TrialJob, ...] = ()
-    """Executions before it, in this order and in the same folder: a re-run of a case that needs files of earlier cases
-    repeats these too."""
+    """Executions of earlier cases in the same folder, in order: a re-run of a case that needs their files repeats
+    them."""
     preparatory: bool = False
-    """Whether it only prepares a later execution."""
+    """Whether the execution only prepares a later one."""
 
     @property
     def key(self) -> TrialKey:
-        """What makes it the only one of its kind in a run, as its record will have it."""
+        """Case and number of the trial, unique in a run."""
         return self.case.key, self.trial
 
 
@@ -154,7 +154,7 @@ class TrialRunner:
             return await self._run_trial(job, batch_response)
         except (NoResponseError, GateError):  # these are meant for the run
             raise
-        # the second place for this: what breaks over one answer must not end the run of all others
+        # a failure of this program on one response must not end the run of all other cases
         except Exception as error:  # noqa: BLE001
             return build_defect_record(self._build_record(job, _measure_ms(started)), error)
         finally:
@@ -162,10 +162,10 @@ class TrialRunner:
                 self._spacing.note_end(job.case.key)
 
     async def _wait_between_reruns(self, job: TrialJob, spacing: RerunSpacing) -> None:
-        """Let others go between two executions of a case, as a bad minute must not be all that is seen of it."""
+        """Let other cases run between two executions of a case, because a short outage must not decide it."""
         if spacing.get_interval_s(job.case.key):
             await spacing.wait(job.case.key)
-        # a re-run budget that ends amid all cases would leave none decided
+        # a re-run budget that ends amid all cases would decide none of them
         elif job.trial > self._limits.trials and self._limits.rerun_budget is None:
             await yield_slot()
 
@@ -187,7 +187,7 @@ class TrialRunner:
     async def _run_trial(self, job: TrialJob, batch_response: Response | None, attempt: int = 0) -> TrialRecord:
         try:
             if job.case.workspace is not None:
-                # at once: cases that share a workspace get it in the order in which they ask
+                # without a thread: cases that share a workspace get it in the order of their requests
                 self._shared.require_unchanged_programs(job.case)
             is_first = job.trial == attempt == 0
             with nullcontext() if is_first else isolate_execution():
@@ -417,7 +417,7 @@ class BatchResponses(Struct):
 async def request_batches(
     target: BatchTarget, jobs: Sequence[TrialJob], limits: RunLimits, stop: asyncio.Event
 ) -> BatchResponses:
-    """Make one call for each eval file and trial. A failed call becomes a notice: another would cost as much again."""
+    """Make one call for each eval file and trial. A failed call becomes a notice: a retry would cost as much."""
     groups: dict[tuple[str, int], list[TrialJob]] = defaultdict(list)
     for job in jobs:
         groups[job.case.suite, job.trial].append(job)
@@ -440,15 +440,15 @@ async def _await_batch(
     target: BatchTarget, group: Sequence[TrialJob], limits: RunLimits, stop: asyncio.Event
 ) -> Mapping[str, Response]:
     """Await the responses to a batch of jobs, or return none if the run is stopped first."""
-    asking = asyncio.ensure_future(_request_batch(target, group, limits))
-    stopping = asyncio.ensure_future(stop.wait())
+    request_task = asyncio.ensure_future(_request_batch(target, group, limits))
+    stop_task = asyncio.ensure_future(stop.wait())
     try:
-        await asyncio.wait({asking, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        return asking.result() if asking.done() else {}
+        await asyncio.wait({request_task, stop_task}, return_when=asyncio.FIRST_COMPLETED)
+        return request_task.result() if request_task.done() else {}
     finally:
-        for task in (asking, stopping):
+        for task in (request_task, stop_task):
             task.cancel()
-        await asyncio.gather(asking, stopping, return_exceptions=True)
+        await asyncio.gather(request_task, stop_task, return_exceptions=True)
 
 
 async def _request_batch(target: BatchTarget, group: Sequence[TrialJob], limits: RunLimits) -> Mapping[str, Response]:

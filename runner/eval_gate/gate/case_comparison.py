@@ -237,7 +237,7 @@ def _build_baseline_facts(baseline: Baseline, result: RunResult) -> BaselineFact
         suite_passes={suite.eval_file: sum(case.passed for case in suite.cases) for suite in result.suites},
         total_duration_ms=result.summary.total_duration_ms if once else None,
         estimated_cost_usd=result.summary.estimated_cost_usd if once else None,
-        unscored_runs=baseline.unmeasured_runs,
+        unscored_runs=baseline.unscored_runs,
     )
 
 

@@ -52,7 +52,7 @@ from eval_gate.model.evidence import NO_HISTORY, Evidence, FailurePrior, GroundK
 from eval_gate.model.execution import Status
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.run_totals import count_scored_cases
-from eval_gate.results.baseline import Baseline, is_measured
+from eval_gate.results.baseline import Baseline, has_enough_scores
 from eval_gate.struct import FrozenStruct, replace
 
 
@@ -156,7 +156,7 @@ def restore_prior_evidence(cases: GateCases, evidence: Evidence) -> PriorEvidenc
     Whether the baseline has a case is looked up again: only a whole run, merged from parts, shows which cases moved.
     """
     assert cases.run.comparison is not None
-    measured = is_measured(cases.baseline)
+    measured = has_enough_scores(cases.baseline)
     restored = {
         change.key: _restore_case_evidence(change, cases.get_earlier(change.key), measured=measured)
         for change in cases.run.comparison.changes

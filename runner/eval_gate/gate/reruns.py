@@ -290,7 +290,7 @@ class Reruns:
         request = select_error_cases(decided, self._inputs.policy.max_errors, askable)
         return request if request.keys else select_base_agent_cases(decided, self._inputs, askable)
 
-    def is_red(self, result: RunResult) -> bool:
+    def is_gate_failed(self, result: RunResult) -> bool:
         """Whether failures fail the gate already: by rules that passes of further cases cannot turn."""
         if not self._is_failing_already(result):
             return False

@@ -81,9 +81,9 @@ class CaseFingerprints(Record, kw_only=True):
     grader: str | None = None
     """Judge prompts, grading commands and the content of the files that these can load."""
     judge_program: str | None = None
-    """The same of the commands of LLM judges that are programs."""
+    """Commands of LLM judges that are programs, and the content of the files that these can load."""
     preparation: str | None = None
-    """The same of the hooks of the case's workspace and of the health check of its target."""
+    """Hooks of the case's workspace, health check of its target, and the content of the files that these can load."""
     programs: tuple[str, ...] = ()
     """Keys of the grading programs, in the run's `setup.programs`."""
     preparing_programs: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ class Baseline(FrozenStruct):
     """Commits between the baseline and the base."""
     history: History = EMPTY_HISTORY
     """History of the branch up to the baseline; later runs do not count."""
-    unmeasured_runs: tuple[UnscoredRun, ...] = ()
+    unscored_runs: tuple[UnscoredRun, ...] = ()
     """Closer runs that could not be the baseline because too few cases have a score, closest first."""
 
     notes: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ def refuse_own_baseline(baseline: Baseline | NoBaseline, run_id: str | None) -> 
         )
 
 
-def is_measured(run: RunResult) -> bool:
+def has_enough_scores(run: RunResult) -> bool:
     """Whether at least half of the cases of a run have a score, so that it can be the baseline.
 
     After an outage, a run has no scores: a gate that compares with it would find no regressions, and pass. Skipped
@@ -110,7 +110,7 @@ def is_measured(run: RunResult) -> bool:
     return scored * 2 >= cases
 
 
-def build_unmeasured(run: RunResult) -> UnscoredRun:
-    """Describe a run that was not measured by its id, its commit and its numbers of cases."""
+def build_unscored_run(run: RunResult) -> UnscoredRun:
+    """Describe a run without enough scores by its id, its commit and its numbers of cases."""
     scored, cases = count_scored_cases(run)
     return UnscoredRun(run_id=run.run_id, sha=run.sha, scored=scored, cases=cases)

@@ -19,7 +19,7 @@ from eval_gate.text.json_values import map_leaves
 from eval_gate.text.mask import MASK
 
 TextChange: TypeAlias = Callable[[str], str]
-Thing = TypeVar("Thing")
+_Item = TypeVar("_Item")
 
 MARGIN: Final = 500
 """Characters after a truncation that patterns also see, so that no half of a match remains before it."""

@@ -24,8 +24,8 @@ from eval_gate.results.baseline import (
     NOT_REQUESTED,
     Baseline,
     NoBaseline,
-    build_unmeasured,
-    is_measured,
+    build_unscored_run,
+    has_enough_scores,
     refuse_own_baseline,
 )
 from eval_gate.results.history import EMPTY_HISTORY, HISTORY_NAME, MAX_RUNS, History, build_history
@@ -157,20 +157,18 @@ def _locate_run_result(path: Path, reference: str, output_dir: Path) -> Path:
 
 
 def find_first_measured(complete: Iterable[StoredRun], reference: str, among: Sequence[StoredRun]) -> Baseline | None:
-    """Find the first of these complete runs that was measured, and name the runs passed over before it.
+    """Find the first of these complete runs with enough scores, and name the runs passed over before it.
 
-    `among` are all runs of the folder, newest first. Return None if no run was measured.
+    `among` are all runs of the folder, newest first. Return None if no run has enough scores.
     """
     passed_over: list[UnscoredRun] = []
     for one in complete:
         run = one.read()
-        if is_measured(run):
+        if has_enough_scores(run):
             history, unscored = _find_history_up_to(run, one.file, among), tuple(passed_over)
             exact, own = str(one.folder), one.folder
-            return Baseline(
-                run, reference, history=history, unmeasured_runs=unscored, exact_reference=exact, folder=own
-            )
-        passed_over.append(build_unmeasured(run))
+            return Baseline(run, reference, history=history, unscored_runs=unscored, exact_reference=exact, folder=own)
+        passed_over.append(build_unscored_run(run))
     return None
 
 
@@ -215,10 +213,10 @@ def find_newest_passed(
             history, unscored = _find_history_up_to(run, one.file, candidates), tuple(passed_over)
             exact, own = _format_reference(one), one.folder
             return Baseline(
-                run, LATEST, history=history, unmeasured_runs=unscored, notes=notes, exact_reference=exact, folder=own
+                run, LATEST, history=history, unscored_runs=unscored, notes=notes, exact_reference=exact, folder=own
             )
-        if not is_measured(run := one.read()):
-            passed_over.append(build_unmeasured(run))
+        if not has_enough_scores(run := one.read()):
+            passed_over.append(build_unscored_run(run))
         if outcome is not Outcome.INCONCLUSIVE:
             candidate = candidate or one
     of = f" of {target[:80]}" if target else ""

@@ -19,7 +19,7 @@ from eval_gate.gate.waivers.waiver_file import load_waivers
 from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.result import Shard
 from eval_gate.model.selection import CaseSelection
-from eval_gate.results.baseline import Baseline, NoBaseline, UnlinkedResult, is_measured
+from eval_gate.results.baseline import Baseline, NoBaseline, UnlinkedResult, has_enough_scores
 from eval_gate.results.result_names import LATEST, RUN_NAME
 from eval_gate.results.run_reader import ARTIFACT_RUN_GLOB, StoredRun, find_baseline, list_stored_runs
 from eval_gate.results.run_times import is_in_future
@@ -78,9 +78,9 @@ def open_session(
             config.baseline, folder, config.history, besides=context.resume, chosen=chosen, target=target
         )
         baseline = add_unlinked_results(baseline, config, context, chosen, targets=(target,) if target else ())
-    question = build_gate_inputs(config, context.root, baseline)
+    gate_inputs = build_gate_inputs(config, context.root, baseline)
     is_run_of_branch = config.baseline == LATEST and not selection.chosen_cases
-    return Session(config, selection, context, question, is_run_of_branch)
+    return Session(config, selection, context, gate_inputs, is_run_of_branch)
 
 
 def _find_target_name(config: RunConfig, context: RunContext) -> str | None:
@@ -163,7 +163,7 @@ def _describe_link(
     else:
         return None
     run = stored.read()
-    return UnlinkedResult(run, *names, hint) if is_measured(run) else None
+    return UnlinkedResult(run, *names, hint) if has_enough_scores(run) else None
 
 
 def _iter_newest(folders: Sequence[Path], targets: Collection[str]) -> Iterator[StoredRun]:

@@ -28,8 +28,8 @@ from eval_gate.action.step_log import StepLog
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import PAGES, ExitCode, GateError
-from eval_gate.github.artifacts.artifact_search import BaselineSearch
-from eval_gate.github.artifacts.baseline_store import ArtifactStore
+from eval_gate.github.artifacts.artifact_search import BaselineCriteria
+from eval_gate.github.artifacts.baseline_store import BaselineFinder
 from eval_gate.github.check_runs import CheckConclusion, CheckState, list_checks_named
 from eval_gate.github.commits import ANY_COMMIT
 from eval_gate.github.failure import FailureKind, GitHubError
@@ -428,9 +428,9 @@ def test_store__by_hand_for_a_pull_request__leaves_no_baseline_behind(github, de
     step = desk.step("workflow_dispatch", {"inputs": {"pr-number": "7"}}, known=known)
     result = replace(FAILED, git=GitFacts(sha=step.plan.head_sha))
     store_result(step, write_result(desk.folder / "workspace" / "results", result).file, desk.log)
-    found = ArtifactStore(client, BaselineSearch(("eval-gate-results",), "main", (GATE,), ANY_COMMIT, 1)).find_nearest(
-        datetime.now(UTC)
-    )
+    found = BaselineFinder(
+        client, BaselineCriteria(("eval-gate-results",), "main", (GATE,), ANY_COMMIT, 1)
+    ).find_nearest(datetime.now(UTC))
     assert isinstance(found, NoBaseline)
 
 

@@ -6,19 +6,19 @@ from eval_gate.config.policy import Policy
 from eval_gate.model.result import GitFacts
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rendering import render
-from eval_gate.results.baseline import Baseline, build_unmeasured
+from eval_gate.results.baseline import Baseline, build_unscored_run
 from tests.support.results import make_baseline_run, make_run
 from tests.support.verdicts import judge_against
 
 
 def judged(count: int = 1):
     outages = tuple(
-        build_unmeasured(
+        build_unscored_run(
             make_run({"a": "error", "b": "error"}, run_id=f"outage-{number}", git=GitFacts(sha=f"{number}abc1234"))
         )
         for number in range(count)
     )
-    baseline = Baseline(make_baseline_run({"a": "passed", "b": "passed"}), "latest", unmeasured_runs=outages)
+    baseline = Baseline(make_baseline_run({"a": "passed", "b": "passed"}), "latest", unscored_runs=outages)
     return judge_against(make_run({"a": "passed", "b": "passed"}), baseline, Policy())
 
 

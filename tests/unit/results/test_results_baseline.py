@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval_gate.results.baseline import is_measured
+from eval_gate.results.baseline import has_enough_scores
 from tests.support.results import make_run
 
 
@@ -18,7 +18,7 @@ from tests.support.results import make_run
         ("", True),
     ],
 )
-def test_is_measured__share_of_judged_cases__is_at_least_half_of_those_that_were_not_skipped(letters, expected) -> None:
+def test_has_enough_scores__share_of_scored_cases__is_half_of_those_not_skipped(letters, expected) -> None:
     words = {"P": "passed", "F": "failed", "E": "error", "S": "skipped", "N": "not_run"}
     run = make_run({f"case {number}": words[letter] for number, letter in enumerate(letters)})
-    assert is_measured(run) is expected
+    assert has_enough_scores(run) is expected

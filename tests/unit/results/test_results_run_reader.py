@@ -287,7 +287,7 @@ def test_find_baseline__newest_run_was_an_outage__is_the_measured_one_before_it_
         found = find_baseline(reference, tmp_path)
         assert isinstance(found, Baseline)
         assert found.result.run_id == OLDER
-        assert found.unmeasured_runs == (UnscoredRun(run_id=NEWER, sha=outage.git.sha, scored=0, cases=2),)
+        assert found.unscored_runs == (UnscoredRun(run_id=NEWER, sha=outage.git.sha, scored=0, cases=2),)
 
 
 def test_find_baseline__only_an_outage__is_no_baseline(tmp_path) -> None:

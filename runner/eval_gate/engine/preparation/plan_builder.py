@@ -109,10 +109,10 @@ async def read_inputs(
     A registry that is a program gets of the environment what all programs get. `offline` leaves one that is a server
     alone, and says so. Drafts are left out by name before anything is selected, unless `with_drafts` keeps them.
     """
-    root, answerer = context.root, context.custom_target
+    root, custom_target = context.root, context.custom_target
     registry, notices = await _read_registry(config, context, offline=offline)
     names = {tool.name for tool in registry.tools} if registry else set()
-    instead = answerer.identity.name if answerer else _find_chosen_target(config)
+    instead = custom_target.identity.name if custom_target else _find_chosen_target(config)
     reading = ReadOptions(config.strict, names, instead, root / context.tmp.folder, context.tmp.in_place)
     left_out: list[LeftOut] = []
     all_suites = context.custom_suites or load_suites(find_eval_files(config.evals, root), root, reading, left_out)

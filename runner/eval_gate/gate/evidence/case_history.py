@@ -47,7 +47,7 @@ from eval_gate.model.evidence import (
 )
 from eval_gate.model.execution import Status, Trial
 from eval_gate.model.result import CaseResult
-from eval_gate.results.baseline import Baseline, is_measured
+from eval_gate.results.baseline import Baseline, has_enough_scores
 from eval_gate.results.history import (
     CaseHistory,
     FingerprintMatch,
@@ -295,7 +295,7 @@ class HistoryEvidence:
         return replace(
             unknown,
             newest_result=_build_earlier_result(entry, run, self._pass_score, graded=graded),
-            unscored_in_baseline=unknown.unscored_in_baseline and is_measured(self._baseline),
+            unscored_in_baseline=unknown.unscored_in_baseline and has_enough_scores(self._baseline),
             history=self._get_summary((history.runs, _find_matches(history, fingerprint))),
             score_history=self._build_score_history(history, fingerprint, same=is_same) if graded else None,
         )

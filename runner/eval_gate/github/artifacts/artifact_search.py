@@ -67,8 +67,8 @@ class Artifact(ApiResponse):
     workflow_run: ArtifactRun | None = None
 
 
-class BaselineSearch(FrozenStruct):
-    """Search criteria: which artifacts may be a baseline, and which commit it must be nearest to."""
+class BaselineCriteria(FrozenStruct):
+    """Criteria of a baseline: which artifacts may be one, and which commit it must be nearest to."""
 
     names: tuple[str, ...]
     """What it may be called; where a run has several of them, the later name first."""
@@ -143,7 +143,7 @@ PendingLists = list[Future[list[Artifact]]]
 """The artifacts of each name, on their way."""
 
 
-def start_listing(client: GitHubClient, search: BaselineSearch) -> PendingLists:
+def start_listing(client: GitHubClient, criteria: BaselineCriteria) -> PendingLists:
     """Have the artifacts of every name listed, newest first, all at the same time."""
 
     def of_name(name: str) -> Future[list[Artifact]]:
@@ -153,16 +153,16 @@ def start_listing(client: GitHubClient, search: BaselineSearch) -> PendingLists:
         )
         return start_in_background(lambda: list(islice(artifacts, MAX_LISTED_ARTIFACTS)), doing)
 
-    return [of_name(name) for name in reversed(search.names)]
+    return [of_name(name) for name in reversed(criteria.names)]
 
 
-def list_usable(search: BaselineSearch, lists: PendingLists) -> list[Artifact]:
+def list_usable(criteria: BaselineCriteria, lists: PendingLists) -> list[Artifact]:
     """List the artifacts that nothing in the listing disqualifies."""
-    return [one for coming in lists for one in coming.result() if _is_usable(one, search, SearchTrail())]
+    return [one for coming in lists for one in coming.result() if _is_usable(one, criteria, SearchTrail())]
 
 
 def iter_candidates(
-    client: GitHubClient, search: BaselineSearch, trail: SearchTrail, lists: PendingLists
+    client: GitHubClient, criteria: BaselineCriteria, trail: SearchTrail, lists: PendingLists
 ) -> Iterator[Artifact]:
     """Yield usable artifacts: the commit's own, then of earlier commits, nearest first, then the rest, newest first.
 
@@ -170,33 +170,35 @@ def iter_candidates(
     """
     listings = [coming.result() for coming in lists]
     listed = sorted((one for listing in listings for one in listing), key=_get_creation_time, reverse=True)
-    usable = [one for one in listed if _is_usable(one, search, trail)]
+    usable = [one for one in listed if _is_usable(one, criteria, trail)]
     if all(len(listing) < MAX_LISTED_ARTIFACTS for listing in listings):
-        yield from _iter_nearest(client, usable, search)
+        yield from _iter_nearest(client, usable, criteria)
         return
     trail.has_searched_runs = True
-    runs = _BaselineRuns(client, search, trail)
-    own = [one for one in usable if _get_sha(one) == search.near_commit]
+    runs = _BaselineRuns(client, criteria, trail)
+    own = [one for one in usable if _get_sha(one) == criteria.near_commit]
     yield from own
-    if search.near_commit:  # the caller found none of the others usable
-        yield from runs.iter_artifacts(runs.iter_commit_runs(search.near_commit))
-    if search.exact_commit_branch:
+    if criteria.near_commit:  # the caller found none of the others usable
+        yield from runs.iter_artifacts(runs.iter_commit_runs(criteria.near_commit))
+    if criteria.exact_commit_branch:
         return
-    yield from _iter_nearest(client, [one for one in usable if one not in own], search, runs)
+    yield from _iter_nearest(client, [one for one in usable if one not in own], criteria, runs)
 
 
-def iter_newest_run_artifacts(client: GitHubClient, search: BaselineSearch, trail: SearchTrail) -> Iterator[Artifact]:
+def iter_newest_run_artifacts(
+    client: GitHubClient, criteria: BaselineCriteria, trail: SearchTrail
+) -> Iterator[Artifact]:
     """Yield candidates from the newest runs of the wanted workflows on the branch: others crowd the list by name."""
     trail.has_searched_runs = True
-    runs = _BaselineRuns(client, search, trail)
-    if search.exact_commit_branch:
-        yield from runs.iter_artifacts(runs.iter_commit_runs(search.near_commit) if search.near_commit else ())
+    runs = _BaselineRuns(client, criteria, trail)
+    if criteria.exact_commit_branch:
+        yield from runs.iter_artifacts(runs.iter_commit_runs(criteria.near_commit) if criteria.near_commit else ())
     else:
-        yield from _iter_nearest(client, [], search, runs)
+        yield from _iter_nearest(client, [], criteria, runs)
 
 
 def _iter_nearest(
-    client: GitHubClient, usable: list[Artifact], search: BaselineSearch, runs: _BaselineRuns | None = None
+    client: GitHubClient, usable: list[Artifact], criteria: BaselineCriteria, runs: _BaselineRuns | None = None
 ) -> Iterator[Artifact]:
     """Yield the artifacts, and with `runs` those of the branch's newest runs, nearest first, each once."""
     by_commit: dict[str, list[Artifact]] = defaultdict(list)
@@ -205,18 +207,18 @@ def _iter_nearest(
     runs_by_commit: dict[str, list[WorkflowRun]] = defaultdict(list)
     for run in runs.iter_branch_runs() if runs else ():
         runs_by_commit[run.head_sha].append(run)
-    if search.near_commit:
-        yield from by_commit.pop(search.near_commit, ())
-        if search.exact_commit_branch:
+    if criteria.near_commit:
+        yield from by_commit.pop(criteria.near_commit, ())
+        if criteria.exact_commit_branch:
             return
-        for sha in iter_ancestors(client, search.near_commit) if by_commit or runs_by_commit else ():
+        for sha in iter_ancestors(client, criteria.near_commit) if by_commit or runs_by_commit else ():
             yield from by_commit.pop(sha, ())
             if runs:
                 yield from runs.iter_artifacts(runs_by_commit.pop(sha, ()))
             if not by_commit and not runs_by_commit:
                 return
     # the branch's others, newest first: without merge groups, because they may never be merged
-    rest = [one for group in by_commit.values() for one in group if _get_branch(one) == search.branch]
+    rest = [one for group in by_commit.values() for one in group if _get_branch(one) == criteria.branch]
     yield from sorted(rest, key=_get_creation_time, reverse=True)
     if runs:
         yield from runs.iter_artifacts([run for group in runs_by_commit.values() for run in group])
@@ -225,19 +227,19 @@ def _iter_nearest(
 class _BaselineRuns:
     """Workflow runs that produce baselines, requested from GitHub if the artifact list by name has none."""
 
-    def __init__(self, client: GitHubClient, search: BaselineSearch, trail: SearchTrail) -> None:
-        self._client, self._search, self._trail = client, search, trail
+    def __init__(self, client: GitHubClient, criteria: BaselineCriteria, trail: SearchTrail) -> None:
+        self._client, self._criteria, self._trail = client, criteria, trail
         self._checked_runs: set[int] = set()
 
     def iter_commit_runs(self, sha: str) -> Iterator[WorkflowRun]:
         """Yield the runs of one commit, newest first."""
-        for branch in sorted(self._search.branches):
+        for branch in sorted(self._criteria.branches):
             yield from self._iter_trusted(self._iter_workflow_runs("", branch, head_sha=sha))
 
     def iter_branch_runs(self, limit: int = MAX_RUNS_LISTED) -> Iterator[WorkflowRun]:
         """Yield the newest trusted runs of the branch, newest first, at most `limit` of each workflow."""
-        for workflow in self._search.workflows or ("",):
-            runs = list(islice(self._iter_workflow_runs(workflow, self._search.branch), limit))
+        for workflow in self._criteria.workflows or ("",):
+            runs = list(islice(self._iter_workflow_runs(workflow, self._criteria.branch), limit))
             self._trail.has_more = self._trail.has_more or len(runs) == limit
             yield from self._iter_trusted(runs)
 
@@ -250,20 +252,20 @@ class _BaselineRuns:
                 self._trail.has_more = True
                 return
             self._checked_runs.add(run.id)
-            for one in list_run_artifacts(self._client, run.id, *reversed(self._search.names)):
-                if one.id not in self._trail.rejection_reasons and _is_usable(one, self._search, self._trail):
+            for one in list_run_artifacts(self._client, run.id, *reversed(self._criteria.names)):
+                if one.id not in self._trail.rejection_reasons and _is_usable(one, self._criteria, self._trail):
                     yield one
 
     def _iter_trusted(self, runs: Iterable[WorkflowRun]) -> Iterator[WorkflowRun]:
         return (
-            run for run in runs if not find_distrust_reason(run, self._search) and run.id != self._search.own_run_id
+            run for run in runs if not find_distrust_reason(run, self._criteria) and run.id != self._criteria.own_run_id
         )
 
     def _iter_workflow_runs(self, workflow: str, branch: str, **further: str) -> Iterator[WorkflowRun]:
         """Yield the runs of one workflow on the branch, or of all workflows if `workflow` is empty."""
         query = {**further, "branch": branch, "exclude_pull_requests": "true"}
         segment = f"/workflows/{quote(PurePosixPath(workflow).name)}" if workflow else ""
-        doing = f"listing the runs of {workflow or self._search.branch}"[:120]
+        doing = f"listing the runs of {workflow or self._criteria.branch}"[:120]
         path = f"/actions{segment}/runs"
         try:
             yield from self._client.iter_items(
@@ -287,20 +289,22 @@ def _get_branch(artifact: Artifact) -> str | None:
     return artifact.workflow_run.head_branch
 
 
-def find_distrust_reason(run: WorkflowRun, search: BaselineSearch) -> str:
+def find_distrust_reason(run: WorkflowRun, criteria: BaselineCriteria) -> str:
     """Return why a run makes no baselines, as the trail words it; empty if it does."""
     if not run.is_from_own_repository:
         return "from a fork"
-    if run.event not in TRUSTED_EVENTS and not (run.event == MERGE_GROUP and is_queue_branch(run.head_branch, search)):
+    if run.event not in TRUSTED_EVENTS and not (
+        run.event == MERGE_GROUP and is_queue_branch(run.head_branch, criteria)
+    ):
         return f"from a run of {run.event}"
-    if not is_wanted_workflow(run.workflow, search.workflows):
+    if not is_wanted_workflow(run.workflow, criteria.workflows):
         return f"of another workflow ({run.workflow})"
     return ""
 
 
-def is_queue_branch(branch: str | None, search: BaselineSearch) -> bool:
+def is_queue_branch(branch: str | None, criteria: BaselineCriteria) -> bool:
     """Whether a branch is one that the merge queue of the wanted branch made: its head may become that branch's."""
-    return branch is not None and branch.startswith(f"gh-readonly-queue/{search.branch}/pr-")
+    return branch is not None and branch.startswith(f"gh-readonly-queue/{criteria.branch}/pr-")
 
 
 def is_wanted_workflow(path: str, workflows: tuple[str, ...]) -> bool:
@@ -308,23 +312,23 @@ def is_wanted_workflow(path: str, workflows: tuple[str, ...]) -> bool:
     return not workflows or any(path == one or PurePosixPath(path).name == one for one in workflows)
 
 
-def iter_other_artifacts(client: GitHubClient, search: BaselineSearch) -> Iterator[tuple[Artifact, WorkflowRun]]:
+def iter_other_artifacts(client: GitHubClient, criteria: BaselineCriteria) -> Iterator[tuple[Artifact, WorkflowRun]]:
     """Yield the artifacts under other names of runs that could make baselines, those of the wanted workflows first.
 
     Only runs of the base and of commits before it count. Of each workflow and name the newest is enough.
     """
-    near = search.near_commit
+    near = criteria.near_commit
     base = frozenset(iter_ancestors(client, near, MAX_RUNS_LISTED)) if near else None
     by_workflow: dict[str, list[WorkflowRun]] = defaultdict(list)
-    for run in _BaselineRuns(client, replace(search, workflows=()), SearchTrail()).iter_branch_runs(PER_PAGE):
+    for run in _BaselineRuns(client, replace(criteria, workflows=()), SearchTrail()).iter_branch_runs(PER_PAGE):
         if base is None or run.head_sha in base:
             by_workflow[run.workflow].append(run)
-    wanted_first = sorted(by_workflow, key=lambda path: not is_wanted_workflow(path, search.workflows))
+    wanted_first = sorted(by_workflow, key=lambda path: not is_wanted_workflow(path, criteria.workflows))
     runs = [run for path in wanted_first for run in by_workflow[path][:MAX_RUNS_OF_WORKFLOW]]
     seen_names: set[tuple[str, str]] = set()
     for run in runs[:MAX_OTHER_RUNS]:
         for one in list_run_artifacts(client, run.id):
-            if one.name not in search.names and (run.workflow, one.name) not in seen_names and not one.expired:
+            if one.name not in criteria.names and (run.workflow, one.name) not in seen_names and not one.expired:
                 seen_names.add((run.workflow, one.name))
                 yield one, run
 
@@ -352,14 +356,14 @@ def has_newer_run(client: GitHubClient, workflow: str, branch: str, run_id: int)
     return any(one.id > run_id and one.is_from_own_repository and one.event in TRUSTED_EVENTS for one in runs)
 
 
-def _is_usable(artifact: Artifact, search: BaselineSearch, trail: SearchTrail) -> bool:
+def _is_usable(artifact: Artifact, criteria: BaselineCriteria, trail: SearchTrail) -> bool:
     """Whether the list says nothing against it. What belongs to other branches is not worth a word."""
     run = artifact.workflow_run
-    if run is None or run.id == search.own_run_id:
+    if run is None or run.id == criteria.own_run_id:
         return False
-    if is_queue_branch(run.head_branch, search):
+    if is_queue_branch(run.head_branch, criteria):
         return not artifact.expired and run.head_repository_id == run.repository_id
-    if run.head_branch not in search.branches:
+    if run.head_branch not in criteria.branches:
         return False
     trail.seen_ids.add(artifact.id)
     if run.head_repository_id != run.repository_id:

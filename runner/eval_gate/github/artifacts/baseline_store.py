@@ -17,7 +17,7 @@ from eval_gate.github.artifacts.artifact_search import (
     OTHER_EVENTS,
     TRUSTED_EVENTS,
     Artifact,
-    BaselineSearch,
+    BaselineCriteria,
     PendingLists,
     SearchTrail,
     find_distrust_reason,
@@ -48,7 +48,13 @@ from eval_gate.github.failure import FailureKind, GitHubError, find_or_none
 from eval_gate.model.comparison import ReasonCode, UnscoredRun
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.archive import extract_top_entry, find_entry_in_same_folder
-from eval_gate.results.baseline import Baseline, NoBaseline, build_unmeasured, describe_branch_rerun, is_measured
+from eval_gate.results.baseline import (
+    Baseline,
+    NoBaseline,
+    build_unscored_run,
+    describe_branch_rerun,
+    has_enough_scores,
+)
 from eval_gate.results.history import EMPTY_HISTORY, HISTORY_NAME, MAX_HISTORY_BYTES, MAX_RUNS, History, parse_history
 from eval_gate.results.result_names import RUN_NAME
 from eval_gate.results.run_history import join_histories, trim_to_run, trim_to_run_id
@@ -144,13 +150,13 @@ def open_result_archive(client: GitHubClient, artifact: Artifact, temporary: Pat
         raise GitHubError(FailureKind.REFUSED, doing, why) from error
 
 
-class ArtifactStore:
-    """Search for a baseline among artifacts. An unavailable GitHub raises GitHubError."""
+class BaselineFinder:
+    """Finder of a baseline among artifacts. An unavailable GitHub raises GitHubError."""
 
     def __init__(
         self,
         client: GitHubClient,
-        search: BaselineSearch,
+        criteria: BaselineCriteria,
         *,
         temporary: Path | None = None,
         companion: CompanionFile | None = None,
@@ -159,66 +165,72 @@ class ArtifactStore:
         """`due` is waited for before a fetched archive is read: a large one takes the processor for seconds."""
         self._due = due
         self._companion = companion
-        self._put: str | None = None
-        self._unmeasured: list[UnscoredRun] = []
+        self._companion_digest: str | None = None
+        self._unscored_runs: list[UnscoredRun] = []
         self._client = client
-        self._search = search
+        self._criteria = criteria
         self._temporary = temporary
         self.notes: list[str] = []
         """What could not be learnt and does not matter for the verdict."""
-        self._usable: dict[int, _UsableRun] = {}
+        self._usable_runs: dict[int, _UsableRun] = {}
         self._to_read, self._to_fetch = MAX_READ_RESULTS, MAX_FETCHED_ARTIFACTS
         self._to_join = MAX_MERGED_HISTORIES
-        self._lines: dict[str, BranchCommits] = {}
+        self._branch_commits: dict[str, BranchCommits] = {}
         self._runs: dict[int, WorkflowRun] = {}
-        self._since: dict[str, int | None] = {}
-        """By commit how many the base has that it has not; None for one that is not at or before the base."""
-        self._tip: Callable[[], str | None] = lambda: find_branch_tip(client, search.branch)
+        self._commits_since: dict[str, int | None] = {}
+        """Commits between each commit and the base; None for a commit that is not at or before the base."""
+        self._find_tip: Callable[[], str | None] = lambda: find_branch_tip(client, criteria.branch)
         """The commit that the branch points at: a tag may be called like it."""
-        self._unread = False
-        """One that might have been the baseline could not be read: nothing passes as if there had been none."""
-        self._elsewhere: list[tuple[Artifact, WorkflowRun]] = []
-        """What the branch has and does not count, nearest first."""
-        self._may_be_the_branch_s = False
+        self._has_unreadable_result = False
+        """Whether a possible baseline could not be read: then the baseline is unavailable, not absent."""
+        self._ineligible_artifacts: list[tuple[Artifact, WorkflowRun]] = []
+        """Artifacts of the branch that cannot be a baseline, nearest first."""
+        self._has_unconfirmed_commit = False
         """Whether a result is of a commit that the branch may or may not have pointed at."""
-        self._only_parts = False
+        self._has_partial_result = False
         """Whether a usable result has other cases only: it is unknown whether the cases here passed before."""
-        self._only_red = False
+        self._has_failed_result = False
         """Whether the evaluated commit has a result that did not pass: then it had a baseline."""
 
     def find_nearest(self, moment: datetime) -> FoundBaseline | NoBaseline:
         """Find the nearest trusted and complete run, or why there is none. Raises UnknownBaseError and GitHubError."""
-        trail, lists = SearchTrail(), start_listing(self._client, self._search)
-        line = self._get_branch_commits(self._search.branch)
-        self._tip = lambda: line.tip
+        trail, lists = SearchTrail(), start_listing(self._client, self._criteria)
+        commits = self._get_branch_commits(self._criteria.branch)
+        self._find_tip = lambda: commits.tip
         base = self._find_base_commit()
         if isinstance(base, NoBaseline):
             return base
-        self._search = replace(self._search, base=replace(self._search.base, commit=base))
-        best = self._find_first_usable(iter_candidates(self._client, self._search, trail, lists), trail, moment)
+        self._criteria = replace(self._criteria, base=replace(self._criteria.base, commit=base))
+        best = self._find_first_usable(iter_candidates(self._client, self._criteria, trail, lists), trail, moment)
         if best is None and trail.has_more and not trail.has_searched_runs and self._to_read and self._to_fetch:
             trail.has_more = False
-            best = self._find_first_usable(iter_newest_run_artifacts(self._client, self._search, trail), trail, moment)
+            best = self._find_first_usable(
+                iter_newest_run_artifacts(self._client, self._criteria, trail), trail, moment
+            )
         if best is not None:
-            return self._merge_histories(best, list_usable(self._search, lists), trail)
-        search = self._search
-        if self._tip() is None:
-            why = f"branch {search.branch} not found; set another one with `baseline-branch`"
+            return self._merge_histories(best, list_usable(self._criteria, lists), trail)
+        criteria = self._criteria
+        if self._find_tip() is None:
+            why = f"branch {criteria.branch} not found; set another one with `baseline-branch`"
             return NoBaseline(ReasonCode.BASELINE_BRANCH_NOT_FOUND, why, unavailable=True)
         if not trail.seen_ids and (alias := self._find_former_name(lists)) is not None:
-            why = f"{search.branch} was renamed from {alias}; run the workflow on {search.branch} to store a baseline"
-            message = f"no artifact {search.name} of {search.branch}: {why}"
+            why = (
+                f"{criteria.branch} was renamed from {alias}; run the workflow on {criteria.branch} to store a baseline"
+            )
+            message = f"no artifact {criteria.name} of {criteria.branch}: {why}"
             return NoBaseline(ReasonCode.BRANCH_RENAMED, message, refreshable=True)
         among = " among the nearest" if trail.has_more else ""
-        reason = f"no usable artifact {search.name} of {search.branch}{among}"
-        if search.exact_commit_branch:
-            reason += f" for commit {(search.near_commit or 'unknown')[:7]}, the base of {search.exact_commit_branch}"
+        reason = f"no usable artifact {criteria.name} of {criteria.branch}{among}"
+        if criteria.exact_commit_branch:
+            reason += (
+                f" for commit {(criteria.near_commit or 'unknown')[:7]}, the base of {criteria.exact_commit_branch}"
+            )
         rejections = f"; {trail}" if trail.rejection_reasons else ""
         # then it is unknown which cases passed in the base, and the gate must not pass
-        unknown = self._is_hidden_by_outage or self._unread or trail.has_more or self._has_later_results
-        unknown = unknown or self._only_red or self._only_parts or self._may_be_the_branch_s
+        unknown = self._is_hidden_by_outage or self._has_unreadable_result or trail.has_more or self._has_later_results
+        unknown = unknown or self._has_failed_result or self._has_partial_result or self._has_unconfirmed_commit
         # one that has expired may have passed
-        unknown = unknown or trail.has_expired or search.exact_commit_branch is not None
+        unknown = unknown or trail.has_expired or criteria.exact_commit_branch is not None
         hint = self._describe_remedy(trail)
         return NoBaseline(
             ReasonCode.BASELINE_ARTIFACT_NOT_FOUND,
@@ -258,7 +270,7 @@ class ArtifactStore:
     def _iter_ineligible_artifacts(self) -> Iterator[tuple[Artifact, WorkflowRun]]:
         """Yield the artifacts of the base that do not count and can be read: the nearest of each workflow and name."""
         uses = Counter[tuple[str, str]]()
-        for artifact, run in chain(self._elsewhere, iter_other_artifacts(self._client, self._search)):
+        for artifact, run in chain(self._ineligible_artifacts, iter_other_artifacts(self._client, self._criteria)):
             place = run.workflow, artifact.name
             fits = artifact.size_in_bytes <= MAX_ARCHIVE_BYTES and uses[place] < MAX_OF_NAME and not self._is_later(run)
             if fits and self._get_branch_commits(run.head_branch or "").has_pointed_at(run.head_sha):
@@ -267,45 +279,45 @@ class ArtifactStore:
 
     def iter_base_commits(self, limit: int) -> Iterator[str]:
         """Yield the base, once `find_nearest` has found it, and first parents, at most `limit`. Raises GitHubError."""
-        if near := self._search.near_commit:
+        if near := self._criteria.near_commit:
             listed = islice(iter_commits(self._client, near), FIRST_LISTED_COMMITS)
             yield from islice(iter_first_parents(near, {one.sha: one.first_parent for one in listed}), limit)
 
     def _find_former_name(self, lists: PendingLists) -> str | None:
         """Find the former name of a branch: its commits have results under this name, and no branch has it now."""
-        line = self._get_branch_commits(self._search.branch)
+        commits = self._get_branch_commits(self._criteria.branch)
         runs = [one.workflow_run for coming in lists for one in coming.result() if one.workflow_run is not None]
         run_ids = {
             run.head_branch: run.id
             for run in reversed(runs)
-            if run.head_branch and run.head_repository_id == run.repository_id and line.has_listed(run.head_sha)
+            if run.head_branch and run.head_repository_id == run.repository_id and commits.has_listed(run.head_sha)
         }
         for name, run_id in islice(run_ids.items(), MAX_NAMES):
             run = get_workflow_run(self._client, run_id)
-            if not find_distrust_reason(run, self._search) and find_branch_tip(self._client, name) is None:
+            if not find_distrust_reason(run, self._criteria) and find_branch_tip(self._client, name) is None:
                 return name
         return None
 
     @property
     def _is_hidden_by_outage(self) -> bool:
         """Whether an outage lasted longer than the search reaches: an older baseline may exist."""
-        return bool(self._unmeasured) and not self._to_read
+        return bool(self._unscored_runs) and not self._to_read
 
     @property
     def _has_later_results(self) -> bool:
         """Whether there are results of commits that the base has not, and perhaps none of others."""
-        return any(since is None for since in self._since.values())
+        return any(since is None for since in self._commits_since.values())
 
     def _describe_remedy(self, trail: SearchTrail) -> str:
         """Describe what to do if no baseline is available."""
         reasons = set(trail.rejection_reasons.values())
-        if self._only_red:
+        if self._has_failed_result:
             return "name an earlier run with `baseline`"
-        if self._is_hidden_by_outage or self._unread or self._may_be_the_branch_s:
-            return f"run {self._search.branch} again, or name an earlier run with `baseline`"
-        if self._only_parts:
+        if self._is_hidden_by_outage or self._has_unreadable_result or self._has_unconfirmed_commit:
+            return f"run {self._criteria.branch} again, or name an earlier run with `baseline`"
+        if self._has_partial_result:
             same = "with the `case`, `tag`, `tier` and `shard` of this run, or without any"
-            return f"run the workflow on {self._search.branch} {same}"
+            return f"run the workflow on {self._criteria.branch} {same}"
         if self._has_later_results:
             return self._describe_update_remedy()
         if any("another workflow" in why for why in reasons):
@@ -313,34 +325,34 @@ class ArtifactStore:
         if trail.has_more and any("another gate" in why for why in reasons):
             return "give each gate its own `artifact-name`"
         if trail.has_expired:
-            return describe_branch_rerun(self._search.branch)
-        if any(run.event in OTHER_EVENTS for _, run in self._elsewhere):
-            own = f"run the workflow on pushes to {self._search.branch}, or by schedule"
+            return describe_branch_rerun(self._criteria.branch)
+        if any(run.event in OTHER_EVENTS for _, run in self._ineligible_artifacts):
+            own = f"run the workflow on pushes to {self._criteria.branch}, or by schedule"
         else:
-            own = f"the next run on {self._search.branch} stores one"
+            own = f"the next run on {self._criteria.branch} stores one"
         return own
 
     def _can_refresh(self, trail: SearchTrail) -> bool:
         """Whether the next run of the branch makes a baseline, and nothing else has to change for it."""
         other = any("another workflow" in why or "another gate" in why for why in trail.rejection_reasons.values())
-        kept_out = self._only_red or self._only_parts or self._has_later_results or other
-        return not kept_out and self._search.exact_commit_branch is None
+        kept_out = self._has_failed_result or self._has_partial_result or self._has_later_results or other
+        return not kept_out and self._criteria.exact_commit_branch is None
 
     def _describe_update_remedy(self) -> str:
         """Describe what to do if the base has no result, but commits outside of it have one."""
-        search = self._search
-        branch = search.base.forked_from or search.branch
-        if search.near_commit != self._get_branch_commits(branch).tip:
+        criteria = self._criteria
+        branch = criteria.base.forked_from or criteria.branch
+        if criteria.near_commit != self._get_branch_commits(branch).tip:
             return f"update this change with {branch}"
-        if branch == search.branch:
+        if branch == criteria.branch:
             return f"run the workflow on {branch}, or name an earlier run with `baseline`"
         return f"run the workflow on {branch} too and set `baseline-branch: base`, or name a run with `baseline`"
 
     def _get_branch_commits(self, branch: str) -> BranchCommits:
         """Return the commits of a branch, requested once per branch."""
-        if branch not in self._lines:
-            self._lines[branch] = BranchCommits(self._client, branch)
-        return self._lines[branch]
+        if branch not in self._branch_commits:
+            self._branch_commits[branch] = BranchCommits(self._client, branch)
+        return self._branch_commits[branch]
 
     def _find_first_usable(
         self, artifacts: Iterable[Artifact], trail: SearchTrail, moment: datetime
@@ -354,7 +366,7 @@ class ArtifactStore:
             run = self._find_trusted_run(artifact, trail)
             if run is None:
                 continue
-            if self._search.exact_commit_branch and run.head_sha != self._search.near_commit:
+            if self._criteria.exact_commit_branch and run.head_sha != self._criteria.near_commit:
                 trail.reject_artifact(artifact, "of another commit than the base")
                 continue
             if self._is_later(run):
@@ -364,7 +376,7 @@ class ArtifactStore:
             usable = self._load_usable_run(artifact, run, trail)
             if usable is None:
                 why = trail.rejection_reasons[artifact.id]
-                self._elsewhere += [(artifact, run)] if why.startswith(OF_ANOTHER_GATE) else []
+                self._ineligible_artifacts += [(artifact, run)] if why.startswith(OF_ANOTHER_GATE) else []
                 continue
             candidate = self._build_found_baseline(artifact, run, usable, moment, str(trail), behind)
             if candidate.baseline.other_gate is None:
@@ -404,7 +416,9 @@ class ArtifactStore:
             if one.workflow_run is not None and one.workflow_run.id != found_baseline.run_id:
                 by_commit[one.workflow_run.head_sha].append(one)
         if by_commit and history.runs:
-            for sha in islice(self._get_branch_commits(self._search.branch).iter_before(found_baseline.sha), MAX_RUNS):
+            for sha in islice(
+                self._get_branch_commits(self._criteria.branch).iter_before(found_baseline.sha), MAX_RUNS
+            ):
                 yield from by_commit.pop(sha, ())
 
     def _load_history(self, artifact: Artifact, found_baseline: FoundBaseline, trail: SearchTrail) -> History | None:
@@ -431,15 +445,15 @@ class ArtifactStore:
         if run_id not in self._runs:
             self._runs[run_id] = get_workflow_run(self._client, run_id)
         run = self._runs[run_id]
-        why = find_distrust_reason(run, self._search)
+        why = find_distrust_reason(run, self._criteria)
         # a merge group's counts as the branch's that it was merged into
-        head_branch, target = run.head_branch, self._search.branch
-        branch = target if head_branch is None or is_queue_branch(head_branch, self._search) else head_branch
+        head_branch, target = run.head_branch, self._criteria.branch
+        branch = target if head_branch is None or is_queue_branch(head_branch, self._criteria) else head_branch
         if not why and not (had := self._get_branch_commits(branch).has_pointed_at(run.head_sha)):
             why = f"of a commit that is not a known commit of {branch}"
-            self._may_be_the_branch_s = self._may_be_the_branch_s or (had is None and not self._is_later(run))
+            self._has_unconfirmed_commit = self._has_unconfirmed_commit or (had is None and not self._is_later(run))
         elif run.is_from_own_repository and run.head_branch == target and run.event in TRUSTED_EVENTS | OTHER_EVENTS:
-            self._elsewhere += [(artifact, run)] if why else []
+            self._ineligible_artifacts += [(artifact, run)] if why else []
         if why:
             trail.reject_artifact(artifact, why)
         return None if why else run
@@ -451,7 +465,7 @@ class ArtifactStore:
             raise GateError("baseline-not-found", f"run {run_id} not found", "name another run")
         trail = SearchTrail()
         if run.is_from_own_repository:
-            for artifact in list_run_artifacts(self._client, run_id, *reversed(self._search.names)):
+            for artifact in list_run_artifacts(self._client, run_id, *reversed(self._criteria.names)):
                 if artifact.expired:
                     continue
                 behind = self._start_distance(run)
@@ -461,14 +475,14 @@ class ArtifactStore:
         absence = "the artifact no longer exists" if run.is_from_own_repository else "the run is from a fork"
         raise GateError(
             "baseline-not-found",
-            f"run {run_id} has no usable artifact {self._search.name}: {str(trail) or absence}",
+            f"run {run_id} has no usable artifact {self._criteria.name}: {str(trail) or absence}",
             "name another run, or use baseline: auto",
         )
 
     def _load_usable_run(self, artifact: Artifact, run: WorkflowRun, trail: SearchTrail) -> _UsableRun | None:
-        """Load the complete and measured run in an artifact, or record on the trail why it cannot be used."""
-        if artifact.id in self._usable:
-            return self._usable[artifact.id]
+        """Load the complete run with enough scores in an artifact, or record on the trail why it cannot be used."""
+        if artifact.id in self._usable_runs:
+            return self._usable_runs[artifact.id]
         self._to_fetch -= 1
         shown_as = f"artifact {artifact.id}"
         try:
@@ -479,17 +493,17 @@ class ArtifactStore:
                 if not refused:
                     self._to_read -= self._find_other_gate(head) is None
                     result = read_archived_run(archive, shown_as, compared=False)
-                    refused = self._find_objection(result, run) or self._check_measured(result, run)
+                    refused = self._find_objection(result, run) or self._check_scores(result, run)
                 if not refused:
                     if (file := self._companion) is not None:
-                        self._put = extract_top_entry(archive, file.name, file.target_path, file.max_bytes)
+                        self._companion_digest = extract_top_entry(archive, file.name, file.target_path, file.max_bytes)
                     history = _read_history(archive, f"the history of {_format_source(artifact, run)}", result)
-                    self._usable[artifact.id] = _UsableRun(result, *history)
+                    self._usable_runs[artifact.id] = _UsableRun(result, *history)
         except BadArchiveError as error:
-            self._unread, refused = True, f"not usable ({error})"
+            self._has_unreadable_result, refused = True, f"not usable ({error})"
         except GateError as error:
             is_newer = error.code == "unsupported-run-result-version"
-            self._unread, refused = True, "written by a newer version" if is_newer else "corrupt"
+            self._has_unreadable_result, refused = True, "written by a newer version" if is_newer else "corrupt"
         except GitHubError as error:
             if error.kind not in {FailureKind.GONE, FailureKind.NOT_FOUND}:
                 raise
@@ -499,7 +513,7 @@ class ArtifactStore:
             raise GitHubError(error.kind, error.doing, detail, remedy=remedy) from error
         if refused:
             trail.reject_artifact(artifact, refused)
-        return self._usable.get(artifact.id)
+        return self._usable_runs.get(artifact.id)
 
     def _find_objection(self, result: RunResult, run: WorkflowRun) -> str:
         """Return the reason why a run cannot be the baseline, as worded in the trail, or an empty string."""
@@ -508,22 +522,22 @@ class ArtifactStore:
             return "of another commit than its run's"
         if not result.complete:
             return "of an incomplete run"
-        if self._search.gate and result.producer and result.producer.gate != self._search.gate:
+        if self._criteria.gate and result.producer and result.producer.gate != self._criteria.gate:
             return f"{OF_ANOTHER_GATE} ({result.producer.gate})"
-        covers = result.eval_paths is not None or result.covers(self._search.chosen_cases)
-        if not covers or result.shard != self._search.shard:
-            self._only_parts = True
+        covers = result.eval_paths is not None or result.covers(self._criteria.chosen_cases)
+        if not covers or result.shard != self._criteria.shard:
+            self._has_partial_result = True
             return "of another part of the cases" if covers else "of some cases only"
-        if run.head_sha == self._search.evaluated_commit and not result.has_passed:
+        if run.head_sha == self._criteria.evaluated_commit and not result.has_passed:
             # what this commit broke is not broken before it, however often it is run
-            self._only_red = True
+            self._has_failed_result = True
             return "of this commit, where the gate did not pass"
         return ""
 
-    def _check_measured(self, result: RunResult, run: WorkflowRun) -> str:
-        """Return why a run is not measured, and remember it: the baseline names the runs that it was preferred to."""
-        if not is_measured(result):
-            self._unmeasured.append(replace(build_unmeasured(result), sha=run.head_sha))
+    def _check_scores(self, result: RunResult, run: WorkflowRun) -> str:
+        """Return why a run without enough scores is no baseline, and remember it: the baseline names such runs."""
+        if not has_enough_scores(result):
+            self._unscored_runs.append(replace(build_unscored_run(result), sha=run.head_sha))
             return "without enough scores"
         return ""
 
@@ -537,30 +551,30 @@ class ArtifactStore:
         behind: Future[CommitDistance | None],
     ) -> FoundBaseline:
         # what the artifact says of its commit is a claim; GitHub knows
-        git = GitFacts(sha=run.head_sha, ref=f"refs/heads/{self._search.branch}", repository=run.repository.full_name)
+        git = GitFacts(sha=run.head_sha, ref=f"refs/heads/{self._criteria.branch}", repository=run.repository.full_name)
         created_at = artifact.created_at
         baseline = Baseline(
             result=replace(usable.run, git=git),
             source=_format_source(artifact, run),
             age_days=max((moment - created_at.astimezone(UTC)).total_seconds() / 86_400, 0.0) if created_at else None,
             commits_behind=self._count_commits_behind(behind),
-            base_sha=self._search.near_commit,
-            commits_since=self._since.get(run.head_sha, 0) if self._search.near_commit else None,
+            base_sha=self._criteria.near_commit,
+            commits_since=self._commits_since.get(run.head_sha, 0) if self._criteria.near_commit else None,
             history=usable.history,
-            unmeasured_runs=tuple(self._unmeasured),
+            unscored_runs=tuple(self._unscored_runs),
             other_gate=self._find_other_gate(usable.run),
         )
-        return FoundBaseline(baseline, run.id, run.head_sha, trail, usable.history_error, self._put)
+        return FoundBaseline(baseline, run.id, run.head_sha, trail, usable.history_error, self._companion_digest)
 
     def _find_other_gate(self, run: RunResult) -> str | None:
         """Return the key of the gate that made a run if it is another gate, or None."""
         gate = run.producer.gate if run.producer else None
-        return gate if gate and self._search.gates and gate not in self._search.gates else None
+        return gate if gate and self._criteria.gates and gate not in self._criteria.gates else None
 
     def _find_base_commit(self) -> str | NoBaseline | None:
         """Find the commit for which to search the nearest baseline, or None if any commit will do."""
-        base = self._search.base
-        branch, head = base.forked_from or self._search.branch, base.fork_point_of
+        base = self._criteria.base
+        branch, head = base.forked_from or self._criteria.branch, base.fork_point_of
         if base.commit and base.merged_head:
             if not self._get_branch_commits(branch).has_pointed_at(base.commit):
                 raise UnknownBaseError(base.commit, branch)
@@ -586,20 +600,20 @@ class ArtifactStore:
 
     def _is_later(self, run: WorkflowRun) -> bool:
         """Whether a run is of a commit that the base has not: what was done there is not in what is evaluated here."""
-        near, sha = self._search.near_commit, run.head_sha
+        near, sha = self._criteria.near_commit, run.head_sha
         if near is None or near == sha:
             return False
-        if sha not in self._since:
+        if sha not in self._commits_since:
             between = compare_commits(self._client, sha, near)
             is_in = between is not None and between.merge_base_commit.sha == sha
-            self._since[sha] = between.ahead_by if between and is_in else None
-        return self._since[sha] is None
+            self._commits_since[sha] = between.ahead_by if between and is_in else None
+        return self._commits_since[sha] is None
 
     def _start_distance(self, run: WorkflowRun) -> Future[CommitDistance | None]:
         """Ask how far the branch has gone on since, while the artifact is fetched."""
 
         def fetch_distance() -> CommitDistance | None:
-            tip = self._tip()
+            tip = self._find_tip()
             return compare_commits(self._client, run.head_sha, tip) if tip else None
 
         return start_in_background(fetch_distance, f"run {run.id} and its branch")

@@ -124,11 +124,11 @@ async def _iter_decompressed(stream: httpx2.AsyncByteStream, encodings: list[str
 def _wrap_event_stream(stream: httpx2.AsyncByteStream, pieces: AsyncIterator[bytes]) -> httpx2.AsyncByteStream:
     import httpx2
 
-    class Events(httpx2.AsyncByteStream):
+    class EventStream(httpx2.AsyncByteStream):
         def __aiter__(self) -> AsyncIterator[bytes]:
             return pieces
 
         async def aclose(self) -> None:
             await stream.aclose()
 
-    return Events()
+    return EventStream()

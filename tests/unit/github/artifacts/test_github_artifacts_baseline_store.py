@@ -19,14 +19,14 @@ from eval_gate.errors import ExitCode, GateError
 from eval_gate.github.artifacts.artifact_search import (
     MAX_LISTED_ARTIFACTS,
     MAX_RUNS,
-    BaselineSearch,
+    BaselineCriteria,
     is_wanted_workflow,
 )
 from eval_gate.github.artifacts.baseline_store import (
     MAX_FETCHED_ARTIFACTS,
     MAX_READ_RESULTS,
     MAX_USELESS_HISTORIES,
-    ArtifactStore,
+    BaselineFinder,
     CompanionFile,
     FoundBaseline,
 )
@@ -61,7 +61,7 @@ def record(run_id: str = "stored", cases: dict[str, str] | None = None, **fields
 
 LEDGER = History(runs=(HistoryRun(run_id="before", timestamp="2026-11-20T10:00:00Z"),))
 SENSELESS = replace(LEDGER, suites={"a": {"b": CaseHistory(fingerprints=("x",), runs="0Q*3")}})
-WANTED = BaselineSearch(
+WANTED = BaselineCriteria(
     names=("eval-gate-results",), branch="main", workflows=(GATE,), base=ANY_COMMIT, own_run_id=OWN_RUN
 )
 
@@ -88,9 +88,9 @@ def keep(state):
 
 @pytest.fixture
 def store(client, tmp_path):
-    def store(**wanted) -> ArtifactStore:
+    def store(**wanted) -> BaselineFinder:
         base = {name: wanted.pop(name) for name in BaseCommit.__struct_fields__ if name in wanted}
-        return ArtifactStore(client, replace(WANTED, base=BaseCommit(**base), **wanted), temporary=tmp_path)
+        return BaselineFinder(client, replace(WANTED, base=BaseCommit(**base), **wanted), temporary=tmp_path)
 
     return store
 
@@ -514,7 +514,7 @@ def test_nearest__what_is_refused__leaves_none_of_its_answers_behind(client, kee
     reject(facts | {"data": {**files, "recording.jsonl": b'{"forged": true}'}})
     kept = tmp_path / "results" / "recording.jsonl"
     beside = CompanionFile("recording.jsonl", kept, 1_000)
-    found = ArtifactStore(client, replace(WANTED, base=BaseCommit(sha("c5"))), companion=beside).find_nearest(NOW)
+    found = BaselineFinder(client, replace(WANTED, base=BaseCommit(sha("c5"))), companion=beside).find_nearest(NOW)
     assert taken(found) == "of-c3"
     assert not kept.exists()
 
@@ -523,7 +523,7 @@ def test_nearest__taken_with_its_answers__they_are_kept_unless_there_are_too_man
     keep("c5", {"run.json": record("x"), "recording.jsonl": b"12345"})
     for limit, there in ((4, False), (5, True)):
         kept = tmp_path / f"{limit}.jsonl"
-        store = ArtifactStore(client, WANTED, companion=CompanionFile("recording.jsonl", kept, limit))
+        store = BaselineFinder(client, WANTED, companion=CompanionFile("recording.jsonl", kept, limit))
         assert taken(store.find_nearest(NOW)) == "x"
         assert kept.exists() is there
 
@@ -541,7 +541,7 @@ def test_nearest__taken_with_its_answers__they_are_kept_unless_there_are_too_man
 @pytest.mark.parametrize("folder", ["", "evals/results/x/"])
 def test_nearest__its_history__comes_with_it_or_is_said_to_be_lost(client, keep, beside, runs, lost, folder) -> None:
     keep("c5", {f"{folder}{name}": data for name, data in {"run.json": record("x"), **beside}.items()})
-    found = ArtifactStore(client, WANTED).find_nearest(NOW)
+    found = BaselineFinder(client, WANTED).find_nearest(NOW)
     assert isinstance(found, FoundBaseline)
     assert len(found.baseline.history.runs) == runs
     assert found.history_error[: len("the history of artifact")] == lost
@@ -558,7 +558,7 @@ def test_nearest__fewer_than_half_of_the_cases_were_judged__is_the_run_before_an
     found = store(commit=sha("c5")).find_nearest(NOW)
     assert taken(found) == "of-c3"
     assert isinstance(found, FoundBaseline)
-    assert found.baseline.unmeasured_runs == (UnscoredRun(run_id="outage", sha=sha("c5"), scored=1, cases=3),)
+    assert found.baseline.unscored_runs == (UnscoredRun(run_id="outage", sha=sha("c5"), scored=1, cases=3),)
     assert found.trail == "seen 2: 1 without enough scores"
 
 
