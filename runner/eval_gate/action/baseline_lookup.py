@@ -22,7 +22,7 @@ from eval_gate.action.workflow_gates import find_parallel_gates
 from eval_gate.config.settings import RecordingMode, RunConfig
 from eval_gate.gate.case_matching import GateCases
 from eval_gate.github.artifacts.artifact_search import BaselineCriteria, find_distrust_reason, list_run_artifacts
-from eval_gate.github.artifacts.baseline_store import (
+from eval_gate.github.artifacts.baseline_finder import (
     BaselineFinder,
     CompanionFile,
     FoundBaseline,

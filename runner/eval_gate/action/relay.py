@@ -19,7 +19,7 @@ from eval_gate.action.step_plan import BaselineKind
 from eval_gate.config.selection import Selection
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.github.artifacts.artifact_search import Artifact, list_run_artifacts
-from eval_gate.github.artifacts.baseline_store import UnknownBaseError, open_result_archive
+from eval_gate.github.artifacts.baseline_finder import UnknownBaseError, open_result_archive
 from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.check_runs import list_commit_checks
 from eval_gate.github.commits import PullRequest, WorkflowRun, find_parents, get_workflow_run, list_pull_requests

@@ -121,7 +121,7 @@ def _find_named_baseline(
             raise _build_not_found(path, "every run in {} has a timestamp in the future")
         if not _sort_complete(present):
             raise _build_incomplete(path, present[0].head)
-        baseline = find_first_measured(_sort_complete(present, chosen), reference, present)
+        baseline = find_first_scored(_sort_complete(present, chosen), reference, present)
         if baseline is None:
             raise _build_not_found(path, "no run in {} has scores for half of its cases")
         return replace(baseline, notes=_describe_future_runs(candidates))
@@ -156,7 +156,7 @@ def _locate_run_result(path: Path, reference: str, output_dir: Path) -> Path:
     return path if path.is_file() else output_dir / reference / RUN_NAME
 
 
-def find_first_measured(complete: Iterable[StoredRun], reference: str, among: Sequence[StoredRun]) -> Baseline | None:
+def find_first_scored(complete: Iterable[StoredRun], reference: str, among: Sequence[StoredRun]) -> Baseline | None:
     """Find the first of these complete runs with enough scores, and name the runs passed over before it.
 
     `among` are all runs of the folder, newest first. Return None if no run has enough scores.

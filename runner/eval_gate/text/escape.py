@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from eval_gate.text.safe_output import INVISIBLE
 
-Thing = TypeVar("Thing")
+_Item = TypeVar("_Item")
 
 MAX_TEXT: Final = 120
 MAX_BLOCK: Final = 4_000
@@ -68,7 +68,7 @@ def _mark_line_break(blanks: re.Match[str]) -> str:
     return " ⏎ " if "\n" in blanks[0] or "\r" in blanks[0] else blanks[0]
 
 
-def format_first_few(things: Sequence[Thing], most: int, form: Callable[[Thing], str] = str) -> str:
+def format_first_few(things: Sequence[_Item], most: int, form: Callable[[_Item], str] = str) -> str:
     """Format at most `most` things and the number of the others: `a, b and 3 more`. `form` formats each of them."""
     more = len(things) - most
     return ", ".join(map(form, things[:most])) + (f" and {more} more" if more > 0 else "")

@@ -29,7 +29,7 @@ from eval_gate.config.policy import FailOn, Policy
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import PAGES, ExitCode, GateError
 from eval_gate.github.artifacts.artifact_search import BaselineCriteria
-from eval_gate.github.artifacts.baseline_store import BaselineFinder
+from eval_gate.github.artifacts.baseline_finder import BaselineFinder
 from eval_gate.github.check_runs import CheckConclusion, CheckState, list_checks_named
 from eval_gate.github.commits import ANY_COMMIT
 from eval_gate.github.failure import FailureKind, GitHubError

@@ -24,7 +24,7 @@ from eval_gate.process.signals import run_async
 from eval_gate.reports.matrix import Matrix, TargetRun, build_matrix, check_formats, render_matrix, write_matrix
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from eval_gate.results.result_names import LATEST, RUN_NAME
-from eval_gate.results.run_reader import find_first_measured, find_newest_passed, list_stored_runs
+from eval_gate.results.run_reader import find_first_scored, find_newest_passed, list_stored_runs
 from eval_gate.session.evaluation import EvaluatedRun, evaluate_session, treat_errors_as_incomplete
 from eval_gate.session.session import Session, add_unlinked_results, open_session
 from eval_gate.struct import replace
@@ -131,7 +131,7 @@ def find_target_baseline(
         ReasonCode.NO_RUN_YET,
         f"{folder} contains no run of {describe_name(name)} in which half of the cases have a score yet",
     )
-    return find_first_measured(complete, reference, own) or absent
+    return find_first_scored(complete, reference, own) or absent
 
 
 def _add_renamed_baseline(

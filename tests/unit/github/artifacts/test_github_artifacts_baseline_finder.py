@@ -22,7 +22,7 @@ from eval_gate.github.artifacts.artifact_search import (
     BaselineCriteria,
     is_wanted_workflow,
 )
-from eval_gate.github.artifacts.baseline_store import (
+from eval_gate.github.artifacts.baseline_finder import (
     MAX_FETCHED_ARTIFACTS,
     MAX_READ_RESULTS,
     MAX_USELESS_HISTORIES,
