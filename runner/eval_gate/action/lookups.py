@@ -45,26 +45,19 @@ class Lookups:
         if not self.is_deferred:
             self._due.set()
         self._ended: Future[float] = Future()
-        self.trusted_config = log.start_work(
-            lambda own: load_trusted_config(step, config, variables, own), "the policy"
-        )
+        start = log.start_work
+        self.trusted_config = start(lambda own: load_trusted_config(step, config, variables, own), "the policy")
         # no rule changes the choice of the baseline, so both are looked up at once
         self.relayed: BackgroundWork[RunResult] | None = None
         if step.plan.mode is StepMode.RELAY:
-            self.relayed = log.start_work(lambda own: load_relayed_result(step, own), "the result of that run")
-        self._origin = log.start_work(
-            lambda own: get_baseline(step, config, own, self._due.wait, self.relayed), "the baseline"
-        )
-        self.waivers = log.start_work(
-            lambda own: load_file_waivers(step, self.trusted_config.peek().config, own), "the waivers"
-        )
+            self.relayed = start(lambda own: load_relayed_result(step, own), "the result of that run")
+        self._origin = start(lambda own: get_baseline(step, config, own, self._due.wait, self.relayed), "the baseline")
+        self.waivers = start(lambda own: load_file_waivers(step, self.trusted_config.peek().config, own), "the waivers")
         if find_artifact_service(step) is not None:
             # takes 60 ms, and longer while the engine loads: the first case waits for it
             with suppress(OSError):  # the first request reports missing certificates
                 load_ssl_context()
-        self.second_leg_check = log.start_work(
-            lambda _: refuse_second_leg(step), "whether another leg has stored its result"
-        )
+        self.second_leg_check = start(lambda _: refuse_second_leg(step), "whether another leg has stored its result")
 
     def get_origin(self) -> BaselineOrigin:
         """Wait for the baseline and replay the log of its lookup.

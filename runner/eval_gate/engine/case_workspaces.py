@@ -224,7 +224,7 @@ class _SharedPlace(Struct):
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     workspace: OpenWorkspace | None = None
     problem: str | None = None
-    """Why it could not be prepared, which holds for all its cases."""
+    """Why the workspace could not be prepared; applies to all its cases."""
 
 
 class CaseWorkspaces:

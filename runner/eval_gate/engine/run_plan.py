@@ -89,7 +89,7 @@ class RunPlan(FrozenStruct):
     evaluation_setup: EvaluationSetup | None = None
     """Evaluation setup of all cases: trials, re-runs, recordings, source of the snapshot."""
     resumed_setup: RunSetup | None = None
-    """What the run was set up with before it was resumed; None for a new one."""
+    """Setup of the run before it was resumed; None for a new run."""
     keeps_artifacts: bool = False
     """Whether workspace artifacts of failing cases are stored next to the run result: the folders are removed."""
     rubrics_wait: bool = False

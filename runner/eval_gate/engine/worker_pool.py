@@ -90,7 +90,7 @@ class _WorkerSlots(Generic[Job]):
         self._free = 0
         """Free slots: no job was left to start."""
         self._back: deque[asyncio.Future[None]] = deque()
-        """Those that gave way and may go on, in that order."""
+        """Jobs that gave up their slot and may continue, in order."""
 
     def start_worker(self) -> None:
         """Start a worker in a slot."""

@@ -60,9 +60,9 @@ class FieldDigests(Record, kw_only=True, omit_defaults=True):
     name: Annotated[str, Meta(max_length=200)]
     value: str
     stable: str | None = None
-    """The same without dates, times and random words; None where it has none that may be left out."""
+    """Digest of the field without dates, times and random words; None if it has none that may be left out."""
     fixed: str | None = None
-    """The same without all words that have a digit; None where it has none that may be left out."""
+    """Digest of the field without words that have a digit; None if it has none that may be left out."""
 
 
 class CaseFingerprints(Record, kw_only=True):

@@ -90,11 +90,11 @@ class RunInputs(FrozenStruct):
     planned_cases: int = 0
     """Cases of all suites that can be run, the selected ones among them."""
     shard_cut: ShardPlan | None = None
-    """How they are divided into shards; None without shards."""
+    """Division of the cases into shards; None without shards."""
     eval_files: tuple[str, ...] = ()
     """Every file with evals, even if none of its cases is selected."""
     draft_notices: tuple[str, ...] = ()
-    """Those of the warnings that name drafts."""
+    """Warnings that name drafts."""
     check_baseline_files: CheckBaselineFiles | None = None
     """Checks that the files of the baseline's cases are read. Raises GateError."""
 

@@ -17,7 +17,7 @@ class RunContext(FrozenStruct):
     """Inputs of a run that are not configuration. Later code reads no environment itself."""
 
     root: Path
-    """What the paths of eval files, seeds, snapshots and registries are relative to."""
+    """Folder to which the paths of eval files, seeds, snapshots and registries are relative."""
     environment: Mapping[str, str]
     """The variables that the run may see."""
     git: GitFacts | None = None
