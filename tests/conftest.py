@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import signal
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +30,9 @@ settings.load_profile("ours")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 ROWS = 1
 """How many rows of a table the fast tier tries."""
+SITUATIONS = 3
+"""How many situations of a subject the fast tier tries in `FOLDERS_WITH_PROGRAMS`."""
+FOLDERS_WITH_PROGRAMS = {"acceptance", "hostile", "integration"}
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -54,16 +57,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only the full tier runs: tests marked `slow`, and the further rows of tables."""
+    """Leave out what only the full tier runs: tests marked `slow`, further rows of tables, further situations."""
     if not is_fast_tier(config):
         return
     rows: Counter[str] = Counter()
+    situations: defaultdict[str, set[str]] = defaultdict(set)
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
         table = _get_table(item)
         rows[table] += 1
         is_fast = item.get_closest_marker("slow") is None and rows[table] <= _count_rows(item)
+        if is_fast and (subject := _get_limited_subject(item)):
+            situations[subject].add(table)
+            is_fast = len(situations[subject]) <= SITUATIONS
         (kept if is_fast else left).append(item)
     # a rule of a specification is tested in the fast tier too, however long its only test takes
     tested = {rule for item in kept for rule in _get_rules(item)}
@@ -86,6 +93,14 @@ def _get_table(item: pytest.Item) -> str:
     table = item.nodeid.partition("[")[0]
     each = item.get_closest_marker("rows_each")
     return f"{table}[{item.callspec.params[each.args[0]]!r}]" if each else table
+
+
+def _get_limited_subject(item: pytest.Item) -> str | None:
+    """Return the subject of a test of which the fast tier tries few situations, or None if it tries all."""
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    if folder not in FOLDERS_WITH_PROGRAMS or item.get_closest_marker("rows_each") or "golden" in item.fixturenames:
+        return None
+    return item.nodeid.partition("[")[0].rpartition("::")[0] + item.originalname.partition("__")[0]
 
 
 def _count_rows(item: pytest.Item) -> float:

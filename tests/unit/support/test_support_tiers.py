@@ -27,6 +27,13 @@ def test_readers(row, reader): ...
 @ROWS
 def test_golden_files(row, golden): ...
 
+def test_run__one(): ...
+def test_run__two(): ...
+@ROWS
+def test_run__three(row): ...
+def test_run__four(): ...
+def test_check__one(): ...
+
 @pytest.mark.slow
 def test_slow(): ...
 
@@ -78,11 +85,17 @@ def collected(project: Path, *words: str) -> dict[str, int]:
     return {name: names.count(name) for name in names}
 
 
-def test_fast_tier__is_the_default__keeps_first_rows_each_reader_golden_files_and_a_test_of_each_rule(project) -> None:
+def test_fast_tier__by_default__keeps_a_row_each_reader_golden_files_three_situations_and_a_test_of_each_rule(
+    project,
+) -> None:
     assert collected(project, "integration") == {
         "test_table": 1,
         "test_readers": 2,
         "test_golden_files": 6,
+        "test_run__one": 1,
+        "test_run__two": 1,
+        "test_run__three": 1,
+        "test_check__one": 1,
         "test_rule": 1,
     }
     assert collected(project, "unit") == {"test_table": 1}
@@ -94,6 +107,11 @@ def test_full_tier__asked_for_or_a_file_named__leaves_nothing_out(project, words
         "test_table": 6,
         "test_readers": 12,
         "test_golden_files": 6,
+        "test_run__one": 1,
+        "test_run__two": 1,
+        "test_run__three": 6,
+        "test_run__four": 1,
+        "test_check__one": 1,
         "test_slow": 1,
         "test_rule": 1,
         "test_rule_again": 1,
