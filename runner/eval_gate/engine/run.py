@@ -296,7 +296,7 @@ class Run:
         if policy is None:
             return True
         await self._rerun_suspects(policy, journal)
-        red = not self._has_ended() and await asyncio.to_thread(policy.is_red, self._build_result(0.0))
+        red = not self._has_ended() and await asyncio.to_thread(policy.is_failing, self._build_result(0.0))
         if not (red or self._has_ended()) and self._allowance is not None:
             self._paused, self._allowance = self._allowance.pause(), None
         return red
