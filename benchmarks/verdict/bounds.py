@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.config.policy import DEFAULT_RERUNS
 
 CASES, RED = 100, 0.02
 """Cases of a suite, and how many gates may be red where nothing changed."""
@@ -39,7 +39,7 @@ def at_least(failures: int, runs: int, rate: float) -> float:
     return math.fsum(exactly(one, runs, rate) for one in range(max(failures, 0), runs + 1))
 
 
-def of_a_case(here: float, usual: float = 0.02, reruns: int = DEFAULT_CONFIRM, cases: int = CASES) -> float:
+def of_a_case(here: float, usual: float = 0.02, reruns: int = DEFAULT_RERUNS, cases: int = CASES) -> float:
     """How often one case is found that fails at this rate here, where all others fail at the usual one.
 
     It has to fail at first, and then often enough: the most powerful test (Neyman and Pearson) that is red in `RED`
@@ -62,7 +62,7 @@ class Kind(NamedTuple):
 
 
 def of_kinds(
-    kinds: Sequence[Kind], here: Callable[[float], float], red: float = RED, reruns: int = DEFAULT_CONFIRM
+    kinds: Sequence[Kind], here: Callable[[float], float], red: float = RED, reruns: int = DEFAULT_RERUNS
 ) -> float:
     """How often one case, any of these with the same chance, is found at the first push that now fails at another rate.
 
@@ -160,9 +160,9 @@ def lines() -> Iterator[tuple[str, str]]:
     for passes in (50, 70, 80):
         one = of_a_case(1 - passes / 100)
         yield f"one case 100 → {passes} %, others fail 2 %: found in one run, at 2 % red", f"≤ {one:.1%}"
-    row = 0.45 ** (1 + DEFAULT_CONFIRM)
+    row = 0.45 ** (1 + DEFAULT_RERUNS)
     yield (
-        f"a case that flaked 45 % died: a row of {1 + DEFAULT_CONFIRM} failures, by chance 1 time in {1 / row:.0f}",
+        f"a case that flaked 45 % died: a row of {1 + DEFAULT_RERUNS} failures, by chance 1 time in {1 / row:.0f}",
         f"≤ {min(RED / row, 1.0):.0%}, if it is the only such case and its rate is known",
     )
     yield ("20 cases 98 → 70 %, 20 others mended: found, at 2 % red", f"≤ {broken_ones(20, 0.02, 0.3):.1%}")

@@ -16,7 +16,7 @@ from random import Random
 from rules import ours
 from worlds import Group, World, draw, same
 
-from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.config.policy import DEFAULT_RERUNS
 from eval_gate.struct import replace
 
 PER_BRANCH = 5
@@ -106,7 +106,7 @@ def long_lines(cases: int) -> Iterator[Line]:
     )
 
 
-def measured(line: Line, gates: int, reruns: int = DEFAULT_CONFIRM, seed: int = 1) -> Measured:
+def measured(line: Line, gates: int, reruns: int = DEFAULT_RERUNS, seed: int = 1) -> Measured:
     """By the path that a user's run takes."""
     gate, executions, undecided = ours(reruns), 0, 0
     cases, said = sum(group.cases for group in line.world.groups), list[bool]()
@@ -126,7 +126,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worlds", type=int, default=200)
     parser.add_argument("--cases", type=int, default=100)
-    parser.add_argument("--reruns", type=int, default=DEFAULT_CONFIRM)
+    parser.add_argument("--reruns", type=int, default=DEFAULT_RERUNS)
     given = parser.parse_args()
     print(f"| {given.cases} cases | to reach | this gate | executions a case |\n|:--|--:|--:|--:|")
     shown = [line for line in lines(given.cases) if not line.world.harmless]  # the others are in the table of sizes

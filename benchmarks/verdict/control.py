@@ -19,9 +19,9 @@ from rules import Called, ours
 from simulate import PER_BRANCH, share
 from worlds import Group, World, draw, same
 
-from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.config.policy import DEFAULT_RERUNS
 
-CASES, HISTORY, CONFIRM = 100, 10, DEFAULT_CONFIRM
+CASES, HISTORY, CONFIRM = 100, 10, DEFAULT_RERUNS
 CHUNK = 10
 
 

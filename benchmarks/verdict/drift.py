@@ -21,12 +21,12 @@ from branch import Asking, Branch, Execution, policy, pull_request
 from printing import print_table
 
 from eval_gate.analysis.drift.branch_drift import find_drift
-from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.config.policy import DEFAULT_RERUNS
 from eval_gate.errors import ExitCode
 
 SOON = 8
 """Merges within which slow rot is to be seen."""
-CONFIRM = DEFAULT_CONFIRM
+CONFIRM = DEFAULT_RERUNS
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from printing import print_table
 from rules import ours
 from worlds import Drawn, Group, World, draw, same
 
-from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.config.policy import DEFAULT_RERUNS
 
 CASES = 60
 
@@ -61,7 +61,7 @@ def erring_worlds() -> Iterator[tuple[World, float, float]]:
 
 def days(line: int, seed: int, start: int, end: int) -> Days:
     """Simulate the pull requests from `start` to before `end` of one line, and add them up."""
-    (world, branch, here), gate, total = list(erring_worlds())[line], ours(DEFAULT_CONFIRM), Days()
+    (world, branch, here), gate, total = list(erring_worlds())[line], ours(DEFAULT_RERUNS), Days()
     for number in range(start, end):
         base = f"{seed}/{world.name}/{branch}/{here}/{number // PER_BRANCH}"
         drawn = draw(world, HISTORY, base, number)

@@ -25,7 +25,7 @@ from days import DayWorld, day_worlds, draw_day
 from rules import AnyDrawn, ours
 from worlds import World, draw, part_worlds, score_worlds, worlds
 
-from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.config.policy import DEFAULT_RERUNS
 
 SIZES = (20, 100, 500, 2000)
 HISTORIES = (1, 2, 3, 10, 50)
@@ -98,7 +98,7 @@ def of_branch(place: Place, branch: int, seed: int) -> Done:
 
     Each pull request has its own seed.
     """
-    world, gate = known(place.cases)[place.line], ours(DEFAULT_CONFIRM)
+    world, gate = known(place.cases)[place.line], ours(DEFAULT_RERUNS)
     gates, base = _each(place), f"{seed}/{place.line}/{place.cases}/{place.history}/{branch}"
     said = executions = 0
     for number in range(branch * gates, (branch + 1) * gates):

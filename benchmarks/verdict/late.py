@@ -20,7 +20,7 @@ from printing import print_table
 from rules import Called, ours
 from worlds import Drawn, Group, World, draw, same
 
-from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.config.policy import DEFAULT_RERUNS
 
 CASES, HISTORY, PER_BRANCH = 100, 10, 5
 USUAL = 0.02
@@ -83,7 +83,7 @@ def days(line: int, seed: int, start: int, end: int) -> Days:
 
     Each pull request has its own seed.
     """
-    world, gate, total = list(late_worlds())[line], ours(DEFAULT_CONFIRM), Days()
+    world, gate, total = list(late_worlds())[line], ours(DEFAULT_RERUNS), Days()
     for number in range(start, end):
         branch = f"{seed}/{world.name}/{number // PER_BRANCH}"
         drawn = draw(world, HISTORY, branch, number)

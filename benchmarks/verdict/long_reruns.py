@@ -19,14 +19,14 @@ from unittest.mock import patch
 
 from year_parts import EACH_BAD, LINES, TIMES, half_broken, kinds
 
-from eval_gate.config.policy import DEFAULT_CONFIRM, DEFAULT_FALSE_ALARM_RATE
+from eval_gate.config.policy import DEFAULT_FALSE_ALARM_RATE, DEFAULT_RERUNS
 from eval_gate.gate.evidence import rerun_decision
 from eval_gate.gate.evidence.prior import learn_prior
 from eval_gate.gate.evidence.rerun_decision import MIN_RERUN_EVIDENCE, RerunCriteria, RerunStep, Suspicion
 from eval_gate.gate.evidence.thresholds import ExecutionLimits, compute_run_thresholds
 from eval_gate.model.evidence import Counts
 
-VARIANTS = ((6, 0.0), (6, MIN_RERUN_EVIDENCE), (DEFAULT_CONFIRM, 0.0), (DEFAULT_CONFIRM, MIN_RERUN_EVIDENCE))
+VARIANTS = ((6, 0.0), (6, MIN_RERUN_EVIDENCE), (DEFAULT_RERUNS, 0.0), (DEFAULT_RERUNS, MIN_RERUN_EVIDENCE))
 """Maximum re-runs, and the minimum evidence of a case that passed."""
 SIZES, RUNS = (20, 100, 500, 2000), (1, 10, 20)
 

@@ -19,7 +19,7 @@ from random import Random
 from branch import Asking, Branch, Execution, policy, pull_request
 from parts import PARTS, without
 
-from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.config.policy import DEFAULT_RERUNS
 from eval_gate.errors import ExitCode
 from eval_gate.gate.evidence.execution_groups import compute_trial_share
 from eval_gate.model.case import CaseKey
@@ -119,7 +119,7 @@ def simulate(cell: Cell, pull_requests: int, seed: int) -> tuple[dict[str, Seen]
             main = Branch()
             for place in range(cell.history):
                 run = RunExecutions(cell, cell.rates, Random(f"{name}/main/{place}"))
-                asking = Asking(rules, DEFAULT_CONFIRM, run, trials=cell.trials, wait_s=wait_s, on_wait=run.note_wait)
+                asking = Asking(rules, DEFAULT_RERUNS, run, trials=cell.trials, wait_s=wait_s, on_wait=run.note_wait)
                 main = main.pushed(place, run.list_firsts(), asking)
         for kind, one in seen.items():
             random, rates = Random(f"{name}/{number}/{kind}"), cell.rates
@@ -127,7 +127,7 @@ def simulate(cell: Cell, pull_requests: int, seed: int) -> tuple[dict[str, Seen]
             if kind != "same":
                 rates[broken] = 1.0 if kind == "dead" else 1 - (1 - rates[broken]) / 2
             here = RunExecutions(cell, rates, random)
-            asking = Asking(rules, DEFAULT_CONFIRM, here, trials=cell.trials, wait_s=wait_s, on_wait=here.note_wait)
+            asking = Asking(rules, DEFAULT_RERUNS, here, trials=cell.trials, wait_s=wait_s, on_wait=here.note_wait)
             done = pull_request(main, here.list_firsts(), asking)
             comparison, verdict = done.judged.comparison, done.judged.verdict
             assert comparison is not None

@@ -25,7 +25,7 @@ from rules import SHARDED_EACH, Rule, ours, plain, retry_twice
 from suites_table import suites_table
 from worlds import World, broken, draw, score_worlds, worlds
 
-from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.config.policy import DEFAULT_RERUNS
 
 SIZES = (100, 500)
 RULES = ("plain", "retry", "gate")
@@ -223,7 +223,7 @@ def scores_table(simulation: Simulation, seed: int) -> Iterator[str]:
     """Red gates of suites with grades, after one, a few and ten runs of history, each with its standard error."""
     known, first = list(score_worlds(SCORED_CASES)), len(list(worlds(SCORED_CASES)))
     settings = [
-        Setting(SCORED_CASES, first + at, history, DEFAULT_CONFIRM, seed)
+        Setting(SCORED_CASES, first + at, history, DEFAULT_RERUNS, seed)
         for at in range(len(known))
         for history in SCORED_HISTORIES
     ]
@@ -246,7 +246,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worlds", type=int, default=300, help="pull requests for each line, at 100 cases")
     parser.add_argument("--history", type=int, default=10, help="runs of the default branch before")
-    parser.add_argument("--reruns", type=int, default=DEFAULT_CONFIRM, help="re-runs of a suspect at most")
+    parser.add_argument("--reruns", type=int, default=DEFAULT_RERUNS, help="re-runs of a suspect at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--settings", action="store_true", help="the table of histories and re-runs instead")
     parser.add_argument("--broken", action="store_true", help="the table of what broke at once instead")

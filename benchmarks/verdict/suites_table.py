@@ -12,10 +12,10 @@ from random import Random
 from days import day_worlds, draw_day
 from rules import ours, plain, retry_twice
 
-from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.config.policy import DEFAULT_RERUNS
 
 PER_BRANCH = 5
-CASES, HISTORY, CONFIRM = 100, 10, DEFAULT_CONFIRM
+CASES, HISTORY, CONFIRM = 100, 10, DEFAULT_RERUNS
 _CHUNK = 25
 
 

@@ -22,7 +22,7 @@ from statistics import fmean, stdev
 from branch import Asking, Branch, Execution, policy, pull_request
 from worlds import Drawn, Group, World, draw, same
 
-from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.config.policy import DEFAULT_RERUNS
 from eval_gate.errors import ExitCode
 from eval_gate.gate.evidence.suite.score_noise import compute_student_tail
 from eval_gate.model.comparison import CaseClass
@@ -153,9 +153,9 @@ def simulate(world: World, trials: int, history: int, pull_requests: int, seed: 
             for place in range(history):
                 run = history - 1 - place
                 again = Trials(world, drawn, run, Random(f"{name}/main/{run}"))
-                main = main.pushed(place, again.first(), Asking(rules, DEFAULT_CONFIRM, again, trials=trials))
+                main = main.pushed(place, again.first(), Asking(rules, DEFAULT_RERUNS, again, trials=trials))
         here = Trials(world, drawn, None, Random(f"{name}/{number}"))
-        done = pull_request(main, here.first(), Asking(rules, DEFAULT_CONFIRM, here, trials=trials))
+        done = pull_request(main, here.first(), Asking(rules, DEFAULT_RERUNS, here, trials=trials))
         assert main.newest is not None
         seen.add(done.judged, main.newest, done.executions)
     return seen

@@ -27,7 +27,7 @@ from parts import EVERYTHING, PARTS, Part, without
 from rules import AnyDrawn
 from worlds import Group, World, broken, draw, same
 
-from eval_gate.config.policy import DEFAULT_CONFIRM, Policy
+from eval_gate.config.policy import DEFAULT_RERUNS, Policy
 from eval_gate.errors import ExitCode
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.comparison import CaseClass
@@ -231,7 +231,7 @@ def _rules(drawn: AnyDrawn) -> Policy:
     """As the action's, which asks for re-runs: so new cases are run three times."""
     graded, drop = drawn.graded, drawn.max_score_drop
     rules = policy(FALSE_ALARM_RATE, graded=graded, pass_score=drawn.pass_score, max_score_drop=drop)
-    return replace(rules, reruns=DEFAULT_CONFIRM)
+    return replace(rules, reruns=DEFAULT_RERUNS)
 
 
 def _pull_requests(
@@ -257,7 +257,7 @@ def _pull_requests(
     question = GateInputs(baseline, rules)
     for number, here in enumerate(drawn):
         first, stream = here.firsts(None), f"{base}/{number}"
-        simulated = Simulated(question, DEFAULT_CONFIRM, Again(here, None, stream), _there(rates, stream))
+        simulated = Simulated(question, DEFAULT_RERUNS, Again(here, None, stream), _there(rates, stream))
         run = simulated.run("here", WHEN, list(enumerate(first)), len(first))
         executions = simulated.executions + simulated.asked_there
         seen[name].add(decide_verdict(run, question), here.changed, executions)
@@ -276,7 +276,7 @@ def _main(line: Line, drawn: AnyDrawn, base: str) -> Branch:
         if run:
             first = first[: len(first) - line.new]
         again = Again(drawn, run, f"{base}/main/{run}")
-        branch = branch.pushed(number, first, Asking(rules, DEFAULT_CONFIRM, again))
+        branch = branch.pushed(number, first, Asking(rules, DEFAULT_RERUNS, again))
     return branch
 
 

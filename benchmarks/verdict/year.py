@@ -67,7 +67,7 @@ from year_parts import (
 )
 from year_table import compact_table, table
 
-from eval_gate.config.policy import DEFAULT_CONFIRM, DEFAULT_FALSE_ALARM_RATE, Policy
+from eval_gate.config.policy import DEFAULT_FALSE_ALARM_RATE, DEFAULT_RERUNS, Policy
 from eval_gate.errors import ExitCode
 from eval_gate.gate import verdict_decision
 from eval_gate.gate.case_matching import GateCases
@@ -221,7 +221,7 @@ class Main:
             for first, rate in zip(firsts, rates, strict=True)
         )
         run = MainRun(rates, firsts, attempts, broken, outage, is_bad, self.conditions)
-        asking = Asking(_RULES, DEFAULT_CONFIRM, run.again(random))
+        asking = Asking(_RULES, DEFAULT_RERUNS, run.again(random))
         self.branch = self.branch.pushed(self.number, firsts, asking)
         self.runs = [run, *self.runs[: max(NIGHTS, *RUNS_BEFORE.values()) - 1]]
         self.number += 1
@@ -252,7 +252,7 @@ def judged(pull: Pull, branch: Branch, seed: str, *, ours_too: bool = True) -> d
 
     def ours(control: Again | None) -> Called:
         random = Random(f"{seed}/again")
-        asking = Asking(_RULES, DEFAULT_CONFIRM, lambda at: pull.again(at, None, random), control)
+        asking = Asking(_RULES, DEFAULT_RERUNS, lambda at: pull.again(at, None, random), control)
         done = pull_request(branch, pull.firsts(None), asking)
         comparison, verdict = done.judged.comparison, done.judged.verdict
         assert verdict is not None
@@ -300,7 +300,7 @@ def compute_chances(pull: Pull, main: Main, kinds_of: Sequence[int], here: Calla
     question = GateInputs(main.branch.baseline, _RULES)
     simulated = Simulated(question, 0, lambda _at: "P")
     run = simulated.run("here", "2026-11-21T10:00:00Z", list(enumerate(pull.first)), len(pull.first))
-    facts, criteria, _ = build_facts_before_reruns(replace(run, reruns=DEFAULT_CONFIRM), question)
+    facts, criteria, _ = build_facts_before_reruns(replace(run, reruns=DEFAULT_RERUNS), question)
     confirmed = {
         counts: [end for end in list_ends(criteria, counts) if end.confirmed]
         for counts in {one.history.counts for one in facts}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.config.policy import DEFAULT_RERUNS
 from tests.integration.action.test_action_workflow_run import relay
 from tests.support.github import fake_github
 from tests.support.program import gate
@@ -97,7 +97,7 @@ def step_of_the_example(name: str) -> str:
 @pytest.mark.parametrize("letters", RUNS.values(), ids=RUNS)
 def test_results__made_with_reruns_and_no_baseline__judged_as_a_run_of_the_action(action, letters) -> None:
     there = action.here(letters)
-    made_by_hand(action, letters, "--reruns", str(DEFAULT_CONFIRM), "--fail-on", "never")
+    made_by_hand(action, letters, "--reruns", str(DEFAULT_RERUNS), "--fail-on", "never")
     asked = len(action.script.asked)
     pull = action.pull()
     action.job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha)
@@ -117,7 +117,7 @@ def test_results__of_the_example_workflow__its_run_has_reruns(action) -> None:
     gate(action.job.workspace, *options)
     record = action.job.workspace / "evals/results"
     latest = json.loads((record / json.loads((record / "latest.json").read_text())["path"]).read_text())
-    assert latest["reruns"] == DEFAULT_CONFIRM
+    assert latest["reruns"] == DEFAULT_RERUNS
     pull = action.pull()
     action.job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha)
     seen = action.seen_step(pull, results="latest")

@@ -2,7 +2,7 @@
 
 import json
 
-from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.config.policy import DEFAULT_RERUNS
 from tests.support.world import GATE, World, words
 
 STEADY = "P" * 8
@@ -85,7 +85,7 @@ def test_power__no_re_runs__says_what_cannot_be_said(world) -> None:
     assert "no re-runs" in done.stdout.splitlines()[0]
     assert "Without re-runs, every failure of a case that passed before counts" in done.stdout
     first, *_, more = figures(made)["rows"]
-    assert (first["found"]["half"], first["smallestLossPoints"], more["reruns"]) == (0.5, None, DEFAULT_CONFIRM)
+    assert (first["found"]["half"], first["smallestLossPoints"], more["reruns"]) == (0.5, None, DEFAULT_RERUNS)
 
 
 def test_power__before_the_first_run__says_that_there_is_no_record(empty) -> None:

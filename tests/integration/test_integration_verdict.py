@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.config.policy import DEFAULT_RERUNS
 from tests.integration.test_integration_run import gate, record, write_suite
 from tests.support.agents import Exchange, agent
 
@@ -87,9 +87,9 @@ def test_reruns__nobody_said_and_no_baseline__runs_nothing_again(moody) -> None:
     behaviour.dead = {3}
     run(folder, url)
     assert len(behaviour.asked) == 12
-    assert (record(folder)["reruns"], record(folder)["policy"]["reruns"]) == (0, DEFAULT_CONFIRM)
+    assert (record(folder)["reruns"], record(folder)["policy"]["reruns"]) == (0, DEFAULT_RERUNS)
     first_line = gate(folder, "power").stdout.splitlines()[0]
-    assert f"up to {DEFAULT_CONFIRM} re-runs" in first_line, "what the next run will do"
+    assert f"up to {DEFAULT_RERUNS} re-runs" in first_line, "what the next run will do"
     behaviour.asked.clear()
     run(folder, url, "--reruns", "2")
     assert len(behaviour.asked) == 12 + 2

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.config.policy import DEFAULT_RERUNS
 from eval_gate.gate.evidence.case_classification import CaseFacts
 from eval_gate.gate.evidence.prior import RATES, Prior
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria, compute_e_value
@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "verdict.md"
 METHOD = ROOT / "benchmarks" / "verdict" / "README.md"
 COMMAND = "`python -m tests.support.write_verdict_page`"
-CASES, RUNS, RERUNS = 100, 20, DEFAULT_CONFIRM
+CASES, RUNS, RERUNS = 100, 20, DEFAULT_RERUNS
 FLAKY, VERY_FLAKY = 96, 99
 FAILED_ON_MAIN: Mapping[int, tuple[int, ...]] = {
     **{90 + number: (3 * number + 1,) for number in range(6)},

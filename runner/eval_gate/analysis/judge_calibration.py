@@ -22,7 +22,7 @@ from eval_gate.external_results.loader import ExternalResults, load_external_res
 from eval_gate.external_results.result_rows import ResultRow
 from eval_gate.external_results.score_rules import ScoreRules
 from eval_gate.files.writing import write_atomically
-from eval_gate.gate.judge_agreement import JUDGES_PATH, build_comparison, merge_comparisons, read_comparisons
+from eval_gate.gate.judge_agreement import JUDGES_PATH, build_comparison, merge_comparisons, read_judge_agreements
 from eval_gate.model.calibration import JudgeAgreementRecord
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import EvaluatorResult, Status
@@ -232,7 +232,7 @@ def save_comparisons(
     if not new:
         message = f"no judge scored a labeled response of run {run_id}, so there is nothing to save"
         raise GateError("unmatched-labels", message, "remove --save: the labeled checks have no judge")
-    write_atomically(root / JUDGES_PATH, merge_comparisons(read_comparisons(root), new))
+    write_atomically(root / JUDGES_PATH, merge_comparisons(read_judge_agreements(root), new))
     return new
 
 

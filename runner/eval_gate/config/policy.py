@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _define_rule = partial(define_setting, panel=Panel.VERDICT)
 _SHARE: Final = {"ge": 0, "le": 1}
-DEFAULT_CONFIRM: Final = 12
+DEFAULT_RERUNS: Final = 12
 """Default of the maximum re-runs of a case. Few cases need them all: see `MIN_RERUN_EVIDENCE`."""
 DEFAULT_FALSE_ALARM_RATE: Final = 0.05
 DEFAULT_WAIVERS: Final = ".eval-gate/waivers.yaml"
@@ -122,9 +122,9 @@ class Policy:
     reruns: int | None = _define_rule(
         None,
         "Maximum re-runs of a suspected regression; with 0, every new failure is a regression.",
-        default_text=f"{DEFAULT_CONFIRM} with a baseline, 0 without",
+        default_text=f"{DEFAULT_RERUNS} with a baseline, 0 without",
         limits={"ge": 0, "le": 100},
-        in_action=DEFAULT_CONFIRM,
+        in_action=DEFAULT_RERUNS,
     )
     must_pass: tuple[Text, ...] = _define_rule(
         (),
@@ -178,20 +178,20 @@ class Policy:
         return FailOn.NEVER in self.fail_on
 
     @property
-    def uses_baseline(self) -> bool:
-        """Whether the baseline decides what a failing case means."""
+    def compares_failures(self) -> bool:
+        """Whether the baseline decides if a failing case fails the gate."""
         return FailOn.REGRESSIONS in self.fail_on
 
     @property
-    def needs_baseline(self) -> bool:
-        """Whether a comparison with the baseline can fail the gate."""
+    def can_fail_by_comparison(self) -> bool:
+        """Whether a comparison of cases, and not only of typical usage, can fail the gate."""
         conditions = self.fail_on & {FailOn.REGRESSIONS, FailOn.REMOVED, FailOn.CHANGED, FailOn.NEW_FAILURES}
         return bool(conditions) or self.max_score_drop is not None
 
     @property
-    def most_reruns(self) -> int:
+    def max_reruns(self) -> int:
         """Maximum re-runs of a suspected regression if there is a baseline."""
-        return DEFAULT_CONFIRM if self.reruns is None else self.reruns
+        return DEFAULT_RERUNS if self.reruns is None else self.reruns
 
     def to_run_policy(self, run: RunResult) -> RunPolicy:
         """Convert the rules to the policy that the run result stores, for a run that this policy decides."""

@@ -378,7 +378,7 @@ class ResultsChoice:
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
-    """Complete configuration of a run, with defaults (CONTRACTS, section 1).
+    """Complete configuration of a run, with defaults.
 
     Paths are relative to the working directory, not to the configuration file.
     """

@@ -59,7 +59,7 @@ class RerunPolicy(Protocol):
         """
         ...
 
-    def is_gate_failed(self, result: RunResult) -> bool:
+    def is_failing(self, result: RunResult) -> bool:
         """Whether failures fail the gate already, whatever the other cases do. Called in a separate thread."""
         ...
 

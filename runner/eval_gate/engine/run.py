@@ -296,7 +296,7 @@ class Run:
         if policy is None:
             return True
         await self._rerun_suspects(policy, journal)
-        failed = not self._has_ended() and await asyncio.to_thread(policy.is_gate_failed, self._build_result(0.0))
+        failed = not self._has_ended() and await asyncio.to_thread(policy.is_failing, self._build_result(0.0))
         if not (failed or self._has_ended()) and self._allowance is not None:
             self._paused, self._allowance = self._allowance.pause(), None
         return failed

@@ -5,8 +5,8 @@ evaluation setup (`EarlierResult`). The first line that holds is the class of a 
 
 1. not in the baseline, and without a score in any run before it: `added`; not in this run: `removed`
 2. agent error in this run, and an earlier score: as a case that fails, unless the baseline has no score either
-3. no score in this run: `still_errored` or `unscored_in_baseline` for an execution error, as the baseline has no score
-or has one; else `not_run` (which holds skipped cases too)
+3. no score in this run: for an execution error `still_errored` if the baseline has no score either, else `errored`;
+without an execution error `not_run` (which holds skipped cases too)
 4. no earlier score with the same prompt and expectation: `incomparable`
 5. passes in this run, but with failed executions among them: `flaky`
 6. passed earlier and fails now: `regression`; the reverse: `new_pass`; else `still_passing`, `still_failing`
@@ -125,7 +125,7 @@ def _add_suite_fields(suite: SuiteResult, cases: GateCases) -> SuiteResult:
 def _compare_case(
     key: CaseKey, evidence: CaseEvidence, baseline: CaseResult | None, current: CaseResult, tolerance: float
 ) -> CaseChange:
-    change, reason = _classify_case(evidence, current)
+    change, reason = _classify_against_baseline(evidence, current)
     newest = evidence.newest_result
     earlier = newest.tally if newest else None
     if baseline is not None and (newest is None or newest.run is None) and change not in _ERROR_CLASSES:
@@ -144,7 +144,7 @@ def _compare_case(
     )
 
 
-def _classify_case(evidence: CaseEvidence, current: CaseResult) -> tuple[CaseClass, str | None]:
+def _classify_against_baseline(evidence: CaseEvidence, current: CaseResult) -> tuple[CaseClass, str | None]:
     first = find_first_line(current.error)
     failure = first and truncate_middle(first, MAX_REASON)
     if not evidence.in_baseline and evidence.newest_result is None:
@@ -190,12 +190,12 @@ def _classify_error(evidence: CaseEvidence, current: CaseResult) -> CaseClass:
 
 def count_passes(case: CaseResult) -> PassCount | None:
     """Count the passed trials among the scored ones; None if the case was never scored."""
-    judged = [trial.status for trial in case.trials if trial.status.is_scored]
-    if not judged and case.status.is_scored:
-        judged = [case.status]
-    if not judged:
+    scored = [trial.status for trial in case.trials if trial.status.is_scored]
+    if not scored and case.status.is_scored:
+        scored = [case.status]
+    if not scored:
         return None
-    return _build_tally(sum([status is Status.PASSED for status in judged]), len(judged), case.score)
+    return _build_tally(sum([status is Status.PASSED for status in scored]), len(scored), case.score)
 
 
 @lru_cache(1_000)

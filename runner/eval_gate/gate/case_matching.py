@@ -80,7 +80,7 @@ class AbsentCases(FrozenStruct):
     not_selected: tuple[CaseKey, ...] = ()
     """Not chosen here, as the baseline has them, or of another shard."""
     unknown: tuple[CaseKey, ...] = ()
-    """Some cases were chosen, and the record does not say which."""
+    """Some cases were chosen, and the run result does not say which."""
 
 
 class GateCases(FrozenStruct, dict=True):

@@ -234,7 +234,7 @@ def _build_facts(
             classes[key],
             evidence.get(key, NO_CASE_EVIDENCE).history,
             *count_case_responses(case, pass_score),
-            is_late=has_only_timeouts(case.list_executions()),
+            has_only_timeouts=has_only_timeouts(case.list_executions()),
             must_pass=is_must_pass(case, patterns),
             rerun_end=case.rerun_stop_reason,
             preceding_cases=preceding_cases.get(key),

@@ -39,7 +39,7 @@ class JudgesFile(Frozen, kw_only=True, omit_defaults=True):
     judges: Annotated[tuple[JudgesEntry, ...], Meta(max_length=MAX_JUDGES)] = ()
 
 
-def read_comparisons(root: Path) -> tuple[JudgeAgreementRecord, ...]:
+def read_judge_agreements(root: Path) -> tuple[JudgeAgreementRecord, ...]:
     """Read the judge comparisons from the file below `root`; return none if there is no file.
 
     Raises GateError, with every problem and its line for a file that is not valid.
@@ -107,7 +107,7 @@ class JudgeComparisons(FrozenStruct):
     """Agreement of a repository's judges with people, in the base branch and in the change.
 
     `proposed_entries` are those of the change under test. Its author could have written anything, so only the entries
-    of the base branch are used. `problem` is why the latter could not be read.
+    of the base branch are used. `trouble` is why the latter could not be read.
     """
 
     entries: Sequence[JudgeAgreementRecord] = ()

@@ -57,7 +57,7 @@ def find_lost_baseline(absent: NoBaseline, run: RunResult, policy: Policy) -> Lo
 
     `run` has the pass score of the policy applied. Return None if no stored result has one of its cases.
     """
-    if not policy.needs_baseline:
+    if not policy.can_fail_by_comparison:
         return None
     candidates = [lost for one in absent.unlinked if (lost := _compare_with(one, run, policy)) is not None]
     return max(candidates, key=lambda lost: (len(lost.worse_cases), lost.altered_cases), default=None)
@@ -74,7 +74,7 @@ def _compare_with(unlinked: UnlinkedResult, run: RunResult, policy: Policy) -> L
         for key, case, earlier in shared
         if case.status.is_scored
         and (
-            (policy.uses_baseline and not case.passed and (earlier.passed or cases.get_earlier_key(key) in waived))
+            (policy.compares_failures and not case.passed and (earlier.passed or cases.get_earlier_key(key) in waived))
             or (most is not None and case.graded and exceeds_limit(earlier.score - case.score, most))
         )
     ]

@@ -26,10 +26,10 @@ def is_passing_trial(trial: Trial, pass_score: float, *, graded: bool) -> bool:
 
 
 def is_passing_case(case: CaseResult, pass_score: float) -> bool:
-    """Whether the case counts as passing: more than half of its judged executions do."""
-    judged = [trial for trial in case.list_executions() if trial.status.is_scored]
-    passed = sum(is_passing_trial(trial, pass_score, graded=case.graded) for trial in judged)
-    return case.status.is_scored and passed * 2 > len(judged)
+    """Whether the case counts as passing: more than half of its scored executions do."""
+    scored = [trial for trial in case.list_executions() if trial.status.is_scored]
+    passed = sum(is_passing_trial(trial, pass_score, graded=case.graded) for trial in scored)
+    return case.status.is_scored and passed * 2 > len(scored)
 
 
 def apply_pass_score(run: RunResult, pass_score: float) -> RunResult:
@@ -41,8 +41,8 @@ def apply_pass_score(run: RunResult, pass_score: float) -> RunResult:
     if pass_score >= 1.0 or not any(case.graded for _, case in run.iter_cases()):
         return run
     graded = {key: case for key, case in run.iter_cases() if case.graded and case.status.is_scored}
-    held = run.replace_cases({key: _apply_to_case(case, pass_score) for key, case in graded.items()})
-    return recount_cases(run, held)
+    at_pass_score = run.replace_cases({key: _apply_to_case(case, pass_score) for key, case in graded.items()})
+    return recount_cases(run, at_pass_score)
 
 
 def recount_cases(original: RunResult, changed: RunResult) -> RunResult:
@@ -54,14 +54,14 @@ def recount_cases(original: RunResult, changed: RunResult) -> RunResult:
 
 
 def _recount(summary: Summary, old_cases: Sequence[CaseResult], new_cases: Sequence[CaseResult]) -> Summary:
-    more = Counter(case.status for case in new_cases)
-    more.subtract(case.status for case in old_cases)
-    passed, failed = summary.passed + more[Status.PASSED], summary.failed + more[Status.FAILED]
+    difference = Counter(case.status for case in new_cases)
+    difference.subtract(case.status for case in old_cases)
+    passed, failed = summary.passed + difference[Status.PASSED], summary.failed + difference[Status.FAILED]
     return replace(
         summary,
         passed=passed,
         failed=failed,
-        errored=summary.errored + more[Status.ERROR],
+        errored=summary.errored + difference[Status.ERROR],
         flaky=summary.flaky + sum(case.flaky for case in new_cases) - sum(case.flaky for case in old_cases),
         pass_rate=passed / (passed + failed) if passed + failed else None,
     )
@@ -75,13 +75,13 @@ def apply_recorded_pass_score(run: RunResult) -> RunResult:
 def _apply_to_case(case: CaseResult, pass_score: float) -> CaseResult:
     passed = is_passing_case(case, pass_score)
     trials = tuple(_apply_to_trial(trial, pass_score) for trial in case.list_executions()) if case.trials else ()
-    judged = [trial.status is Status.PASSED for trial in trials if trial.status.is_scored]
+    passes = [trial.status is Status.PASSED for trial in trials if trial.status.is_scored]
     return replace(
         case,
         passed=passed,
         status=Status.PASSED if passed else Status.FAILED,
         trials=trials,
-        flaky=any(judged) and not all(judged) if judged else case.flaky,
+        flaky=any(passes) and not all(passes) if passes else case.flaky,
         error=None if passed else case.error,
     )
 

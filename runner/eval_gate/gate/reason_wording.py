@@ -139,7 +139,7 @@ def group_regressions(changes: Iterable[CaseChange]) -> RegressionGroups:
     return RegressionGroups(
         single=tuple(one for one, kind in regressions if kind is not GroundKind.SUITE_DROP),
         suite_drop=tuple(one for one, kind in regressions if kind is GroundKind.SUITE_DROP),
-        suspects=tuple(one for one, kind in kinds if kind is GroundKind.GATE_FAILED),
+        suspects=tuple(one for one, _ in kinds if one.counts_as_suspected),
     )
 
 
@@ -242,7 +242,7 @@ def _round_odds(chance: float) -> int:
 
 
 def describe_unconfirmed(count: int, kind: GroundKind) -> str:
-    """Describe how many cases may be regressions whose re-runs are missing, and why they are."""
+    """Describe how many failures the run neither confirms nor clears, and why."""
     if kind is GroundKind.GATE_FAILED:
         suspected = format_count(count, "suspected regression was", "suspected regressions were")
         return f"{suspected} not re-run, because {GROUND_TEXTS[kind].unconfirmed}"

@@ -234,7 +234,7 @@ class Reruns:
         doubtful = [key for key in doubtful if key not in set(fixes) - self._fixes]
         self._suspects = self._build_suspects(run, doubtful)
         self._new_cases = {}
-        if isinstance(self.baseline, Baseline) and self._inputs.policy.most_reruns:
+        if isinstance(self.baseline, Baseline) and self._inputs.policy.max_reruns:
             self._new_cases = plan_extra_executions(facts, run.index_cases(), bounded=not self._budgeted)
         return [*doubtful, *self._new_cases]
 
@@ -243,15 +243,20 @@ class Reruns:
         first = self._first[facts.key]
         executions = (build_executions(some, graded=first.graded) for some in (first.list_executions(), reruns))
         counts = count_responses(*executions, self._inputs.policy.pass_score)
-        is_late = has_only_timeouts((*first.list_executions(), *reruns))
-        return replace(facts, first=counts.first, reruns=counts.reruns, repeated=counts.repeated, is_late=is_late)
+        return replace(
+            facts,
+            first=counts.first,
+            reruns=counts.reruns,
+            repeated=counts.repeated,
+            has_only_timeouts=has_only_timeouts((*first.list_executions(), *reruns)),
+        )
 
     def _count_errors(self) -> RunErrors:
         """Count the agent errors of the run by now."""
         assert self._errors is not None
         errors = self._errors
         for one in self._latest.values():
-            errors = errors.add(one.total, one.rerun_count, is_late=one.is_late)
+            errors = errors.add(one.total, one.rerun_count, has_only_timeouts=one.has_only_timeouts)
         return errors
 
     def select_next(self, waiting: Sequence[CaseKey]) -> Sequence[CaseKey]:
@@ -290,7 +295,7 @@ class Reruns:
         request = select_error_cases(decided, self._inputs.policy.max_errors, askable)
         return request if request.keys else select_base_agent_cases(decided, self._inputs, askable)
 
-    def is_gate_failed(self, result: RunResult) -> bool:
+    def is_failing(self, result: RunResult) -> bool:
         """Whether failures fail the gate already: by rules that passes of further cases cannot turn."""
         if not self._is_failing_already(result):
             return False
@@ -347,7 +352,7 @@ class Reruns:
 
 
 def _may_regress(facts: CaseFacts) -> bool:
-    """Whether confirming the suspicion makes the case a regression. Sparing leaves out no other re-runs."""
+    """Whether confirming the suspicion makes the case a regression. Only such a case's re-runs can be left out."""
     if facts.has_only_errors:
         return facts.plain_class in {CaseClass.REGRESSION, CaseClass.STILL_FAILING}
     return facts.suspicion is Suspicion.REGRESSION

@@ -104,7 +104,7 @@ class RuleFinding(FrozenStruct):
 
     @property
     def rule(self) -> Rule:
-        """The rule as it is in the history."""
+        """The rule as the verdict stores it."""
         return Rule(name=self.code.label, value=self.value, limit=self.limit, ok=self.ok)
 
     @property

@@ -30,7 +30,7 @@ class SettingComparison:
     def find_changes(
         self, baseline: CaseResult, current: CaseResult, files: tuple[str, str]
     ) -> tuple[SetupChange, ...]:
-        """Find the changed settings that concern this case, whose eval files then and now are `files`."""
+        """Find the changed settings that concern this case, whose eval files in both runs are `files`."""
         old, new = baseline.fingerprints or CaseFingerprints(), current.fingerprints or CaseFingerprints()
         names = self._old.get_target_name(baseline), self._new.get_target_name(current)
         key = (

@@ -70,7 +70,7 @@ _EXPECTATION_KINDS: Final = frozenset(
         SetupChangeKind.PROMPT_OR_EXPECTATION,
     }
 )
-"""Differences in what the answer of a case is held against."""
+"""Differences in what a case's response is compared with."""
 _CHANGED_KINDS: Final = _FINGERPRINT_KINDS | {SetupChangeKind.SKIPPED}
 """Differences that `fail-on: changed` is about, of cases that passed."""
 
@@ -78,7 +78,7 @@ _CHANGED_KINDS: Final = _FINGERPRINT_KINDS | {SetupChangeKind.SKIPPED}
 def find_setup_changes(
     cases: GateCases, policy: RunPolicy, *, lost: Mapping[CaseKey, EarlierResult] = MappingProxyType({})
 ) -> SetupChanges:
-    """Find everything that differs, the weightiest first. The baseline has its own policy in the history.
+    """Find everything that differs, the weightiest first. The baseline's run result has its own policy.
 
     `lost` are the cases without a score in the baseline, as an earlier run has them. Both runs have their pass scores
     applied. What one of the run results does not say is no difference.
@@ -190,7 +190,7 @@ class _CaseDifferences:
     def iter_changes(
         self, case: CaseResult, other: CaseResult, files: tuple[str, str], *, passed: bool
     ) -> Iterator[SetupChange]:
-        """Yield the changes of a case, whose eval files then and now are `files`."""
+        """Yield the changes of a case, whose eval files in the baseline and in this run are `files`."""
         yield from self._settings.find_changes(case, other, files)
         parts = [*_compare_fingerprints(case, other, passed=passed, fixed_snapshot=self._fixed_snapshot)]
         for kind in (*parts, *(_find_external_changes(case, other, parts) if self._by_another_tool else ())):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from eval_gate.config.policy import DEFAULT_CONFIRM, Policy
+from eval_gate.config.policy import DEFAULT_RERUNS, Policy
 from eval_gate.config.settings import RetentionRules
 from eval_gate.gate.baseline_side import add_baseline_sides
 from eval_gate.gate.behaviour_changes import add_behaviour_changes
@@ -40,13 +40,13 @@ from eval_gate.gate.prompt_fields import align_fingerprints, find_varying_fields
 from eval_gate.gate.rules import RuleInput, compute_score_drop, compute_score_share, find_fallen_scores
 from eval_gate.gate.score_changes import exceeds_limit, format_limit
 from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, build_changed_case, find_setup_changes
-from eval_gate.gate.verdict_reasons import decide_outcome
+from eval_gate.gate.verdict_reasons import build_verdict
 from eval_gate.gate.waivers.application import (
     apply_waivers,
-    count_ended_permissions,
     exclude_must_pass,
     find_waived_by_new_name,
     list_standings,
+    mark_ended_permissions,
 )
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import CaseKey
@@ -74,16 +74,16 @@ class GateInputs(FrozenStruct):
     waivers: KnownWaivers | None = None
     waiver_lookup: WaiverLookup | None = None
     retention: RetentionRules = field(default_factory=RetentionRules)
-    """How much of the baseline's answers may stand in the comparison."""
+    """How much of the baseline's responses the comparison may hold."""
     judge_lookup: JudgeLookup | None = None
-    """What is known of judges; None where only the run's own record may know it."""
+    """What is known of judges; None where only the run result may say it."""
 
 
-class _Entry(FrozenStruct):
-    """A run at the gate: its cases as recorded and at the pass score, and what was known of them before."""
+class _PairedRun(FrozenStruct):
+    """Cases of a run paired with its baseline, as recorded and at the pass score, and their prior evidence."""
 
-    recorded: GateCases
-    cases: GateCases
+    as_recorded: GateCases
+    at_pass_score: GateCases
     prior_evidence: PriorEvidence
 
 
@@ -101,36 +101,36 @@ def _decide(run: RunResult, inputs: GateInputs, *, is_final: bool) -> RunResult:
     run = add_judges(run, inputs.judge_lookup)
     if isinstance(inputs.baseline, NoBaseline):
         return _decide_without_baseline(run, inputs, inputs.baseline)
-    policy, entry = inputs.policy, _enter_gate(run, inputs, inputs.baseline)
-    run, cases, most = entry.recorded.run, entry.cases, policy.max_score_drop
-    comparison = _compare_with_baseline(entry, inputs, inputs.baseline)
+    policy, paired = inputs.policy, _pair_run(run, inputs, inputs.baseline)
+    run, cases = paired.as_recorded.run, paired.at_pass_score
+    comparison = _compare_with_baseline(paired, inputs, inputs.baseline)
     if is_final:
         comparison = _describe_changes(comparison, cases, inputs.baseline, inputs.retention)
         run = replace(run, varying_fields=find_varying_fields(cases))
     waiving = _build_waiving(cases.run, comparison, inputs, cases.earlier_keys)
     comparison = _add_renamed_waivers(comparison, waiving, cases.earlier_keys)
-    permitted = entry.prior_evidence.evidence.permitted_regressions
+    permitted = paired.prior_evidence.evidence.permitted_regressions
     covered = waiving.covered_keys if waiving else ()
-    comparison = count_ended_permissions(comparison, permitted, cases, covered, most)
+    comparison = mark_ended_permissions(comparison, permitted, cases, covered, policy.max_score_drop)
     decided = replace(
         run,
-        suites=add_contract_fields(entry.recorded),
+        suites=add_contract_fields(paired.as_recorded),
         baseline_run_id=cases.baseline.run_id,
         policy=policy.to_run_policy(run),
         comparison=comparison,
         lost_baseline=None,
         waivers=waiving,
-        verdict=decide_outcome(RuleInput(cases.run, comparison, cases, waiving or AppliedWaivers()), policy),
+        verdict=build_verdict(RuleInput(cases.run, comparison, cases, waiving or AppliedWaivers()), policy),
     )
-    fallen = find_fallen_scores(cases.run, comparison, most)
+    fallen = find_fallen_scores(cases.run, comparison, policy.max_score_drop)
     permitted = update_permitted_regressions(permitted, decided, cases.earlier_keys, fallen)
     return replace(decided, permitted_regressions=permitted)
 
 
 def _decide_without_baseline(run: RunResult, inputs: GateInputs, absent: NoBaseline) -> RunResult:
-    policy, held = inputs.policy, apply_pass_score(run, inputs.policy.pass_score)
-    waiving, lost = _build_waiving(held, None, inputs), find_lost_baseline(absent, held, policy)
-    verdict = decide_outcome(RuleInput(held, waiving=waiving or AppliedWaivers()), policy, absent, lost)
+    policy, at_pass_score = inputs.policy, apply_pass_score(run, inputs.policy.pass_score)
+    waiving, lost = _build_waiving(at_pass_score, None, inputs), find_lost_baseline(absent, at_pass_score, policy)
+    verdict = build_verdict(RuleInput(at_pass_score, waiving=waiving or AppliedWaivers()), policy, absent, lost)
     decided = replace(run, policy=policy.to_run_policy(run), comparison=None, waivers=waiving, verdict=verdict)
     permitted = update_permitted_regressions((), decided, {})
     return replace(decided, lost_baseline=lost.change if lost else None, permitted_regressions=permitted)
@@ -152,39 +152,41 @@ def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[
             max_reruns=run.reruns,
             trials=count_trials(run),
         )
-        held = apply_pass_score(run, policy.pass_score)
-        return build_facts_without_baseline(held, policy.pass_score, policy.must_pass), criteria, NO_ERROR_SHARE
-    entry = _enter_gate(run, inputs, baseline)
-    evidence = entry.prior_evidence
+        at_pass_score = apply_pass_score(run, policy.pass_score)
+        facts = build_facts_without_baseline(at_pass_score, policy.pass_score, policy.must_pass)
+        return facts, criteria, NO_ERROR_SHARE
+    paired = _pair_run(run, inputs, baseline)
+    cases, evidence = paired.at_pass_score, paired.prior_evidence
     # a case that is too late is run again in a shard even if it is the only one there: the whole must know
-    plain = compare_cases(entry.cases, baseline, evidence.all_case_evidence, has_other_parts=run.shard is not None)
-    facts = build_case_facts(plain, entry.cases, evidence, policy.must_pass)
+    plain = compare_cases(cases, baseline, evidence.all_case_evidence, has_other_parts=run.shard is not None)
+    facts = build_case_facts(plain, cases, evidence, policy.must_pass)
     return facts, adjust_to_day(evidence.rerun_criteria, facts, evidence.day_effects), evidence.error_share
 
 
-def _enter_gate(run: RunResult, inputs: GateInputs, baseline: Baseline) -> _Entry:
-    """Pair the cases of a run with those of its baseline, once, and find out what was known of them before."""
+def _pair_run(run: RunResult, inputs: GateInputs, baseline: Baseline) -> _PairedRun:
+    """Pair the cases of a run with those of its baseline, once, and collect or restore their prior evidence."""
     policy, waivers = inputs.policy, inputs.waivers
     cases = GateCases.pair(baseline.result, run)
     cases = replace(cases, run=mark_unknown_calls(cases, policy.pass_score))
     if (aligned := align_fingerprints(cases)) is not cases.run:
         cases = GateCases.pair(baseline.result, aligned)
-    held = cases.apply_pass_score(policy.pass_score)
-    held = replace(held, quarantined=find_quarantined_cases(held.run, waivers, policy.must_pass, held.earlier_keys))
+    at_pass_score = cases.apply_pass_score(policy.pass_score)
+    quarantined = find_quarantined_cases(at_pass_score.run, waivers, policy.must_pass, cases.earlier_keys)
+    at_pass_score = replace(at_pass_score, quarantined=quarantined)
     recorded = run.comparison.evidence if run.comparison else None
     if recorded is not None and (recorded.baseline_run_id, recorded.false_alarm_rate, recorded.pass_score) == (
         baseline.result.run_id,
         policy.false_alarm_rate,
         policy.pass_score,
     ):
-        return _Entry(cases, held, restore_prior_evidence(held, recorded))
-    quarantined = find_quarantined_cases(held.baseline, waivers, policy.must_pass)
-    return _Entry(cases, held, collect_prior_evidence(held, baseline, policy, quarantined))
+        return _PairedRun(cases, at_pass_score, restore_prior_evidence(at_pass_score, recorded))
+    quarantined = find_quarantined_cases(at_pass_score.baseline, waivers, policy.must_pass)
+    return _PairedRun(cases, at_pass_score, collect_prior_evidence(at_pass_score, baseline, policy, quarantined))
 
 
-def _compare_with_baseline(entry: _Entry, inputs: GateInputs, baseline: Baseline) -> Comparison:
+def _compare_with_baseline(paired: _PairedRun, inputs: GateInputs, baseline: Baseline) -> Comparison:
     """Compare and refine, with the changes of the setup and the notes on what bears on the verdict."""
-    policy, cases, prior_evidence = inputs.policy, entry.cases, entry.prior_evidence
+    policy, cases, prior_evidence = inputs.policy, paired.at_pass_score, paired.prior_evidence
     run, evidence = cases.run, prior_evidence.all_case_evidence
     plain = compare_cases(cases, baseline, evidence, score_tolerance=policy.score_tolerance)
     refined = refine_comparison(plain, cases, prior_evidence, policy)
@@ -218,22 +220,22 @@ def _iter_rerun_notes(run: RunResult, policy: Policy, run_share: float) -> Itera
     if policy.reruns and not run.reruns:
         yield (
             "this run had no re-runs, so every case that passed in the baseline and failed counts as a regression. "
-            f"To re-run suspected regressions, run with a baseline or with --reruns {DEFAULT_CONFIRM}"
+            f"To re-run suspected regressions, run with a baseline or with --reruns {DEFAULT_RERUNS}"
         )
 
 
 def _iter_score_notes(run: RunResult, current: Comparison, policy: Policy) -> Iterator[str]:
     """Which scores are lower by more than the rule allows and do not count, and why."""
-    most = policy.max_score_drop
-    if most is None:
+    max_drop = policy.max_score_drop
+    if max_drop is None:
         return
     share, cases = compute_score_share(current), run.index_cases()
     small_drops = [
         change
         for change in current.changes
         if change.score_change is not None
-        and exceeds_limit(-change.score_change, most)
-        and not exceeds_limit(compute_score_drop(change, cases[change.key].score, most, share), most)
+        and exceeds_limit(-change.score_change, max_drop)
+        and not exceeds_limit(compute_score_drop(change, cases[change.key].score, max_drop, share), max_drop)
     ]
     if not small_drops:
         return
@@ -243,8 +245,8 @@ def _iter_score_notes(run: RunResult, current: Comparison, policy: Policy) -> It
     many = f"{len(small_drops)} scores are" if len(small_drops) > 1 else "1 score is"
     source = "estimated from all cases" if history.from_one_run else "by its history"
     yield (
-        f"{many} lower than in the baseline by more than {format_limit(most)}, but may only vary, so max-score-drop "
-        f"holds ({largest.case_id[:100]} is {-(largest.score_change or 0.0):.2f} lower and varies by "
+        f"{many} lower than in the baseline by more than {format_limit(max_drop)}, but may only vary, so "
+        f"max-score-drop holds ({largest.case_id[:100]} is {-(largest.score_change or 0.0):.2f} lower and varies by "
         f"{history.spread:.2f} from run to run, {source})"
     )
 
@@ -275,13 +277,13 @@ def find_quarantined_cases(
     run: RunResult,
     waivers: KnownWaivers | None,
     must_pass: Sequence[str],
-    earlier: Mapping[CaseKey, CaseKey] = MappingProxyType({}),
+    baseline_keys: Mapping[CaseKey, CaseKey] = MappingProxyType({}),
 ) -> frozenset[CaseKey]:
     """Find the cases of a run in quarantine, which are not re-run and are in no test of the suite.
 
     Each case is looked at by itself, so that parts of a run learn the same from the branch. Comments do not count,
-    because they come after the run. A must-pass case is never in quarantine. `earlier` has the baseline's names of
-    renamed cases.
+    because they come after the run. A must-pass case is never in quarantine. `baseline_keys` has the
+    baseline's names of renamed cases.
     """
     quarantine = [one for one in waivers.waivers if one.kind is WaiverKind.QUARANTINE] if waivers else []
     if not quarantine or waivers is None:
@@ -289,7 +291,8 @@ def find_quarantined_cases(
     standings = [
         CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.FAILS) for key, _ in run.iter_cases()
     ]
-    return _apply_waivers(replace(waivers, waivers=quarantine), standings, run, must_pass, earlier).quarantined_keys
+    waivers = replace(waivers, waivers=quarantine)
+    return _apply_waivers(waivers, standings, run, must_pass, baseline_keys).quarantined_keys
 
 
 def _apply_waivers(
@@ -297,13 +300,18 @@ def _apply_waivers(
     standings: Sequence[CaseStanding],
     run: RunResult,
     must_pass: Sequence[str],
-    earlier: Mapping[CaseKey, CaseKey],
+    baseline_keys: Mapping[CaseKey, CaseKey],
     *,
     everything: bool = True,
 ) -> AppliedWaivers:
     """Apply waivers to cases as they stand, but to no must-pass case."""
     waiving = apply_waivers(
-        waivers.waivers, standings, waivers.today, everything=everything, trusted=waivers.trusted, earlier=earlier
+        waivers.waivers,
+        standings,
+        waivers.today,
+        everything=everything,
+        trusted=waivers.trusted,
+        baseline_keys=baseline_keys,
     )
     return exclude_must_pass(waiving, find_must_pass_cases(run, must_pass))
 
@@ -316,18 +324,18 @@ def find_waived_regressions(keys: Sequence[CaseKey], run: RunResult, inputs: Gat
     if waivers is None or not waivers.waivers:
         return frozenset()
     standings = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=WaiverStanding.REGRESSED) for key in keys]
-    earlier = find_earlier_keys(inputs.baseline.result, run) if isinstance(inputs.baseline, Baseline) else {}
-    return _apply_waivers(waivers, standings, run, inputs.policy.must_pass, earlier, everything=False).keys
+    baseline_keys = find_earlier_keys(inputs.baseline.result, run) if isinstance(inputs.baseline, Baseline) else {}
+    return _apply_waivers(waivers, standings, run, inputs.policy.must_pass, baseline_keys, everything=False).keys
 
 
 def _add_renamed_waivers(
-    comparison: Comparison, waiving: AppliedWaivers | None, earlier: Mapping[CaseKey, CaseKey]
+    comparison: Comparison, waiving: AppliedWaivers | None, baseline_keys: Mapping[CaseKey, CaseKey]
 ) -> Comparison:
     """Add, as a loosened rule, the cases that the waiver file waives only by their new name."""
-    renamed_cases = find_waived_by_new_name(waiving, earlier) if waiving is not None and earlier else ()
+    renamed_cases = find_waived_by_new_name(waiving, baseline_keys) if waiving is not None and baseline_keys else ()
     if not renamed_cases or comparison.setup_changes is None:
         return comparison
-    cases = tuple(build_changed_case(earlier[one.key], one.key) for one in renamed_cases)
+    cases = tuple(build_changed_case(baseline_keys[one.key], one.key) for one in renamed_cases)
     loosened = SetupChange(
         kind=SetupChangeKind.LOOSENED, subject="waiver", count=len(cases), cases=cases[:MAX_NAMED_CASES]
     )
@@ -340,7 +348,7 @@ def _build_waiving(
     run: RunResult,
     comparison: Comparison | None,
     inputs: GateInputs,
-    earlier: Mapping[CaseKey, CaseKey] = MappingProxyType({}),
+    baseline_keys: Mapping[CaseKey, CaseKey] = MappingProxyType({}),
 ) -> AppliedWaivers | None:
     waivers = inputs.waivers
     if waivers is None or not (waivers.has_content or inputs.waiver_lookup):
@@ -352,5 +360,5 @@ def _build_waiving(
     if not waivers.has_content:
         return None
     everything, must_pass = has_all_cases(run), inputs.policy.must_pass
-    waiving = _apply_waivers(waivers, standings, run, must_pass, earlier, everything=everything)
+    waiving = _apply_waivers(waivers, standings, run, must_pass, baseline_keys, everything=everything)
     return replace(waiving, refusals=waivers.refusals, problems=(*waivers.troubles, *waiving.problems))

@@ -46,7 +46,7 @@ _ALL_AGENT_ERRORS = Reason(
 """Reason that names a possible outage of the agent, added to regressions of a run without any score."""
 
 
-def decide_outcome(
+def build_verdict(
     rule_input: RuleInput, policy: Policy, absent: NoBaseline | None = None, lost: LostBaseline | None = None
 ) -> Verdict:
     """Decide the outcome, exit code and reasons of a run that has the policy's pass score applied.
@@ -103,7 +103,7 @@ def decide_outcome(
 
 
 def _find_unmeasurable_reason(run: RunResult) -> Reason | None:
-    """Find why too few cases have a score for a verdict (CONTRACTS, section 1)."""
+    """Find why there is no verdict: no case has a score, or more than half of the cases have none."""
     summary = run.summary
     runnable = summary.total_cases - summary.skipped
     scored = summary.passed + summary.failed
@@ -143,7 +143,7 @@ def _find_incomplete_reasons(run: RunResult) -> tuple[Reason, ...]:
 
 
 def _find_unconfirmed_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
-    """Find suspected regressions without results of re-runs, unless the verdict would be the same if all are real."""
+    """Find failures that the run neither confirms nor clears, unless the verdict would be the same if all are real."""
     if rule_input.comparison is None or policy.is_report_only:
         return ()
     open_cases = [
@@ -244,7 +244,7 @@ def _find_unexplained_reasons(
         return ()
     run = rule_input.run
     waived = rule_input.waiving.count_cases(WaiverStanding.REGRESSED, WaiverStanding.FAILS)
-    if policy.uses_baseline and (count := run.summary.failed - waived) > 0:
+    if policy.compares_failures and (count := run.summary.failed - waived) > 0:
         open_cases = format_count(count, "failing case")
     elif policy.max_score_drop is not None and (low := _count_possible_drops(rule_input, policy.max_score_drop)):
         open_cases = format_count(low, "low score")
@@ -268,7 +268,7 @@ def _iter_uncompared_reasons(rule_input: RuleInput, policy: Policy) -> Iterator[
     def select_unwaived(keys: Iterable[CaseKey]) -> list[CaseKey]:
         failing = [key for key in keys if not rule_input.is_waived(key)]
         worst = len(failing) + rule_input.count_unwaived(CaseClass.REGRESSION)
-        return failing if policy.uses_baseline and worst > policy.allowed_regressions else []
+        return failing if policy.compares_failures and worst > policy.allowed_regressions else []
 
     renames = find_possible_renames(cases) if policy.min_coverage != 0 else PossibleRenames()
     message = None
@@ -319,7 +319,7 @@ def _build_pass_reason(rule_input: RuleInput, policy: Policy, lost: LostBaseline
         code, message = ReasonCode.REPORT_ONLY, "the policy only reports: nothing fails this gate"
     elif lost is not None:
         message = f"all rules hold, but {lost.describe_name()}"
-    elif comparison is None and policy.uses_baseline:
+    elif comparison is None and policy.compares_failures:
         message = "no baseline to compare with: regressions cannot be distinguished from known failures"
         if run.summary.passed == run.summary.total_cases:  # regressions and known failures are both absent
             message = "every case passed; no baseline to compare with"

@@ -13,6 +13,7 @@ from eval_gate.model.evidence import (
     CaseHistorySummary,
     ErrorFinding,
     Evidence,
+    GroundKind,
     Grounds,
     PermittedRegression,
     RunReference,
@@ -32,7 +33,8 @@ class CaseClass(StrEnum):
 
     REGRESSION = "regression"
     SUSPECTED_REGRESSION = "suspected_regression"
-    """Fails here, and was not re-run, or not often enough: the gate had failed already, or the budget was used."""
+    """Fails in this run, without enough evidence: re-runs are missing because the gate had failed already or the budget
+    was used, or every re-run failed too, but executions of one run belong together."""
     NEW_PASS = "new_pass"  # noqa: S105 (a class of cases, not a password)
     STILL_FAILING = "still_failing"
     STILL_PASSING = "still_passing"
@@ -43,7 +45,8 @@ class CaseClass(StrEnum):
     INCONCLUSIVE = "inconclusive"
     """The evidence is insufficient to tell whether the case regressed."""
     ERRORED = "errored"
-    """Has no score in this run, but has one in the newest run of the baseline's branch."""
+    """Has no score in this run, but has one in the newest run of the baseline's branch; or failed, and its re-runs are
+    missing: nothing can make any (`NOT_RERUN`), or they have no result (`MISSING_RERUNS`)."""
     STILL_ERRORED = "still_errored"
     """Has no score in this run, nor in the newest run of the baseline's branch."""
     NOT_RUN = "not_run"
@@ -130,6 +133,11 @@ class CaseChange(CaseName, kw_only=True):
     recent_results: str = ""
     """Results of the case in `Comparison.recent_runs`, one letter for each run: `P` passed, `F` failed, `M` both, `C`
     agent error, `E` no score, `-` not run or another fingerprint. Empty if nothing is known."""
+
+    @property
+    def counts_as_suspected(self) -> bool:
+        """Whether reports count it with the regressions: it was not re-run, because the gate had already failed."""
+        return self.grounds is not None and self.grounds.kind is GroundKind.GATE_FAILED
 
 
 class UnscoredRun(Record, kw_only=True):

@@ -152,7 +152,8 @@ class GroundKind(StrEnum):
     BUDGET_USED = "budget_used"
     """Decisive re-runs are missing because the re-run budget is used up."""
     RUN_SHARE = "run_share"
-    """The case failed every time, but executions of one run belong together here: another run decides."""
+    """The case failed every time, but executions of one run belong together here. Only another run could confirm
+    it, but attempts are not added up; a waiver covers it."""
     AGENT_ERRORS = "agent_errors"
     """The case has only agent errors, and so has the run, or main, so often that the case need not be the cause."""
 
@@ -166,6 +167,11 @@ class GroundKind(StrEnum):
             GroundKind.BUDGET_USED,
             GroundKind.RUN_SHARE,
         }
+
+    @property
+    def lacks_reruns(self) -> bool:
+        """Whether the class is unknown because re-runs are missing that could have been made."""
+        return self in {GroundKind.MISSING_RERUNS, GroundKind.GATE_FAILED, GroundKind.BUDGET_USED}
 
 
 MOST_ODDS: Final = 1_000_000

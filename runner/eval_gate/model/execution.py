@@ -37,7 +37,7 @@ _PASSED, _FAILED = Status.PASSED, Status.FAILED
 
 
 class ErrorKind(StrEnum):
-    """Cause of an execution error. A failed case has none, because it has a score (CONTRACTS, section 1)."""
+    """Cause of an execution error. A failed case has none, because it has a score."""
 
     AGENT_ERROR = "agent_error"
     """The target returned an error such as HTTP 5xx, broke off, sent a malformed response, exited non-zero or timed

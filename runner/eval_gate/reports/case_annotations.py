@@ -66,7 +66,7 @@ def _iter_annotations(view: ReportView) -> Iterator[CaseAnnotation]:
         yield from _annotate_rows(view, group.rows, group.title, blocking=False)
     yield from _annotate_rows(view, view.base_agent_failures, "Fails with the base agent too", blocking=False)
     yield from _annotate_rows(view, view.broken_on_main, "Broken before this change", blocking=False)
-    yield from _annotate_rows(view, view.unconfirmed, capitalize_first(view.missing_reruns_title), blocking=False)
+    yield from _annotate_rows(view, view.unconfirmed, capitalize_first(view.missing_evidence_title), blocking=False)
     yield from _annotate_rows(view, view.inconclusive_cases, "Inconclusive", blocking=failed and view.flaky_blocks)
 
 

@@ -14,7 +14,6 @@ from eval_gate.gate import score_changes
 from eval_gate.gate.failure_causes import get_group_key
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, PassCount
-from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import RunResult
 from eval_gate.struct import FrozenStruct
@@ -41,8 +40,7 @@ def exclude_waived(run: RunResult, changes: Iterable[CaseChange]) -> list[CaseCh
 
 def is_possible_regression(change: CaseChange) -> bool:
     """Whether a case is a regression, or failed and was not re-run because the gate had failed already."""
-    suspected = change.grounds is not None and change.grounds.kind is GroundKind.GATE_FAILED
-    return suspected or change.change is CaseClass.REGRESSION
+    return change.counts_as_suspected or change.change is CaseClass.REGRESSION
 
 
 def has_only_agent_errors(run: RunResult) -> bool:

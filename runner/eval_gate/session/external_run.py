@@ -68,7 +68,7 @@ def read_external_results(config: RunConfig, paths: Sequence[str], context: RunC
 
 async def build_external_run(session: Session, results: ExternalResults) -> RunResult:
     """Build the run of these external results as they are, without re-runs."""
-    rules, max_reruns = session.config.results.scores, session.most_reruns
+    rules, max_reruns = session.config.results.scores, session.max_reruns
     rows = await redact_rows(session.config, results.cases)
     cases = {key: build_case_result(one, (), None, rules, max_reruns=max_reruns) for key, one in rows.items()}
     return _build_run(session, results, cases)
@@ -81,7 +81,7 @@ async def make_external_run(session: Session, results: ExternalResults) -> Exter
     Raises GateError.
     """
     config = session.config
-    rules, max_reruns = config.results.scores, session.most_reruns
+    rules, max_reruns = config.results.scores, session.max_reruns
     named_by = ", ".join(dict.fromkeys(row.named_by for row in results.rows))
     unstable = results.describe_unstable_names(_find_baseline_keys(session))
     notes = (*results.notes, *([unstable] if unstable else []), *_describe_unused_base_agent(config))
@@ -210,9 +210,9 @@ def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping
         summary=whole,
         warnings=results.notes,
         planned_cases=whole.total_cases - whole.skipped,
-        reruns=session.most_reruns,
+        reruns=session.max_reruns,
         setup=EvaluationSetup(
-            reruns=session.config.policy.most_reruns,
+            reruns=session.config.policy.max_reruns,
             scores=tuple(map(str, session.config.results.scores)),
             base_agent=session.config.base_agent.command_name,
             settings=tuple(

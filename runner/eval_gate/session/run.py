@@ -79,7 +79,7 @@ async def plan_run(session: Session) -> RunPlan:
         context = replace(context, baseline_folder=baseline.folder)
     plan = await build_run_plan(config, _balance_shards(session), context)
     plan.redactor.add_secrets(context.secrets)
-    reruns = session.most_reruns
+    reruns = session.max_reruns
     waits = plan.rubrics_wait and any(map(plan.is_deferred, plan.list_runnable_cases()))
     if not (reruns or waits):
         return plan
@@ -141,7 +141,7 @@ def build_reruns(
     config = session.config
     budgeted = config.limits.rerun_budget is not None
     return Reruns(
-        session.gate_inputs, session.most_reruns, budgeted=budgeted, load_inputs=wait_for_inputs, interval=interval
+        session.gate_inputs, session.max_reruns, budgeted=budgeted, load_inputs=wait_for_inputs, interval=interval
     )
 
 

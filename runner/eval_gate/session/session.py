@@ -13,7 +13,7 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import GateError
 from eval_gate.files.file_paths import format_relative_path
-from eval_gate.gate.judge_agreement import JudgeComparisons, read_comparisons
+from eval_gate.gate.judge_agreement import JudgeComparisons, read_judge_agreements
 from eval_gate.gate.verdict_decision import GateInputs
 from eval_gate.gate.waivers.waiver_file import load_waivers
 from eval_gate.model.comparison import ReasonCode
@@ -56,11 +56,11 @@ class Session(FrozenStruct):
         return Path(self.config.output_dir)
 
     @property
-    def most_reruns(self) -> int:
+    def max_reruns(self) -> int:
         """Maximum re-runs of one case: by default 0 if no baseline is requested."""
         policy, baseline = self.config.policy, self.gate_inputs.baseline
         is_alone = isinstance(baseline, NoBaseline) and not baseline.is_requested
-        return 0 if policy.reruns is None and is_alone else policy.most_reruns
+        return 0 if policy.reruns is None and is_alone else policy.max_reruns
 
 
 def open_session(
@@ -101,7 +101,7 @@ def build_gate_inputs(config: RunConfig, root: Path, baseline: Baseline | NoBase
     The files hold waivers and comparisons of judges. Raises GateError for any problem with them.
     """
     waivers = load_waivers(config, root, datetime.now(UTC).date())
-    comparisons = JudgeComparisons(read_comparisons(root))
+    comparisons = JudgeComparisons(read_judge_agreements(root))
     return GateInputs(
         baseline,
         config.policy,
@@ -133,7 +133,7 @@ def add_unlinked_results(
     skipped if the policy needs no baseline.
     """
     absent = {ReasonCode.NO_RUN_YET, ReasonCode.BASELINE_NOT_REQUESTED}
-    if isinstance(baseline, Baseline) or baseline.code not in absent or not config.policy.needs_baseline:
+    if isinstance(baseline, Baseline) or baseline.code not in absent or not config.policy.can_fail_by_comparison:
         return baseline
     unlinked: list[UnlinkedResult] = []
     for stored in _iter_newest(_list_folders(config, context), targets):

@@ -90,7 +90,7 @@ class ToolReruns:
         command = session.config.results.rerun_command
         assert command is not None
         self._tool = ToolCommand(session, results, command, "the command for re-runs", spending.until)
-        self._confirm = session.most_reruns
+        self._confirm = session.max_reruns
         self._reruns = reruns
         self._doubtful = doubtful
         self._spending = spending

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_gate.config.policy import DEFAULT_CONFIRM, FailOn, Policy
+from eval_gate.config.policy import DEFAULT_RERUNS, FailOn, Policy
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import RunResult
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 RULES = Policy(frozenset({FailOn.REGRESSIONS}))
 
 
-def judged(here: str, passing: int, history: str, reruns: int = DEFAULT_CONFIRM) -> RunResult:
+def judged(here: str, passing: int, history: str, reruns: int = DEFAULT_RERUNS) -> RunResult:
     """One case that does this here (re-runs after the first), and so on record, beside so many that always pass."""
 
     def cases(tape: str) -> tuple[Asked, ...]:

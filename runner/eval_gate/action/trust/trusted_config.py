@@ -27,7 +27,7 @@ from eval_gate.gate.judge_agreement import (
     JudgeComparisons,
     JudgeLookup,
     parse_comparisons,
-    read_comparisons,
+    read_judge_agreements,
 )
 from eval_gate.gate.policy_changes import find_policy_changes
 from eval_gate.github.commits import fetch_file
@@ -80,7 +80,7 @@ def _compare_rules(base: RunConfig, own: RunConfig) -> tuple[SetupChange, ...]:
     base_policy, own_policy = (
         config.policy.build_run_policy(
             EvaluationSetup(
-                reruns=config.policy.most_reruns,
+                reruns=config.policy.max_reruns,
                 trials=own.limits.trials,
                 scores=tuple(map(str, config.results.scores)),
                 base_agent=config.base_agent.display_name or config.base_agent.command_name,
@@ -97,7 +97,7 @@ def build_comparison_lookup(step: Step) -> JudgeLookup:
     If the base branch's file is unavailable, the comparisons are unknown and report why; the verdict stays the same.
     """
     plan = step.plan
-    own = () if plan.mode is StepMode.RELAY else read_comparisons(step.environment.workspace)
+    own = () if plan.mode is StepMode.RELAY else read_judge_agreements(step.environment.workspace)
     if plan.base_branch is None:
         return lambda: JudgeComparisons(own)
 

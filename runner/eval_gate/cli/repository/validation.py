@@ -18,7 +18,7 @@ from eval_gate.engine.preparation.plan_builder import RunInputs, read_inputs
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.preparation.snapshot import NO_SEED, iter_token_texts
 from eval_gate.errors import GateError, Problem
-from eval_gate.gate.judge_agreement import read_comparisons
+from eval_gate.gate.judge_agreement import read_judge_agreements
 from eval_gate.gate.waivers.waiver_file import KnownWaivers, load_waivers
 from eval_gate.model.case import EvalSuite, MistakeKind
 from eval_gate.model.result import NO_JUDGE
@@ -94,7 +94,7 @@ async def check_everything(
     skipped = _iter_skip_warnings(inputs, assigned, config) if assigned else ()
     main = assigned.main if assigned else None
     findings.run_check(lambda: build_base_agent_target(config, building, main, inputs.suites[0].file), required=True)
-    findings.run_check(lambda: read_comparisons(root))  # without it, a run would not begin
+    findings.run_check(lambda: read_judge_agreements(root))  # without it, a run would not begin
     findings.problems += dict.fromkeys(_iter_pattern_problems(inputs.suites))
     waivers = findings.run_check(lambda: load_waivers(config, root, datetime.now(UTC).date()))
     unknown = _find_unknown_waivers(waivers, every_eval, root, config) if waivers else ()

@@ -67,7 +67,7 @@ def check(
     from eval_gate.cli.runs.single_run import build_run_context, show_results
     from eval_gate.cli.terminal.console import Verbosity, print_progress
     from eval_gate.config.loader import find_config, load_config
-    from eval_gate.config.policy import DEFAULT_CONFIRM
+    from eval_gate.config.policy import DEFAULT_RERUNS
     from eval_gate.config.selection import Selection
     from eval_gate.gate.verdict_decision import decide_verdict
     from eval_gate.model.result import RunResult
@@ -87,7 +87,7 @@ def check(
         options.select_given_settings(settings),
         os.environ,
         file,
-        defaults={"reruns": DEFAULT_CONFIRM},
+        defaults={"reruns": DEFAULT_RERUNS},
         flag_source=options.find_option_source(),
     )
     context_of_run = replace(build_run_context(), owns_process=False)

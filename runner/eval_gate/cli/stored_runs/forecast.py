@@ -10,7 +10,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from eval_gate.cli.stored_runs.run_settings import find_results_folder
-from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.config.policy import DEFAULT_RERUNS
 from eval_gate.errors import GateError
 from eval_gate.gate.evidence.suite.branch_level import MAX_RUNS
 from eval_gate.gate.power.case_groups import (
@@ -101,7 +101,7 @@ def _iter_suppositions(current: CaseGroups) -> Iterator[tuple[str, CaseGroups]]:
         yield f"with {longer} runs in the history", scale_history(current, longer)
     if current.number:
         yield f"with {current.number * 2:,} such cases", scale_number(current, current.number * 2)
-    more_reruns = min(current.criteria.max_reruns * 2 or DEFAULT_CONFIRM, MAX_RERUNS)
+    more_reruns = min(current.criteria.max_reruns * 2 or DEFAULT_RERUNS, MAX_RERUNS)
     if more_reruns > current.criteria.max_reruns:
         yield f"with up to {format_count(more_reruns, 're-run')}", set_max_reruns(current, more_reruns)
 

@@ -145,8 +145,8 @@ class RunErrors(FrozenStruct):
     is_part: bool = False
     """The run is one of several parts, so that the whole may see another share of errors."""
 
-    def add(self, executions: Counts, reruns: int, *, is_late: bool = False) -> RunErrors:
-        """Add all executions of a case, `reruns` of them re-runs; `is_late`: it has nothing but timeouts."""
+    def add(self, executions: Counts, reruns: int, *, has_only_timeouts: bool = False) -> RunErrors:
+        """Add all executions of a case, `reruns` of them re-runs."""
         errors, is_silent = executions.agent_errors, self._is_silent(executions, reruns)
         is_spent = is_silent and errors > self.criteria.max_reruns
         return replace(
@@ -155,11 +155,11 @@ class RunErrors(FrozenStruct):
             cases=self.cases + (executions.attempts > 0),
             spent_cases=self.spent_cases + is_spent,
             spent_errors=self.spent_errors + errors * is_spent,
-            late_cases=self.late_cases + is_late,
-            late_spent_cases=self.late_spent_cases + (is_spent and is_late),
-            late_spent_errors=self.late_spent_errors + errors * (is_spent and is_late),
+            late_cases=self.late_cases + has_only_timeouts,
+            late_spent_cases=self.late_spent_cases + (is_spent and has_only_timeouts),
+            late_spent_errors=self.late_spent_errors + errors * (is_spent and has_only_timeouts),
             silent_errors=self.silent_errors + errors * is_silent,
-            late_silent_errors=self.late_silent_errors + errors * (is_silent and is_late),
+            late_silent_errors=self.late_silent_errors + errors * (is_silent and has_only_timeouts),
         )
 
     @property
@@ -175,7 +175,9 @@ class RunErrors(FrozenStruct):
     def _are_too_many_late(self) -> bool:
         return self.late_cases * _MOST_LATE > self.cases
 
-    def is_broken(self, executions: Counts, reruns: int, remaining: int, *, repeatable: bool, is_late: bool) -> bool:
+    def is_broken(
+        self, executions: Counts, reruns: int, remaining: int, *, repeatable: bool, has_only_timeouts: bool
+    ) -> bool:
         """Whether a case with nothing but agent errors is broken, whatever more re-runs show."""
         is_silent = self._is_silent(executions, reruns)
         if self.is_part and remaining:
@@ -183,7 +185,7 @@ class RunErrors(FrozenStruct):
         if not self.has_response:
             every = self.share.compute_row_chance(self.other_executions.agent_errors + self.silent_errors)
             return self.share.observed < 0.5 and (not remaining or (is_silent and every <= self._case_limit))
-        if is_silent and not (is_late and self._are_too_many_late):
+        if is_silent and not (has_only_timeouts and self._are_too_many_late):
             is_group_unlikely = not remaining and self._are_spent_unlikely()
             return is_group_unlikely or self._is_unlikely(1, executions.agent_errors)
         is_usual = self.finding is None or not self.finding.is_unusual

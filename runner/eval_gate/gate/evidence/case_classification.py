@@ -76,8 +76,8 @@ class CaseFacts(FrozenStruct):
     """Results of the re-runs after that."""
     repeated: int = 0
     """Re-runs among `first`, because no first execution has a response."""
-    is_late: bool = False
-    """It has nothing but timeouts."""
+    has_only_timeouts: bool = False
+    """Every execution timed out."""
     must_pass: bool = False
     rerun_end: RerunStopReason | None = None
     """Why there was no further re-run; None if the run had no re-runs."""
@@ -219,7 +219,13 @@ def decide_next_step(case: CaseFacts, criteria: RerunCriteria, errors: RunErrors
         if errors is None or is_known_failure(case.history):
             return None
         further_reruns = 0 if reruns_ended else remaining
-        if errors.is_broken(case.first, case.rerun_count, further_reruns, repeatable=repeatable, is_late=case.is_late):
+        if errors.is_broken(
+            case.first,
+            case.rerun_count,
+            further_reruns,
+            repeatable=repeatable,
+            has_only_timeouts=case.has_only_timeouts,
+        ):
             return RerunStep.CONFIRMED
         # where re-runs ended early it was broken by what had been seen until then, so that no row is explained
         return RerunStep.AGAIN if remaining else RerunStep.INCONCLUSIVE
@@ -237,7 +243,7 @@ def count_run_errors(cases: Iterable[CaseFacts], criteria: RerunCriteria, share:
     """Count the agent errors of a run; `share` is what the runs of the branch say about them."""
     errors = RunErrors(share, criteria)
     for case in cases:
-        errors = errors.add(case.total, case.rerun_count, is_late=case.is_late)
+        errors = errors.add(case.total, case.rerun_count, has_only_timeouts=case.has_only_timeouts)
     return errors
 
 
@@ -289,7 +295,7 @@ def classify_cases(
     classes = {
         kind: _classify_erring_case(case, steps[kind], errors)
         if case.has_only_errors
-        else _classify_case(case, steps[kind], criteria, finding)
+        else _classify_scored_case(case, steps[kind], criteria, finding)
         for kind, case in examples.items()
     }
     assert errors.finding is not None
@@ -344,7 +350,15 @@ def _decide_erring_class(
 def _build_kind_key(case: CaseFacts) -> Hashable:
     """Build a key that is equal for cases that differ only in their names; each key is classified once."""
     ids = id(case.history), id(case.first), id(case.reruns)
-    return case.plain_class, *ids, case.repeated, case.is_late, case.must_pass, case.rerun_end, case.preceding_cases
+    return (
+        case.plain_class,
+        *ids,
+        case.repeated,
+        case.has_only_timeouts,
+        case.must_pass,
+        case.rerun_end,
+        case.preceding_cases,
+    )
 
 
 def _drop_worst_failures(strata: list[Stratum], count: int) -> list[Stratum]:
@@ -358,7 +372,7 @@ def _drop_worst_failures(strata: list[Stratum], count: int) -> list[Stratum]:
     return [one for at, one in enumerate(strata) if at not in worst]
 
 
-def _classify_case(
+def _classify_scored_case(
     case: CaseFacts, step: RerunStep | None, criteria: RerunCriteria, finding: SuiteFinding
 ) -> tuple[CaseClass, Grounds | None]:
     if not case.is_compared:

@@ -414,9 +414,9 @@ def _build_case_runs(
 def count_executions(executions: tuple[HistoryExecution, ...], pass_score: float) -> Counts:
     """Count passes, failures and agent errors; executions that say nothing about the target are left out."""
     passed = sum(_is_passing(one, pass_score) for one in executions)
-    answered = sum(one.letter in _STATUS_LETTERS for one in executions)
-    crashes = sum(one.letter in _AGENT_ERROR_LETTERS for one in executions)
-    return Counts(passes=passed, failures=answered - passed, agent_errors=crashes)
+    scored = sum(one.letter in _STATUS_LETTERS for one in executions)
+    agent_errors = sum(one.letter in _AGENT_ERROR_LETTERS for one in executions)
+    return Counts(passes=passed, failures=scored - passed, agent_errors=agent_errors)
 
 
 @lru_cache(maxsize=20_000)
@@ -430,9 +430,9 @@ def count_responses(
     counts = count_executions(first, pass_score)
     if counts.executions or not counts.agent_errors:
         return Responses(counts, count_executions(reruns, pass_score))
-    answered = next((at for at, one in enumerate(reruns, start=1) if one.letter in _STATUS_LETTERS), len(reruns))
-    counts = count_executions((*first, *reruns[:answered]), pass_score)
-    return Responses(counts, count_executions(reruns[answered:], pass_score), answered)
+    repeated = next((at for at, one in enumerate(reruns, start=1) if one.letter in _STATUS_LETTERS), len(reruns))
+    counts = count_executions((*first, *reruns[:repeated]), pass_score)
+    return Responses(counts, count_executions(reruns[repeated:], pass_score), repeated)
 
 
 def has_only_timeouts(trials: Sequence[Trial]) -> bool:

@@ -52,19 +52,19 @@ class CaseRun(NamedTuple):
 
 def build_case_history(runs: Sequence[CaseRun], among: int = 1) -> CaseHistorySummary:
     """Build the history of a case from its runs, newest first; `among` cases could look fixed by chance."""
-    judged = [one for one in runs if one.first.executions]
-    if not judged:
+    scored = [one for one in runs if one.first.executions]
+    if not scored:
         return NO_HISTORY
-    cut = judged[: _count_level_runs(judged, among)]
+    cut = scored[: _count_level_runs(scored, among)]
     counts = _sum_counts(one.first for one in cut)
     return CaseHistorySummary(
         counts=counts,
         stability=_classify_steadiness(cut),
         evidence_run_ids=_list_deviating_runs(cut, counts),
         newest_run=cut[0].first,
-        newest_failed=_is_broken(judged[0]),
-        broken_since=find_breaking_run(judged),
-        oldest_run_id=cut[-1].run_id if len(cut) < len(judged) else None,
+        newest_failed=_is_broken(scored[0]),
+        broken_since=find_breaking_run(scored),
+        oldest_run_id=cut[-1].run_id if len(cut) < len(scored) else None,
     )
 
 
@@ -76,8 +76,8 @@ def can_look_fixed(runs: Iterable[CaseRun]) -> bool:
 
 def select_level_runs(runs: Sequence[tuple[int, CaseRun]], among: int = 1) -> Sequence[tuple[int, CaseRun]]:
     """Select the runs since the case last broke or was fixed, newest first and each with its place."""
-    judged = [one for one in runs if one[1].first.executions]
-    return judged[: _count_level_runs([one for _, one in judged], among)]
+    scored = [one for one in runs if one[1].first.executions]
+    return scored[: _count_level_runs([one for _, one in scored], among)]
 
 
 def _is_broken(one: CaseRun) -> bool:

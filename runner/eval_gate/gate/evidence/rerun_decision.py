@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-from eval_gate.config.policy import DEFAULT_CONFIRM, DEFAULT_FALSE_ALARM_RATE
+from eval_gate.config.policy import DEFAULT_FALSE_ALARM_RATE, DEFAULT_RERUNS
 from eval_gate.gate.evidence.execution_groups import compute_trial_share
 from eval_gate.gate.evidence.prior import DEFAULT_PRIOR, DayFactors, Prior
 from eval_gate.gate.evidence.thresholds import (
@@ -141,7 +141,7 @@ class RerunCriteria(FrozenStruct):
     cases: int
     prior: Prior = DEFAULT_PRIOR
     false_alarm_rate: float = DEFAULT_FALSE_ALARM_RATE
-    max_reruns: int = DEFAULT_CONFIRM
+    max_reruns: int = DEFAULT_RERUNS
     thresholds: EvidenceThresholds | None = None
     day: DayFactors = ()
     trials: int = 1

@@ -92,7 +92,7 @@ def group_run_cases(run: RunResult) -> CaseGroups | None:
 def group_baseline_cases(baseline: Baseline, policy: Policy, quarantined: Collection[CaseKey] = ()) -> CaseGroups:
     """Group the cases of a baseline by the history that ends with it, which the next run will use."""
     run = apply_pass_score(baseline.result, policy.pass_score)
-    run = replace(run, reruns=policy.most_reruns, rerun_wait=0)
+    run = replace(run, reruns=policy.max_reruns, rerun_wait=0)
     evidence = collect_prior_evidence(GateCases.pair(run, run), baseline, policy, quarantined)
 
     def build_group(key: CaseKey, case: CaseResult) -> CaseGroup:

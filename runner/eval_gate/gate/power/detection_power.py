@@ -39,7 +39,7 @@ class UngatedReason(StrEnum):
 
 
 class UngatedCase(FrozenStruct):
-    """A case that cannot be gated: `needed` failures in a row would be proof, and one run has `executions` of it."""
+    """A case that cannot be gated: `needed_failures` in a row would be proof, and one run has `executions` of it."""
 
     key: CaseKey
     reason: UngatedReason

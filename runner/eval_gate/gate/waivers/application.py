@@ -48,7 +48,7 @@ from eval_gate.results.result_names import LATEST
 from eval_gate.struct import replace
 from eval_gate.text.escape import format_first_few
 
-_UNJUDGED_CLASSES = frozenset({CaseClass.ERRORED, CaseClass.SUSPECTED_REGRESSION, CaseClass.NOT_RUN})
+_NO_RESULT_CLASSES = frozenset({CaseClass.ERRORED, CaseClass.SUSPECTED_REGRESSION, CaseClass.NOT_RUN})
 _INCONCLUSIVE_CLASSES = frozenset({CaseClass.INCONCLUSIVE, CaseClass.FLAKY})
 _MAY_COUNT = frozenset({CaseClass.STILL_FAILING, CaseClass.STILL_ERRORED, CaseClass.INCOMPARABLE})
 """Classes of failures of the branch that count once their permission has ended."""
@@ -81,7 +81,7 @@ def _classify_standing(case: CaseResult, change: CaseChange | None, max_score_dr
         return WaiverStanding.REGRESSED  # a crash among them: where it is called a regression it can be accepted as one
     if change is not None and change.grounds is not None and change.grounds.kind in _WAIVABLE_GROUNDS:
         return WaiverStanding.FAILS
-    if not case.status.is_scored or became in _UNJUDGED_CLASSES:
+    if not case.status.is_scored or became in _NO_RESULT_CLASSES:
         return WaiverStanding.NO_RESULT
     if became in _INCONCLUSIVE_CLASSES:
         return WaiverStanding.UNSTABLE
@@ -103,7 +103,7 @@ def apply_waivers(
     *,
     everything: bool = True,
     trusted: bool = True,
-    earlier: Mapping[CaseKey, CaseKey] = MappingProxyType({}),
+    baseline_keys: Mapping[CaseKey, CaseKey] = MappingProxyType({}),
 ) -> AppliedWaivers:
     """Apply the waivers to these cases on this day (UTC); the order of the waivers does not matter.
 
@@ -111,11 +111,11 @@ def apply_waivers(
     `trusted` is False on a pull request from a fork, and if only the base branch's rules count. Then entries of a
     waiver file do not count unless they are known to be on that branch.
 
-    `earlier` has the baseline's names of cases that have another name here. A waiver holds for the case that it was
-    given to, by that name. By its new name, an entry of the file matches such a case only by its id, and not from a
-    fork. A comment on this very change matches by the new name too.
+    `baseline_keys` has the baseline's names of cases that have another name here. A waiver holds for the case that
+    it was given to, by that name. By its new name, an entry of the file matches such a case only by its id, and not
+    from a fork. A comment on this very change matches by the new name too.
     """
-    names = CaseNameIndex(cases, earlier)
+    names = CaseNameIndex(cases, baseline_keys)
     distinct = sorted(set(waivers), key=_build_sort_key)
     entries = tuple(_build_entry(one, names, today, everything=everything, trusted=trusted) for one in distinct)
     decisive: dict[CaseKey, int] = {}
@@ -158,24 +158,24 @@ def _exclude_from_entry(entry: WaiverEntry, must_pass: Container[CaseKey]) -> Wa
     def select(cases: Sequence[CaseName]) -> tuple[CaseName, ...]:
         return tuple(one for one in cases if one.key not in must_pass)
 
-    failing, passing, unjudged = (
+    failing, passing, without_result = (
         select(entry.failing),
         select(entry.passing),
         select(entry.without_result),
     )
     state = entry.state
     if state is WaiverState.IN_USE and not failing:
-        state = WaiverState.UNNEEDED if passing and not unjudged else WaiverState.IDLE
+        state = WaiverState.UNNEEDED if passing and not without_result else WaiverState.IDLE
     elif state is WaiverState.UNNEEDED and not passing:
         state = WaiverState.IDLE
-    return replace(entry, failing=failing, passing=passing, without_result=unjudged, state=state)
+    return replace(entry, failing=failing, passing=passing, without_result=without_result, state=state)
 
 
 def _build_entry(waiver: Waiver, names: CaseNameIndex, today: date, *, everything: bool, trusted: bool) -> WaiverEntry:
     cases = names.find_cases(waiver.case, waiver.suite, _get_rename_rule(waiver, trusted=trusted))
     failing = tuple(_to_case_name(case) for case in cases if case.standing.is_waivable)
     passing = tuple(_to_case_name(case) for case in cases if case.standing is WaiverStanding.PASSES)
-    unjudged = tuple(_to_case_name(case) for case in cases if case.standing is WaiverStanding.NO_RESULT)
+    without_result = tuple(_to_case_name(case) for case in cases if case.standing is WaiverStanding.NO_RESULT)
     days_left = (waiver.until - today).days
     if days_left < 0:
         state = WaiverState.EXPIRED
@@ -183,12 +183,12 @@ def _build_entry(waiver: Waiver, names: CaseNameIndex, today: date, *, everythin
         state = WaiverState.PROPOSED
     elif failing:
         state = WaiverState.IN_USE
-    elif unjudged or not (cases or everything):
+    elif without_result or not (cases or everything):
         state = WaiverState.IDLE
     else:
         state = WaiverState.UNNEEDED if passing else WaiverState.UNMATCHED
     return WaiverEntry(
-        waiver=waiver, state=state, days_left=days_left, failing=failing, passing=passing, without_result=unjudged
+        waiver=waiver, state=state, days_left=days_left, failing=failing, passing=passing, without_result=without_result
     )
 
 
@@ -198,14 +198,16 @@ def _get_rename_rule(waiver: Waiver, *, trusted: bool) -> RenameRule:
     return RenameRule.BY_ID if trusted else RenameRule.NEVER
 
 
-def find_waived_by_new_name(waiving: AppliedWaivers, earlier: Mapping[CaseKey, CaseKey]) -> tuple[WaivedCase, ...]:
+def find_waived_by_new_name(
+    waiving: AppliedWaivers, baseline_keys: Mapping[CaseKey, CaseKey]
+) -> tuple[WaivedCase, ...]:
     """Find the cases that the waiver file matches by their new name and not by the one in the baseline."""
     return tuple(
         case
         for case in waiving.waived
-        if case.key in earlier
+        if case.key in baseline_keys
         and isinstance((waiver := waiving.get_entry(case).waiver).origin, FileOrigin)
-        and not CaseNameIndex([case], earlier).find_cases(waiver.case, waiver.suite, RenameRule.NEVER)
+        and not CaseNameIndex([case], baseline_keys).find_cases(waiver.case, waiver.suite, RenameRule.NEVER)
     )
 
 
@@ -226,14 +228,14 @@ def _build_sort_key(waiver: Waiver) -> tuple[bool, str, int, str]:
     return True, origin.written_at, 0, json.encode(waiver).decode()
 
 
-def count_ended_permissions(
+def mark_ended_permissions(
     comparison: Comparison,
     permitted: Sequence[PermittedRegression],
     cases: GateCases,
     covered: Container[CaseKey],
     max_score_drop: float | None = None,
 ) -> Comparison:
-    """Mark the cases that fail as the branch was permitted to let them, and make those that count regressions.
+    """Mark the failures that a permission of the branch covered, and make those that count again regressions.
 
     A score that counts is compared with the one that it fell from. `permitted` has the keys of the baseline. `covered`
     are the cases of waivers that have not ended.
@@ -243,7 +245,7 @@ def count_ended_permissions(
         return comparison
     is_branch, day = _is_run_of_branch(comparison, cases.run), find_day(cases.run)
 
-    def count(change: CaseChange) -> CaseChange:
+    def mark_change(change: CaseChange) -> CaseChange:
         one, case = by_key.get(cases.get_earlier_key(change.key)), cases.current_cases.get(change.key)
         if one is None or case is None or change.key in covered:
             return change
@@ -257,7 +259,7 @@ def count_ended_permissions(
             return replace(change, change=CaseClass.REGRESSION, grounds=None, permitted=one)
         return replace(change, permitted=one)
 
-    return replace(comparison, changes=tuple(map(count, comparison.changes)))
+    return replace(comparison, changes=tuple(map(mark_change, comparison.changes)))
 
 
 def _count_lower_score(change: CaseChange, permission: PermittedRegression, score: float) -> CaseChange:

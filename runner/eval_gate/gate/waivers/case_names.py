@@ -63,17 +63,17 @@ class RenameRule(Enum):
 class CaseNameIndex:
     """Cases of a run, found by id or glob, also by their names in the baseline.
 
-    `earlier` maps renamed cases to their names in the baseline. A renamed case matches by its earlier name, because a
-    glob was written for the earlier names. `RenameRule` decides whether it also matches by its new name.
+    `baseline_keys` maps renamed cases to their names in the baseline. A renamed case matches by its earlier name,
+    because a glob was written for the earlier names. `RenameRule` decides whether it also matches by its new name.
     """
 
     def __init__(
-        self, cases: Iterable[CaseStanding], earlier: Mapping[CaseKey, CaseKey] = MappingProxyType({})
+        self, cases: Iterable[CaseStanding], baseline_keys: Mapping[CaseKey, CaseKey] = MappingProxyType({})
     ) -> None:
         self._known: list[_NamedCase] = []
         self._new: list[_NamedCase] = []
         for case in cases:
-            earlier_key = earlier.get(case.key)
+            earlier_key = baseline_keys.get(case.key)
             self._known.append(_NamedCase.from_case(earlier_key or case.key, case))
             if earlier_key is not None:
                 self._new.append(_NamedCase.from_case(case.key, case))

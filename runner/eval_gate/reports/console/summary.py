@@ -224,7 +224,7 @@ def _render_failures(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
         yield from style.wrap_text(view.suite_drop, begin="SUITE TEST: ", colour="yellow")
         yield ""
     lists = {
-        f"INCONCLUSIVE, {view.missing_reruns_title.upper()}": view.unconfirmed,
+        f"INCONCLUSIVE, {view.missing_evidence_title.upper()}": view.unconfirmed,
         "NOT CAUSED BY THIS CHANGE, FAILS WITH THE BASE AGENT TOO": view.base_agent_failures,
         "NOT CAUSED BY THIS CHANGE, BROKEN ON THE BASE": view.broken_on_main,
     }

@@ -18,7 +18,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.groups import ErrorGroup, group_errors
 from eval_gate.reports.view.new_cases import is_new_or_changed
 from eval_gate.reports.view.rows import CaseRow, build_rows
-from eval_gate.reports.wording.grounds import describe_missing_reruns
+from eval_gate.reports.wording.grounds import describe_missing_evidence
 from eval_gate.reports.wording.verdict import find_new_errors
 from eval_gate.reports.wording.waivers import WaiverReport, build_waiver_report
 from eval_gate.struct import FrozenStruct
@@ -104,17 +104,17 @@ class CaseLists(FrozenStruct, eq=False, dict=True):
     unconfirmed = _select_rows(
         lambda row: row.decided_by is not None and row.decided_by.is_inconclusive and not row.suspected
     )
-    """Cases that may be regressions, and whose re-runs are missing."""
+    """Cases that may be regressions: the run neither confirms nor clears them."""
 
     @property
-    def missing_reruns(self) -> str:
-        """What the re-runs of the unconfirmed cases lack, as words to follow their number."""
-        return describe_missing_reruns(row.decided_by for row in self.unconfirmed if row.decided_by)
+    def missing_evidence(self) -> str:
+        """What the unconfirmed cases lack, as words to follow their number."""
+        return describe_missing_evidence(row.decided_by for row in self.unconfirmed if row.decided_by)
 
     @property
-    def missing_reruns_title(self) -> str:
+    def missing_evidence_title(self) -> str:
         """The same as a title."""
-        return {"with missing re-runs": "re-runs missing"}.get(self.missing_reruns, "too little evidence")
+        return {"with missing re-runs": "re-runs missing"}.get(self.missing_evidence, "too little evidence")
 
     new_passes = _select_class(CaseClass.NEW_PASS)
     still_failing = _select_rows(

@@ -356,7 +356,7 @@ class ReportView(CaseLists):
         return {
             "must-pass failing": self.must_pass,
             "not worse than the base agent": tuple(cleared),
-            self.missing_reruns: self.unconfirmed,
+            self.missing_evidence: self.unconfirmed,
             "inconclusive": self.inconclusive_cases,
             "new and flaky": self.new_and_flaky,
             "flaky": self.flaky if self.uses_history else (),

@@ -248,7 +248,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     @property
     def suspected(self) -> bool:
         """Whether the case failed and was not re-run because the gate had already failed."""
-        return self.decided_by is GroundKind.GATE_FAILED
+        return self.case_change is not None and self.case_change.counts_as_suspected
 
     @cached_property
     def evidence(self) -> str | None:

@@ -11,7 +11,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Rule, RuleCode, Verdict
 from eval_gate.model.result import RunResult, StaleKind, SuiteResult
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.run_statistics import is_possible_regression, select_counted_changes
+from eval_gate.reports.run_statistics import exclude_waived, is_possible_regression
 from eval_gate.reports.view.scores import MeanScore, compute_mean_score
 from eval_gate.struct import FrozenStruct
 
@@ -128,7 +128,8 @@ def _build_pass_score_row(run: RunResult, verdict: Verdict) -> tuple[RuleRow, ..
 
 def _format_rule_value(rule: Rule, run: RunResult) -> str:
     """Return the value of a rule, and for regressions the number of suspected ones."""
-    suspected = len(select_counted_changes(run, CaseClass.SUSPECTED_REGRESSION))
+    changes = run.comparison.changes if run.comparison else ()
+    suspected = sum(one.counts_as_suspected for one in exclude_waived(run, changes))
     return (
         f"{rule.value}, {suspected} more suspected" if rule.code == RuleCode.REGRESSIONS and suspected else rule.value
     )

@@ -36,9 +36,9 @@ _TESTED: Final = frozenset(
 )
 
 
-def describe_missing_reruns(kinds: Iterable[GroundKind]) -> str:
-    """Describe what the re-runs of unconfirmed cases lack: they are missing, or no command makes any."""
-    return "with too little evidence" if all(kind is GroundKind.NOT_RERUN for kind in kinds) else "with missing re-runs"
+def describe_missing_evidence(kinds: Iterable[GroundKind]) -> str:
+    """Describe what unconfirmed cases lack: re-runs if every case lacks them, else evidence."""
+    return "with missing re-runs" if all(kind.lacks_reruns for kind in kinds) else "with too little evidence"
 
 
 def format_place(context: ReportContext) -> str:

@@ -23,7 +23,7 @@ from eval_gate.reports.run_statistics import (
 )
 from eval_gate.reports.wording.advice import find_advice
 from eval_gate.reports.wording.advice_table import ADVICE_BY_REASON
-from eval_gate.reports.wording.grounds import describe_broken_main, describe_missing_reruns, is_failing_as_flaky
+from eval_gate.reports.wording.grounds import describe_broken_main, describe_missing_evidence, is_failing_as_flaky
 from eval_gate.reports.wording.metrics import MAX_METRIC_NAME
 from eval_gate.reports.wording.numbers import format_percent, quote_in_backticks
 from eval_gate.reports.wording.verdict import (
@@ -210,7 +210,7 @@ def _format_passed(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
         parts.append(format_count(flaky, "flaky case fails", "flaky cases fail"))
     parts += format_new_errors(run)
     if undecided := _list_unconfirmed(run):
-        parts.append(f"{format_count(len(undecided), 'case')} {describe_missing_reruns(undecided)}")
+        parts.append(f"{format_count(len(undecided), 'case')} {describe_missing_evidence(undecided)}")
     if loosened := _count_loosened_rules(run):
         parts.append(format_count(loosened, "loosened rule"))
     if baseline_is_stale:

@@ -80,12 +80,12 @@ def ids(waiving: AppliedWaivers) -> list[str]:
 def test_waive__renamed_case__is_meant_by_the_name_it_had(name, trusted, waives, kind) -> None:
     renamed = {CaseKey(FILE, "flaky-1"): CaseKey(FILE, "old")}
     found = apply_waivers(
-        [waiver(name, kind, is_new=False)], [case("flaky-1")], TODAY, trusted=trusted, earlier=renamed
+        [waiver(name, kind, is_new=False)], [case("flaky-1")], TODAY, trusted=trusted, baseline_keys=renamed
     )
     assert bool(found.waived) is waives
     assert bool(find_waived_by_new_name(found, renamed)) is (waives and name == "flaky-1")
     comment = waiver(name, url="https://github.com/o/r/issues/1#issuecomment-1")
-    assert apply_waivers([comment], [case("flaky-1")], TODAY, trusted=trusted, earlier=renamed).waived
+    assert apply_waivers([comment], [case("flaky-1")], TODAY, trusted=trusted, baseline_keys=renamed).waived
 
 
 # --- what is waived ---------------------------------------------------------------------------------------------------

@@ -5,10 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.config.policy import Policy
+from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
+from eval_gate.model.comparison import CaseClass
+from eval_gate.model.evidence import GroundKind
+from eval_gate.reports.console.style import ConsoleStyle
+from eval_gate.reports.console.summary import render_console
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.case_lists import CaseLists
 from eval_gate.reports.view.report_view import build_view
 from eval_gate.reports.view.rows import CaseRow
+from tests.support.histories import Asked, Branch, Engine
 from tests.support.verdicts import (
     REGRESSIONS,
     STEADY,
@@ -72,3 +78,39 @@ def test_noted__cases_that_pass_as_before__are_none_of_them() -> None:
     assert [row.id for row in build_view(run, ReportContext()).notable] == ["b"]
     alone = make_judged({"a": "P", "b": "F"})
     assert [row.id for row in build_view(alone, ReportContext()).notable] == ["b"]
+
+
+def judge_shared_runs():
+    """Judge a case that fails every re-run, where executions of one run belong together on the branch."""
+    branch = Branch()
+    for run in range(10):
+        failing = {case for case in range(60) if case % 20 == run}
+        asked = [Asked("a.json", f"case-{case}", "F" if case in failing else "P") for case in range(60)]
+        branch = branch.pushed(asked, REGRESSIONS, run)
+    inputs = GateInputs(branch.baseline, REGRESSIONS)
+    cases = [Asked("a.json", f"case-{case}", "F" if case == 15 else "P") for case in range(60)]
+    return decide_verdict(Engine(cases).run(inputs), inputs)
+
+
+def test_unconfirmed__every_rerun_failed__lacks_evidence_and_no_reruns() -> None:
+    run = judge_shared_runs()
+    view = build_view(run, ReportContext())
+    (row,) = view.unconfirmed
+    assert (row.id, row.decided_by, row.case.reruns > 0) == ("case-15", GroundKind.RUN_SHARE, True)
+    shown = render_console(view, ConsoleStyle())
+    assert "TOO LITTLE EVIDENCE" in shown
+    assert "1 with too little evidence" in view.counts
+    assert "missing" not in f"{shown}{view.counts}"
+
+
+@pytest.mark.parametrize(
+    ("end", "value", "suspected"), [("gate_failed", "0, 1 more suspected", 1), ("budget_used", "0", 0)]
+)
+def test_rules__suspected__are_those_of_the_list(end, value, suspected) -> None:
+    run = make_judged(
+        [make_executed("a", "F", rerun_stop_reason=end), make_executed("b", "P")], dict.fromkeys("ab", STEADY)
+    )
+    assert [one.change for one in run.comparison.changes if one.case_id == "a"] == [CaseClass.SUSPECTED_REGRESSION]
+    view = build_view(run, ReportContext())
+    assert {rule.name: rule.value for rule in view.rules}["Regressions"] == value
+    assert len(view.suspected) == suspected
