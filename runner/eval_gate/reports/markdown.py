@@ -296,14 +296,14 @@ def render_case_table(
     """
     if not rows:
         return ""
-    by_record = any(row.evidence for row in rows)
+    has_evidence = any(row.evidence for row in rows)
     results = (
         [_Column("Evidence", ":--", format_evidence_cell)]
-        if by_record
+        if has_evidence
         else _build_result_columns(compared=compared, current_title=current_title)
     )
-    what = _Column(f"What {'changed' if compared and not by_record else 'failed'}", ":--", _format_failure_cell)
-    shared = ((results, _format_evidence if by_record else _format_results),)
+    what = _Column(f"What {'changed' if compared and not has_evidence else 'failed'}", ":--", _format_failure_cell)
+    shared = ((results, _format_evidence if has_evidence else _format_results),)
     expected = _Column("Expected before", ":--", _format_expected_cell)
     changed = [([expected], _format_expected_cell)] if any(row.expected_before for row in rows) else []
     return _render_shared_table(rows, title, [([what], _format_failure), *changed, *shared])
