@@ -13,7 +13,7 @@ from tests.unit.targets.test_targets_contributing import extended
 FILES = {
     "formats/riddles/__init__.py": '"""Riddles."""\n',
     "formats/riddles/dialect.py": """
-from eval_gate.formats.base import Dialect
+from eval_gate.formats.base import Dialect, Mine
 from eval_gate.formats.documents import JSON
 from eval_gate.model.case import Aggregation, EvalCase, EvalSuite, Location, SuiteMetadata
 from eval_gate.model.conversation import Message
@@ -45,7 +45,11 @@ def load(document, positions, source, reading):
     )
 
 
-DIALECT = Dialect(JSON, lambda document: "riddles" in document, load, lambda: {"title": "Riddles"})
+def recognize(document, *, is_named):
+    return Mine() if "riddles" in document else None
+
+
+DIALECT = Dialect(JSON, recognize, load, lambda: {"title": "Riddles"})
 """,
     "reports/exports/tap.py": """
 def render(run, context):

@@ -192,7 +192,7 @@ def test_ended__a_third_time_on_a_terminal__gives_it_its_cursor_back(tmp_path) -
 def test_ended__while_its_results_are_made__is_not_taken_for_a_verdict(tmp_path, number, code) -> None:
     """They are made in one go, after the last case: the run is over, and complete."""
     write_agents(tmp_path, "echo ok > {OUTPUT_FILE}")
-    moment = ("call", "_build_result", "'over': True", [int(number)])
+    moment = ("call", "_build_result", "'is_final': True", [int(number)])
     done = ended_at(tmp_path, moment)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
     assert "4 of 4 pass" in done.stdout
