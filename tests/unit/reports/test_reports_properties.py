@@ -267,8 +267,8 @@ OURS = {
 }
 MACROS = {
     *("title", "why", "next_step", "cautions", "links", "folds", "folding_table", "suite_table", "grade_table"),
-    *("measured", "grouped", "stale_line", "warning_list", "section", "list", "count", "rows_table"),
-    *("waived_table", "entry_list", "brought", "waive_offer", "inconclusive_words", "inconclusive", "notes_above"),
+    *("setup_changes", "grouped", "stale_line", "warning_list", "section", "list", "count", "rows_table"),
+    *("waived_table", "entry_list", "new_waivers", "waive_offer", "inconclusive_words", "inconclusive", "notes_above"),
     *("by_base_agent", "main_broke", "stale_baseline", "waiver_warnings", "rest", "named", "caller"),
 }
 
@@ -310,6 +310,7 @@ def _path(node) -> str:
     return node.name if isinstance(node, nodes.Name) else f"{_path(node.node)}.{node.attr}"
 
 
+@pytest.mark.rows_each("template")
 @pytest.mark.parametrize("template", ["comment.md.j2", "summary.md.j2", "parts.md.j2", "verdict.md.j2"])
 def test_templates__foreign_text__only_through_a_filter(template) -> None:
     source = PackageLoader("eval_gate.reports").get_source(Environment(), template)[0]
