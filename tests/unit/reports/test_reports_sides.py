@@ -9,6 +9,8 @@ import pytest
 
 import eval_gate
 from eval_gate.model.comparison import RuleCode
+from eval_gate.model.conversation import Message
+from eval_gate.model.execution import BaselineResult, CaseDetails, Status
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.detail_levels import DETAIL_LEVELS
@@ -281,3 +283,31 @@ def test_explained__state__leads_to_the_page_about_it(state, target) -> None:
 
 def test_explained__documentation_is_not_known__there_is_no_link() -> None:
     assert "docs/" not in render_comment(build_view(STATES["few"], ReportContext()))
+
+
+def make_prompt_change(system: str | None, case: str = "a"):
+    """A regression whose model was told this, and whose model in the baseline was told to refund at once."""
+    before, here = (
+        CaseDetails(conversation=(Message(role="system", content=words), Message(role="user", content="q")))
+        for words in ("Be kind. Refund at once.", system or "")
+    )
+    run = make_judged([make_executed(case, "FFFF", details=here if system else CaseDetails())], {case: STEADY})
+    (change,) = run.comparison.changes
+    change = replace(change, baseline_result=BaselineResult(status=Status.PASSED, details=before))
+    return replace(run, comparison=replace(run.comparison, changes=(change,)))
+
+
+@pytest.mark.parametrize(
+    ("system", "says"),
+    [
+        ("Be kind. Ask a colleague first.", "`Be kind. Refund at once.` → `Be kind. Ask a colleague first.`"),
+        ("Be kind. Refund at once. Say `hello` @team.", "nothing → `Say 'hello' @team.`"),
+        ("Be kind. Refund at once.", None),
+        (None, None),
+    ],
+)
+def test_comment__system_prompt__is_named_where_it_is_known_to_be_another_one(system, says) -> None:
+    view = build_view(make_prompt_change(system), ON_PAGE)
+    for text in (render_comment(view), render_comment(view, start=len(DETAIL_LEVELS) - 1), render_summary(view)):
+        assert (f"**System prompt changed since the baseline:** {says}" in text) is (says is not None)
+        assert ("System prompt" in text) is (says is not None)

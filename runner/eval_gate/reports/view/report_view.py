@@ -40,7 +40,7 @@ from eval_gate.reports.wording.grounds import format_place
 from eval_gate.reports.wording.judges import describe_judges
 from eval_gate.reports.wording.metrics import MetricReport
 from eval_gate.reports.wording.power import describe_false_alarms, describe_first_runs, describe_power
-from eval_gate.reports.wording.setup_changes import describe_setup_changes
+from eval_gate.reports.wording.setup_changes import describe_prompt_change, describe_setup_changes
 from eval_gate.reports.wording.spending import (
     count_reruns,
     describe_certainty,
@@ -119,6 +119,8 @@ class ReportView(CaseLists):
 
     setup_changes = _cache_property(lambda view: describe_setup_changes(view.run, view.context))
     """Setup changes since the baseline; reports show them below the opening."""
+    prompt_change = _cache_property(lambda view: describe_prompt_change(view.run))
+    """The first difference of the system prompt, where both prompts are known."""
     changes_since_push = _cache_property(lambda view: describe_changes_since_push(view.run, view.context))
     """Changes of the regressions since the last push to the pull request."""
     doc_link = _cache_property(

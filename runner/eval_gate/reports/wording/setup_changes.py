@@ -6,11 +6,14 @@ why a gate passed.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
+from eval_gate.model.execution import CaseDetails
 from eval_gate.model.result import RunResult
 from eval_gate.model.setup_change import ChangedCase, SettingOwner, SetupChange, SetupChangeKind
 from eval_gate.reports.context import ReportContext
+from eval_gate.reports.text_difference import compare_texts
 from eval_gate.reports.wording.numbers import quote_in_backticks
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import format_count, to_one_line, truncate_text
@@ -21,6 +24,7 @@ MAX_NAME: Final = 60
 MAX_VALUE: Final = 100
 MAX_LINES: Final = 12
 MAX_BRANCH: Final = 60
+MAX_PROMPT_PART: Final = 120
 _HARMLESS: Final = frozenset({SetupChangeKind.TIGHTENED, SetupChangeKind.CHANGED, SetupChangeKind.RENAMED})
 _RULE_PHRASES: Final = {
     SetupChangeKind.LOOSENED: "loosened",
@@ -190,3 +194,35 @@ def _format_case_name(case: ChangedCase) -> str:
 def _format_code(text: str | None, most: int = MAX_VALUE) -> str:
     """Quote `text` in backticks, and replace backticks in it; return an empty string for no text."""
     return quote_in_backticks(text, most) if text else ""
+
+
+def describe_prompt_change(run: RunResult) -> str | None:
+    """Describe the first difference of the system prompt as a phrase in backticks; None if none is known.
+
+    It is known if the gate led the conversation with a model, if the case changed since the baseline, and if responses
+    are stored. The prompts that an agent behind a URL or a command sends to its model are unknown.
+    """
+    if run.comparison is None:
+        return None
+    cases = run.index_cases()
+    prompts = Counter(
+        (_find_system_prompt(change.baseline_result.details), _find_system_prompt(cases[change.key].details))
+        for change in run.comparison.changes
+        if change.baseline_result is not None and change.key in cases
+    )
+    changed = Counter({(old, new): count for (old, new), count in prompts.items() if old and new and old != new})
+    if not changed:
+        return None
+    pieces = compare_texts(*changed.most_common(1)[0][0]).pieces
+    removed, added = (
+        next((quote_in_backticks(one.text, MAX_PROMPT_PART) for one in pieces if one.sign == sign), "nothing")
+        for sign in "-+"
+    )
+    more = f", and {format_count(len(changed) - 1, 'other')}" if len(changed) > 1 else ""
+    return f"{removed} → {added}{more}"
+
+
+def _find_system_prompt(details: CaseDetails) -> str:
+    """Return the system prompt of an execution; empty if no conversation with one is stored."""
+    first = details.conversation[0] if details.conversation else None
+    return str(first.content) if first is not None and first.role == "system" else ""
