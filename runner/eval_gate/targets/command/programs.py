@@ -294,7 +294,7 @@ def _collect_codex_calls(events: Sequence[Event]) -> tuple[ToolCall, ...]:
     items: dict[str, Event] = {}
     for number, event in enumerate(events):
         item = event.get("item")
-        if event.get("type") in _CODEX_STAGES and isinstance(item, dict) and item.get("type") in _CODEX_FIELDS:
+        if event.get("type") in _CODEX_STAGES and isinstance(item, dict) and str(item.get("type")) in _CODEX_FIELDS:
             identity = item.get("id")
             items[identity if isinstance(identity, str) else f"\0{number}"] = item
     refuse_many_calls(len(items))
