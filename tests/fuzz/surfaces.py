@@ -51,7 +51,7 @@ from eval_gate.results.history import HISTORY_NAME, parse_history
 from eval_gate.results.run_reader import read_archived_run, read_history, read_run
 from eval_gate.session.external_cases import build_case_result
 from eval_gate.staleness.registry_loader import load_registry
-from eval_gate.targets.base import TargetError
+from eval_gate.targets.base import RetryPolicy, TargetError
 from eval_gate.targets.command.programs import ProgramName, find_failure, read_stream
 from eval_gate.targets.command.response import parse_response
 from eval_gate.targets.http.protocols import PRESETS, STREAMED_PRESETS
@@ -60,7 +60,6 @@ from eval_gate.targets.model.providers.chat import parse_arguments
 from eval_gate.targets.model.recording import read_recording
 from eval_gate.targets.response.reader import ResponseReader
 from eval_gate.targets.response.stream import StreamCollector
-from eval_gate.targets.retry import RetryPolicy
 from eval_gate.targets.target_list import read_targets
 from eval_gate.text import escape, safe_output
 from eval_gate.text.command_template import CommandTemplate

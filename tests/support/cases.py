@@ -12,7 +12,7 @@ from eval_gate.model.conversation import Message, Response
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.specs.evaluator import EvaluatorSpec, ResponseContains
 from eval_gate.struct import replace
-from eval_gate.targets.base import Request, Target
+from eval_gate.targets.base import Request, RetryPolicy, Target
 from eval_gate.text.tokens import TokenData
 
 EVAL_FILE = "evals/weather.golden.json"
@@ -60,6 +60,9 @@ class ScriptedTarget:
 
     takes_stubs = False
     workspace_problem = None
+    conversation_problem = None
+    remembers_turns = True
+    retry_policy = RetryPolicy(max_retries=0)
     timeout_ms = None
     notices: tuple[str, ...] = ()
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from eval_gate.config.settings import RecordingMode
 from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
-from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.base import RetryPolicy, TargetError, TargetFault
 from eval_gate.targets.model.chat import ModelTurn
 from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
-from eval_gate.targets.retry import LoadLimiter, RetryPolicy
+from eval_gate.targets.retry import LoadLimiter
 
 TOY = ModelSettings.model_validate({"name": "toy", "provider": "openai", "model": "toy"})
 Answer = Callable[[Sequence[Message], Sequence[ToolSpec]], ModelTurn]

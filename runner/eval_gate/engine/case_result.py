@@ -60,6 +60,7 @@ def build_trial(trial_record: TrialRecord, *, decisive: bool = False) -> Trial:
         error_hint=trial_record.error_hint,
         http_status=trial_record.http_status,
         timed_out=trial_record.timed_out,
+        failed_turn=trial_record.failed_turn,
         vetoed=trial_record.vetoed,
         decisive=decisive,
     )
@@ -169,6 +170,7 @@ def join_trials(
         status=status,
         score=score,
         flaky=flaky,
+        failed_turn=decisive.failed_turn,
         evaluator_results=decisive.evaluator_results,
         trace_summary=decisive.trace_summary,
         reruns=0 if first is None else sum([record.trial >= first for record in records]),

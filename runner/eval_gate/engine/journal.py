@@ -67,6 +67,7 @@ class TrialRecord(Record, kw_only=True, omit_defaults=True):
     error_hint: str | None = None
     http_status: int | None = None
     timed_out: bool = False
+    failed_turn: int | None = None
     vetoed: bool = False
     calls_listed: bool | None = None
     """The response has a list of tool calls, even if it is empty; False if it cannot have one, such as plain text."""

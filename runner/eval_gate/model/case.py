@@ -152,6 +152,56 @@ class WorkspaceHooks(Frozen, kw_only=True):
         return tuple((name, hook) for name, hook in every if hook is not None)
 
 
+class CaseTurn(Frozen, kw_only=True):
+    """One message of the user in a conversation, and what is expected of the response to it."""
+
+    message: str
+    evaluators: tuple[SerializeAsAny[EvaluatorSpec], ...] = ()
+    """What is checked in this response and its calls; empty if the message is only sent."""
+    expected_messages: JsonValue = None
+    """Response that the eval file expects, for the graders of this turn (AgentV)."""
+
+
+class SimulatedUser(Frozen, kw_only=True):
+    """User whom a model plays: it writes the messages of a conversation until its goal is reached or given up."""
+
+    goal: str
+    persona: str = ""
+    facts: tuple[str, ...] = ()
+    """All that the user knows. It answers questions of the agent from these alone."""
+    max_messages: int = 10
+    first_message: str | None = None
+    """The user's first message; None if the model writes it, too."""
+
+
+class TurnAggregation(StrEnum):
+    """How the scores of turns, and of the whole conversation, become the score of a case."""
+
+    FIRST_FAILURE = "first_failure"
+    """Turns in order, then the whole, up to the first failure; the score is 1 or 0 (tool-forge)."""
+    MEAN = "mean"
+    """Mean of the turns and the whole, which weighs as much as one turn (AgentV; so do the next two)."""
+    MIN = "min"
+    MAX = "max"
+
+
+class ConversationSpec(Frozen, kw_only=True):
+    """Turns of a case, written by its author or by a simulated user; `evaluators` of the case are about the whole."""
+
+    turns: tuple[CaseTurn, ...] = ()
+    """Scripted turns; empty if a simulated user writes the messages."""
+    user: SimulatedUser | None = None
+    aggregation: TurnAggregation = TurnAggregation.FIRST_FAILURE
+    stop_score: float | None = 1.0
+    """Score below which a turn is the last that is sent; None to send all turns."""
+    window: int | None = None
+    """Number of exchanges, the newest last, that a request repeats; None for all (AgentV, `window_size`)."""
+    scores_transcript: bool = False
+    """Whether evaluators of the whole see the transcript as response (AgentV), instead of the last response."""
+    all_evaluators: tuple[SerializeAsAny[EvaluatorSpec], ...] = ()
+    """Evaluators of all turns, then those of the whole. Caches look them up by identity, so they are joined once."""
+
+
 class CaseWorkspace(Frozen, kw_only=True):
     """Folder in which the target works on a case, made for it by Eval Gate (AgentV 4, `workspace`).
 
@@ -182,6 +232,9 @@ class EvalCase(Frozen, kw_only=True):
     """Eval file of the case."""
     description: str = ""
     messages: tuple[Message, ...]
+    """Messages to send. In a conversation: those before the first turn, often none."""
+    conversation: ConversationSpec | None = None
+    """Turns of the conversation; None for a case with one request."""
     evaluators: tuple[SerializeAsAny[EvaluatorSpec], ...] = ()
     aggregation: Aggregation = Aggregation.FIRST_FAILURE
     pass_score: float | None = None
@@ -219,6 +272,11 @@ class EvalCase(Frozen, kw_only=True):
     def key(self) -> CaseKey:
         """Which case of a run it is."""
         return CaseKey(self.suite, self.id)
+
+    @property
+    def all_evaluators(self) -> tuple[EvaluatorSpec, ...]:
+        """Evaluators of the case and of all its turns."""
+        return self.evaluators if self.conversation is None else self.conversation.all_evaluators
 
     @property
     def uses_files(self) -> bool:

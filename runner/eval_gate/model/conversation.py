@@ -118,6 +118,11 @@ class Response(Frozen, kw_only=True):
     attempts: int = 1
     conversation: tuple[Message, ...] = ()
     """All messages of a conversation that Eval Gate had with a model, turn by turn."""
+    new_messages: tuple[Message, ...] = ()
+    """Messages with which the next turn of a conversation repeats this response, such as calls of a model with their
+    results. Empty: one message with `text`."""
+    session_id: str | None = None
+    """Session in which the agent goes on with the conversation, as it reports it; None if it reports none."""
     max_turns_reached: bool = False
     """The conversation ended at the case's `maxTurns`, instead of with a turn without tool calls."""
     replayed: bool = False

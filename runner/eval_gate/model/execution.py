@@ -2,12 +2,13 @@
 
 from enum import StrEnum
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
-from msgspec import field
+from msgspec import Meta, field
 
 from eval_gate.model.base import JsonValue, Record
 from eval_gate.model.conversation import Message
+from eval_gate.model.usage import Usage
 
 
 class Status(StrEnum):
@@ -146,6 +147,29 @@ class StoredCall(Record, kw_only=True):
     """Parts that are truncated: only the beginning of their JSON text is stored, as a string."""
 
 
+class TurnResult(Record, kw_only=True):
+    """One turn of an executed conversation: the user's message, and the response to it."""
+
+    message: str | None = None
+    """None if messages are not stored, or another tool does not report it."""
+    response: str | None = None
+    response_length: Annotated[int, Meta(ge=0)] = 0
+    response_truncated: bool = False
+    calls: Annotated[int, Meta(ge=0)] = 0
+    """Number of tool calls of this turn: that many of the case's `toolsCalled` and `toolCalls`, in order."""
+    status: Status | None = None
+    """Passed, failed, error or not run; None if another tool does not report it."""
+    score: float | None = None
+    error: str | None = None
+    duration_ms: float = 0.0
+    usage: Usage | None = None
+    cost_usd: float | None = None
+
+
+UserEnd: TypeAlias = Literal["reached", "given_up", "max_messages"]
+"""Why a simulated user wrote no further message. The first two are its own claim, which passes and fails nothing."""
+
+
 class CaseDetails(Record, kw_only=True):
     """The contract's `details`. `response` is None if responses are not stored."""
 
@@ -165,6 +189,10 @@ class CaseDetails(Record, kw_only=True):
     """Tool calls with arguments and results, in call order, if responses are stored."""
     first_token_ms: float | None = None
     """Milliseconds to the first piece of text of a streamed response."""
+    turns: tuple[TurnResult, ...] = ()
+    """Turns of a conversation, in order; `response` is that of the last one. Empty for a case with one request."""
+    user_end: UserEnd | None = None
+    """Why the simulated user ended the conversation; None without one."""
     dropped_counts: dict[str, int] = field(default_factory=dict)
     """Numbers of dropped items because of limits: `toolCalls`, `messages`, and `characters` of the response."""
 
@@ -190,6 +218,8 @@ class Trial(Record, kw_only=True):
     """HTTP status of the response, for an execution error whose response has one."""
     timed_out: bool = False
     """The target did not respond in time, which counts as an agent error."""
+    failed_turn: Annotated[int, Meta(ge=1)] | None = None
+    """First turn of the conversation that failed or had an error, counted from 1; None if none did."""
     vetoed: bool = False
     """A required check failed, so that no score is sufficient."""
     decisive: bool = False
@@ -214,6 +244,8 @@ class BaselineResult(Record, kw_only=True):
     error: str | None = None
     details: CaseDetails = field(default_factory=lambda: NO_DETAILS)
     evaluator_results: tuple[EvaluatorResult, ...] = ()
+    failed_turn: Annotated[int, Meta(ge=1)] | None = None
+    """First turn of the conversation that failed or had an error, counted from 1; None if none did."""
     executions: tuple[Status, ...] = ()
     """Status of each trial, if the case has several."""
     input_tokens: int | None = None

@@ -96,6 +96,10 @@ class CaseFingerprints(Record, kw_only=True):
     """The judge in plain text: name, model and address, without credentials."""
     judge_setup: str | None = None
     """Settings and programs of the judges."""
+    user: str | None = None
+    """The model that plays the simulated user, in plain text as `judge`; None without one."""
+    user_setup: str | None = None
+    """Settings of the model that plays the simulated user, and its prompt."""
     target: str | None = None
     """Settings for the target's requests and responses: the `fingerprint` of the target."""
     agent: str | None = None
@@ -141,6 +145,8 @@ class CaseResult(Record, kw_only=True):
     evaluator_results: tuple[EvaluatorResult, ...] = ()
     trace_summary: TraceSummary | None = None
     conversation_id: str | None = None
+    failed_turn: Annotated[int, Meta(ge=1)] | None = None
+    """First turn that failed or had an error in the decisive execution of a conversation; None if none did."""
     trials: tuple[Trial, ...] = ()
     dependent: bool = False
     """The case depends on files of earlier cases in its suite, and is re-run only after them."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Final, Generic, Protocol, TypeVar, runtime_checkable
+
+from msgspec import Meta
 
 from eval_gate.model.agent import SuiteAgent
-from eval_gate.model.base import JsonValue
+from eval_gate.model.base import Frozen, JsonValue
 from eval_gate.model.case import CaseBrief
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.execution import ErrorCause, ErrorKind
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.struct import FrozenStruct
+from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.targets.settings import TargetSettings
 from eval_gate.text.javascript.strings import as_text
 
@@ -44,6 +48,15 @@ class Request(FrozenStruct):
     """Folder in which a program is to work on this case; None where the target's settings name one."""
     rerun: int = 0
     """Number of the re-run, from 1; 0 for a first execution or a trial."""
+    turn: int = 0
+    """Number of the turn in a conversation, from 1; 0 for a case with one request."""
+    open_session: ConversationSession | None = None
+    """Session of the conversation; None for a case with one request."""
+
+    @property
+    def session(self) -> str | None:
+        """Id of the conversation's session; None for a case with one request."""
+        return self.open_session.id if self.open_session is not None else None
 
     @property
     def message(self) -> str:
@@ -138,6 +151,11 @@ class TargetError(Exception):
                 return ErrorKind.AGENT_UNREACHABLE if self.status in ACCESS_REFUSED_STATUSES else ErrorKind.AGENT_ERROR
 
     @property
+    def was_surely_not_processed(self) -> bool:
+        """Whether the target cannot have taken the request in: no connection, or too many requests."""
+        return self.fault is TargetFault.UNREACHABLE or self.status in {429, 529}
+
+    @property
     def timed_out(self) -> bool:
         """Whether the target exceeded a time limit, and no other cause is known."""
         return self.fault is TargetFault.LATE
@@ -158,6 +176,22 @@ def _iter_texts(value: object) -> Iterator[str]:
     """Yield the texts of an error's body, which is an object of texts, or has such an object as `error` or `detail`."""
     for part in value.values() if isinstance(value, dict) else ():
         yield from (part,) if isinstance(part, str) else _iter_texts(part)
+
+
+class RetryPolicy(Frozen, kw_only=True):
+    """Exponential delays with jitter, in milliseconds. A longer `Retry-After` takes precedence, up to the cap."""
+
+    max_retries: Annotated[int, Meta(ge=0, le=20)] = 2
+    initial_delay_ms: Annotated[float, Meta(ge=0)] = 250
+    max_delay_ms: Annotated[float, Meta(ge=0)] = 60_000
+    backoff_factor: Annotated[float, Meta(ge=1)] = 2
+    retryable_status_codes: frozenset[int] = frozenset({429, 502, 503, 504})
+
+    def compute_delay_s(self, failures: int, retry_after_s: float | None = None) -> float:
+        """Seconds before the next try after these failures; a quarter more or less, and never above the cap."""
+        exponential = self.initial_delay_ms * self.backoff_factor ** min(failures - 1, 64)
+        jittered = exponential * random.uniform(0.75, 1.25)  # noqa: S311 (spreads load, guards nothing)
+        return min(max(jittered, (retry_after_s or 0.0) * 1000), self.max_delay_ms) / 1000
 
 
 class Target(Protocol):
@@ -185,6 +219,27 @@ class Target(Protocol):
     def workspace_problem(self) -> str | None:
         """Why it cannot run cases that have a workspace, as the rest of a sentence; None where it can."""
         return None
+
+    @property
+    def conversation_problem(self) -> str | None:
+        """Why it cannot run cases with several turns, as the rest of a sentence; None where it can."""
+        return "it has no way to go on with a conversation"
+
+    @property
+    def remembers_turns(self) -> bool:
+        """Whether the agent itself may remember earlier turns, so that a request it took in cannot be sent again.
+
+        False if every request repeats the whole conversation.
+        """
+        return True
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """How often, and after which delay, a conversation is started again after a retryable error; never by default.
+
+        The target retries single requests itself.
+        """
+        return RetryPolicy(max_retries=0)
 
     @property
     def notices(self) -> tuple[str, ...]:

@@ -12,15 +12,14 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Annotated, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
-from msgspec import Meta, structs
+from msgspec import structs
 from pydantic import BaseModel
 
-from eval_gate.model.base import Frozen
 from eval_gate.model.conversation import Response
 from eval_gate.struct import replace
-from eval_gate.targets.base import OVERLOAD_STATUSES, TargetError
+from eval_gate.targets.base import OVERLOAD_STATUSES, RetryPolicy, TargetError
 from eval_gate.targets.deadline import note_retry_wait, pause_case_clock
 
 T = TypeVar("T")
@@ -238,22 +237,6 @@ class LoadLimiter:
             await self._wait_until_allowed()  # meanwhile, another request may have been refused
 
 
-class RetryPolicy(Frozen, kw_only=True):
-    """Exponential delays with jitter, in milliseconds. A longer `Retry-After` takes precedence, up to the cap."""
-
-    max_retries: Annotated[int, Meta(ge=0, le=20)] = 2
-    initial_delay_ms: Annotated[float, Meta(ge=0)] = 250
-    max_delay_ms: Annotated[float, Meta(ge=0)] = 60_000
-    backoff_factor: Annotated[float, Meta(ge=1)] = 2
-    retryable_status_codes: frozenset[int] = frozenset({429, 502, 503, 504})
-
-    def compute_delay_s(self, failures: int, retry_after_s: float | None = None) -> float:
-        """Seconds before the next try after these failures; a quarter more or less, and never above the cap."""
-        exponential = self.initial_delay_ms * self.backoff_factor ** min(failures - 1, 64)
-        jittered = exponential * random.uniform(0.75, 1.25)  # noqa: S311 (spreads load, guards nothing)
-        return min(max(jittered, (retry_after_s or 0.0) * 1000), self.max_delay_ms) / 1000
-
-
 def build_retry_policy(settings: BaseModel, max_retries: int | None = None) -> RetryPolicy:
     """Build the retry policy of a target. `max_retries` from the command line takes precedence."""
     own = settings.model_dump(include=set(RetryPolicy.__struct_fields__), exclude_none=True)
@@ -262,18 +245,27 @@ def build_retry_policy(settings: BaseModel, max_retries: int | None = None) -> R
 
 
 async def respond_with_retries(
-    call: Callable[[], Awaitable[Response]], policy: RetryPolicy, limiter: LoadLimiter
+    call: Callable[[], Awaitable[Response]],
+    policy: RetryPolicy,
+    limiter: LoadLimiter,
+    *,
+    only_unprocessed: bool = False,
 ) -> Response:
     """As `call_with_retries`, for a whole response: its `attempts` count every try. Raises TargetError."""
-    response, attempts = await call_with_retries(call, policy, limiter)
+    response, attempts = await call_with_retries(call, policy, limiter, only_unprocessed=only_unprocessed)
     return response if attempts == 1 else replace(response, attempts=attempts)
 
 
 async def call_with_retries(
-    call: Callable[[], Awaitable[T]], policy: RetryPolicy, limiter: LoadLimiter
+    call: Callable[[], Awaitable[T]],
+    policy: RetryPolicy,
+    limiter: LoadLimiter,
+    *,
+    only_unprocessed: bool = False,
 ) -> tuple[T, int]:
     """Call until it succeeds, fails for good, or the retries are used up. Return the result and the number of tries.
 
+    `only_unprocessed`: repeat no request that the target may have taken in, because it would then remember it twice.
     Raises the last TargetError. A refusal at a higher load than the next try's is not counted as a failure.
     """
     tries, failures = 0, 0
@@ -286,7 +278,8 @@ async def call_with_retries(
             is_lower = limiter.note_refusal(error, turn)
             if not (is_lower and policy.max_retries and tries < MAX_TRIES):
                 failures += 1
-            if not error.retryable or failures > policy.max_retries:
+            may_repeat = error.retryable and (error.was_surely_not_processed or not only_unprocessed)
+            if not may_repeat or failures > policy.max_retries:
                 raise
             note_retry_wait(error)
             delay_s = policy.compute_delay_s(max(failures, 1), error.retry_after_s)

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.base import RetryPolicy, TargetError, TargetFault
 from eval_gate.targets.deadline import collect_waits, track_case_limit
-from eval_gate.targets.retry import LoadLimiter, RetryPolicy, Turn, call_with_retries
+from eval_gate.targets.retry import LoadLimiter, Turn, call_with_retries
 from tests.support.virtual_time import VirtualTime
 
 QUICK = RetryPolicy(initial_delay_ms=0, max_retries=2)

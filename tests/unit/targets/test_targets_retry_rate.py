@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
-from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.retry import (
-    MAX_PAUSE_S,
-    LoadLimiter,
-    RateLimiter,
-    RetryPolicy,
-    build_shard_limiter,
-    call_with_retries,
-)
+from eval_gate.targets.base import RetryPolicy, TargetError, TargetFault
+from eval_gate.targets.retry import MAX_PAUSE_S, LoadLimiter, RateLimiter, build_shard_limiter, call_with_retries
 
 
 class Simulated(asyncio.SelectorEventLoop):

@@ -25,7 +25,7 @@ from eval_gate.process.environment import WithheldVariables, filter_environment
 from eval_gate.process.misplaced_files import find_path_hint
 from eval_gate.process.run import ProcessError, StartRefusal
 from eval_gate.struct import replace
-from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
+from eval_gate.targets.base import DescribedTarget, Request, RetryPolicy, TargetError, TargetFault
 from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.command.call import (
     FOLDER_PREFIX,
@@ -41,7 +41,7 @@ from eval_gate.targets.command.response import parse_object, parse_record, parse
 from eval_gate.targets.command.settings import CliSettings
 from eval_gate.targets.deadline import pause_case_clock
 from eval_gate.targets.response.stream import BodyReader
-from eval_gate.targets.retry import LoadLimiter, RetryPolicy, build_shard_limiter, respond_with_retries
+from eval_gate.targets.retry import LoadLimiter, build_shard_limiter, respond_with_retries
 from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.turns import flatten_messages

@@ -7,7 +7,7 @@ import json
 from typing import Final
 
 from eval_gate.model.base import JsonValue
-from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.base import RetryPolicy, TargetError, TargetFault
 from eval_gate.targets.http.connection import (
     ACCEPTED,
     Connection,
@@ -20,7 +20,6 @@ from eval_gate.targets.http.request_builder import RequestBuilder
 from eval_gate.targets.http.settings import HttpSettings, Method, Polling
 from eval_gate.targets.response.field_paths import MissingValue
 from eval_gate.targets.response.reader import find_failure
-from eval_gate.targets.retry import RetryPolicy
 from eval_gate.text.retry_after import parse_retry_after
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 from eval_gate.text.untrusted.excerpt import format_excerpt

@@ -14,10 +14,10 @@ from eval_gate.model.conversation import Message, ToolSpec
 from eval_gate.model.limits import MAX_COST_USD, in_range
 from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.base import RetryPolicy, TargetError, TargetFault
 from eval_gate.targets.model.chat import Chat, ModelTurn
 from eval_gate.targets.model.recording import Recording, compute_recording_key
-from eval_gate.targets.retry import LoadLimiter, RetryPolicy, call_with_retries
+from eval_gate.targets.retry import LoadLimiter, call_with_retries
 from eval_gate.targets.setup import NO_SETUP, TargetSetup
 from eval_gate.text.redaction import Redactor
 
