@@ -44,7 +44,7 @@ class FinishedConversation(FrozenStruct):
     failed_turn: int | None = None
     """Turn of the error; None without one."""
     failed_message: Message | None = None
-    """The user's message to which there is no response; None if the error is not in a request."""
+    """The user's message without a response; None if the error is not in a request."""
     user_end: UserEnd | None = None
     user_usage: Usage | None = None
     user_cost_usd: float | None = None
@@ -134,13 +134,12 @@ async def lead_conversation(request: Request, case: EvalCase, services: Conversa
     while True:
         led = _Try(request, case, services, abandoned, costs)
         error = await led.run()
-        number = len(led.turns) + (led.message is not None)
         if not isinstance(error, TargetError) or not services.may_start_again(error, len(reasons)):
             return FinishedConversation(
                 turns=tuple(led.turns),
                 history=led.history,
                 error=error,
-                failed_turn=number if error is not None else None,
+                failed_turn=led.number if error is not None else None,
                 failed_message=led.message,
                 user_end=led.user_end,
                 user_usage=costs.usage,
@@ -149,7 +148,7 @@ async def lead_conversation(request: Request, case: EvalCase, services: Conversa
                 restart_reasons=tuple(reasons),
             )
         abandoned += led.turns
-        reasons.append(f"turn {number}: {_describe_error(error)}")
+        reasons.append(f"turn {led.number}: {_describe_error(error)}")
         await asyncio.sleep(services.retry_policy.compute_delay_s(len(reasons), error.retry_after_s))
 
 
@@ -187,6 +186,8 @@ class _Try:
         self._user_costs = user_costs
         self._exchanges: list[tuple[Message, ...]] = [(message,) for message in case.messages]
         """Messages by their author, in order: a window counts a response with its tool calls as one."""
+        self.number = 1
+        """Number of the turn in progress."""
         self.turns: list[FinishedTurn] = []
         self.message: Message | None = None
         """The message that has no response yet."""
@@ -216,8 +217,7 @@ class _Try:
             self._check_budget()
             self.message = Message(role="user", content=turn.message)
             self._exchanges.append((self.message,))
-            number = len(self.turns) + 1
-            request = replace(self._request, messages=self._list_window(), turn=number, open_session=session)
+            request = replace(self._request, messages=self._list_window(), turn=self.number, open_session=session)
             response = await self._services.send(request)
             self._services.note_response()
             finished = FinishedTurn(self.message, response)
@@ -232,13 +232,14 @@ class _Try:
                 return
 
     async def _choose_next_turn(self) -> CaseTurn | None:
-        user, number = self._spec.user, len(self.turns)
+        user, finished = self._spec.user, len(self.turns)
+        self.number = finished + 1
         if user is None:
-            return self._spec.turns[number] if number < len(self._spec.turns) else None
-        if number >= user.max_messages:
+            return self._spec.turns[finished] if finished < len(self._spec.turns) else None
+        if finished >= user.max_messages:
             self.user_end = "max_messages"
             return None
-        if number == 0 and user.first_message is not None:
+        if finished == 0 and user.first_message is not None:
             return CaseTurn(message=user.first_message)
         self._check_budget()
         assert self._services.move_user is not None
@@ -249,13 +250,15 @@ class _Try:
             raise
         self._user_costs.add(reply.usage, reply.cost_usd)
         self.user_end = reply.outcome
+        if reply.message is None and not self.turns:
+            raise EvaluatorError("the simulated user ended the conversation before its first message")
         return None if reply.message is None else CaseTurn(message=reply.message)
 
     def _check_budget(self) -> None:
         """Check that the run can afford a further turn; the first one was allowed with the execution."""
         sent = (*self._abandoned, *self.turns)
         if sent and not self._services.is_affordable(usd := compute_cost_usd(sent, self._user_costs.cost_usd)):
-            raise BudgetUsedError(len(self.turns) + 1, usd)
+            raise BudgetUsedError(self.number, usd)
 
     def _list_window(self) -> tuple[Message, ...]:
         """List the messages of a request: all, or system messages and the newest exchanges (AgentV, `window_size`)."""

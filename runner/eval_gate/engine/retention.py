@@ -206,12 +206,12 @@ def _iter_turns(conversation: FinishedConversation, spec: ConversationSpec) -> I
             usage=response.usage,
             cost_usd=response.cost_usd,
         )
-    sent = len(conversation.turns)
-    if conversation.failed_message is not None:
-        sent += 1
-        message = as_text(conversation.failed_message.content)
+    begun = max(len(conversation.turns), conversation.failed_turn or 0)
+    if begun > len(conversation.turns):
+        sent = conversation.failed_message
+        message = None if sent is None else as_text(sent.content)
         yield TurnResult(message=message, status=Status.ERROR, error=_describe_turn_error(error))
-    for unsent in spec.turns[sent:]:
+    for unsent in spec.turns[begun:]:
         yield TurnResult(message=unsent.message, status=Status.NOT_RUN)
 
 

@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.engine.conversations import ConversationServices, FinishedConversation, join_turns, lead_conversation
+from eval_gate.engine.conversations import (
+    ConversationServices,
+    FinishedConversation,
+    UserReply,
+    join_turns,
+    lead_conversation,
+)
 from eval_gate.engine.trials import TrialJob, build_request
 from eval_gate.evaluators.base import CaseScore, EvaluatorError
+from eval_gate.model.case import SimulatedUser
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
@@ -232,3 +239,49 @@ def test_join_turns__messages_in_one_response_only__lose_no_call_of_the_others()
 def test_join_turns__one_response__is_the_whole() -> None:
     one = make_response("a", tool_calls_known=None)
     assert join_turns([one]) == replace(one)
+
+
+def play(*replies, **user):
+    """A conversation with a user who says these messages, then ends with `reached`; None ends, an error is raised."""
+    left = iter([*replies, None])
+
+    async def move(user, history, sample):
+        reply = next(left)
+        if isinstance(reply, Exception):
+            raise reply
+        return UserReply(reply, None if reply else "reached", Usage(input_tokens=5), 0.25)
+
+    target = SessionTarget()
+    spec = {"turns": (), "user": SimulatedUser(goal="a refund", **user), "stop_score": None}
+    return target, lead(target, make_talk(spec=spec), move_user=move)
+
+
+def test_lead_conversation__simulated_user__writes_until_it_ends() -> None:
+    target, led = play("hi", "4711")
+    assert [request.message for request in target.requests] == ["hi", "4711"]
+    assert (led.user_end, led.user_cost_usd, led.user_usage) == ("reached", 0.75, Usage(input_tokens=15))
+
+
+def test_lead_conversation__first_message_and_most_messages__need_no_request_of_the_user() -> None:
+    target, led = play("4711", "more", first_message="hi", max_messages=2)
+    assert [request.message for request in target.requests] == ["hi", "4711"]
+    assert (led.user_end, led.user_cost_usd) == ("max_messages", 0.25)
+
+
+def test_lead_conversation__user_without_a_message__is_an_error_of_the_turn_that_it_should_begin() -> None:
+    _, led = play("hi", EvaluatorError("no message", cost_usd=0.5))
+    assert (str(led.error), led.failed_turn, len(led.turns), led.user_cost_usd, led.attempts) == (
+        "no message",
+        2,
+        1,
+        0.75,
+        1,
+    )
+
+
+def test_lead_conversation__user_ends_before_the_first_message__is_an_error() -> None:
+    _, led = play()
+    assert (str(led.error), led.failed_turn) == (
+        "the simulated user ended the conversation before its first message",
+        1,
+    )
