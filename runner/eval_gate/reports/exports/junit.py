@@ -25,6 +25,7 @@ from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import describe_shortfalls
 from eval_gate.reports.wording.advice import Advice
 from eval_gate.reports.wording.numbers import format_score
+from eval_gate.reports.wording.turns import format_transcript
 from eval_gate.text.escape import shorten_error, to_one_line
 from eval_gate.text.safe_output import reveal_invisible
 
@@ -111,8 +112,8 @@ def _build_case(case: CaseResult, row: CaseRow, view: ReportView) -> ET.Element:
     elif case.status in _UNSUCCESSFUL:
         first, *rest = lines
         _add_result(element, "skipped", "\n".join([f"does not block: {first}", *rest]), case.status.value)
-    if case.details.response:
-        ET.SubElement(element, "system-out").text = _to_xml_text(case.details.response[:MAX_OUTPUT])
+    if output := format_transcript(case.details) or case.details.response:
+        ET.SubElement(element, "system-out").text = _to_xml_text(output[:MAX_OUTPUT])
     return element
 
 
@@ -169,9 +170,9 @@ def _explain_result(case: CaseResult, row: CaseRow, least: float) -> str:
     """Explain the result of a case; a graded one gives its score and each evaluator that took points off."""
     word = case.status.value.replace("_", " ")
     if not case.status.is_scored:
-        error = format_error(case.error, case.error_hint)
+        error = row.expand_turn(format_error(case.error, case.error_hint))
         return f"{word}: {error}" if error and case.status is not Status.ERROR else error or word
-    error = case.error or row.failure_summary or word
+    error = row.expand_turn(case.error or row.failure_summary or word)
     if not case.graded:
         return error
     return "\n".join((f"score {format_score(case.score, least)}", *(describe_shortfalls(case) or (error,))))
