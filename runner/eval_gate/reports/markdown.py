@@ -25,8 +25,8 @@ from eval_gate.reports.view.report_view import OPEN_ROWS, ReportView
 from eval_gate.reports.view.response_comparison import ComparedTurn, ResponseComparison
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.advice import UNRELATED_TO_CHANGE, find_problem_owner
+from eval_gate.reports.wording.failed_turns import split_turn_label
 from eval_gate.reports.wording.metrics import MAX_METRIC_NAME, NO_EFFECT, MetricReport, MetricRow
-from eval_gate.reports.wording.turns import split_turn_label
 from eval_gate.struct import FrozenStruct
 from eval_gate.text import escape
 from eval_gate.text.escape import escape_markdown, format_code_cell, format_code_span, format_count, shorten_error

@@ -24,8 +24,8 @@ from eval_gate.reports.view.report_view import ReportView, build_view
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import describe_shortfalls
 from eval_gate.reports.wording.advice import Advice
+from eval_gate.reports.wording.failed_turns import format_transcript
 from eval_gate.reports.wording.numbers import format_score
-from eval_gate.reports.wording.turns import format_transcript
 from eval_gate.text.escape import shorten_error, to_one_line
 from eval_gate.text.safe_output import reveal_invisible
 

@@ -19,8 +19,8 @@ from eval_gate.model.comparison import CaseChange
 from eval_gate.model.execution import NO_DETAILS, BaselineResult, CaseDetails, Status, StoredCall, Trial
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.text_difference import CONTEXT_CHARACTERS, TextDifference, compare_texts
+from eval_gate.reports.wording.failed_turns import describe_user_end, format_turn, format_turns
 from eval_gate.reports.wording.numbers import quote_in_backticks
-from eval_gate.reports.wording.turns import describe_user_end, format_turn, format_turns
 from eval_gate.results.turns import count_scripted_turns, has_other_calls, has_simulated_user, select_turn, slice_turn
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import format_count, format_first_few
@@ -127,15 +127,15 @@ def _find_failed_trial(case: CaseResult) -> Trial | None:
 
 def _build_turn(case: CaseResult, baseline: BaselineResult | None, number: int) -> ComparedTurn:
     details, earlier = case.details, baseline.details if baseline else NO_DETAILS
-    here, there = (dict(enumerate((one.message for one in side.turns), 1)) for side in (details, earlier))
+    messages = [dict(enumerate((one.message for one in side.turns), 1)).get(number) for side in (details, earlier)]
     calls = "" if has_simulated_user(case) else _describe_earlier_calls(details, earlier, number)
     sentences = [_describe_turns(details, range(1, number), calls), _describe_turns(details, range(number + 1, 1000))]
     if end := describe_user_end(details.user_end, earlier.user_end):
         sentences[1] = f"{sentences[1]} {capitalize_first(end)}.".strip()
     return ComparedTurn(
         label=format_turn(number, count_scripted_turns(case)),
-        message=here.get(number),
-        baseline_message=there.get(number) if here.get(number) != there.get(number) else None,
+        message=messages[0],
+        baseline_message=messages[1] if messages[0] != messages[1] else None,
         earlier_turns=sentences[0],
         later_turns=sentences[1],
     )

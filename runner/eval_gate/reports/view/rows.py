@@ -22,8 +22,8 @@ from eval_gate.reports.view.response_comparison import ResponseComparison, build
 from eval_gate.reports.view.scores import describe_shortfalls
 from eval_gate.reports.view.tables import describe_stale_suite
 from eval_gate.reports.wording import case_errors as blame_words
+from eval_gate.reports.wording import failed_turns as turn_words
 from eval_gate.reports.wording import grounds as grounds_words
-from eval_gate.reports.wording import turns as turn_words
 from eval_gate.reports.wording.numbers import format_passes, format_score, format_score_change, format_tally
 from eval_gate.reports.wording.waivers import WaiverReport, WaiverText
 from eval_gate.results.turns import count_scripted_turns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.model.execution import CaseDetails, ErrorKind, Status, Trial
-from eval_gate.reports.wording.turns import (
+from eval_gate.reports.wording.failed_turns import (
     describe_failed_turns,
     describe_user_end,
     expand_turn,

@@ -82,12 +82,12 @@ def _format_turn_counts(counts: Counter[int | None]) -> str:
     return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
 
 
-def describe_user_end(here: UserEnd | None, baseline: UserEnd | None) -> str | None:
+def describe_user_end(current: UserEnd | None, baseline: UserEnd | None) -> str | None:
     """Describe how the simulated user ended the conversation; None without one."""
-    if here is None:
+    if current is None:
         return None
-    words = f"the simulated user ended: {_USER_ENDS[here]}"
-    return words if baseline in {None, here} else f"{words}; in the baseline: {_USER_ENDS[baseline]}"
+    words = f"the simulated user ended: {_USER_ENDS[current]}"
+    return words if baseline in {None, current} else f"{words}; in the baseline: {_USER_ENDS[baseline]}"
 
 
 def format_transcript(details: CaseDetails) -> str:
