@@ -1,145 +1,204 @@
-"""Factories for conversations that were had: what the user said in each turn, what was answered, and how it ended.
+"""The order desk of `tests/agents/conversations` behind each kind of target that holds a conversation.
 
-A turn is `(message, answer, calls)`. A conversation has a letter for each turn: `P` passed, `F` failed, `E` an
-error, `N` not sent.
+A world of them is made as other worlds are (`world.py`): the word for a run is a variant of the desk.
+
+    desk = DeskWorld(folder, http_desk(url))
+    desk.main("main*10")
+    expect(desk.here("forgets"), 1, "10 regressions", regression=DESK_CASES)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-from eval_gate.model.comparison import CaseClass
-from eval_gate.model.execution import BaselineResult, CaseDetails, Status, StoredCall, TurnResult
-from eval_gate.model.result import CaseResult, CaseText, RunResult
-from eval_gate.results.baseline import Baseline
-from eval_gate.struct import replace
-from tests.support.results import make_baseline_run, make_run, make_suite_result
-from tests.support.sides import Call
-from tests.support.verdicts import STEADY, judge_against, make_executed, make_judged
+from tests.support.agents import Exchange, agent
+from tests.support.frameworks import AGENTS
+from tests.support.model_server import openai_answer
+from tests.support.world import World, words
 
-Turn = tuple[str, str | None, Sequence[Call]]
-STATUSES = {"P": Status.PASSED, "F": Status.FAILED, "E": Status.ERROR, "N": Status.NOT_RUN}
-FIND: Call = ("find_order", {"order": "4711"})
-REFUND: Call = ("refund", {"order": "4711", "amount": 49.9})
-BEFORE: tuple[Turn, ...] = (
-    ("I want my money back for order 4711.", "I have found order 4711. What is wrong with it?", [FIND]),
-    ("It arrived broken.", "I am sorry to hear that. You can have your money back.", []),
-    ("So how much do I get?", "You get 49.90 euros back.", []),
-    ("Please send it.", "It is on its way to your card.", [REFUND]),
-    ("Thank you!", "You are welcome.", []),
-)
-FORGOT: Turn = ("So how much do I get?", "Which order do you mean?", [FIND, FIND])
-NOT_SENT: tuple[Turn, ...] = tuple((message, None, []) for message, _, _ in BEFORE[3:])
-ASKED = CaseText(
-    prompt="\n".join(f"turn {number}: {message}" for number, (message, _, _) in enumerate(BEFORE, 1)),
-    expectation=(
-        "turn 1:",
-        "  calls find_order",
-        "turn 3:",
-        '  response contains the number "49.90"',
-        "calls find_order, refund",
-    ),
-)
-FAILED = 'turn 3: responseContainsNumber: "49.90" not in the response'
-BROKE_OFF = "turn 2: agent error: HTTP 500 (Internal Server Error)"
+CONVERSATIONS = AGENTS / "conversations"
+QUICK = {"--timeout-ms": "10000", "--max-retries": "0", "--concurrency": "4"}
 
 
-def make_conversation(turns: Sequence[Turn], letters: str, **fields) -> CaseDetails:
-    """What is kept of a conversation."""
-    calls = [StoredCall(name=name, arguments=arguments) for _, _, made in turns for name, arguments in made]
-    kept = tuple(
-        TurnResult(
-            message=message,
-            response=answer,
-            response_length=len(answer or ""),
-            calls=len(made),
-            status=STATUSES[letter],
-            score={"P": 1.0, "F": 0.0}.get(letter),
-            duration_ms=40.0 if letter in "PF" else 0.0,
-        )
-        for (message, answer, made), letter in zip(turns, letters, strict=True)
+def _load_desk() -> ModuleType:
+    """The desk's module: servers of frameworks have a copy of the file, so it is in no package."""
+    spec = importlib.util.spec_from_file_location("order_desk", CONVERSATIONS / "order_desk.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+ORDER_DESK = _load_desk()
+SCRIPTS: list[dict[str, Any]] = json.loads((CONVERSATIONS / "desk.golden.json").read_text())
+"""Ten conversations with their turns."""
+USERS: list[dict[str, Any]] = json.loads((CONVERSATIONS / "users.golden.json").read_text())
+"""Three that a simulated user leads."""
+BROKEN: tuple[str, ...] = ORDER_DESK.BROKEN
+"""Variants of the desk that break turn 3."""
+
+
+@dataclass
+class SessionDesk:
+    """The desk over loopback with a store of sessions: which messages came in each, in order."""
+
+    url: str = ""
+    variant: str = "main"
+    sessions: dict[str, list[str]] = field(default_factory=dict)
+    fault: Callable[[Exchange, list[str]], bool] = lambda _exchange, _messages: False
+    """Answers instead of the desk where it returns True; the session's messages include the one that came."""
+
+    async def __call__(self, exchange: Exchange) -> None:
+        asked = exchange.json
+        messages = self.sessions.setdefault(asked["session"], [])
+        messages.append(asked["message"])
+        if self.fault(exchange, messages):
+            return
+        text, calls = ORDER_DESK.answer(messages, self.variant)
+        exchange.answer({"response": text, "toolCalls": calls})
+
+
+@contextmanager
+def session_desk() -> Iterator[SessionDesk]:
+    """A running desk that speaks Eval Gate's own protocol."""
+    desk = SessionDesk()
+    with agent(desk) as running:
+        desk.url = running.url
+        yield desk
+
+
+@dataclass
+class DeskAgent:
+    """How a run names the agent, and what makes it another variant; the place of both is the world's folder."""
+
+    options: dict[str, str]
+    switch: Callable[[Path, str], None]
+    target: dict[str, Any] | None = None
+    """The only target of the list, where the agent needs one."""
+    cases: Sequence[dict[str, Any]] = tuple(SCRIPTS)
+    files: tuple[str, ...] = ()
+    """Of `tests/agents/conversations`, copied into the world's folder."""
+
+    def set_up(self, folder: Path) -> None:
+        """Write the eval file and whatever the agent needs."""
+        (folder / "evals").mkdir(parents=True, exist_ok=True)
+        (folder / "evals" / "desk.golden.json").write_text(json.dumps(list(self.cases), indent=1))
+        for name in self.files:
+            shutil.copy(CONVERSATIONS / name, folder)
+        if self.target is not None:
+            listed = {"targets": [{"name": "desk", **self.target}]}
+            (folder / "targets.yaml").write_text(json.dumps(listed))
+
+
+def switch_file(place: Path) -> Callable[[Path, str], None]:
+    """A program that reads its variant from a file in this folder."""
+    return lambda _folder, variant: (place / "variant.txt").write_text(variant) and None
+
+
+def loopback_desk(desk: SessionDesk) -> DeskAgent:
+    """The desk in this process, named by its address alone."""
+    return DeskAgent({"--agent-endpoint": desk.url}, lambda _folder, variant: setattr(desk, "variant", variant))
+
+
+def http_desk(url: str, place: Path) -> DeskAgent:
+    """The desk of FastAPI, running in this folder."""
+    body = {"message": "{{message}}", "session": "{{session}}"}
+    target = {"provider": "http", "url": f"{url}/chat", "requestTemplate": body}
+    return DeskAgent({"--target": "desk"}, switch_file(place), target)
+
+
+def langgraph_desk(url: str, place: Path) -> DeskAgent:
+    """The desk's graph behind LangGraph's own server, running in this folder."""
+    where = f"{url}/threads/{{{{session}}}}/runs/wait"
+    return DeskAgent(
+        {"--target": "desk"},
+        switch_file(place),
+        {"provider": "http", "url": where, "agentProtocol": "langgraph-thread"},
     )
-    last = next((one.response for one in reversed(kept) if one.response is not None), None)
-    values = {
-        "tools_called": tuple(call.name for call in calls),
-        "tool_calls": tuple(calls),
-        "response": last,
-        "response_length": len(last or ""),
-        "turns": kept,
+
+
+def lines_desk() -> DeskAgent:
+    """The desk as a command that lives for a conversation."""
+    command = f"{sys.executable} ../desk_lines.py"
+    return DeskAgent(
+        {"--target": "desk"},
+        lambda folder, variant: (folder / "evals" / "variant.txt").write_text(variant) and None,
+        {"provider": "cli", "command": command, "conversation": "lines", "timeout_seconds": 10},
+        files=("order_desk.py", "desk_lines.py"),
+    )
+
+
+PROMPT = "You work at an order desk. Use your tools."
+"""System prompt of the model; the variants of it end with their name in brackets."""
+
+
+def model_desk(url: str) -> DeskAgent:
+    """The desk as a model with tools, whose calls get stubs; a change of its system prompt breaks it."""
+
+    def switch(folder: Path, variant: str) -> None:
+        (folder / "prompt.md").write_text(PROMPT if variant == "main" else f"{PROMPT} [{variant}]")
+
+    target = {
+        "provider": "openai-compatible",
+        "base_url": f"{url}/v1",
+        "model": "desk-1",
+        "system_prompt_path": "prompt.md",
     }
-    return CaseDetails(**(values | fields))
+    options = {"--target": "desk", "--tool-registry": "tools.json"}
+    return DeskAgent(options, switch, target, cases=[_with_stubs(case) for case in SCRIPTS], files=("tools.json",))
 
 
-def make_chat(case_id: str, letters: str, details: CaseDetails, turns: Sequence[int], **fields) -> CaseResult:
-    """A case whose executions ended in these turns, which count from 1; 0 is an execution that no turn failed."""
-    values = {"text": ASKED, "line": 3, "failed_turn": turns[0] or None}
-    case = make_executed(case_id, letters, details=details, **(values | fields))
-    trials = tuple(
-        replace(trial, failed_turn=turn or None, decisive=not place)
-        for place, (trial, turn) in enumerate(zip(case.trials, turns, strict=True))
-    )
-    return replace(case, trials=trials)
+def _with_stubs(case: dict[str, Any]) -> dict[str, Any]:
+    """The case with what each tool returns for its order."""
+    number = re.search(r"\d{4}", json.dumps(case["turns"]))
+    assert number is not None
+    tools = {*ORDER_DESK.TOOLS.values()}
+    return case | {"stubs": dict.fromkeys(sorted(tools), ORDER_DESK.ORDERS[number[0]])}
 
 
-def with_baseline(run: RunResult, details: CaseDetails) -> RunResult:
-    """The judged run, whose baseline passed every case with this conversation."""
-    assert run.comparison is not None
-    side = BaselineResult(status=Status.PASSED, score=1.0, duration_ms=200.0, details=details)
-    changes = tuple(
-        one if one.change is CaseClass.STILL_PASSING else replace(one, baseline_result=side)
-        for one in run.comparison.changes
-    )
-    return replace(run, comparison=replace(run.comparison, changes=changes))
+async def answer_as_model(exchange: Exchange) -> None:
+    """Answer as a model of OpenAI's protocol would that has the desk's prompt and tools."""
+    body = exchange.json
+    said = [one["content"] for one in body["messages"] if one["role"] == "user"]
+    prompt = next((one["content"] for one in body["messages"] if one["role"] == "system"), "")
+    named = re.search(r"\[(\w+)\]$", prompt)
+    text, calls = ORDER_DESK.answer(said, named[1] if named else "main")
+    if calls and body["messages"][-1]["role"] != "tool":
+        asked = [(f"call-{at}", call["name"], call["params"]) for at, call in enumerate(calls)]
+        exchange.answer(openai_answer(None, asked))
+    else:
+        exchange.answer(openai_answer(text))
 
 
-def judge_chats(*cases: CaseResult, baseline: CaseDetails | None = None) -> RunResult:
-    """The run of these cases, each of which passed twenty times on main, as the last case does here."""
-    run = make_judged([*cases, make_executed("gs-hours", "P")], {case.id: STEADY for case in cases} | {"gs-hours": "P"})
-    return with_baseline(run, baseline or make_conversation(BEFORE, "PPPPP"))
+@contextmanager
+def desk_model() -> Iterator[str]:
+    """The address of such a model."""
+    with agent(answer_as_model) as running:
+        yield running.url.removesuffix("/chat")
 
 
-def forgetful() -> RunResult:
-    """A regression: 20 of 20 pass on main, 0 of 4 here, failed in turn 3 in 3 executions and in turn 2 in 1."""
-    here = make_conversation((*BEFORE[:2], FORGOT, *NOT_SENT), "PPFNN")
-    return judge_chats(make_chat("gs-refund-chat-001", "FFFF", here, (3, 3, 2, 3), error=FAILED))
+class DeskWorld(World):
+    """A repository whose agent is one of these desks."""
 
+    def __init__(self, folder: Path, desk: DeskAgent) -> None:
+        self.folder, self.desk = folder, desk
+        desk.set_up(folder)
+        self.suite, self.cases = "desk.golden.json", [dict(case) for case in desk.cases]
 
-def broken_off() -> RunResult:
-    """A conversation that ends with an agent error in turn 2, each time."""
-    here = make_conversation((BEFORE[0], *((message, None, []) for message, _, _ in BEFORE[1:])), "PENNN")
-    case = make_chat("gs-refund-chat-002", "CC", here, (2, 2))
-    trials = tuple(replace(trial, error=BROKE_OFF) for trial in case.trials)
-    return judge_chats(replace(case, error=BROKE_OFF, trials=trials))
-
-
-def other_tool() -> RunResult:
-    """A conversation that passes on both sides, and calls another tool in turn 1."""
-    here = ((BEFORE[0][0], BEFORE[0][1], [("search_orders", {"text": "4711"})]), *BEFORE[1:])
-    sides = [
-        make_suite_result([make_executed("gs-refund-chat-003", "P", details=make_conversation(turns, "PPPPP"))])
-        for turns in (here, BEFORE)
-    ]
-    return judge_against(make_run(sides[0]), Baseline(make_baseline_run(sides[1]), "main", 2, 4))
-
-
-USER_BEFORE: tuple[Turn, ...] = (
-    ("hi, my lamp is broken", "I am sorry. What is your order number?", []),
-    ("4711", "Thank you. Your refund is on its way.", [FIND, REFUND]),
-)
-USER_HERE: tuple[Turn, ...] = (
-    ("hi, my lamp is broken", "Do you want a new one?", []),
-    ("no, my money back. order 4711", "A colleague will write to you.", [FIND]),
-    ("ok, thanks", "Have a nice day.", []),
-)
-
-
-def talkative() -> RunResult:
-    """A conversation that a simulated user led, whose whole failed although the user says that it reached its goal."""
-    here = make_conversation(USER_HERE, "PPP", user_end="reached")
-    wanted = "toolsCalled: expected [find_order, refund], called [find_order]"
-    asked = CaseText(prompt="goal: get a refund for a broken lamp", expectation=("calls find_order, refund",))
-    case = make_chat("gs-refund-user-001", "FFF", here, (0, 0, 0), error=wanted, text=asked)
-    return judge_chats(case, baseline=make_conversation(USER_BEFORE, "PP", user_end="reached"))
-
-
-STATES = {"turn-3": forgetful, "agent-error": broken_off, "behaviour": other_tool, "simulated-user": talkative}
+    def run(self, letters: str, *options: str, url: str | None = None) -> subprocess.CompletedProcess[str]:
+        """One run of the program against this variant of the desk."""
+        self.desk.switch(self.folder, letters)
+        quick = {name: value for name, value in QUICK.items() if name not in options}
+        return self.gate("run", *words(self.desk.options | quick), *options)

@@ -78,6 +78,10 @@ class FunctionTarget(DescribedTarget[ResponseSettings]):
         """The function by module and name."""
         return self._identity
 
+    @property
+    def conversation_problem(self) -> None:
+        """None: a function gets all messages, the new one and the session."""
+
     async def respond(self, request: Request) -> Response:
         """Call the function. Raises TargetError: an exception of the function itself is an agent error."""
         started = time.perf_counter()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import BeforeValidator, Field, JsonValue, ValidationInfo, field_validator
+from pydantic import Field, JsonValue, PlainValidator, TypeAdapter, ValidationInfo, field_validator
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.model.conversation import Response, ToolCall
@@ -17,6 +17,7 @@ from eval_gate.targets.base import DescribedTarget, Request, TargetError, Target
 from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.command.response import parse_record
 from eval_gate.targets.settings import CANNED_RESPONSE, DescribedSettings, NotSecret, TargetSettings, expand_text
+from eval_gate.text.escape import format_count
 
 DEFAULT_RESPONSE = "This is the response of the mock target. Set `response` or `responses` in its description."
 
@@ -68,14 +69,30 @@ class MockResponse(DescribedSettings):
         return parse_record(record)
 
 
+_EXPAND: Final = expand_text("response")
+_TURNS: Final = TypeAdapter(tuple[MockResponse, ...])
+
+
+def _read_responses(value: object) -> MockResponse | tuple[MockResponse, ...]:
+    """Read the response of a case, or a list with one for each turn; a text is a response. Raises ValidationError."""
+    if not isinstance(value, list):
+        return MockResponse.model_validate(_EXPAND(value))
+    if not value:
+        raise ValueError("must not be empty")
+    return _TURNS.validate_python([*map(_EXPAND, value)])
+
+
 class MockSettings(TargetSettings, MockResponse):
     """Settings of a mock target. `responses` are by case id; all other cases get the response that it is itself."""
 
     provider: Literal["mock"] = "mock"
     responses: dict[
         Annotated[str, NotSecret("it is the id of a case")],
-        Annotated[MockResponse, BeforeValidator(expand_text("response"), json_schema_input_type=MockResponse | str)],
-    ] = Field(default_factory=dict)
+        Annotated[
+            MockResponse | tuple[MockResponse, ...],
+            PlainValidator(_read_responses, json_schema_input_type=MockResponse | str | list[MockResponse | str]),
+        ],
+    ] = Field(default_factory=dict, description="Response by case id; a list has one for each turn of a conversation.")
     delay_ms: float = Field(default=0, ge=0, le=600_000)
     delay_min_ms: float | None = Field(default=None, ge=0, le=600_000)
     delay_max_ms: float | None = Field(default=None, ge=0, le=600_000)
@@ -97,22 +114,39 @@ class MockTarget(DescribedTarget[MockSettings]):
         """That the results are not an agent's."""
         return ("the responses are fixed: the target is a mock",)
 
+    @property
+    def conversation_problem(self) -> None:
+        """None: its responses are by turn."""
+
+    @property
+    def remembers_turns(self) -> bool:
+        """No: only the number of the turn decides."""
+        return False
+
     async def respond(self, request: Request) -> Response:
         """Return the canned response after its delay. Raises TargetError if the description gives an error instead."""
         started = time.perf_counter()
         await asyncio.sleep(self._choose_delay_s())
-        canned_response = self._get_canned_response(request.case_id)
+        canned_response = self._get_canned_response(request)
         if canned_response.error is not None:
             raise TargetError(f"mock error: {canned_response.error}", fault=TargetFault.REFUSED)
         response = canned_response.to_response()
         return replace(response, duration_ms=(time.perf_counter() - started) * 1000)
 
-    def _get_canned_response(self, case_id: str) -> MockResponse:
+    def _get_canned_response(self, request: Request) -> MockResponse:
         settings = self._settings
-        own = settings.responses.get(case_id)
-        return own or MockResponse.model_validate(
-            settings.model_dump(include=set(MockResponse.model_fields), exclude_unset=True)
+        own = settings.responses.get(request.case_id)
+        if not isinstance(own, tuple):
+            return own or MockResponse.model_validate(
+                settings.model_dump(include=set(MockResponse.model_fields), exclude_unset=True)
+            )
+        place = max(request.turn, 1) - 1
+        if place < len(own):
+            return own[place]
+        what = (
+            f"the mock has {format_count(len(own), 'response')} for this case, one for each turn, and this is another"
         )
+        raise TargetError(what, fault=TargetFault.NOT_SENT, hint="add a response to the list in `responses`")
 
     def _choose_delay_s(self) -> float:
         settings = self._settings

@@ -10,7 +10,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.rendering import render
 from eval_gate.reports.view.report_view import build_view
-from tests.support.conversations import STATES
+from tests.support.chat_results import STATES
 from tests.support.pages import without_assets
 from tests.unit.reports.test_reports_sides import ON_PAGE
 

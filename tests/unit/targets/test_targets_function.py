@@ -11,6 +11,7 @@ import pytest
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.execution import ErrorKind
 from eval_gate.targets.base import Request, TargetError
+from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.targets.function import FunctionTarget
 
 REQUEST = Request("c-1", (Message(role="user", content="first"), Message(role="user", content="How warm is it?")))
@@ -111,3 +112,35 @@ def test_identity__names_module_and_function() -> None:
 
 def test_message__no_text__is_json() -> None:
     assert Request("c", (Message(role="user", content={"city": ["Oslo", 4]}),)).message == '{"city":["Oslo",4]}'
+
+
+TALK = (
+    Message(role="user", content="Order 4711 is broken."),
+    Message(role="assistant", content="What is broken?"),
+    Message(role="user", content="The lamp."),
+)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_function__turn_of_a_conversation__gets_the_new_message_all_messages_and_the_session(is_async) -> None:
+    def answer(request: Request) -> str:
+        roles = [message.role for message in request.messages]
+        return f"{request.turn} {request.session} {request.message} {roles} {request.messages[1].content}"
+
+    async def answer_later(request: Request) -> str:
+        await asyncio.sleep(0)
+        return answer(request)
+
+    session = ConversationSession()
+    request = Request("c", TALK, turn=2, open_session=session)
+    response = asked(answer_later if is_async else answer, request)
+    assert response.text == f"2 {session.id} The lamp. ['user', 'assistant', 'user'] What is broken?"
+
+
+def test_function__case_with_one_message__has_no_session_and_turn_zero() -> None:
+    assert asked(lambda request: f"{request.turn} {request.session}").text == "0 None"
+
+
+def test_function__conversation__can_be_held_and_may_be_remembered() -> None:
+    target = FunctionTarget(lambda _: "ok")
+    assert (target.conversation_problem, target.remembers_turns, target.retry_policy.max_retries) == (None, True, 0)

@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from eval_gate.model.conversation import Message
+from eval_gate.model.execution import ErrorKind
 from eval_gate.targets.base import Request, TargetError
 from eval_gate.targets.mock import MockSettings, MockTarget
 
@@ -70,3 +71,47 @@ def test_mock__provider_for_dry_run__canned_messages_and_trace_without_asking_an
     assert (said.text, said.messages[0].tool_calls[0].input) == ("calm", {"at": "sea"})
     assert (traced.text, traced.trace[0].name, traced.messages) == ("windy", "look", None)
     assert (plain.text, plain.messages, plain.trace) == ("plain", None, None)
+
+
+def respond_to_turn(turn: int, **settings):
+    target = MockTarget(MockSettings.model_validate({"name": "m", **settings}))
+    return asyncio.run(target.respond(Request("a", (Message(role="user", content="?"),), turn=turn)))
+
+
+BY_TURN = {"a": ["first", {"response": "second", "tool_calls": [{"tool": "t"}]}, {"error": "lost"}]}
+
+
+def test_mock__responses_of_a_case_as_a_list__are_by_turn() -> None:
+    assert respond_to_turn(1, responses=BY_TURN).text == "first"
+    second = respond_to_turn(2, responses=BY_TURN)
+    assert (second.text, [call.name for call in second.tool_calls]) == ("second", ["t"])
+    with pytest.raises(TargetError, match="mock error: lost"):
+        respond_to_turn(3, responses=BY_TURN)
+    assert respond("a", responses=BY_TURN).text == "first"  # a case with one message
+
+
+def test_mock__more_turns_than_responses__is_an_evaluation_error() -> None:
+    with pytest.raises(TargetError, match="has 3 responses for this case") as caught:
+        respond_to_turn(4, responses=BY_TURN)
+    assert caught.value.error_kind is ErrorKind.EVALUATION_ERROR
+    assert respond_to_turn(4, responses={"a": "always"}).text == "always"
+
+
+def test_mock__conversation__can_be_held_and_repeated() -> None:
+    target = MockTarget(MockSettings.model_validate({"name": "m"}))
+    assert (target.conversation_problem, target.remembers_turns) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("responses", "place"),
+    [
+        ({"a": ["x", {"tool_calls": [{"tol": "t"}]}]}, ("responses", "a", 1, "tool_calls", 0)),
+        ({"a": {"respons": "x"}}, ("responses", "a", "respons")),
+        ({"a": []}, ("responses", "a")),
+        ({"a": 3}, ("responses", "a")),
+    ],
+)
+def test_mock__mistake_in_responses__is_named_where_it_is_written(responses, place) -> None:
+    with pytest.raises(ValidationError) as caught:
+        MockSettings.model_validate({"name": "m", "responses": responses})
+    assert caught.value.errors()[0]["loc"][: len(place)] == place

@@ -12,7 +12,7 @@ from eval_gate.model.execution import NO_DETAILS, CaseDetails, Status
 from eval_gate.reports.console.style import MAX_ID, ConsoleStyle
 from eval_gate.reports.view.groups import Cause, group_causes
 from eval_gate.reports.view.rows import CaseRow
-from eval_gate.results.turns import select_turn, slice_turn
+from eval_gate.results.turn_details import select_turn, slice_turn
 from eval_gate.text.escape import format_count, format_first_few, shorten_error, to_console_line, truncate_text
 
 MAX_NAMES: Final = 30

@@ -21,7 +21,13 @@ from eval_gate.model.result import CaseResult
 from eval_gate.reports.text_difference import CONTEXT_CHARACTERS, TextDifference, compare_texts
 from eval_gate.reports.wording.failed_turns import describe_user_end, format_turn, format_turns
 from eval_gate.reports.wording.numbers import quote_in_backticks
-from eval_gate.results.turns import count_scripted_turns, has_other_calls, has_simulated_user, select_turn, slice_turn
+from eval_gate.results.turn_details import (
+    count_scripted_turns,
+    has_other_calls,
+    has_simulated_user,
+    select_turn,
+    slice_turn,
+)
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import format_count, format_first_few
 from eval_gate.text.quoting import capitalize_first

@@ -26,7 +26,7 @@ from eval_gate.reports.wording import failed_turns as turn_words
 from eval_gate.reports.wording import grounds as grounds_words
 from eval_gate.reports.wording.numbers import format_passes, format_score, format_score_change, format_tally
 from eval_gate.reports.wording.waivers import WaiverReport, WaiverText
-from eval_gate.results.turns import count_scripted_turns
+from eval_gate.results.turn_details import count_scripted_turns
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import MAX_TEXT, shorten_error, to_one_line
 from eval_gate.text.quoting import capitalize_first

@@ -86,6 +86,15 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         return True
 
     @property
+    def conversation_problem(self) -> None:
+        """None: a model gets the whole conversation with every turn."""
+
+    @property
+    def remembers_turns(self) -> bool:
+        """No: a model knows nothing of its earlier requests."""
+        return False
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """How the provider's rate limit was met, if it was."""
         return self._client.notices
@@ -188,6 +197,11 @@ class ModelConversation(Struct):
     model: str | None = None
     """Model name from the provider, of the last turn that has one."""
     has_open_calls: bool = False
+    earlier: int = 0
+    """Number of messages before the model's own."""
+
+    def __post_init__(self) -> None:
+        self.earlier = len(self.messages)
 
     def add_turn(self, reply: ModelReply) -> None:
         """Add the next turn of the model, new or recorded."""
@@ -205,17 +219,14 @@ class ModelConversation(Struct):
 
     def respond_to_calls(self, calls: Sequence[ToolCall], stubs: Mapping[str, JsonValue]) -> None:
         """Answer every call in the same turn; one without a stub with an error (tool-forge behaviour 1.4)."""
-        results = [stubs.get(call.name, {"error": f'no stub for "{call.name}"'}) for call in calls]
+        results = [_find_stub(call, stubs) for call in calls]
         finished_calls = [replace(call, result=result) for call, result in zip(calls, results, strict=True)]
         self.record_results(finished_calls, [dump_compact_json(result) for result in results])
 
     def record_results(self, calls: Sequence[ToolCall], outputs: Sequence[str]) -> None:
         """Give the model the outputs of the last calls, and keep the calls with their results."""
         self.calls[-len(calls) :] = calls
-        self.messages += [
-            Message(role="tool", name=call.name, content=output, tool_call_id=call.id)
-            for call, output in zip(calls, outputs, strict=True)
-        ]
+        self.messages += map(_build_result_message, calls, outputs)
 
     def build_response(self, duration_ms: float, *, stub_mode: bool) -> Response:
         """Build one response from all turns; tokens and cost are None if they are unknown for one of the turns."""
@@ -228,10 +239,28 @@ class ModelConversation(Struct):
             duration_ms=duration_ms,
             attempts=max(self.attempts, 1),
             conversation=tuple(self.messages),
+            new_messages=self._list_new_messages(),
             max_turns_reached=stub_mode and self.has_open_calls,
             replayed=self.replayed,
             model=self.model,
         )
+
+    def _list_new_messages(self) -> tuple[Message, ...]:
+        """List the model's own messages and the results of its calls.
+
+        Providers refuse a conversation with a call that has no result, so without stubs it is that of a missing stub.
+        """
+        calls = self.messages[-1].tool_calls
+        outputs = [dump_compact_json(_find_stub(call, {})) for call in calls]
+        return (*self.messages[self.earlier :], *map(_build_result_message, calls, outputs))
+
+
+def _find_stub(call: ToolCall, stubs: Mapping[str, JsonValue]) -> JsonValue:
+    return stubs.get(call.name, {"error": f'no stub for "{call.name}"'})
+
+
+def _build_result_message(call: ToolCall, output: str) -> Message:
+    return Message(role="tool", name=call.name, content=output, tool_call_id=call.id)
 
 
 async def _run_call(call: ToolCall, agent: SuiteAgent, sandbox: Sandbox | None) -> tuple[ToolCall, str]:

@@ -137,6 +137,11 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
         return "works in folders of its own (VS Code)"
 
     @property
+    def conversation_problem(self) -> str:
+        """A chat has no id."""
+        return "it begins a new chat for every message, and a chat cannot be continued (VS Code)"
+
+    @property
     def timeout_ms(self) -> float | None:
         """The target's own time limit of one response."""
         return self._settings.timeout_seconds * 1000

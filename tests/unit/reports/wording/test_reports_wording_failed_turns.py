@@ -13,7 +13,7 @@ from eval_gate.reports.wording.failed_turns import (
     format_turns,
     split_turn_label,
 )
-from tests.support.conversations import BEFORE, make_conversation
+from tests.support.chat_results import BEFORE, make_conversation
 
 
 @pytest.mark.parametrize(

@@ -96,3 +96,59 @@ def test_model__no_system_prompt__is_asked_without() -> None:
     chat = ScriptedChat(says("ok"))
     respond(chat, system=None)
     assert [message.role for message in chat.asked[0][0]] == ["user"]
+
+
+def take_turns(chat: ScriptedChat, *texts: str, stubs=None, max_turns: int = 5) -> list[Response]:
+    """The responses to these messages of a user, one turn each, with everything said before."""
+    target = ModelTarget(TOY, make_asker(chat), "be brief", TOOLS)
+
+    async def talk() -> list[Response]:
+        history: list[Message] = []
+        responses = []
+        for turn, text in enumerate(texts, 1):
+            history.append(Message(role="user", content=text))
+            request = Request("gs-1", tuple(history), stubs=stubs, max_turns=max_turns, turn=turn)
+            responses.append(await target.respond(request))
+            history += responses[-1].new_messages
+        return responses
+
+    return asyncio.run(talk())
+
+
+def test_conversation__with_stubs__each_turn_has_the_calls_and_results_of_the_turns_before() -> None:
+    chat = ScriptedChat(
+        says("", "get_weather", city="Rome"), says("21"), says("", "get_weather", city="Oslo"), says("3")
+    )
+    first, second = take_turns(chat, "Rome?", "And Oslo?", stubs={"get_weather": {"celsius": 21}})
+    last = chat.asked[-1][0]
+    roles = ["system", "user", "assistant", "tool", "assistant", "user", "assistant", "tool"]
+    assert [message.role for message in last] == roles
+    assert (last[2].tool_calls[0].params, last[3].content, last[4].content) == (
+        {"city": "Rome"},
+        '{"celsius":21}',
+        "21",
+    )
+    assert [call.params for call in second.tool_calls] == [{"city": "Oslo"}]  # only its own
+    assert (first.text, second.text, second.usage.input_tokens) == ("21", "3", 20)
+
+
+def test_conversation__without_stubs__calls_have_results_because_providers_want_them() -> None:
+    chat = ScriptedChat(says("I look.", "get_weather", "get_weather"), says("done"))
+    first, second = take_turns(chat, "Rome?", "And now?")
+    asked_last = chat.asked[-1][0]
+    assert [message.role for message in asked_last] == ["system", "user", "assistant", "tool", "tool", "user"]
+    assert [message.tool_call_id for message in asked_last[3:5]] == ["call-0", "call-1"]
+    assert [call.result for call in first.tool_calls] == [None, None]  # what is scored has no invented result
+    assert (second.text, second.new_messages) == ("done", (Message(role="assistant", content="done"),))
+
+
+def test_conversation__max_turns__counts_the_requests_of_each_turn() -> None:
+    chat = ScriptedChat(*[says("", "get_weather")] * 4)
+    first, second = take_turns(chat, "a", "b", stubs={}, max_turns=2)
+    assert (first.max_turns_reached, second.max_turns_reached, len(chat.asked)) == (True, True, 4)
+    assert [message.role for message in chat.asked[2][0]][-2:] == ["tool", "user"]
+
+
+def test_conversation__model__remembers_nothing_and_can_always_repeat() -> None:
+    target = ModelTarget(TOY, make_asker(ScriptedChat(says("ok"))), None, ())
+    assert (target.conversation_problem, target.remembers_turns, target.retry_policy.max_retries) == (None, False, 0)

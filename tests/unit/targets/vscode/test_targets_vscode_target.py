@@ -478,3 +478,7 @@ def test_vscode__identity_and_limits__are_those_of_its_description(tmp_path) -> 
     }
     assert (one.timeout_ms, one.takes_stubs, one.batches) == (5_000, False, False)
     asyncio.run(one.aclose())
+
+
+def test_conversation__chat__cannot_be_continued(tmp_path) -> None:
+    assert "a chat cannot be continued (VS Code)" in target(tmp_path).conversation_problem

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from eval_gate.model.execution import NO_DETAILS, BaselineResult, CaseDetails, Status
 from eval_gate.model.result import CaseFingerprints
-from eval_gate.results.turns import count_scripted_turns, has_other_calls, select_turn, slice_turn
+from eval_gate.results.turn_details import count_scripted_turns, has_other_calls, select_turn, slice_turn
 from eval_gate.struct import replace
-from tests.support.conversations import BEFORE, FIND, FORGOT, REFUND, make_chat, make_conversation
+from tests.support.chat_results import BEFORE, FIND, FORGOT, REFUND, make_chat, make_conversation
 from tests.support.results import make_result
 
 BASELINE = make_conversation(BEFORE, "PPPPP")
