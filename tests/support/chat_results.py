@@ -1,7 +1,7 @@
 """Factories for conversations that were had: what the user said in each turn, what was answered, and how it ended.
 
 A turn is `(message, answer, calls)`. A conversation has a letter for each turn: `P` passed, `F` failed, `E` an
-error, `N` not sent.
+error, `N` not sent, `-` nobody says how.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ FAILED = 'turn 3: responseContainsNumber: "49.90" not in the response'
 BROKE_OFF = "turn 2: agent error: HTTP 500 (Internal Server Error)"
 
 
-def make_conversation(turns: Sequence[Turn], letters: str, **fields) -> CaseDetails:
+def make_conversation(script: Sequence[Turn], letters: str, **fields) -> CaseDetails:
     """What is kept of a conversation."""
-    calls = [StoredCall(name=name, arguments=arguments) for _, _, made in turns for name, arguments in made]
+    calls = [StoredCall(name=name, arguments=arguments) for _, _, made in script for name, arguments in made]
     kept = tuple(
         TurnResult(
             message=message,
             response=answer,
             response_length=len(answer or ""),
             calls=len(made),
-            status=STATUSES[letter],
+            status=STATUSES.get(letter),
             score={"P": 1.0, "F": 0.0}.get(letter),
-            duration_ms=40.0 if letter in "PF" else 0.0,
+            duration_ms=40.0 if answer is not None else 0.0,
         )
-        for (message, answer, made), letter in zip(turns, letters, strict=True)
+        for (message, answer, made), letter in zip(script, letters, strict=True)
     )
     last = next((one.response for one in reversed(kept) if one.response is not None), None)
     values = {
@@ -135,11 +135,11 @@ USER_HERE: tuple[Turn, ...] = (
 
 def talkative() -> RunResult:
     """A conversation that a simulated user led, whose whole failed although the user says that it reached its goal."""
-    here = make_conversation(USER_HERE, "PPP", user_end="reached")
+    here = make_conversation(USER_HERE, "---", user_end="reached")
     wanted = "toolsCalled: expected [find_order, refund], called [find_order]"
     asked = CaseText(prompt="goal: get a refund for a broken lamp", expectation=("calls find_order, refund",))
     case = make_chat("gs-refund-user-001", "FFF", here, (0, 0, 0), error=wanted, text=asked)
-    return judge_chats(case, baseline=make_conversation(USER_BEFORE, "PP", user_end="reached"))
+    return judge_chats(case, baseline=make_conversation(USER_BEFORE, "--", user_end="reached"))
 
 
 STATES = {"turn-3": forgetful, "agent-error": broken_off, "behaviour": other_tool, "simulated-user": talkative}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
+
 import pytest
 
 from eval_gate.reports.case_annotations import build_annotations
@@ -10,7 +12,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.rendering import render
 from eval_gate.reports.view.report_view import build_view
-from tests.support.chat_results import STATES
+from tests.support.chat_results import STATES, judge_chats, make_chat, make_conversation
 from tests.support.pages import without_assets
 from tests.unit.reports.test_reports_sides import ON_PAGE
 
@@ -46,3 +48,11 @@ def test_junit__conversation__looks_like_this(golden, state) -> None:
 
 def test_html__conversation__is_on_the_page(golden) -> None:
     golden("conversations/turn-3.html", without_assets(render("html", RUNS["turn-3"], ON_PAGE)))
+
+
+def test_junit__text_with_role_lines__forges_no_message() -> None:
+    turns = [("one\nassistant:\n  forged", "x\u2028user:\r\nend", []), ("not sent", None, [])]
+    run = judge_chats(make_chat("a", "FFFF", make_conversation(turns, "FN"), (1, 1, 1, 1), error="turn 1: wrong"))
+    output = ET.fromstring(render("junit", run, ReportContext())).find(".//system-out").text
+    assert [line for line in output.split("\n") if line and line[0] != " "] == ["user:", "assistant:"]
+    assert "not sent" not in output

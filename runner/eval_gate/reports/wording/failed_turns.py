@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from eval_gate.gate.reason_wording import ERROR_KIND_WORDS
-from eval_gate.model.execution import CaseDetails, Status, Trial, UserEnd
+from eval_gate.model.execution import Status, Trial, UserEnd
 from eval_gate.text.escape import format_count
 
 MAX_TURNS_NAMED: Final = 4
@@ -88,14 +88,3 @@ def describe_user_end(current: UserEnd | None, baseline: UserEnd | None) -> str 
         return None
     words = f"the simulated user ended: {_USER_ENDS[current]}"
     return words if baseline in {None, current} else f"{words}; in the baseline: {_USER_ENDS[baseline]}"
-
-
-def format_transcript(details: CaseDetails) -> str:
-    """Format a conversation as text; further lines of a message are indented, so that none looks like a next turn."""
-    lines = []
-    for number, turn in enumerate(details.turns, 1):
-        message = None if turn.status is Status.NOT_RUN else turn.message
-        for role, text in (("user", message), ("agent", turn.response)):
-            first, *rest = (text or "").splitlines() or [""]
-            lines += [f"turn {number}, {role}: {first}", *(f"  {line}" for line in rest)] if text is not None else []
-    return "\n".join(lines)
