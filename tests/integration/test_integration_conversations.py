@@ -75,6 +75,5 @@ def test_run__budget_used_within_a_conversation__is_inconclusive_and_names_case_
     assert len(list_turns(tmp_path)) == 5
     cases = record(tmp_path)["suites"][0]["cases"]
     assert [case["status"] for case in cases] == ["passed", *["not_run"] * (CASES - 1)]
-    (resumed,) = [record(tmp_path)["runId"]]
-    done = gate(tmp_path, "run", *OPTIONS, "--resume", resumed)
+    done = gate(tmp_path, "run", *OPTIONS, "--resume", record(tmp_path)["runId"])
     assert (done.returncode, record(tmp_path)["summary"]["passed"]) == (0, CASES)

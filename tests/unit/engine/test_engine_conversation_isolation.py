@@ -10,7 +10,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RerunStopReason
-from eval_gate.targets.base import Request
+from eval_gate.targets.base import Request, RetryPolicy
 from tests.support.cases import EVAL_FILE, Watching, make_plan, make_suite
 from tests.support.talks import AWAY, SessionTarget, copy_error, make_talk, make_turn
 
@@ -24,6 +24,8 @@ class Witness(SessionTarget):
 
     Of its requests, one in thirty meets a 503 after it was taken in, and one in thirty before.
     """
+
+    retry_policy = RetryPolicy(max_retries=20, initial_delay_ms=0)
 
     def __init__(self) -> None:
         super().__init__()
