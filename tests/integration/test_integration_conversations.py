@@ -7,6 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.integration.test_integration_run import record, started, wait_until
+from tests.support.model_server import model_server, openai_answer
 from tests.support.program import gate
 
 CASES = 9
@@ -23,6 +24,7 @@ def answer(request):
 """
 """An agent that does not respond to the second turn of later cases before there is a file `go`."""
 OPTIONS = ("--agent-function", "desk:answer", "--concurrency", "3")
+RUN_USER = ("run", *OPTIONS, "--simulated-user", "openai:gpt-5-mini")
 
 
 def write_project(folder: Path) -> None:
@@ -77,3 +79,43 @@ def test_run__budget_used_within_a_conversation__is_inconclusive_and_names_case_
     assert [case["status"] for case in cases] == ["passed", *["not_run"] * (CASES - 1)]
     done = gate(tmp_path, "run", *OPTIONS, "--resume", record(tmp_path)["runId"])
     assert (done.returncode, record(tmp_path)["summary"]["passed"]) == (0, CASES)
+
+
+def write_user(folder: Path, **user) -> None:
+    write_project(folder)
+    (folder / "go").touch()
+    asked = {"goal": "a refund for a broken lamp", "facts": ["order 4711"], "firstMessage": "my lamp broke"} | user
+    case = {"id": "gs-user", "user": asked, "expect": {"responseContains": ["ok 3"]}}
+    (folder / "evals" / "desk.golden.json").write_text(json.dumps([case]))
+
+
+def move(**fields: str) -> dict:
+    return openai_answer(json.dumps({"action": "message", "message": "", "outcome": "open"} | fields))
+
+
+def test_run__simulated_user__writes_the_messages_and_its_claim_passes_nothing(tmp_path) -> None:
+    write_user(tmp_path)
+    with model_server(move(message="order 4711"), move(action="end", outcome="given_up")) as server:
+        done = gate(tmp_path, *RUN_USER, OPENAI_API_KEY="sk-test-0123456789abcdef", OPENAI_BASE_URL=f"{server.url}/v1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (case,) = record(tmp_path)["suites"][0]["cases"]
+    assert [(turn["message"], turn["response"]) for turn in case["details"]["turns"]] == [
+        ("my lamp broke", "ok 1"),
+        ("order 4711", "ok 3"),
+    ]
+    assert (case["details"]["userEnd"], case["costUsd"], case["judgeUsage"]["inputTokens"] > 0) == (
+        "given_up",
+        0.02,
+        True,
+    )
+
+
+def test_run__simulated_user_without_a_valid_message__is_an_evaluation_error_that_keeps_its_turns(tmp_path) -> None:
+    write_user(tmp_path)
+    with model_server(openai_answer("I would rather not.")) as server:
+        done = gate(tmp_path, *RUN_USER, OPENAI_API_KEY="sk-test-0123456789abcdef", OPENAI_BASE_URL=f"{server.url}/v1")
+    assert done.returncode == 3, done.stdout + done.stderr
+    (case,) = record(tmp_path)["suites"][0]["cases"]
+    assert (case["status"], case["errorKind"], case["failedTurn"]) == ("error", "evaluation_error", 2)
+    assert case["error"].startswith("turn 2: the simulated user ")
+    assert [turn["status"] for turn in case["details"]["turns"]] == ["passed", "error"]

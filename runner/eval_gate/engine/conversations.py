@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
+from eval_gate.engine.simulated_user import UserMove
 from eval_gate.evaluators.base import CaseScore, EvaluatorError
 from eval_gate.evaluators.trace import find_messages
 from eval_gate.model.case import CaseTurn, ConversationSpec, EvalCase, SimulatedUser
@@ -85,16 +86,7 @@ class FinishedConversation(FrozenStruct):
 
 SendTurn = Callable[[Request], Awaitable[Response]]
 ScoreTurn = Callable[[Response, CaseTurn, Sequence[Message]], Awaitable[CaseScore]]
-MoveUser = Callable[[SimulatedUser, Sequence[Message], int], Awaitable["UserReply"]]
-
-
-class UserReply(FrozenStruct):
-    """The move of a simulated user, and what the model's request for it cost."""
-
-    message: str | None
-    outcome: UserEnd | None = None
-    usage: Usage | None = None
-    cost_usd: float | None = None
+MoveUser = Callable[[SimulatedUser, Sequence[Message], int], Awaitable[UserMove]]
 
 
 class ConversationServices(FrozenStruct):
