@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing
 
 from eval_gate.engine.simulated_user import UserMove
 from eval_gate.evaluators.base import CaseScore, EvaluatorError
@@ -192,16 +193,16 @@ class _Try:
 
     async def run(self) -> TargetError | EvaluatorError | None:
         """Send the turns until the last one, or until an error, which is returned."""
-        session = ConversationSession()
         try:
-            await self._send_turns(session)
+            async with aclosing(ConversationSession()) as session:
+                await self._send_turns(session)
         except TargetError as error:
+            if self.message is None:  # what the session holds could not be closed
+                self.number = len(self.turns)
             return error
         except EvaluatorError as error:
             self.message = None
             return error
-        finally:
-            await session.aclose()
         return None
 
     async def _send_turns(self, session: ConversationSession) -> None:

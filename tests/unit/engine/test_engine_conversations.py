@@ -1,6 +1,8 @@
 """How a conversation is led: sessions, retries, restarts, turns that are not sent, and the response of the whole."""
 
 import asyncio
+import contextlib
+from contextlib import AsyncExitStack
 
 import pytest
 from hypothesis import given
@@ -19,6 +21,9 @@ from eval_gate.model.case import SimulatedUser
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
+from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.secret_masking import mask_target
+from eval_gate.text.redaction import Redactor
 from tests.support.talks import (
     AWAY,
     BROKEN,
@@ -105,6 +110,7 @@ def test_lead_conversation__window_and_calls_of_a_model__keeps_calls_with_their_
     assert target.requests[-1].messages == (*own, Message(role="user", content="message 3"))
 
 
+SECRET = "sk-0123456789abcdef0123"
 SURE = (UNREACHABLE, BUSY)
 UNSURE = (AWAY, CUT_OFF)
 
@@ -285,3 +291,55 @@ def test_lead_conversation__user_ends_before_the_first_message__is_an_error() ->
         "the simulated user ended the conversation before its first message",
         1,
     )
+
+
+def test_lead_conversation__session_that_cannot_be_closed__is_an_error_of_the_last_turn() -> None:
+    class Stubborn:
+        async def __aenter__(self):
+            return self
+
+        async def __aexit__(self, *_):
+            raise TargetError("the program did not end", fault=TargetFault.REFUSED)
+
+    class Opening(SessionTarget):
+        async def respond(self, request):
+            await request.open_session.enter("it", Stubborn)
+            return await super().respond(request)
+
+    led = lead(Opening())
+    assert (str(led.error), led.failed_turn, len(led.turns)) == ("the program did not end", 3, 3)
+
+
+def test_lead_conversation__cancelled__closes_its_session() -> None:
+    closed = []
+
+    class Waiting(SessionTarget):
+        async def respond(self, request):
+            stack = AsyncExitStack()
+            stack.callback(closed.append, request.session)
+            await request.open_session.enter("it", lambda: stack)
+            await asyncio.sleep(60)
+
+    async def cancel() -> None:
+        target, case = Waiting(), make_talk()
+        services = ConversationServices(send=target.respond, score_turn=None)
+        with contextlib.suppress(TimeoutError):
+            request = build_request(TrialJob(case, 0))
+            await asyncio.wait_for(lead_conversation(request, case, services), 0.01)
+
+    asyncio.run(cancel())
+    assert len(closed) == 1
+
+
+def test_lead_conversation__secret_in_a_response__is_masked_in_what_the_next_turn_repeats() -> None:
+    class Leaking(SessionTarget):
+        def make_response(self, request):
+            call = ToolCall(name="t", params={"key": SECRET}, id="1")
+            own = (Message(role="assistant", content=f"ok {SECRET}", tool_calls=(call,)),)
+            return Response(text=f"ok {SECRET}", new_messages=own if request.turn == 2 else ())
+
+    target = Leaking()
+    led = lead(mask_target(target, Redactor([SECRET])))
+    assert led.error is None
+    assert [one.content for one in target.requests[2].messages][1:4:2] == ["ok ***", "ok ***"]
+    assert SECRET not in repr(target.requests[2].messages)
