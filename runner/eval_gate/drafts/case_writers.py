@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from eval_gate.drafts.conversations import list_turns
 from eval_gate.drafts.expectations import DraftExpectation, ToolMode
 from eval_gate.drafts.observation import Observation
 from eval_gate.drafts.refusal import REFUSAL_RUBRIC
+from eval_gate.drafts.turn_joining import list_turns
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
 from eval_gate.model.specs.evaluator import ParamCheck

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.drafts.case_writers import AGENTV, TOOL_FORGE, DraftCase, DraftFormat, build_case_id
-from eval_gate.drafts.conversations import join_conversations, list_questions, list_turns
 from eval_gate.drafts.expectations import derive_expectation
 from eval_gate.drafts.observation import Observation
 from eval_gate.drafts.refusal import find_refusal_problem, reads_like_refusal
 from eval_gate.drafts.response_facts import Wording
+from eval_gate.drafts.turn_joining import join_conversations, list_questions, list_turns
 from eval_gate.drafts.update import list_failures
 from eval_gate.errors import GateError, format_suggestion
 from eval_gate.evaluators.base import EvaluatorError

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from eval_gate.drafts.case_edit import CaseFile, RawCase
-from eval_gate.drafts.conversations import list_questions, split_turns
 from eval_gate.drafts.stored_responses import StoredResponses
+from eval_gate.drafts.turn_joining import list_questions, split_turns
 from eval_gate.drafts.update import UNSCORED, list_failures
 from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.evaluators.base import EvaluatorError

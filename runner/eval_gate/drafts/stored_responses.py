@@ -11,8 +11,8 @@ from typing import Final, TypeAlias
 
 from msgspec import MsgspecError, json
 
-from eval_gate.drafts.conversations import list_questions
 from eval_gate.drafts.observation import Observation
+from eval_gate.drafts.turn_joining import list_questions
 from eval_gate.errors import GateError
 from eval_gate.files.file_paths import DRAFT_RESPONSES
 from eval_gate.files.reading import read_limited

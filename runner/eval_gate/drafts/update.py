@@ -17,10 +17,10 @@ from typing import Final, NamedTuple
 
 from eval_gate.drafts.case_edit import ANY_TARGET, CaseFile, RawCase
 from eval_gate.drafts.case_writers import describe_turns
-from eval_gate.drafts.conversations import list_turns, split_turns
 from eval_gate.drafts.expectation_merge import ExpectationMerger, Part
 from eval_gate.drafts.expectations import derive_expectation
 from eval_gate.drafts.observation import Observation
+from eval_gate.drafts.turn_joining import list_turns, split_turns
 from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregation import score_case
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError

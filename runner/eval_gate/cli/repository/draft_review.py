@@ -20,10 +20,10 @@ from eval_gate.cli.repository.draft_call import DraftCall
 from eval_gate.cli.terminal.console import Verbosity, print_error, print_output
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.drafts.case_edit import CaseFile, read_case_file
-from eval_gate.drafts.conversations import list_questions
 from eval_gate.drafts.review import decide_drafts as decide
 from eval_gate.drafts.review import describe_stored_check, list_drafts, render_draft, select_drafts
 from eval_gate.drafts.stored_responses import ResponseStore, StoredResponses
+from eval_gate.drafts.turn_joining import list_questions
 from eval_gate.engine.preparation.snapshot import load_seed
 from eval_gate.errors import GateError
 from eval_gate.files.reading import read_limited

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.drafts.conversations import join_conversations
 from eval_gate.drafts.draft_file import FORMATS, DraftFile, build_draft_file
 from eval_gate.drafts.observation import Observation
+from eval_gate.drafts.turn_joining import join_conversations
 from eval_gate.formats.base import ReadOptions
 from eval_gate.formats.discovery import EvalFile, load_suites
 from eval_gate.model.case import EvalCase
