@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final, Literal, NamedTuple
@@ -11,12 +11,13 @@ from typing import Any, Final, Literal, NamedTuple
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.model.execution import CaseDetails, ErrorKind, EvaluatorResult, Status, StoredCall, Trial
+from eval_gate.model.execution import CaseDetails, ErrorKind, EvaluatorResult, Status, StoredCall, Trial, TurnResult
 from eval_gate.model.limits import (
     OTHER_CALL,
     OTHER_CALLS,
     OTHER_RESPONSE,
     STORED_CALL,
+    STORED_CONVERSATION,
     STORED_GRADER_PROMPT,
     STORED_RESPONSE,
 )
@@ -73,14 +74,43 @@ def truncate_details(details: CaseDetails) -> CaseDetails:
             for message in details.conversation
         ),
         tool_calls=tuple(truncate_call(call, STORED_CALL) for call in details.tool_calls),
+        turns=truncate_turns(details.turns, STORED_CONVERSATION),
     )
+
+
+def truncate_turns(turns: Sequence[TurnResult], whole: int, margin: int = 0) -> tuple[TurnResult, ...]:
+    """Truncate the texts of turns to `whole` characters together: only the longest, all at the same limit.
+
+    Each text is cut `margin` characters after the limit.
+    """
+    limit = _find_text_limit([len(text) for turn in turns for text in (turn.message, turn.response) if text], whole)
+    return tuple(
+        replace(
+            turn,
+            message=turn.message and turn.message[: limit + margin],
+            response=turn.response and turn.response[: limit + margin],
+            response_truncated=turn.response is not None and turn.response_length > limit,
+        )
+        for turn in turns
+    )
+
+
+def _find_text_limit(lengths: Sequence[int], whole: int) -> int:
+    """Find the largest limit of one text with which all of them fit; at most that of a response."""
+    room = whole
+    for number, length in enumerate(sorted(lengths)):
+        share = room // (len(lengths) - number)
+        if length > share:
+            return min(share, STORED_RESPONSE)
+        room -= length
+    return STORED_RESPONSE
 
 
 def reduce_details(details: CaseDetails) -> CaseDetails:
     """Reduce the details of an execution that did not decide its case.
 
-    The response and the tool calls are truncated further, and the conversation is dropped. What is dropped is
-    counted.
+    The response, the turns and the tool calls are truncated further, and the conversation is dropped. What is dropped
+    is counted.
     """
     response = details.response
     left_out = details.dropped_counts | {
@@ -94,6 +124,7 @@ def reduce_details(details: CaseDetails) -> CaseDetails:
         response_truncated=response is not None and details.response_length > OTHER_RESPONSE,
         conversation=(),
         tool_calls=tuple(truncate_call(call, OTHER_CALL) for call in details.tool_calls[:OTHER_CALLS]),
+        turns=truncate_turns(details.turns, OTHER_RESPONSE),
         dropped_counts={what: count for what, count in left_out.items() if count > 0},
     )
 
@@ -143,8 +174,19 @@ def _truncate_prompts(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def drop_response(details: CaseDetails) -> CaseDetails:
-    """Drop the response, the tool calls and the conversation; keep the length and the names of tools."""
-    return replace(details, response=None, response_truncated=False, conversation=(), tool_calls=(), dropped_counts={})
+    """Drop the response, the tool calls and the conversation; keep lengths, names of tools, and how turns ended."""
+    turns = tuple(
+        replace(turn, message=None, response=None, response_truncated=False, error=None) for turn in details.turns
+    )
+    return replace(
+        details,
+        response=None,
+        response_truncated=False,
+        conversation=(),
+        tool_calls=(),
+        turns=turns,
+        dropped_counts={},
+    )
 
 
 def drop_trial_details(trials: Iterable[Trial]) -> tuple[Trial, ...]:
