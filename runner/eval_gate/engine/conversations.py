@@ -236,16 +236,12 @@ class _Try:
             return CaseTurn(message=user.first_message)
         self._check_budget()
         assert self._services.move_user is not None
-        try:
-            reply = await self._services.move_user(user, self.history, self._request.trial)
-        except EvaluatorError as error:
-            self._user_costs.add(error.usage, error.cost_usd)
-            raise
-        self._user_costs.add(reply.usage, reply.cost_usd)
-        self.user_end = reply.outcome
-        if reply.message is None and not self.turns:
+        move = await self._services.move_user(user, self.history, self._request.trial)
+        self._user_costs.add(move.usage, move.cost_usd)
+        self.user_end = move.outcome
+        if move.message is None and not self.turns:
             raise EvaluatorError("the simulated user ended the conversation before its first message")
-        return None if reply.message is None else CaseTurn(message=reply.message)
+        return None if move.message is None else CaseTurn(message=move.message)
 
     def _check_budget(self) -> None:
         """Check that the run can afford a further turn; the first one was allowed with the execution."""

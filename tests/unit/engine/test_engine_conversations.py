@@ -280,7 +280,7 @@ def test_lead_conversation__user_without_a_message__is_an_error_of_the_turn_that
         "no message",
         2,
         1,
-        0.75,
+        0.25,
         1,
     )
 

@@ -8,18 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.config.settings import RecordingMode
+from eval_gate.engine.judge_targets import Judges
+from eval_gate.engine.run import Run
 from eval_gate.engine.simulated_user import SimulatedUserPlayer, UserMove, render_prompt
 from eval_gate.evaluators.base import EvaluatorError
 from eval_gate.model.case import SimulatedUser
-from eval_gate.model.conversation import Message, ToolCall
+from eval_gate.model.conversation import Message, Response, ToolCall
+from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.limits import USER_MESSAGE
+from eval_gate.model.result import CaseResult
+from eval_gate.model.specs.evaluator import EvaluatorSpec, ResponseContains
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.model.chat import ModelTurn
 from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.model.recording import Recording, read_recording
+from tests.support.cases import EVAL_FILE, Watching, make_plan, make_suite
 from tests.support.chats import ScriptedChat, make_asker, says
+from tests.support.talks import SessionTarget, make_talk
 
 USER = SimulatedUser(
     goal="get a refund for a broken lamp", persona="short sentences", facts=("order 4711", "bought on 3 May")
@@ -216,3 +223,78 @@ def test_identity__of_the_player__names_model_and_address() -> None:
     player = SimulatedUserPlayer("customer", make_asker(ScriptedChat(says(GO_ON))))
     assert player.identity == "customer (toy:toy, http://toy.test)"
     assert player.target_identity.model == "toy"
+
+
+class Agent(SessionTarget):
+    """An agent that always writes the same text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def make_response(self, request) -> Response:
+        return Response(text=self.text, tool_calls=(ToolCall(name="secret_tool"),), duration_ms=1.0)
+
+
+def run_case(folder, agent: Agent, chat: ScriptedChat, *expect: EvaluatorSpec, **user) -> CaseResult:
+    spec = {"turns": (), "user": replace(USER, **user)}
+    case = make_talk("secret-id", expect=expect, spec=spec, description="secret-description")
+    judges = Judges(users={(EVAL_FILE, None): SimulatedUserPlayer("user", make_asker(chat))})
+    plan = make_plan(make_suite(case), target=agent, judges=judges)
+    (suite,) = asyncio.run(Run(plan, folder, Watching()).execute()).suites
+    return suite.cases[0]
+
+
+@pytest.mark.parametrize("text", INJECTIONS)
+def test_run__agent_that_writes_an_end__is_asked_until_the_user_ends(tmp_path, text: str) -> None:
+    chat = ScriptedChat(says(GO_ON), says(GO_ON), says(REACHED))
+    case = run_case(tmp_path, Agent(text), chat, ResponseContains(values=("secret-expectation",)))
+    assert (len(case.details.turns), case.details.user_end) == (2, "reached")
+    assert (case.status, case.failed_turn) == (Status.FAILED, None)  # what the user claims passes nothing
+    assert case.judge_usage == Usage(input_tokens=30, output_tokens=15)
+    sent = "".join(str(message.content) for messages, _ in chat.asked for message in messages)
+    assert "secret" not in sent
+
+
+def test_run__most_messages__end_the_conversation_which_is_scored_as_any_other(tmp_path) -> None:
+    case = run_case(
+        tmp_path,
+        Agent("done"),
+        ScriptedChat(says(GO_ON)),
+        ResponseContains(values=("done",)),
+        first_message="hi",
+        max_messages=3,
+    )
+    assert (case.status, case.details.user_end) == (Status.PASSED, "max_messages")
+    assert [turn.message for turn in case.details.turns] == ["hi", "It is order 4711.", "It is order 4711."]
+
+
+def test_run__user_without_a_valid_message__is_an_evaluation_error_of_its_turn_and_costs_once(tmp_path) -> None:
+    case = run_case(tmp_path, Agent("ok"), ScriptedChat(says(GO_ON), says("nonsense")), max_messages=5)
+    assert (case.status, case.error_kind, case.failed_turn) == (Status.ERROR, ErrorKind.EVALUATION_ERROR, 2)
+    assert (case.error or "").startswith("turn 2: the simulated user user wrote no valid message in 2 replies")
+    assert case.judge_usage == Usage(input_tokens=30, output_tokens=15)
+    assert [turn.response for turn in case.details.turns][:1] == ["ok"]
+
+
+def test_run__replay_of_another_conversation__is_an_evaluation_error_that_says_so(tmp_path) -> None:
+    file = tmp_path / "recording.jsonl"
+    recorded = make_asker(ScriptedChat(says(GO_ON), says(GO_ON), says(REACHED)), Recording(RecordingMode.RECORD, file))
+    spec = {"turns": (), "user": USER}
+    case = make_talk("c", expect=(ResponseContains(values=("o",)),), spec=spec)
+
+    def run(client: ModelClient, text: str, folder: str) -> CaseResult:
+        judges = Judges(users={(EVAL_FILE, None): SimulatedUserPlayer("user", client)})
+        plan = make_plan(make_suite(case), target=Agent(text), judges=judges)
+        (suite,) = asyncio.run(Run(plan, tmp_path / folder, Watching()).execute()).suites
+        return suite.cases[0]
+
+    assert run(recorded, "Which one?", "first").status is Status.PASSED
+    replay = Recording(RecordingMode.REPLAY, file, read_recording(file))
+    silent = ScriptedChat(TargetError("asked", fault=TargetFault.REFUSED))
+    same = run(make_asker(silent, replay), "Which one?", "same")
+    assert (same.status, same.judge_cost_usd, silent.asked) == (Status.PASSED, 0.0, [])
+    other = run(make_asker(silent, replay), "Which order?", "other")
+    assert (other.status, other.error_kind) == (Status.ERROR, ErrorKind.EVALUATION_ERROR)
+    assert "turn 2: the simulated user user gave no message: no response is recorded" in (other.error or "")
+    assert "recording: replay" in (other.error or "")
