@@ -13,7 +13,7 @@ from eval_gate.model.case import CaseTurn, ConversationSpec, EvalCase, Simulated
 from eval_gate.model.conversation import Message, OutputMessage, Response, TraceEvent
 from eval_gate.model.execution import UserEnd
 from eval_gate.model.usage import Usage, add_up
-from eval_gate.struct import FrozenStruct, Struct, field, replace
+from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.base import Request, RetryPolicy, TargetError
 from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.text.escape import format_count
@@ -48,8 +48,8 @@ class FinishedConversation(FrozenStruct):
     failed_message: Message | None = None
     """The user's message without a response; None if the error is not in a request."""
     user_end: UserEnd | None = None
-    user_usage: Usage | None = None
-    user_cost_usd: float | None = None
+    moves: tuple[UserMove, ...] = ()
+    """All that the simulated user was asked for, in all sessions."""
     abandoned_turns: tuple[FinishedTurn, ...] = ()
     """Turns of sessions that were given up. They cost something, and count for nothing else."""
     restart_reasons: tuple[str, ...] = ()
@@ -58,6 +58,15 @@ class FinishedConversation(FrozenStruct):
     def sent_turns(self) -> tuple[FinishedTurn, ...]:
         """Turns of all sessions, in order."""
         return (*self.abandoned_turns, *self.turns)
+
+    @property
+    def judge_costs(self) -> tuple[Usage | None, float | None]:
+        """Usage and cost of the simulated user, and of judges whose scores are no part of the case's score."""
+        turns = self.abandoned_turns if self.error is None else self.sent_turns
+        scores = [turn.score for turn in turns if turn.score is not None]
+        usages = (*(move.usage for move in self.moves), *(score.judge_usage for score in scores))
+        costs = (*(move.cost_usd for move in self.moves), *(score.judge_cost_usd for score in scores))
+        return Usage.add_up(usages), add_up(costs)
 
     @property
     def first_failure(self) -> int | None:
@@ -123,9 +132,9 @@ async def lead_conversation(request: Request, case: EvalCase, services: Conversa
     """
     abandoned: list[FinishedTurn] = []
     reasons: list[str] = []
-    costs = _UserCosts()
+    moves: list[UserMove] = []
     while True:
-        led = _Try(request, case, services, abandoned, costs)
+        led = _Try(request, case, services, abandoned, moves)
         error = await led.run()
         if not isinstance(error, TargetError) or not services.may_start_again(error, len(reasons)):
             return FinishedConversation(
@@ -135,8 +144,7 @@ async def lead_conversation(request: Request, case: EvalCase, services: Conversa
                 failed_turn=led.number if error is not None else None,
                 failed_message=led.message,
                 user_end=led.user_end,
-                user_usage=costs.usage,
-                user_cost_usd=costs.cost_usd,
+                moves=tuple(moves),
                 abandoned_turns=tuple(abandoned),
                 restart_reasons=tuple(reasons),
             )
@@ -150,18 +158,6 @@ def _describe_error(error: TargetError) -> str:
     return f"HTTP {error.status}" if error.status is not None else error.cause.value.replace("_", " ")
 
 
-class _UserCosts(Struct):
-    """Usage and cost of the simulated user, in all sessions."""
-
-    usage: Usage | None = None
-    cost_usd: float | None = None
-
-    def add(self, usage: Usage | None, cost_usd: float | None) -> None:
-        """Add those of one request."""
-        self.usage = Usage.add_up((self.usage, usage))
-        self.cost_usd = add_up((self.cost_usd, cost_usd))
-
-
 class _Try:
     """One try of a conversation, in a session of its own."""
 
@@ -171,12 +167,12 @@ class _Try:
         case: EvalCase,
         services: ConversationServices,
         abandoned: Sequence[FinishedTurn],
-        user_costs: _UserCosts,
+        moves: list[UserMove],
     ) -> None:
         assert case.conversation is not None
         self._request, self._services, self._abandoned = request, services, abandoned
         self._spec: ConversationSpec = case.conversation
-        self._user_costs = user_costs
+        self._moves = moves
         self._exchanges: list[tuple[Message, ...]] = [(message,) for message in case.messages]
         """Messages by their author, in order: a window counts a response with its tool calls as one."""
         self.number = 1
@@ -237,7 +233,7 @@ class _Try:
         self._check_budget()
         assert self._services.move_user is not None
         move = await self._services.move_user(user, self.history, self._request.trial)
-        self._user_costs.add(move.usage, move.cost_usd)
+        self._moves.append(move)
         self.user_end = move.outcome
         if move.message is None and not self.turns:
             raise EvaluatorError("the simulated user ended the conversation before its first message")
@@ -246,7 +242,7 @@ class _Try:
     def _check_budget(self) -> None:
         """Check that the run can afford a further turn; the first one was allowed with the execution."""
         sent = (*self._abandoned, *self.turns)
-        if sent and not self._services.is_affordable(usd := compute_cost_usd(sent, self._user_costs.cost_usd)):
+        if sent and not self._services.is_affordable(usd := _compute_cost_usd(sent, self._moves)):
             raise BudgetUsedError(self.number, usd)
 
     def _list_window(self) -> tuple[Message, ...]:
@@ -263,11 +259,10 @@ class _Try:
         )
 
 
-def compute_cost_usd(turns: Sequence[FinishedTurn], user_cost_usd: float | None = None) -> float:
+def _compute_cost_usd(turns: Sequence[FinishedTurn], moves: Sequence[UserMove]) -> float:
     """Compute the cost of turns with their judges and the simulated user, as far as it is known."""
-    target = (turn.response.cost_usd for turn in turns)
     judges = (turn.score.judge_cost_usd for turn in turns if turn.score is not None)
-    return add_up((*target, *judges, user_cost_usd)) or 0.0
+    return add_up((*(turn.response.cost_usd for turn in turns), *judges, *(move.cost_usd for move in moves))) or 0.0
 
 
 def join_turns(turns: Sequence[Response]) -> Response:

@@ -141,6 +141,12 @@ def test_lead_conversation__nothing_is_remembered__is_sent_again_in_the_same_ses
     assert led.warnings == ()
 
 
+def test_lead_conversation__nothing_is_remembered_and_retries_used_up__does_not_begin_again() -> None:
+    target = SessionTarget([None, CUT_OFF, CUT_OFF, CUT_OFF], remembers=False)
+    led = lead(target)
+    assert (list(target.taken_in.values()), led.failed_turn) == ([[1, 2, 2, 2]], 2)
+
+
 def test_lead_conversation__restarts_used_up__ends_with_the_error_and_keeps_its_turns() -> None:
     target = SessionTarget([None, AWAY, AWAY, None, AWAY])
     led = lead(target)
@@ -163,7 +169,7 @@ def test_lead_conversation__any_faults__no_turn_is_sent_twice_that_may_be_rememb
     for turns in target.taken_in.values():
         assert turns == sorted(turns)
         assert not remembers or turns == list(range(1, len(turns) + 1))
-    assert len(target.taken_in) <= 1 + target.retry_policy.max_retries
+    assert len(target.taken_in) <= (1 + target.retry_policy.max_retries if remembers else 1)
     assert led.attempts <= len(target.requests)
     if led.error is None:
         assert [turn.message.content for turn in led.turns] == ["message 1", "message 2", "message 3"]
@@ -265,18 +271,18 @@ def play(*replies, **user):
 def test_lead_conversation__simulated_user__writes_until_it_ends() -> None:
     target, led = play("hi", "4711")
     assert [request.message for request in target.requests] == ["hi", "4711"]
-    assert (led.user_end, led.user_cost_usd, led.user_usage) == ("reached", 0.75, Usage(input_tokens=15))
+    assert (led.user_end, led.judge_costs) == ("reached", (Usage(input_tokens=15), 0.75))
 
 
 def test_lead_conversation__first_message_and_most_messages__need_no_request_of_the_user() -> None:
     target, led = play("4711", "more", first_message="hi", max_messages=2)
     assert [request.message for request in target.requests] == ["hi", "4711"]
-    assert (led.user_end, led.user_cost_usd) == ("max_messages", 0.25)
+    assert (led.user_end, led.judge_costs[1]) == ("max_messages", 0.25)
 
 
 def test_lead_conversation__user_without_a_message__is_an_error_of_the_turn_that_it_should_begin() -> None:
     _, led = play("hi", EvaluatorError("no message", cost_usd=0.5))
-    assert (str(led.error), led.failed_turn, len(led.turns), led.user_cost_usd, led.attempts) == (
+    assert (str(led.error), led.failed_turn, len(led.turns), led.judge_costs[1], led.attempts) == (
         "no message",
         2,
         1,
