@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
+from itertools import chain
+from typing import TypeVar
 
 from eval_gate.engine.simulated_user import UserMove
 from eval_gate.evaluators.base import CaseScore, EvaluatorError
-from eval_gate.evaluators.trace import find_messages
 from eval_gate.model.case import CaseTurn, ConversationSpec, EvalCase, SimulatedUser
-from eval_gate.model.conversation import Message, OutputMessage, Response, TraceEvent
+from eval_gate.model.conversation import Message, Response
 from eval_gate.model.execution import UserEnd
-from eval_gate.model.usage import Usage, add_up
+from eval_gate.model.usage import Number, Usage, add_up
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.base import Request, RetryPolicy, TargetError
 from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.text.escape import format_count
+
+_Item = TypeVar("_Item")
 
 
 class BudgetUsedError(Exception):
@@ -94,19 +97,14 @@ class FinishedConversation(FrozenStruct):
         return (f"the conversation was started again {times}: {'; '.join(dict.fromkeys(self.restart_reasons))}",)
 
 
-SendTurn = Callable[[Request], Awaitable[Response]]
-ScoreTurn = Callable[[Response, CaseTurn, Sequence[Message]], Awaitable[CaseScore]]
-MoveUser = Callable[[SimulatedUser, Sequence[Message], int], Awaitable[UserMove]]
-
-
 class ConversationServices(FrozenStruct):
     """What leading a conversation needs from the run and the target."""
 
-    send: SendTurn
+    send: Callable[[Request], Awaitable[Response]]
     """Sends the request of one turn, within its time limit. Raises TargetError."""
-    score_turn: ScoreTurn
+    score_turn: Callable[[Response, CaseTurn, Sequence[Message]], Awaitable[CaseScore]]
     """Scores the response to a turn; the messages are all up to the response and with it. Raises EvaluatorError."""
-    move_user: MoveUser | None = None
+    move_user: Callable[[SimulatedUser, Sequence[Message], int], Awaitable[UserMove]] | None = None
     """Asks the simulated user. Raises EvaluatorError."""
     retry_policy: RetryPolicy = field(default_factory=lambda: RetryPolicy(max_retries=0))
     """How often, and after which delay, the conversation is started again."""
@@ -271,62 +269,42 @@ def join_turns(turns: Sequence[Response]) -> Response:
     It has the text of the last one, all calls in order, and sums, which are unknown if a part is. Calls are known if
     any response lists some; else they are only as well known as in the response that says the least.
     """
-    if len(turns) == 1:
-        return turns[0]
     last = turns[-1]
     calls = tuple(call for turn in turns for call in turn.tool_calls)
     unlisted = [turn for turn in turns if turn.tool_calls_known is not True]
     levels = {turn.tool_calls_known for turn in unlisted}
-    costs, usages = [turn.cost_usd for turn in turns], [turn.usage for turn in turns]
     return replace(
         last,
         tool_calls=calls,
         tool_calls_known=True if calls or not levels else (False if False in levels else None),
         tool_calls_location=next((turn.tool_calls_location for turn in unlisted if turn.tool_calls_location), ""),
-        usage=_add_up_usages(usages),
-        cost_usd=None if None in costs else add_up(costs),
+        usage=_add_up_usages([turn.usage for turn in turns]),
+        cost_usd=_add_up_known([turn.cost_usd for turn in turns]),
         duration_ms=sum(turn.duration_ms for turn in turns),
         attempts=sum(turn.attempts for turn in turns),
         conversation=(),
         new_messages=(),
         max_turns_reached=any(turn.max_turns_reached for turn in turns),
         replayed=all(turn.replayed for turn in turns),
-        messages=_join_messages(turns),
-        trace=_join_traces(turns),
+        # of these alone, evaluators would miss the calls of a response without them
+        messages=_join_lists([turn.messages for turn in turns]),
+        trace=_join_lists([turn.trace for turn in turns]),
         warnings=tuple(dict.fromkeys(warning for turn in turns for warning in turn.warnings)),
     )
 
 
+def _add_up_known(values: Sequence[Number | None]) -> Number | None:
+    return None if None in values else add_up(values)
+
+
 def _add_up_usages(usages: Sequence[Usage | None]) -> Usage | None:
     """Add up the tokens; a number is unknown if it is in one response."""
-    parts = [usage for usage in usages if usage is not None]
-    if len(parts) < len(usages):
-        return None
-    inputs, outputs = [usage.input_tokens for usage in parts], [usage.output_tokens for usage in parts]
-    return Usage(
-        input_tokens=None if None in inputs else add_up(inputs),
-        output_tokens=None if None in outputs else add_up(outputs),
-    )
+    parts = [usage or Usage() for usage in usages]
+    inputs, outputs = [part.input_tokens for part in parts], [part.output_tokens for part in parts]
+    whole = Usage(input_tokens=_add_up_known(inputs), output_tokens=_add_up_known(outputs))
+    return None if whole == Usage() else whole
 
 
-def _join_messages(turns: Sequence[Response]) -> tuple[OutputMessage, ...] | None:
-    """Join the reported messages. Evaluators see only these, so a response without any becomes one, with its calls."""
-    if not any(turn.messages for turn in turns):
-        return None
-    return tuple(
-        message
-        for turn in turns
-        for message in find_messages(turn) or (OutputMessage(role="assistant", content=turn.text),)
-    )
-
-
-def _join_traces(turns: Sequence[Response]) -> tuple[TraceEvent, ...] | None:
-    """Join the reported traces; calls of a response without one become events, because evaluators see only these."""
-    if all(turn.trace is None for turn in turns):
-        return None
-    return tuple(event for turn in turns for event in (_iter_events(turn) if turn.trace is None else turn.trace))
-
-
-def _iter_events(turn: Response) -> Iterator[TraceEvent]:
-    for call in turn.tool_calls:
-        yield TraceEvent(type="tool_call", name=call.name, id=call.id, input=dict(call.params), output=call.result)
+def _join_lists(lists: Sequence[tuple[_Item, ...] | None]) -> tuple[_Item, ...] | None:
+    parts = [one for one in lists if one is not None]
+    return tuple(chain.from_iterable(parts)) if len(parts) == len(lists) else None

@@ -17,6 +17,7 @@ from eval_gate.engine.conversations import (
 from eval_gate.engine.simulated_user import UserMove
 from eval_gate.engine.trials import TrialJob, build_request
 from eval_gate.evaluators.base import CaseScore, EvaluatorError
+from eval_gate.evaluators.trace import list_calls
 from eval_gate.model.case import SimulatedUser
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.usage import Usage
@@ -242,15 +243,27 @@ def test_join_turns__messages_in_one_response_only__lose_no_call_of_the_others()
     call = OutputMessage(role="assistant", tool_calls=(OutputCall(tool="x"),))
     plain = make_response("b", tool_calls=(ToolCall(name="y", params={"a": 1}),))
     whole = join_turns([make_response("a", messages=(call,), tool_calls=(ToolCall(name="x"),)), plain])
-    assert [one.tool for message in whole.messages for one in message.tool_calls] == ["x", "y"]
+    assert [(one.name, one.args) for one in list_calls(whole)] == [("x", {}), ("y", {"a": 1})]
     event = TraceEvent(type="tool_call", name="x")
     whole = join_turns([make_response("a", trace=(event,), tool_calls=(ToolCall(name="x"),)), plain])
-    assert [(one.name, one.input) for one in whole.trace] == [("x", None), ("y", {"a": 1})]
+    assert [(one.name, one.args) for one in list_calls(whole)] == [("x", {}), ("y", {"a": 1})]
+
+
+def test_join_turns__messages_in_all_responses__are_those_of_the_whole() -> None:
+    turns = [
+        make_response(name, messages=(OutputMessage(role="assistant", tool_calls=(OutputCall(tool=name, input=[1]),)),))
+        for name in "ab"
+    ]
+    assert [(one.name, one.args) for one in list_calls(join_turns(turns))] == [("a", [1]), ("b", [1])]
+    turns = [make_response(name, trace=(TraceEvent(type="error", text=name),)) for name in "ab"]
+    assert [event.text for event in join_turns(turns).trace] == ["a", "b"]
 
 
 def test_join_turns__one_response__is_the_whole() -> None:
-    one = make_response("a", tool_calls_known=None)
-    assert join_turns([one]) == replace(one)
+    one = make_response("a", tool_calls_known=None, usage=Usage(input_tokens=1), cost_usd=0.0)
+    messages = (Message(role="user", content="q"),)
+    # what a model was asked stands in the turns
+    assert join_turns([replace(one, conversation=messages, new_messages=messages)]) == one
 
 
 def play(*replies, **user):
