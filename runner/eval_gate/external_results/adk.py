@@ -21,6 +21,7 @@ from eval_gate.external_results.result_rows import (
     ResultRow,
     RowPlace,
     RowScore,
+    RowTurn,
     build_usage,
     parse_seconds,
     to_text,
@@ -69,6 +70,7 @@ def _build_row(case: Fields, identifier: str, place: RowPlace) -> ResultRow:
     # the identifier is that of the app, of the eval set and the time
     app = identifier.rpartition("_")[0].removesuffix(f"_{suite}")
     turns = case.members("eval_metric_result_per_invocation")
+    is_scripted = any(turn.get("expected_invocation") is not None for turn in turns)  # else a model plays the user
     actual, expected = ([turn.at(f"{kind}_invocation") for turn in turns] for kind in ("actual", "expected"))
     prompts = [_join_parts(one.at("user_content")) for one in actual] or [
         _join_parts(event.at("content")) for event in case.members(_EVENTS) if event.get("author") == "user"
@@ -90,11 +92,29 @@ def _build_row(case: Fields, identifier: str, place: RowPlace) -> ResultRow:
         duration_ms=parse_seconds(sum(seconds)) if seconds else None,
         usage=build_usage(*(_sum_tokens(actual, f"{kind}_token_count") for kind in ("prompt", "candidates"))),
         calls=tuple(call for one in actual for call in _iter_calls(one)),
-        content=compute_fingerprint([[*prompts], [*expected_texts], [*expected_calls]]) if turns else None,
-        digests=digest_prompt("user_content", [*prompts], [[*expected_texts], [*expected_calls]]) if turns else None,
+        turns=tuple(map(_build_turn, turns)) if len(turns) > 1 else (),
+        content=compute_fingerprint([[*prompts], [*expected_texts], [*expected_calls]]) if is_scripted else None,
+        digests=digest_prompt("user_content", [*prompts], [[*expected_texts], [*expected_calls]])
+        if is_scripted
+        else None,
         repeat=app,
         longer_suites=(f"{app[:300]}: {suite}",) if app else (),
         named_by="eval_id",
+    )
+
+
+def _build_turn(turn: Fields) -> RowTurn:
+    """Build the turn of an invocation, which passes if all of its metrics with a verdict do."""
+    actual, scores = turn.at("actual_invocation"), [*map(_build_score, turn.members("eval_metric_results"))]
+    failed = [one for one in scores if one.passed is False]
+    decided = any(one.passed is not None for one in scores)
+    return RowTurn(
+        message=_join_parts(actual.at("user_content")),
+        response=_join_parts(actual.at("final_response")) or None,
+        calls=sum(1 for _ in _iter_calls(actual)),
+        passed=not failed if decided else None,
+        error="; ".join(f"{one.name}: {one.reason}" for one in failed) or None,
+        duration_ms=actual.seconds("duration"),
     )
 
 

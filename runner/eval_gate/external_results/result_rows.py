@@ -124,6 +124,20 @@ class RowScore(NamedTuple):
     """The tool is known to pass scores from the threshold on."""
 
 
+class RowTurn(NamedTuple):
+    """One turn of a conversation. What the tool does not say is None."""
+
+    message: str | None = None
+    response: str | None = None
+    calls: int = 0
+    """Number of calls in the turn: that many of the row's, in order."""
+    passed: bool | None = None
+    score: float | None = None
+    error: str | None = None
+    """Why it failed."""
+    duration_ms: float | None = None
+
+
 class ResultRow(NamedTuple):
     """One execution of a case. `status` None: a rule about the scores decides.
 
@@ -155,6 +169,8 @@ class ResultRow(NamedTuple):
     cost_usd: float | None = None
     usage: Usage | None = None
     calls: tuple[ToolCall, ...] = ()
+    turns: tuple[RowTurn, ...] = ()
+    """Turns of a conversation, if it has several; `response` is then that of the last one, or all of them."""
     location: Location | None = None
     tags: tuple[str, ...] = ()
     description: str = ""
