@@ -21,7 +21,6 @@ from eval_gate.external_results.result_rows import (
     ResultRow,
     RowPlace,
     RowScore,
-    RowTurn,
     build_usage,
     parse_seconds,
     to_text,
@@ -29,7 +28,7 @@ from eval_gate.external_results.result_rows import (
 from eval_gate.external_results.statuses import end_execution, parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import Status, TurnResult
 from eval_gate.text.digest import compute_fingerprint
 
 STATUSES: Final = parse_tables("""
@@ -78,6 +77,7 @@ def _build_row(case: Fields, identifier: str, place: RowPlace) -> ResultRow:
     responses = [text for one in actual if (text := _join_parts(one.at("final_response")))]
     expected_texts = [text for one in expected if (text := _join_parts(one.at("final_response")))]
     expected_calls = [f"tool call {call.name} {to_text(call.params)}" for one in expected for call in _iter_calls(one)]
+    expectation: list[JsonValue] = [[*expected_texts], [*expected_calls]]
     scores = tuple(map(_build_score, case.members("overall_eval_metric_results")))
     seconds = [took for one in actual if (took := one.number("duration")) is not None]
     return ResultRow(
@@ -93,28 +93,26 @@ def _build_row(case: Fields, identifier: str, place: RowPlace) -> ResultRow:
         usage=build_usage(*(_sum_tokens(actual, f"{kind}_token_count") for kind in ("prompt", "candidates"))),
         calls=tuple(call for one in actual for call in _iter_calls(one)),
         turns=tuple(map(_build_turn, turns)) if len(turns) > 1 else (),
-        content=compute_fingerprint([[*prompts], [*expected_texts], [*expected_calls]]) if is_scripted else None,
-        digests=digest_prompt("user_content", [*prompts], [[*expected_texts], [*expected_calls]])
-        if is_scripted
-        else None,
+        content=compute_fingerprint([[*prompts], *expectation]) if is_scripted else None,
+        digests=digest_prompt("user_content", [*prompts], expectation) if is_scripted else None,
         repeat=app,
         longer_suites=(f"{app[:300]}: {suite}",) if app else (),
         named_by="eval_id",
     )
 
 
-def _build_turn(turn: Fields) -> RowTurn:
+def _build_turn(turn: Fields) -> TurnResult:
     """Build the turn of an invocation, which passes if all of its metrics with a verdict do."""
     actual, scores = turn.at("actual_invocation"), [*map(_build_score, turn.members("eval_metric_results"))]
     failed = [one for one in scores if one.passed is False]
-    decided = any(one.passed is not None for one in scores)
-    return RowTurn(
+    is_decided = any(one.passed is not None for one in scores)
+    return TurnResult(
         message=_join_parts(actual.at("user_content")),
         response=_join_parts(actual.at("final_response")) or None,
-        calls=sum(1 for _ in _iter_calls(actual)),
-        passed=not failed if decided else None,
+        calls=len([*_iter_calls(actual)]),
+        status=Status.FAILED if failed else Status.PASSED if is_decided else None,
         error="; ".join(f"{one.name}: {one.reason}" for one in failed) or None,
-        duration_ms=actual.seconds("duration"),
+        duration_ms=actual.seconds("duration") or 0.0,
     )
 
 

@@ -2,61 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from eval_gate.external_results.records import Fields
-from eval_gate.external_results.result_rows import RowTurn
+from eval_gate.model.execution import TurnResult
+from eval_gate.struct import replace
 
 _USER_ROLES: Final = frozenset({"user", "human"})
 _AGENT_ROLES: Final = frozenset({"assistant", "ai", "model"})
 
 
-def find_role(message: Fields) -> str:
-    """Find the role of a message, which LangChain calls its type."""
-    return message.text("role", "type").lower()
-
-
 def is_of_user(message: Fields) -> bool:
     """Whether the user wrote a message."""
-    return find_role(message) in _USER_ROLES
+    return _find_role(message) in _USER_ROLES
 
 
-def build_turns(messages: Iterable[Fields], calls_key: str | None = None) -> tuple[RowTurn, ...]:
+def build_turns(messages: Iterable[Fields], calls_key: str | None = None) -> tuple[TurnResult, ...]:
     """Build the turns in a list of messages, with the number of their calls at `calls_key`. Empty for a single turn.
 
     Several messages of the user in a row are one, and so are several of the agent, which calls tools between them. What
     the agent says first is a turn without a message.
     """
-    turns: list[RowTurn] = []
+    turns: list[TurnResult] = []
     for message in messages:
-        text, calls = format_content(message), len(message.members(calls_key)) if calls_key else 0
-        last = turns[-1] if turns else RowTurn()
-        if find_role(message) in _USER_ROLES:
+        text, calls = _format_content(message), len(message.members(calls_key)) if calls_key else 0
+        last = turns[-1] if turns else TurnResult()
+        if is_of_user(message):
             if last.message is None or last.response is not None or last.calls:
-                turns.append(RowTurn(message=text))
+                turns.append(TurnResult(message=text))
             else:
-                turns[-1] = last._replace(message=f"{last.message}\n\n{text}")
-        elif find_role(message) in _AGENT_ROLES:
+                turns[-1] = replace(last, message=f"{last.message}\n\n{text}")
+        elif _find_role(message) in _AGENT_ROLES:
             texts = [part for part in (last.response, text) if part]
-            turns[-1:] = [last._replace(response="\n\n".join(texts) or None, calls=last.calls + calls)]
+            turns[-1:] = [replace(last, response="\n\n".join(texts) or None, calls=last.calls + calls)]
     return tuple(turns) if len(turns) > 1 else ()
 
 
-def find_turns(values: Fields) -> tuple[RowTurn, ...]:
+def find_turns(values: Fields) -> tuple[TurnResult, ...]:
     """Build the turns of the first member that is a list of messages, if it has at least two."""
     lists = (one.members() for _, one in values.items())
-    return next((turns for messages in lists if _is_chat(messages) and (turns := build_turns(messages))), ())
+    chats = (one for one in lists if all(_find_role(message) and message.has("content") for message in one))
+    return next((turns for messages in chats if (turns := build_turns(messages))), ())
 
 
-def format_content(message: Fields) -> str:
+def _find_role(message: Fields) -> str:
+    """Find the role of a message, which LangChain calls its type."""
+    return message.text("role", "type").lower()
+
+
+def _format_content(message: Fields) -> str:
     """Format the content of a message as text, without parts that are none."""
     if not isinstance(message.get("content"), list):
         return message.text("content")
     return "".join(
         part.text() if isinstance(part.value, str) else part.text("text") for part in message.members("content")
     )
-
-
-def _is_chat(messages: Sequence[Fields]) -> bool:
-    return bool(messages) and all(find_role(one) and one.has("content") for one in messages)

@@ -26,7 +26,6 @@ from eval_gate.external_results.result_rows import (
     ResultRow,
     RowPlace,
     RowScore,
-    RowTurn,
     build_ending,
     build_usage,
     classify_error_kind,
@@ -36,7 +35,7 @@ from eval_gate.external_results.result_rows import (
 from eval_gate.external_results.statuses import Meaning, parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.execution import ErrorKind, Status, TurnResult
 from eval_gate.model.limits import ARCHIVE_ENTRIES, EXTERNAL_LINE_BYTES
 from eval_gate.model.usage import Usage
 from eval_gate.results.archive import ARCHIVE_ERRORS, has_more_entries
@@ -323,7 +322,7 @@ def _iter_tool_calls(sample: Fields) -> Iterator[ToolCall]:
         yield replace(tool_call, success=None if response is None else response.get("error") is None)
 
 
-def _build_turns(sample: Fields) -> tuple[RowTurn, ...]:
+def _build_turns(sample: Fields) -> tuple[TurnResult, ...]:
     """Build the turns of a sample without what its input has before the last message: examples, which nobody said."""
     messages = sample.members("messages")
     inputs = list(takewhile(lambda one: one.get("source") == "input", messages))

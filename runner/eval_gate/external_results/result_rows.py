@@ -16,7 +16,7 @@ from eval_gate.external_results.prompt_digests import PromptDigests
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.execution import UNDECIDED_TYPE, ErrorKind, EvaluatorResult, Status
+from eval_gate.model.execution import UNDECIDED_TYPE, ErrorKind, EvaluatorResult, Status, TurnResult
 from eval_gate.model.limits import CASES, EXTERNAL_TEXT, MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
 from eval_gate.model.usage import Usage
 from eval_gate.struct import Struct, field
@@ -124,20 +124,6 @@ class RowScore(NamedTuple):
     """The tool is known to pass scores from the threshold on."""
 
 
-class RowTurn(NamedTuple):
-    """One turn of a conversation. What the tool does not say is None."""
-
-    message: str | None = None
-    response: str | None = None
-    calls: int = 0
-    """Number of calls in the turn: that many of the row's, in order."""
-    passed: bool | None = None
-    score: float | None = None
-    error: str | None = None
-    """Why it failed."""
-    duration_ms: float | None = None
-
-
 class ResultRow(NamedTuple):
     """One execution of a case. `status` None: a rule about the scores decides.
 
@@ -169,8 +155,8 @@ class ResultRow(NamedTuple):
     cost_usd: float | None = None
     usage: Usage | None = None
     calls: tuple[ToolCall, ...] = ()
-    turns: tuple[RowTurn, ...] = ()
-    """Turns of a conversation, if it has several; `response` is then that of the last one, or all of them."""
+    turns: tuple[TurnResult, ...] = ()
+    """Turns of a conversation, if it has several; their calls are those of the row, in order."""
     location: Location | None = None
     tags: tuple[str, ...] = ()
     description: str = ""

@@ -7,8 +7,8 @@ import pytest
 from eval_gate.config.settings import ResponseRetention, RunConfig, RunLimits
 from eval_gate.external_results.chat_turns import build_turns
 from eval_gate.external_results.records import Fields
-from eval_gate.external_results.result_rows import ResultRow, RowTurn
-from eval_gate.model.execution import CaseDetails, Status
+from eval_gate.external_results.result_rows import ResultRow
+from eval_gate.model.execution import CaseDetails, Status, TurnResult
 from eval_gate.model.limits import STORED_TURNS
 from eval_gate.process.signals import run_async
 from eval_gate.session.external_cases import build_execution, redact_rows
@@ -27,7 +27,7 @@ def test_adk__an_invocation__is_a_turn_with_its_own_metrics() -> None:
         ("Refund order 4711", "Order 4711 is refunded.", 1),
         ("And when are you open?", "I do not know.", 0),
     ]
-    assert [(turn.passed, turn.duration_ms) for turn in row.turns] == [(True, 82.0), (False, 7.0)]
+    assert [(turn.status, turn.duration_ms) for turn in row.turns] == [(PASSED, 82.0), (FAILED, 7.0)]
     assert row.turns[1].error == "response_match_score: 0, threshold 0.8"
     assert all(row.turns == () for key, [row] in load(ADK).cases.items() if key.case_id != "conversation")
 
@@ -155,7 +155,7 @@ def test_build_execution__row_with_turns__shows_them_and_the_last_response() -> 
 def test_build_execution__many_long_turns__are_stored_within_the_limits() -> None:
     [row] = load(ADK).cases["support", "conversation"]
     many = row._replace(
-        turns=tuple(RowTurn(message="m" * 9_000, response="r" * 9_000) for _ in range(STORED_TURNS + 7))
+        turns=tuple(TurnResult(message="m" * 9_000, response="r" * 9_000) for _ in range(STORED_TURNS + 7))
     )
     details = build_execution(many, 0).details
     assert (len(details.turns), details.dropped_counts["turns"]) == (STORED_TURNS, 7)
