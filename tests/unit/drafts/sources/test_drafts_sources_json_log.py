@@ -138,7 +138,10 @@ def test_read_log__no_line_with_a_response__names_the_keys_that_are_there(tmp_pa
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"questoin": "a"}, '--field: "questoin" is not known (did you mean "question"?); known: question, session, response'),
+        (
+            {"questoin": "a"},
+            '--field: "questoin" is not known (did you mean "question"?); known: question, session, response',
+        ),
         ({"question": "a[b"}, "--field question: "),
     ],
 )
