@@ -99,7 +99,7 @@ def _is_case(value: JsonValue) -> bool:
     if any(name in value for name in _OTHER_FORMAT_FIELDS):
         return False
     if isinstance(value.get("input"), dict):  # another format has such an input too
-        return "id" in value and any(name in value for name in ("criteria", "assertions"))
+        return "id" in value and any(name in value for name in ("criteria", "assertions", "mode"))
     turns = value.get("turns")
     if isinstance(turns, list) and not any(name in value for name in _SHARED_FIELDS if name != "turns"):
         # a turn says whose it is
