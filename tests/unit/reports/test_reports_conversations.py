@@ -18,15 +18,18 @@ from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.rendering import render
 from eval_gate.reports.view.report_view import build_view
 from eval_gate.results.detail_truncation import drop_response
+from eval_gate.struct import replace
 from tests.support.chat_results import (
     BEFORE,
     FAILED,
     FORGOT,
     NOT_SENT,
     STATES,
+    forgetful,
     judge_chats,
     make_chat,
     make_conversation,
+    talkative,
 )
 from tests.support.pages import case_on, page_data, without_assets
 from tests.unit.reports.test_reports_sides import HOSTILE, ON_PAGE, assert_hostile_text_is_inert
@@ -148,6 +151,22 @@ def test_reports__texts_of_turns_are_not_stored__say_so_and_still_name_the_turn(
     run = judge_chats(case, baseline=make_conversation(BEFORE, "PPPPP") if keep == "turns" else details)
     comment, page = render_comment(build_view(run, ON_PAGE)), render("html", run, ON_PAGE)
     assert f"**turn 3{' of 5' if keep == 'texts' else ''}:** `responseContainsNumber:" in comment
-    assert "Each time in turn 3." in comment
+    assert "Failed in turn 3 each time." in comment
     assert ("The response here is not stored. The baseline's:" in comment) == (keep == "turns")
     assert case_on(page, "a")["turn"] == 3
+
+
+def test_reports__simulated_user__its_cost_is_named_beside_the_judges() -> None:
+    run = talkative()
+    run = replace(run, summary=replace(run.summary, judge_cost_usd=0.5))
+    assert "LLM judges and simulated users $0.50" in render_comment(build_view(run, ON_PAGE))
+    other = replace(forgetful(), summary=run.summary)
+    assert "LLM judges $0.50" in render_comment(build_view(other, ON_PAGE))
+
+
+def test_html__conversation__requests_of_turns_are_no_tries() -> None:
+    run = forgetful()
+    cases = tuple(replace(case, attempts=12) for case in run.suites[0].cases)
+    page = render("html", replace(run, suites=(replace(run.suites[0], cases=cases),)), ON_PAGE)
+    assert "attempts" not in case_on(page, "gs-refund-chat-001")["now"]
+    assert case_on(page, "gs-hours")["now"]["attempts"] == 12

@@ -153,7 +153,7 @@ def _build_current_side(case: CaseResult, cut: PageTruncation) -> Data:
             "tokens": [one.usage.input_tokens, one.usage.output_tokens] if one.usage else None,
             "cost": _format_cost(one.cost_usd),
             "judge": _format_cost(one.judge_cost_usd),
-            "attempts": tries if tries > 1 else None,
+            "attempts": tries if tries > 1 and not case.details.turns else None,
             **_build_response(case.details, cut),
         }
     )
@@ -198,7 +198,7 @@ def _build_response(details: CaseDetails, cut: PageTruncation) -> Data:
         "length": details.response_length if details.response_truncated else None,
         "calls": calls,
         "talk": [_build_message(message, cut) for message in messages],
-        "perTurn": [_build_turn(turn, cut) for turn in details.turns],
+        "perTurn": [_build_turn(turn, cut, has_user=details.user_end is not None) for turn in details.turns],
         "userEnd": describe_user_end(details.user_end, None),
         "missing": {reveal_invisible(name): number for name, number in dropped_counts.items()},
         "turns": details.max_turns_reached or None,
@@ -206,7 +206,7 @@ def _build_response(details: CaseDetails, cut: PageTruncation) -> Data:
     }
 
 
-def _build_turn(turn: TurnResult, cut: PageTruncation) -> Data:
+def _build_turn(turn: TurnResult, cut: PageTruncation, *, has_user: bool) -> Data:
     """Build the data of one turn; its tool calls are the next `calls` of the execution."""
     return _drop_empty(
         {
@@ -214,7 +214,8 @@ def _build_turn(turn: TurnResult, cut: PageTruncation) -> Data:
             "answer": _truncate_text(turn.response, cut),
             "length": turn.response_length if turn.response_truncated else None,
             "calls": turn.calls or None,
-            "status": _TURN_LETTERS[turn.status] if turn.status else None,
+            # a turn of a simulated user checks nothing by itself
+            "status": _TURN_LETTERS[turn.status] if turn.status and not has_user else None,
             "ms": round(turn.duration_ms, 1) or None,
             "error": _truncate_text(turn.error, cut, 600),
         }

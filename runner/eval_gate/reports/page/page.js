@@ -610,7 +610,7 @@
       make("li", {}, turn(place + 1, then.length ? then[place] || UNSENT : null, now[place] || UNSENT, place + 1 === opened, said)));
     return [
       one.perTurn ? null : make("p", { class: "soft" }, `The conversation of ${ours} is not stored.`),
-      one.userEnd ? make("p", { class: "soft" }, `A simulated user wrote the messages, so both sides differ. ${page.here}: ${one.userEnd}.${before && before.userEnd ? ` Baseline: ${before.userEnd}.` : ""}`) : null,
+      one.userEnd ? make("p", { class: "soft" }, `A simulated user wrote the messages, so they can differ. ${page.here}: ${one.userEnd}.${before && before.userEnd ? ` Baseline: ${before.userEnd}.` : ""}`) : null,
       make("ol", { class: "turns" }, list), missing(one, "toolCalls", "more call", `in ${ours}`), missing(one, "turns", "more turn", `in ${ours}`)];
   }
 
@@ -789,7 +789,7 @@
     row("Tokens in", counted(was)[0], counted(now)[0]);
     row("Tokens out", counted(was)[1], counted(now)[1]);
     row("Cost", was.cost, now.cost);
-    row("Cost of judges", undefined, now.judge);
+    row(now.userEnd ? "Cost of judges and simulated user" : "Cost of judges", undefined, now.judge);
     row("Tries", undefined, now.attempts);
     if (!rows.length) return null;
     return make("table", { class: "numbers" },
