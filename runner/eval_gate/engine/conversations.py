@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 
+from eval_gate.engine.simulated_user import UserMove
 from eval_gate.evaluators.base import CaseScore, EvaluatorError
 from eval_gate.evaluators.trace import find_messages
 from eval_gate.model.case import CaseTurn, ConversationSpec, EvalCase, SimulatedUser
@@ -85,16 +86,7 @@ class FinishedConversation(FrozenStruct):
 
 SendTurn = Callable[[Request], Awaitable[Response]]
 ScoreTurn = Callable[[Response, CaseTurn, Sequence[Message]], Awaitable[CaseScore]]
-MoveUser = Callable[[SimulatedUser, Sequence[Message], int], Awaitable["UserReply"]]
-
-
-class UserReply(FrozenStruct):
-    """The move of a simulated user, and what the model's request for it cost."""
-
-    message: str | None
-    outcome: UserEnd | None = None
-    usage: Usage | None = None
-    cost_usd: float | None = None
+MoveUser = Callable[[SimulatedUser, Sequence[Message], int], Awaitable[UserMove]]
 
 
 class ConversationServices(FrozenStruct):
@@ -243,16 +235,12 @@ class _Try:
             return CaseTurn(message=user.first_message)
         self._check_budget()
         assert self._services.move_user is not None
-        try:
-            reply = await self._services.move_user(user, self.history, self._request.trial)
-        except EvaluatorError as error:
-            self._user_costs.add(error.usage, error.cost_usd)
-            raise
-        self._user_costs.add(reply.usage, reply.cost_usd)
-        self.user_end = reply.outcome
-        if reply.message is None and not self.turns:
+        move = await self._services.move_user(user, self.history, self._request.trial)
+        self._user_costs.add(move.usage, move.cost_usd)
+        self.user_end = move.outcome
+        if move.message is None and not self.turns:
             raise EvaluatorError("the simulated user ended the conversation before its first message")
-        return None if reply.message is None else CaseTurn(message=reply.message)
+        return None if move.message is None else CaseTurn(message=move.message)
 
     def _check_budget(self) -> None:
         """Check that the run can afford a further turn; the first one was allowed with the execution."""

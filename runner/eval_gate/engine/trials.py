@@ -256,6 +256,7 @@ class TrialRunner:
         self, job: TrialJob, workspace: OpenWorkspace | None, spent_usd: float
     ) -> ConversationServices:
         shared, target = self._shared, self._target
+        player = shared.plan.judges.find_user(job.case)
 
         async def score(response: Response, turn: CaseTurn, history: Sequence[Message]) -> CaseScore:
             if not turn.evaluators:
@@ -269,6 +270,7 @@ class TrialRunner:
         return ConversationServices(
             send=partial(self._request_response, timeout_ms=self._get_timeout_ms(job.case)),
             score_turn=score,
+            move_user=None if player is None else player.move,
             retry_policy=target.retry_policy,
             remembers_turns=target.remembers_turns,
             is_affordable=lambda usd: shared.is_affordable(job.key, spent_usd + usd),

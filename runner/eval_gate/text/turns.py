@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
 
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 _INDENT = "  "
 _MARKERS = {"system": "@[System]:", "user": "@[User]:", "assistant": "@[Assistant]:", "tool": "@[Tool]:"}
 
@@ -39,7 +41,7 @@ def format_transcript(history: Sequence[Message]) -> str:
     )
 
 
-def list_texts(history: Sequence[Message]) -> list[tuple[str, str]]:
+def list_texts(history: Sequence[Message]) -> list[tuple[Role, str]]:
     """List roles and texts of the messages that say something; a model's calls and their results do not."""
     texts = [(message, format_content(message.content)) for message in history if message.role != "tool"]
     return [(message.role, text) for message, text in texts if text or not message.tool_calls]

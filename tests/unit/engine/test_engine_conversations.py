@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from eval_gate.engine.conversations import (
     ConversationServices,
     FinishedConversation,
-    UserReply,
     join_turns,
     lead_conversation,
 )
+from eval_gate.engine.simulated_user import UserMove
 from eval_gate.engine.trials import TrialJob, build_request
 from eval_gate.evaluators.base import CaseScore, EvaluatorError
 from eval_gate.model.case import SimulatedUser
@@ -249,7 +249,7 @@ def play(*replies, **user):
         reply = next(left)
         if isinstance(reply, Exception):
             raise reply
-        return UserReply(reply, None if reply else "reached", Usage(input_tokens=5), 0.25)
+        return UserMove(reply, None if reply else "reached", Usage(input_tokens=5), 0.25)
 
     target = SessionTarget()
     spec = {"turns": (), "user": SimulatedUser(goal="a refund", **user), "stop_score": None}
@@ -274,7 +274,7 @@ def test_lead_conversation__user_without_a_message__is_an_error_of_the_turn_that
         "no message",
         2,
         1,
-        0.75,
+        0.25,
         1,
     )
 
