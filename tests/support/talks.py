@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from eval_gate.model.case import CaseTurn, ConversationSpec, EvalCase
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import EvaluatorSpec, ResponseContains
-from eval_gate.struct import replace
 from eval_gate.targets.base import Request, RetryPolicy, TargetError, TargetFault
 from eval_gate.targets.retry import LoadLimiter, respond_with_retries
 from tests.support.cases import ScriptedTarget, make_case
@@ -56,14 +55,14 @@ class SessionTarget(ScriptedTarget):
     retry_policy = NO_DELAY
 
     def __init__(self, faults: Iterator[TargetError | None] | Sequence[TargetError | None] = (), *, remembers=True):
-        super().__init__()
+        super().__init__(self._retry)
         self.remembers_turns = remembers
         self._faults = iter(faults)
         self._limiter = LoadLimiter(10)
         self.requests: list[Request] = []
         self.taken_in: defaultdict[str, list[int]] = defaultdict(list)
 
-    async def respond(self, request: Request) -> Response:
+    async def _retry(self, request: Request) -> Response:
         async def call() -> Response:
             return await self._meet(request)
 
@@ -83,8 +82,3 @@ class SessionTarget(ScriptedTarget):
     def make_response(self, request: Request) -> Response:
         """`ok`, with its turn and what came before it in the session."""
         return Response(text=f"ok {request.turn}: {request.message}", cost_usd=0.01, duration_ms=1.0)
-
-
-def drop_calls(response: Response) -> Response:
-    """The response of an agent that lists no calls."""
-    return replace(response, tool_calls=(), tool_calls_known=None)

@@ -276,8 +276,7 @@ class Run:
         try:
             await self._run_job(job, lane, rerun)
         except BudgetUsedError as error:
-            self._conversation_costs.pop(job.key, None)
-            self._spent += error.cost_usd
+            self._add_cost(job.key, error.cost_usd)
             self._notices.append(
                 f"case {job.case.id[:MAX_NAMED_ID]} was interrupted before turn {error.turn}, because the budget of "
                 f"${self._plan.limits.max_cost_usd:g} is used up: its turns cost ${error.cost_usd:.4f}"
@@ -300,7 +299,7 @@ class Run:
         record, line = await self._write_record(lane.journal, rerun.add_execution(record))
         self._add_trial(record, line, lane.target)
         self._observer.on_trial(record)
-        self._add_cost(record)
+        self._add_cost(record.key, record.total_cost_usd)
 
     async def _run_trial(self, job: TrialJob, lane: _TargetLane) -> TrialRecord:
         batch_response = lane.batch_responses.responses.get(job.key)
@@ -484,12 +483,12 @@ class Run:
         self._conversation_costs[key] = usd
         return budget is None or self._spent + sum(self._conversation_costs.values()) < budget
 
-    def _add_cost(self, trial_record: TrialRecord) -> None:
-        # a part of the cost is unknown where one turn has none; the others still count
-        counted_usd = self._conversation_costs.pop(trial_record.key, 0.0)
-        self._spent += max(trial_record.total_cost_usd, counted_usd)
+    def _add_cost(self, key: TrialKey, usd: float) -> None:
+        # if the cost of one turn is unknown, so is that of the conversation; the other turns still count
+        usd = max(usd, self._conversation_costs.pop(key, 0.0))
+        self._spent += usd
         if self._allowance is not None:
-            self._allowance.add_cost(trial_record.total_cost_usd)
+            self._allowance.add_cost(usd)
 
     def _iter_affordable(self, jobs: Iterable[TrialJob]) -> Iterator[TrialJob]:
         """Yield the jobs until the cost budget is used up; executions in flight at that moment still finish."""

@@ -44,6 +44,9 @@ _GRADE_LISTS: Final = ("dimensions", "checks")
 """Keys with lists of grades, each with a comment of the judge."""
 _ERROR_PREFIXES: Final = ("agent error: ", "timeout: ", "eval-gate failed on this case: ")
 """Possible prefixes of an error before its description."""
+_PART_TYPES: Final = frozenset({"turn", "conversation"})
+"""Results of a turn, or of a whole conversation, with those of its evaluators in them."""
+_TURN_PREFIX: Final = re.compile(r"turn [0-9]+: ")
 _SERVER_STATUS: Final = re.compile(r"\bHTTP (?P<status>[1-5][0-9]{2})\b(?P<words> .*)?", re.DOTALL)
 """Status with the reason and place in the server's own text."""
 _UNCHANGED_CLASSES: Final = frozenset({CaseClass.STILL_PASSING, CaseClass.ADDED, CaseClass.REMOVED, CaseClass.NOT_RUN})
@@ -300,6 +303,13 @@ def _drop_fact_texts(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return kept_facts
 
 
+def _is_quote_free(result: EvaluatorResult) -> bool:
+    """Whether the message of a result that failed cannot quote the response."""
+    if result.type not in _PART_TYPES:
+        return result.type in _QUOTE_FREE_TYPES
+    return all(_is_quote_free(member) for member in result.evaluator_results if member.score < 1 or member.vetoed)
+
+
 def _keep_status(match: re.Match[str]) -> str:
     """Format an HTTP status with its standard phrase, without the text that the server added."""
     with suppress(ValueError):
@@ -317,6 +327,9 @@ def drop_error_quotes(
     `results` are those of the execution, before anything is dropped. Text of a target or an LLM judge follows a
     colon or a semicolon, whatever failed.
     """
+    turn = _TURN_PREFIX.match(error)
+    if turn is not None and status is not Status.FAILED:
+        return turn[0] + drop_error_quotes(error[turn.end() :], status, error_kind, results)
     if status is not Status.FAILED:
         is_own = error_kind is ErrorKind.EVALUATION_ERROR or error.startswith(
             _ERROR_PREFIXES
@@ -324,7 +337,7 @@ def drop_error_quotes(
         message = ": ".join(error.split("; ", maxsplit=1)[0].split(": ")[: 2 if is_own else 1])
         return _SERVER_STATUS.sub(_keep_status, message)
     short = [result for result in results if result.score < 1 or result.vetoed]
-    if all(result.type in _QUOTE_FREE_TYPES for result in short):
+    if all(map(_is_quote_free, short)):
         return error
-    first = next(result for result in short if result.type not in _QUOTE_FREE_TYPES)
+    first = next(result for result in short if not _is_quote_free(result))
     return f"{first.name}: {'not as expected' if first.score == 0 else f'score {first.score:.2f}'}; {RESPONSE_NOT_KEPT}"

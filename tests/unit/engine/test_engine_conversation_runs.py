@@ -1,10 +1,12 @@
 """Conversations in a run: what a result says of their turns, and how cost, errors and interruptions end them."""
 
 import asyncio
+from typing import NamedTuple
 
 import pytest
 
 from eval_gate.config.settings import ResponseRetention, RunLimits
+from eval_gate.engine.base_agent_run import BaseAgentFollowUp
 from eval_gate.engine.run import Run
 from eval_gate.model.case import Aggregation, AttemptRule, TurnAggregation
 from eval_gate.model.conversation import Response, ToolCall
@@ -258,3 +260,52 @@ def test_run__one_request_beside__is_as_before(tmp_path) -> None:
 def test_run__late_turn__is_counted_as_one_execution(tmp_path) -> None:
     case = run_one(SessionTarget([None, LATE]), tmp_path)
     assert (case.error, case.attempts) == ("turn 2: timeout", 2)
+
+
+def run_base_agent(folder, base_agent, usd: float | None = None):
+    """The base agent's part of a run of one conversation that failed, over two rounds at most."""
+    plan = make_plan(make_suite(make_talk()), limits=RunLimits(max_cost_usd=usd), base_agent=base_agent)
+    stored = execute(Scripted("ok", "no"), folder, make_talk())
+    stored = replace(stored, run_id="22222222-2222-4333-8444-555555555555")
+
+    class Policy:
+        rounds = 0
+
+        def build_base_agent_request(self, result, keys):
+            self.rounds += 1
+            return Wanted(tuple(keys) if self.rounds <= 2 else (), 1, None)
+
+    follow_up = BaseAgentFollowUp(plan, base_agent, stored, folder)
+    return asyncio.run(follow_up.execute(Policy()))
+
+
+class Wanted(NamedTuple):
+    keys: tuple
+    rounds: int
+    trouble: None
+
+
+def test_base_agent__conversation__is_run_in_sessions_of_its_own(tmp_path) -> None:
+    base_agent = Scripted("ok", "no")
+    ((_, case),) = run_base_agent(tmp_path, base_agent).iter_cases()
+    assert [(one.status, one.failed_turn, one.same_as_current) for one in case.base_agent_trials] == [(F, 2, True)] * 2
+    assert list(base_agent.taken_in.values()) == [[1, 2], [1, 2]]
+
+
+def test_base_agent__that_cannot_hold_a_conversation__does_not_run_it(tmp_path) -> None:
+    base_agent = Scripted("ok", "no")
+    base_agent.conversation_problem = "it forgets"
+    ((_, case),) = run_base_agent(tmp_path, base_agent).iter_cases()
+    assert (case.base_agent_trials, base_agent.asked) == ((), [])
+
+
+def test_base_agent__budget_used_between_turns__ends_with_its_cost_and_says_so(tmp_path) -> None:
+    base_agent = SessionTarget()
+    result = run_base_agent(tmp_path, base_agent, usd=0.015)
+    assert result.base_agent.problem == "the cost limit of the run is used up"
+    assert list(base_agent.taken_in.values()) == [[1, 2]]
+
+
+def test_base_agent__other_words_in_an_earlier_turn__are_another_response(tmp_path) -> None:
+    ((_, case),) = run_base_agent(tmp_path, Scripted("ok, well", "no")).iter_cases()
+    assert [one.same_as_current for one in case.base_agent_trials] == [False, False]

@@ -15,7 +15,7 @@ from eval_gate.formats.base import Broken, Dialect, EvalSource, Mine, Positions,
 from eval_gate.formats.document_reader import DocumentReader, Findings, find_skip_reason
 from eval_gate.formats.documents import JSON, YAML
 from eval_gate.formats.tool_forge import lint
-from eval_gate.formats.tool_forge.expectations import CaseExpectation
+from eval_gate.formats.tool_forge.case_expectation import CaseExpectation
 from eval_gate.formats.tool_forge.file_model import Envelope, ToolForgeCase, ToolForgeUser
 from eval_gate.model.base import JsonValue, as_fields
 from eval_gate.model.case import (
@@ -256,7 +256,7 @@ def _build_case(
 ) -> EvalCase:
     max_turns = case.max_turns or 5
     conversation = _build_conversation(case, expected)
-    question = dump_sorted_json([*_list_question(case, conversation, max_turns)])
+    question = dump_sorted_json([*_list_prompt_parts(case, conversation, max_turns)])
     return EvalCase(  # validated already, and large in a hostile file
         id=case.id,
         suite=location.file,
@@ -279,7 +279,9 @@ def _build_case(
     )
 
 
-def _list_question(case: ToolForgeCase, conversation: ConversationSpec | None, max_turns: int) -> Iterator[JsonValue]:
+def _list_prompt_parts(
+    case: ToolForgeCase, conversation: ConversationSpec | None, max_turns: int
+) -> Iterator[JsonValue]:
     """Yield what makes up the prompt of a case, for its fingerprint."""
     if conversation is not None and conversation.user is not None:
         yield as_fields(conversation.user)

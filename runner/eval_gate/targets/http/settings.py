@@ -292,11 +292,9 @@ class HttpSettings(StreamSettings):
         data = info.data
         if not {"url", "method", "headers", "request_template", "form", "request_fields"} <= data.keys():
             return query
-        template, form = data["request_template"], data["form"] or _NOTHING
-        if data["method"].has_body and template.open() is None and not form:
+        if data["method"].has_body and data["request_template"].open() is None and not data["form"]:
             return query
-        secrets = [data["url"], query, template, form, data["request_fields"], data["headers"]]
-        sent = [one.open() for one in secrets]
+        sent = [template for _, template in _iter_request_parts(data | {"query": query})]
         if not PROMPT_PLACEHOLDERS & set(iter_placeholders(sent)):
             raise ValueError("the prompt is not sent: {{message}} is missing in url, query or body")
         return query
@@ -308,6 +306,8 @@ class HttpSettings(StreamSettings):
         data = info.data
         if not place:
             return place
+        if isinstance(place, str) and not _HEADER_NAME.fullmatch(place):
+            raise ValueError(f"{quote_value(place)} is not a name of a header or cookie")
         if isinstance(place, tuple) and data.get("response_format") is ResponseFormat.TEXT:
             raise ValueError("a plain text has no paths: use sessionHeader or sessionCookie")
         if data.get("session") is SessionScope.CASE:
@@ -322,27 +322,17 @@ class HttpSettings(StreamSettings):
                 )
         return place
 
-    @field_validator("session_header", "session_cookie")
-    @classmethod
-    def _check_session_name(cls, name: str | None) -> str | None:
-        if name is not None and not _HEADER_NAME.fullmatch(name):
-            raise ValueError(f"{quote_value(name)} is not a name of a header or cookie")
-        return name
-
     @property
     def sent_placeholders(self) -> frozenset[str]:
         """Placeholders in the requests, with those of the body that an agent without a template gets."""
-        sent = {name for _, template in _iter_request_parts(vars(self)) for name in iter_placeholders(template)}
-        if self.has_plain_body:
-            sent |= {"message"}
-            if self.agent_protocol is PresetName.EVAL_GATE:
-                sent |= {"session", "conversation"}
-        return frozenset(sent)
+        is_plain = self.method.has_body and self.request_template.open() is None and self.form is None
+        own = {"message", "session", "conversation"} if self.agent_protocol is PresetName.EVAL_GATE else {"message"}
+        return self._written_placeholders | (own if is_plain else set())
 
     @property
-    def has_plain_body(self) -> bool:
-        """Whether the body is that of Eval Gate's own protocol: a message, and more of it in a conversation."""
-        return self.method.has_body and self.request_template.open() is None and self.form is None
+    def _written_placeholders(self) -> frozenset[str]:
+        parts = _iter_request_parts(vars(self))
+        return frozenset(name for _, template in parts for name in iter_placeholders(template))
 
     @property
     def session_use(self) -> SessionUse:
@@ -354,9 +344,8 @@ class HttpSettings(StreamSettings):
     @property
     def repeats_turns(self) -> bool:
         """Whether requests name the conversation and also repeat it, though their protocol does not ask for both."""
-        sent, protocols = self.sent_placeholders, {PresetName.EVAL_GATE, PresetName.AG_UI, PresetName.VERCEL_AI}
-        is_own_body = self.has_plain_body or self.agent_protocol is not PresetName.EVAL_GATE
-        return {"session", "conversation"} <= sent and not (is_own_body and self.agent_protocol in protocols)
+        asks_for_both = self.agent_protocol in {PresetName.AG_UI, PresetName.VERCEL_AI}
+        return {"session", "conversation"} <= self._written_placeholders and not asks_for_both
 
     @property
     def conversation_problem(self) -> str | None:

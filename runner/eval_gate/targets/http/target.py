@@ -77,8 +77,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         self._was_up = False
         """Whether the agent accepted a connection before."""
         self._session_use = settings.session_use
-        self._repeats_messages = bool(settings.sent_placeholders & {"conversation", "prompt"})
-        self._turn_notices: dict[str, None] = {}
+        self._turn_notices: set[str] = set()
         self._poller: Poller | None = None
         if settings.poll is not None:
             from eval_gate.targets.http.polling import Poller
@@ -121,19 +120,19 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         """Whether the agent refused requests because of its load, and what its conversations may lack."""
         name = self._settings.name
         who = "the agent" if name == ENDPOINT_NAME else f"the agent {name}"
-        return (*self.limiter.list_notices(who), *(f"{who} {what}" for what in self._turn_notices))
+        return (*self.limiter.list_notices(who), *(f"{who} {what}" for what in sorted(self._turn_notices)))
 
     def _note_turn(self, request: Request) -> None:
         """Note for the result what a turn of a conversation sent twice, or did not send."""
-        sent = self._settings.sent_placeholders
-        if request.turn == 1 and len(request.messages) > 1 and not sent & {"conversation", "prompt"}:
-            self._turn_notices["did not get the messages before the first turn: {{message}} is only the last one"] = (
-                None
-            )
+        sends_all = self._settings.sent_placeholders & {"conversation", "prompt"}
+        if request.turn == 1 and len(request.messages) > 1 and not sends_all:
+            what = "did not get the messages before the first turn: {{message}} is only the last one"
+            self._turn_notices.add(what)
         if request.turn > 1 and self._settings.repeats_turns:
-            self._turn_notices[
+            what = (
                 "got earlier turns again in {{conversation}}: with {{session}}, an agent with a memory has them twice"
-            ] = None
+            )
+            self._turn_notices.add(what)
 
     @property
     def _default_wait_s(self) -> float:
