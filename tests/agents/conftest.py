@@ -39,6 +39,12 @@ def programs() -> Path:
 
 
 @pytest.fixture(scope="session")
+def installed() -> Callable[[Server], Path]:
+    """Where a server's framework is, for who starts the server alone."""
+    return _installed
+
+
+@pytest.fixture(scope="session")
 def running(tmp_path_factory) -> Iterator[Callable[[Server], str]]:
     """The address of a server, started for who asks first."""
     made: dict[Server, str] = {}

@@ -58,6 +58,7 @@ KINDS = (
     Kind(18, FASTAPI, "/form", more=(("method", "POST"), ("query", {}), ("form", {"q": "{{message}}"}))),
     Kind(19, FASTAPI, "/jobs"),
     Kind(19, FASTAPI, "/jobs", more=(("poll", {}),)),
+    Kind(20, LANGGRAPH, "/threads/{{session}}/runs/wait"),
 )
 
 
@@ -79,7 +80,7 @@ def judged(folder: Path, *arguments: str) -> tuple[int, list[dict]]:
 
 
 def test_page__every_row__is_tested_here() -> None:
-    assert {kind.row for kind in KINDS} == set(rows()) == set(range(1, 20))
+    assert {kind.row for kind in KINDS} == set(rows()) == set(range(1, 21))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -111,12 +112,10 @@ def test_kind__by_the_lines_of_its_row__is_evaluated_as_it_is(kind, running, tmp
 def test_langgraph__threads_that_remember__give_the_same_in_runs_and_trials(running, tmp_path) -> None:
     """The graph says how many messages its thread holds: 1, if every execution has a thread of its own."""
     url = running(LANGGRAPH) + "/threads/{{session}}/runs/wait"
-    described(tmp_path, url, {"agentProtocol": "langgraph", "requestFields": {"if_not_exists": "create"}})
+    described(tmp_path, url, {"agentProtocol": "langgraph-thread"})
     cases(tmp_path, ("hello", {"responseContains": ["this is message 1"]}))
     for _ in range(2):
         code, (case,) = judged(tmp_path, "--trials", "3")
         assert (code, case["status"], case["flaky"]) == (0, "passed", False), case["error"]
-    described(
-        tmp_path, url, {"agentProtocol": "langgraph", "session": "case", "requestFields": {"if_not_exists": "create"}}
-    )
+    described(tmp_path, url, {"agentProtocol": "langgraph-thread", "session": "case"})
     assert judged(tmp_path, "--trials", "3")[1][0]["flaky"] is True

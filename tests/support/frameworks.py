@@ -33,6 +33,8 @@ class Server:
 
     framework: str
     command: tuple[str, ...]
+    shared: tuple[str, ...] = ()
+    """Files of `tests/agents/` that several frameworks' agents share."""
 
     @property
     def name(self) -> str:
@@ -52,8 +54,11 @@ FASTAPI = Server("asgi", ("python", "fastapi_agent.py", "PORT"))
 ROUTED = Server("asgi", ("python", "routed_agent.py", "PORT"))
 PYDANTIC_AI = Server("asgi", ("python", "pydantic_ai_agent.py", "PORT"))
 A2A = Server("asgi", ("python", "a2a_agent.py", "PORT"))
+DESK = ("conversations/order_desk.py",)
+FASTAPI_DESK = Server("asgi", ("python", "desk_agent.py", "PORT"), DESK)
 LANGSERVE = Server("langserve", ("python", "langserve_agent.py", "PORT"))
 LANGGRAPH = Server("langgraph", ("langgraph", "dev", "--no-browser", "--no-reload", "--port", "PORT"))
+LANGGRAPH_DESK = Server("langgraph", (*LANGGRAPH.command, "--config", "desk.json"), DESK)
 AIMOCK = Server("aimock", ("llmock", "--port", "PORT", "--fixtures", "fixtures.json", "--log-level", "warn"))
 MODELS = Server("aimock", ("llmock", "--port", "PORT", "--fixtures", "programs.json", "--log-level", "warn"))
 """What stands for the servers of coding agents' models."""
@@ -66,6 +71,8 @@ def started(server: Server, installed: Path, folder: Path) -> Iterator[str]:
     """The agent, running in a copy of its folder; its address. Whether it listens yet, the gate has to find out."""
     place = folder / server.framework
     shutil.copytree(server.folder, place)
+    for name in server.shared:
+        shutil.copy(AGENTS / name, place)
     port = unused_port()
     programs = [installed / "venv" / "bin", installed / "node_modules" / ".bin"]
     path = os.pathsep.join([*map(str, programs), CLEAN["PATH"]])

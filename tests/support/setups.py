@@ -75,6 +75,11 @@ VALUES: Final[Mapping[str, Mapping[str, tuple[Json, ...]]]] = {
         "query": ({"mode": "a"}, {"mode": "b"}),
         "messageTemplate": ("{{role}}: {{content}}", "{{role}} said {{content}}"),
         "session": ("case",),
+        "sessionPath": ("session", ["session", "thread"]),
+        "sessionHeader": ("X-Session", "X-Thread"),
+        "sessionCookie": ("sid", "chat"),
+        "taskPath": ("task", {"where": "state=open", "path": "task"}),
+        "toolCallsScope": ("conversation",),
         **RESPONSE,
         "poll": ({"idPath": "job"}, {"idPath": "id"}),
         "providerBatching": (True,),
@@ -145,15 +150,20 @@ OF_THE_AGENT: Final = frozenset(
 )
 """What describes the agent itself, or where it is: said, and no reason to block."""
 MODELS: Final = frozenset({"model", "azure"})
+AGENT_IDS: Final = frozenset({"sessionPath", "sessionHeader", "sessionCookie"})
+"""Places of an id that the agent makes."""
 EXCLUDES: Final[Mapping[str, frozenset[str]]] = {
     "requestTemplate": frozenset({"form"}),
     "form": frozenset({"requestTemplate", "requestFields", "agentProtocol"}),
     "requestFields": frozenset({"form"}),
     "agentProtocol": frozenset({"form", "providerBatching", *RESPONSE}),
+    "session": AGENT_IDS,
+    **{name: frozenset({"session", "responseFormat", *AGENT_IDS} - {name}) for name in AGENT_IDS},
     "providerBatching": frozenset({"agentProtocol", "responseFormat", "events", "resumeCommand"}),
     "resumeCommand": frozenset({"providerBatching"}),
     **{name: frozenset({"agentProtocol"}) for name in RESPONSE},
-    **{name: frozenset({"agentProtocol", "providerBatching"}) for name in ("responseFormat", "events")},
+    "events": frozenset({"agentProtocol", "providerBatching"}),
+    "responseFormat": frozenset({"agentProtocol", "providerBatching", "sessionPath"}),
 }
 """Settings that cannot stand beside each other."""
 WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, Json]]] = {
@@ -170,6 +180,7 @@ WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, Json]]] = {
 }
 SPELLED_OUT: Final[Mapping[str, Mapping[str, Json]]] = {
     "http": {"method": "post", "responsePath": ["response"], "headers": {}, "query": {}, "failure": [], "poll": None}
+    | {"sessionPath": [], "sessionHeader": None, "taskPath": [], "toolCallsScope": "turn"}
     | {"session": "execution", "requestTemplate": None, "form": None, "idField": "id", "toolCallsPath": "toolCalls"},
     "cli": {"env": {}, "passEnv": [], "cwd": None, "filesFormat": "{path}", "batchSize": None, "resumeCommand": None},
     "lines": {"env": {}, "cwd": None, "conversationTimeoutSeconds": None, "responseFormat": "json"},

@@ -53,6 +53,10 @@ EXAMPLES = (
         "the judge's name, model or address changed",
     ),
     (
+        SetupChange(kind=Kind.USER, count=3, baseline="gpt-5-mini", current="gpt-5"),
+        "another model plays the simulated user",
+    ),
+    (
         SetupChange(
             kind=Kind.SETUP,
             subject="a",

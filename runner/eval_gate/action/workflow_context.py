@@ -27,6 +27,7 @@ REPRODUCED_SETTINGS = (
     "baseUrl",
     "systemPromptPath",
     "judge",
+    "simulatedUser",
     "seedManifestPath",
     "snapshotPath",
     "toolRegistryPath",

@@ -11,6 +11,7 @@ class PresetName(StrEnum):
     OPENAI_CHAT = "openai-chat"
     OPENAI_RESPONSES = "openai-responses"
     LANGGRAPH = "langgraph"
+    LANGGRAPH_THREAD = "langgraph-thread"
     LANGSERVE = "langserve"
     A2A = "a2a"
     A2A_0_3 = "a2a-0.3"

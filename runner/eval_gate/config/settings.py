@@ -400,6 +400,15 @@ class RunConfig:
         metavar="NAME",
         compared_as="the judges of a case",
     )
+    simulated_user: Text | None = define_setting(
+        None,
+        "Model that plays simulated users: provider:model, or the name of a target that is a model.",
+        default_text="the target's user",
+        panel=Panel.TARGET,
+        metavar="NAME",
+        input=False,
+        compared_as="the simulated user of a case",
+    )
     grader_files: tuple[Text, ...] = define_setting(
         (),
         "Globs of further files that graders and hooks load, relative to the working directory: they are compared too.",

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from eval_gate.drafts.expectations import DraftExpectation, ToolMode
 from eval_gate.drafts.observation import Observation
 from eval_gate.drafts.refusal import REFUSAL_RUBRIC
+from eval_gate.drafts.turn_joining import list_turns
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
 from eval_gate.model.specs.evaluator import ParamCheck
@@ -33,7 +34,19 @@ class DraftCase(FrozenStruct):
 
     id: str
     observation: Observation
-    expectation: DraftExpectation
+    expectations: tuple[DraftExpectation, ...]
+    """What is expected of each turn; one for a case with one message."""
+
+    @property
+    def description(self) -> str:
+        """The description of the case."""
+        return describe_turns(self.expectations) if self.observation.turns else self.expectations[0].description
+
+
+def describe_turns(expectations: Sequence[DraftExpectation]) -> str:
+    """Describe what the turns of a conversation expect, without those that expect nothing."""
+    described = ((number, one.description) for number, one in enumerate(expectations, 1))
+    return "; ".join(f"turn {number}: {text}" for number, text in described if text)
 
 
 class DraftFormat(NamedTuple):
@@ -45,19 +58,22 @@ class DraftFormat(NamedTuple):
     suffixes: tuple[str, ...]
     id_prefix: str
     has_earlier_messages: bool
-    """Whether a case may have messages before its question."""
+    """Whether a case may have messages before its question, which are otherwise turns of a conversation."""
     build_case: Callable[[DraftCase], dict[str, JsonValue]]
     build_text: Callable[[Sequence[dict[str, JsonValue]]], str]
     """Builds the text of a file with these cases."""
 
 
-def build_case_id(prefix: str, counts: Counter[str], expectation: DraftExpectation, observation: Observation) -> str:
+def build_case_id(
+    prefix: str, counts: Counter[str], expectations: Sequence[DraftExpectation], observation: Observation
+) -> str:
     """Build the id of the next case, after the first tool that it calls: `gs-get-weather-001`; count it in `counts`."""
-    calls = observation.responses[0].tool_calls if observation.responses else ()
+    first = (one.responses[0].tool_calls for one in list_turns(observation) if one.responses)
+    calls = next(filter(None, first), ())
     name = _CAMEL_HUMP.sub("-", calls[0].name).replace("_", "-") if calls else ""
     word = to_plain_word(name).strip("-.").lower()
     if not calls:
-        word = NO_TOOL if expectation.has_tools else UNKNOWN_TOOLS
+        word = NO_TOOL if any(one.has_tools for one in expectations) else UNKNOWN_TOOLS
     word = word[:_MAX_ID_WORD] or "tool"
     counts[word] += 1
     return f"{prefix}{word}-{counts[word]:03}"
@@ -100,16 +116,18 @@ def _build_param(check: ParamCheck) -> dict[str, JsonValue]:
 
 def build_tool_forge_case(case: DraftCase) -> dict[str, JsonValue]:
     """Build the case as it is written."""
-    built: dict[str, JsonValue] = {
-        "id": case.id,
-        "description": case.expectation.description,
-        "draft": True,
-        "input": {"message": case.observation.question},
-        "expect": build_expect(case.expectation),
-    }
-    if case.expectation.refusal:
-        built["rubric"] = [dict(REFUSAL_RUBRIC)]
-    return built
+    head: dict[str, JsonValue] = {"id": case.id, "description": case.description, "draft": True}
+    if case.observation.turns:
+        pairs = zip(case.observation.turns, case.expectations, strict=True)
+        return {**head, "turns": [_build_turn(turn.question, expectation) for turn, expectation in pairs]}
+    (expectation,) = case.expectations
+    rubric: dict[str, JsonValue] = {"rubric": [dict(REFUSAL_RUBRIC)]} if expectation.refusal else {}
+    return {**head, "input": {"message": case.observation.question}, "expect": build_expect(expectation), **rubric}
+
+
+def _build_turn(message: str, expectation: DraftExpectation) -> dict[str, JsonValue]:
+    expect = build_expect(expectation)
+    return {"message": message, **({"expect": expect} if expect else {})}
 
 
 def build_tool_forge_text(cases: Sequence[dict[str, JsonValue]]) -> str:
@@ -194,13 +212,14 @@ def _iter_text_assertions(expectation: DraftExpectation) -> Iterator[JsonValue]:
 def build_agentv_case(case: DraftCase) -> dict[str, JsonValue]:
     """Build the case as it is written."""
     observation = case.observation
+    (expectation,) = case.expectations
     earlier: list[JsonValue] = [_build_message(message) for message in observation.earlier_messages]
     return {
         "id": case.id,
-        "description": case.expectation.description,
+        "description": case.description,
         "draft": True,
         "input": [*earlier, {"role": "user", "content": observation.question}] if earlier else observation.question,
-        "assertions": build_assertions(case.expectation),
+        "assertions": build_assertions(expectation),
     }
 
 

@@ -11,8 +11,9 @@ from typing import Final
 from eval_gate.drafts.case_writers import AGENTV, TOOL_FORGE, DraftCase, DraftFormat, build_case_id
 from eval_gate.drafts.expectations import derive_expectation
 from eval_gate.drafts.observation import Observation
-from eval_gate.drafts.refusal import find_refusal_problem
+from eval_gate.drafts.refusal import find_refusal_problem, reads_like_refusal
 from eval_gate.drafts.response_facts import Wording
+from eval_gate.drafts.turn_joining import join_conversations, list_questions, list_turns
 from eval_gate.drafts.update import list_failures
 from eval_gate.errors import GateError, format_suggestion
 from eval_gate.evaluators.base import EvaluatorError
@@ -33,6 +34,7 @@ from eval_gate.text.untrusted.surrogates import is_well_formed
 
 FORMATS: Final[Mapping[str, DraftFormat]] = {one.name: one for one in (TOOL_FORGE, AGENTV)}
 _NO_RESPONSE: Final = "no response"
+_NOT_IN_TURN: Final = "the messages before it are not those of a user and an agent in turn: use the format agentv"
 _NOTHING_SHARED: Final = "its responses share no tool call and no fact: write the case by hand"
 
 
@@ -89,6 +91,8 @@ async def build_draft_file(
     The text is then read as by a run with `--strict`, and a case that fails with its own responses is left out.
     `moment` is when the target responded.
     """
+    if not form.has_earlier_messages:
+        observations = join_conversations(observations)
     cases, skipped = _derive_cases(observations, form, moment)
     if cases:
         suite = _read_text(_build_text(cases, form), form, file, root)
@@ -109,15 +113,15 @@ def _derive_cases(
     counts = Counter[str]()
     cases: list[DraftCase] = []
     skipped: list[SkippedObservation] = []
-    wording = Wording.from_answers(one.responses for one in observations)
+    wording = Wording.from_answers(turn.responses for one in observations for turn in list_turns(one))
     for observation in observations:
-        expectation = derive_expectation(observation, moment, wording)
-        reason = _find_problem(observation, form) or find_refusal_problem(observation)
-        if reason is None and expectation.checks_nothing:
-            reason = ". ".join((_NOTHING_SHARED, *expectation.remarks))
+        expectations = tuple(derive_expectation(turn, moment, wording) for turn in list_turns(observation))
+        reason = _find_problem(observation, form) or _find_refusal_problem(observation)
+        if reason is None and all(one.checks_nothing for one in expectations):
+            reason = ". ".join((_NOTHING_SHARED, *(remark for one in expectations for remark in one.remarks)))
         if reason is None:
-            case_id = build_case_id(form.id_prefix, counts, expectation, observation)
-            cases.append(DraftCase(case_id, observation, expectation))
+            case_id = build_case_id(form.id_prefix, counts, expectations, observation)
+            cases.append(DraftCase(case_id, observation, expectations))
         else:
             skipped.append(SkippedObservation(observation, reason))
     return cases, skipped
@@ -126,12 +130,13 @@ def _derive_cases(
 def _find_problem(observation: Observation, form: DraftFormat) -> str | None:
     """Find why no case can be written for an observation; None if one can."""
     contents = (message.content for message in observation.earlier_messages)
-    texts = [observation.question, *(one for one in contents if isinstance(one, str))]
+    questions = [turn.question for turn in list_turns(observation)]
+    texts = [*questions, *(one for one in contents if isinstance(one, str))]
     if not observation.responses:
         return observation.errors[0] if observation.errors else _NO_RESPONSE
     if observation.earlier_messages and not form.has_earlier_messages:
-        return f"it is a further turn of a conversation, which the format {form.name} does not have: use agentv"
-    if not observation.question.strip():
+        return _NOT_IN_TURN
+    if not all(question.strip() for question in questions):
         return "the question is empty"
     if any(MASK in text for text in texts):
         return "it holds a secret or personal data, which was masked"
@@ -141,6 +146,16 @@ def _find_problem(observation: Observation, form: DraftFormat) -> str | None:
         return f"it is longer than {DRAFT_PROMPT:,} characters"
     if form is AGENTV and any("${{" in text for text in texts):
         return "it holds ${{, which the format agentv takes for a variable"
+    return None
+
+
+def _find_refusal_problem(observation: Observation) -> str | None:
+    """Find why no case can be written because of a refusal, for which a turn cannot have a rubric."""
+    if not observation.turns:
+        return find_refusal_problem(observation)
+    for number, turn in enumerate(observation.turns, 1):
+        if any(map(reads_like_refusal, turn.responses)):
+            return f"turn {number}: it reads like a refusal: a turn has no rubric, so write the case by hand"
     return None
 
 
@@ -166,11 +181,12 @@ async def _find_failing_cases(
     matcher = PatternMatcher()
     try:
         for one, case in zip(eval_cases, cases, strict=True):
-            if one.messages[-1].content != case.observation.question:
+            turns = list_turns(case.observation)
+            if list_questions(one) != tuple(turn.question for turn in turns):
                 failing.append((case, "its format would change the question, such as blanks at its end"))
                 continue
             try:
-                failures = await list_failures(one, case.observation.responses, TokenData(), matcher)
+                failures = await list_failures(one, [turn.responses for turn in turns], TokenData(), matcher)
             except (EvaluatorError, PatternWorkerError) as error:
                 failures = [str(error)]
             if failures:
@@ -186,7 +202,7 @@ _MAX_NAME: Final = 60
 
 def list_unseen(observations: Sequence[Observation], tools: Iterable[ToolSpec]) -> list[str]:
     """List in phrases what no response did: `a refusal`, `a tool error`. `tools` are those that are defined."""
-    responses = [response for one in observations for response in one.responses]
+    responses = [response for one in observations for turn in list_turns(one) for response in turn.responses]
     calls = [call for response in responses for call in response.tool_calls]
     called_tools = {call.name for call in calls}
     unseen = []
@@ -203,6 +219,6 @@ def list_unseen(observations: Sequence[Observation], tools: Iterable[ToolSpec]) 
             unseen.append(f"a call of {names}: {'it is' if len(uncalled_tools) == 1 else 'they are'} defined")
     elif responses:
         unseen.append("a tool: the target does not list its tool calls")
-    if not any(one.earlier_messages for one in observations):
+    if not any(one.earlier_messages or one.turns for one in observations):
         unseen.append("a second turn of a conversation")
     return unseen

@@ -24,7 +24,8 @@ class Observation(FrozenStruct):
     question: str
     """The last user message, exactly as it was sent."""
     responses: tuple[Response, ...]
-    """Responses in the order of the executions; empty if no execution gave one."""
+    """Responses in the order of the executions; empty if no execution gave one. Of a conversation, those of its last
+    turn, or of the whole where the target was asked for it."""
     earlier_messages: tuple[Message, ...] = ()
     """Messages of the conversation before the question, oldest first."""
     refusals: tuple[bool, ...] = ()
@@ -33,6 +34,8 @@ class Observation(FrozenStruct):
     """Why executions gave no response, one text for each of them."""
     location: Location | None = None
     """Where the question stands."""
+    turns: tuple[Observation, ...] = ()
+    """Turns of a conversation, in order; `question` is that of the last one. Empty for one question."""
 
 
 class ObservationSet(FrozenStruct):
@@ -70,6 +73,7 @@ def map_observation(observation: Observation, change: TextChange) -> Observation
         ),
         responses=tuple(_map_response(one, change) for one in observation.responses),
         errors=tuple(map(change, observation.errors)),
+        turns=tuple(map_observation(one, change) for one in observation.turns),
     )
 
 

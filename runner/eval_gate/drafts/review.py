@@ -8,6 +8,7 @@ from typing import Final
 
 from eval_gate.drafts.case_edit import CaseFile, RawCase
 from eval_gate.drafts.stored_responses import StoredResponses
+from eval_gate.drafts.turn_joining import list_questions, split_turns
 from eval_gate.drafts.update import UNSCORED, list_failures
 from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.evaluators.base import EvaluatorError
@@ -86,8 +87,10 @@ def render_draft(file: CaseFile, case: EvalCase, stored: StoredResponses | None 
         if isinstance(remark := raw.get(key), str):
             yield f"  {to_console_line(remark)}"
     yield from (f"  {_render_message(message)}" for message in case.messages)
-    if stored is not None:
-        yield from _render_responses(stored)
+    if case.conversation is not None:
+        yield from _render_turns(case, stored)
+    elif stored is not None:
+        yield from _render_responses(stored.responses, stored)
     expectation = describe_expectation(case, TokenData())
     yield from (f"  → {to_console_line(line)}" for line in expectation.lines)
     if expectation.is_truncated:
@@ -99,11 +102,20 @@ def _render_message(message: Message) -> str:
     return to_console_line(f"{message.role}: {content}", 500)
 
 
-def _render_responses(stored: StoredResponses) -> Iterator[str]:
+def _render_turns(case: EvalCase, stored: StoredResponses | None) -> Iterator[str]:
+    """Render the messages of a conversation, each with its responses."""
+    responses = stored.turns if stored is not None else ()
+    for number, question in enumerate(list_questions(case), 1):
+        yield f"  turn {number}, {_render_message(Message(role='user', content=question))}"
+        if stored is not None and number <= len(responses) and responses[number - 1]:
+            yield from _render_responses(responses[number - 1], stored)
+
+
+def _render_responses(responses: Sequence[Response], stored: StoredResponses) -> Iterator[str]:
     """Render each different response once, the most frequent first."""
-    different = {_identify_response(response): response for response in stored.responses}
-    counts = Counter(map(_identify_response, stored.responses))
-    executions = format_count(stored.execution_count, "execution")
+    different = {_identify_response(response): response for response in responses}
+    counts = Counter(map(_identify_response, responses))
+    executions = format_count(len(responses) + stored.error_count, "execution")
     for key, count in counts.most_common(_MAX_RESPONSES):
         yield f"  response, {count} of {executions}:"
         yield from (f"    {line}" for line in _render_response(different[key]))
@@ -136,16 +148,19 @@ def _render_call(call: ToolCall) -> str:
 
 async def describe_stored_check(case: EvalCase, stored: StoredResponses, tokens: TokenData) -> str:
     """Describe whether the stored responses pass a case, such as after an edit. LLM judges and programs do not run."""
-    left_out = sum(isinstance(spec, UNSCORED) for spec in case.evaluators)
-    if left_out == len(case.evaluators):
+    specs = [spec for turn in split_turns(case) for spec in turn.evaluators]
+    left_out = sum(isinstance(spec, UNSCORED) for spec in specs)
+    if left_out == len(specs):
         return "nothing in the case can be checked with the stored responses"
+    responses = stored.turns or (stored.responses,)
+    count = sum(map(len, responses))
     matcher = PatternMatcher()
     try:
-        failures = await list_failures(case, stored.responses, tokens, matcher)
+        failures = await list_failures(case, responses, tokens, matcher)
     except (EvaluatorError, PatternWorkerError) as error:
         return f"the stored responses cannot be checked: {to_console_line(str(error), 500)}"
     finally:
         await matcher.aclose()
-    summary = f"{len(stored.responses) - len(failures)} of {len(stored.responses)} stored responses pass"
+    summary = f"{count - len(failures)} of {count} stored responses pass"
     unchecked = f" ({left_out} not checked: an LLM judge or a program decides)" if left_out else ""
     return f"{summary}{unchecked}{f': {to_console_line(failures[0], 500)}' if failures else ''}"

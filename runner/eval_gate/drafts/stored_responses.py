@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from msgspec import MsgspecError, json
 
 from eval_gate.drafts.observation import Observation
+from eval_gate.drafts.turn_joining import list_questions
 from eval_gate.errors import GateError
 from eval_gate.files.file_paths import DRAFT_RESPONSES
 from eval_gate.files.reading import read_limited
@@ -34,11 +35,8 @@ class StoredResponses(Record, omit_defaults=True):
     question: str
     responses: tuple[Response, ...]
     error_count: int = 0
-
-    @property
-    def execution_count(self) -> int:
-        """Number of executions, with or without a response."""
-        return len(self.responses) + self.error_count
+    turns: tuple[tuple[Response, ...], ...] = ()
+    """Responses of each turn of a conversation; empty for one question."""
 
 
 def build_stored_responses(case_id: str, observation: Observation) -> StoredResponses:
@@ -48,6 +46,7 @@ def build_stored_responses(case_id: str, observation: Observation) -> StoredResp
         question=observation.question,
         responses=observation.responses,
         error_count=len(observation.errors),
+        turns=tuple(turn.responses for turn in observation.turns),
     )
 
 
@@ -110,5 +109,5 @@ class ResponseStore:
 
 
 def _get_key(case: EvalCase) -> _Key:
-    content = case.messages[-1].content if case.messages else None
-    return case.id, content if isinstance(content, str) else None
+    questions = list_questions(case)
+    return case.id, questions[-1] if questions else None

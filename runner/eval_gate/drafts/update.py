@@ -13,12 +13,14 @@ import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from eval_gate.drafts.case_edit import ANY_TARGET, CaseFile, RawCase
+from eval_gate.drafts.case_writers import describe_turns
 from eval_gate.drafts.expectation_merge import ExpectationMerger, Part
 from eval_gate.drafts.expectations import derive_expectation
 from eval_gate.drafts.observation import Observation
+from eval_gate.drafts.turn_joining import list_turns, split_turns
 from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregation import score_case
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError
@@ -51,6 +53,8 @@ _DESCRIPTION: Final = re.compile(
     rf"(?:\. {_REMARK})*"
 )
 """A summary, and remarks about what was left out; no sentence of a person matches."""
+_TURN_LABEL: Final = re.compile(r"(?:^|; )turn (\d{1,3}): ")
+"""What stands before the description of a turn in that of a conversation."""
 _EITHER_CASE: Final = re.compile(r"\[(\w)\w\]")
 """`[Oo]` of a pattern that finds a word in either case."""
 _NO_TOOL: Final = "no tool"
@@ -111,18 +115,76 @@ async def update_case(
     raw = file.find_raw_case(case)
     matcher = PatternMatcher()
     try:
-        scoring = _ResponseScoring(file.suite.format, responses, tokens, matcher)
-        called_tools = {call.name for response in responses for call in response.tool_calls}
-        derived = derive_expectation(observed.masked, moment)
-        new = await _merge_case(raw, ExpectationMerger(derived, called_tools, scoring.fails), scoring)
+        new, merged = dict(raw), False
+        for part in _list_parts(raw, case, observed.scored, observed.masked):
+            scoring = _ResponseScoring(file.suite.format, part.scored.responses, tokens, matcher)
+            changed = await _merge_case(part.raw, part.build_merger(scoring, moment), scoring)
+            if changed is not None:
+                new, merged = part.put_back(new, changed), True
         remarks: list[str] = []
-        if new is not None and not is_same_value(raw, new):
-            new, remarks = _renew_description(raw, new, derived.description)
+        if merged and not is_same_value(raw, new):
+            new, remarks = _renew_description(raw, new, _describe(observed.masked, moment))
             file = file.replace_cases({case.id: new})
             case = next(one for one in file.suite.cases if one.id == case.id)
-        return CaseUpdate(file, (*remarks, *[one async for one in scoring.iter_failures(case)]))
+        for part in _list_parts(file.find_raw_case(case), case, observed.scored, observed.masked):
+            scoring = _ResponseScoring(file.suite.format, part.scored.responses, tokens, matcher)
+            remarks += [f"{part.label}{one}" async for one in scoring.iter_failures(part.case)]
+        if _scores_transcript(case) and case.evaluators:
+            remarks.append("its assertions about the whole conversation: left as they are")
+        return CaseUpdate(file, tuple(remarks))
     finally:
         await matcher.aclose()
+
+
+class _Part(NamedTuple):
+    """A part of a case with expectations of its own: a turn, or without a number the case itself."""
+
+    number: int | None
+    raw: RawCase
+    case: EvalCase
+    scored: Observation
+    masked: Observation
+
+    @property
+    def label(self) -> str:
+        """What remarks about this part begin with."""
+        return f"turn {self.number}: " if self.number is not None else ""
+
+    def build_merger(self, scoring: _ResponseScoring, moment: datetime | None) -> ExpectationMerger:
+        """Build the merger of its expectations with what the responses have in common."""
+        called_tools = {call.name for response in self.scored.responses for call in response.tool_calls}
+        return ExpectationMerger(derive_expectation(self.masked, moment), called_tools, scoring.fails)
+
+    def put_back(self, case: RawCase, changed: RawCase) -> RawCase:
+        """Return the case with this part changed."""
+        turns = case.get("turns")
+        if self.number is None or not isinstance(turns, list):
+            return {**changed, **({"turns": turns} if "turns" in case else {})}
+        return {**case, "turns": [changed if at == self.number else one for at, one in enumerate(turns, 1)]}
+
+
+def _list_parts(raw: RawCase, case: EvalCase, scored: Observation, masked: Observation) -> list[_Part]:
+    """List the turns of a case, then the case itself, whose expectations are about the whole conversation."""
+    parts: list[_Part] = []
+    turns = raw.get("turns")
+    if case.conversation is not None and isinstance(turns, list):
+        for number, (one, turn) in enumerate(zip(turns, split_turns(case), strict=True), 1):
+            assert isinstance(one, dict)
+            parts.append(_Part(number, one, turn, scored.turns[number - 1], masked.turns[number - 1]))
+    if _scores_transcript(case):
+        return parts
+    return [*parts, _Part(None, raw, replace(case, conversation=None), scored, masked)]
+
+
+def _scores_transcript(case: EvalCase) -> bool:
+    """Whether the assertions of the whole are about a transcript, which no derived expectation describes."""
+    return case.conversation is not None and case.conversation.scores_transcript
+
+
+def _describe(observation: Observation, moment: datetime | None) -> str:
+    """Describe what a draft of these responses expects."""
+    expectations = [derive_expectation(one, moment) for one in list_turns(observation)]
+    return describe_turns(expectations) if observation.turns else expectations[0].description
 
 
 def _renew_description(raw: RawCase, new: RawCase, description: str) -> tuple[RawCase, list[str]]:
@@ -130,14 +192,31 @@ def _renew_description(raw: RawCase, new: RawCase, description: str) -> tuple[Ra
     old = raw.get("description")
     if not isinstance(old, str) or not old.strip():
         return new, []
-    expected = raw.get("expect") if "expect" in raw else raw.get(find_used_name(raw, ASSERTIONS) or "")
-    if is_drafted_description(old, expected):
+    turns = raw.get("turns")
+    if isinstance(turns, list):
+        _, *parts = _TURN_LABEL.split(old)
+        numbered = list(zip(map(int, parts[::2]), parts[1::2], strict=True))
+        is_drafted = bool(numbered) and _TURN_LABEL.match(old) is not None
+        is_drafted = is_drafted and all(
+            0 < number <= len(turns) and is_drafted_description(text, _get_expectation(turns[number - 1]))
+            for number, text in numbered
+        )
+    else:
+        is_drafted = is_drafted_description(old, _get_expectation(raw))
+    if is_drafted:
         return {**new, "description": description}, []
     return new, ["its description stays, because a person wrote or changed it: check that it still holds"]
 
 
+def _get_expectation(part: JsonValue) -> JsonValue:
+    """Return what a case, or a turn, expects, as it is written."""
+    if not isinstance(part, dict):
+        return None
+    return part["expect"] if "expect" in part else part.get(find_used_name(part, ASSERTIONS) or "")
+
+
 async def _merge_case(raw: RawCase, merger: ExpectationMerger, scoring: _ResponseScoring) -> RawCase | None:
-    """Return the case with its merged expectations; None if it has none that can be found in responses."""
+    """Return the case, or turn, with its merged expectations; None if it has none that can be found in responses."""
     if scoring.format == "tool-forge":
         expect = raw.get("expect")
         return {**raw, "expect": await merger.merge_expect(expect)} if isinstance(expect, dict) else None
@@ -149,14 +228,21 @@ async def _merge_case(raw: RawCase, merger: ExpectationMerger, scoring: _Respons
 
 
 async def list_failures(
-    case: EvalCase, responses: Sequence[Response], tokens: TokenData, matcher: PatternMatcher
+    case: EvalCase, responses: Sequence[Sequence[Response]], tokens: TokenData, matcher: PatternMatcher
 ) -> list[str]:
-    """List why responses fail a case without its judges and programs. Raises EvaluatorError, PatternWorkerError."""
-    scored = replace(case, evaluators=tuple(spec for spec in case.evaluators if not isinstance(spec, UNSCORED)))
-    if not scored.evaluators:
-        return []
-    scores = [await score_case(EvaluationContext(scored, one, tokens, matcher)) for one in responses]
-    return [score.error or "the score is too low" for score in scores if not score.passed]
+    """List why responses to its turns fail a case without its judges and programs.
+
+    A case with one message is one turn. Raises EvaluatorError, PatternWorkerError.
+    """
+    failures: list[str] = []
+    for number, (turn, answers) in enumerate(zip(split_turns(case), responses, strict=False), 1):
+        scored = replace(turn, evaluators=tuple(spec for spec in turn.evaluators if not isinstance(spec, UNSCORED)))
+        scores = [
+            await score_case(EvaluationContext(scored, one, tokens, matcher)) for one in answers if scored.evaluators
+        ]
+        label = f"turn {number}: " if case.conversation is not None else ""
+        failures += [f"{label}{score.error or 'the score is too low'}" for score in scores if not score.passed]
+    return failures
 
 
 class _ResponseScoring:

@@ -78,6 +78,7 @@ def join_attempts(rule: AttemptRule, pass_score: float | None, records: Sequence
         score=score,
         vetoed=not passed and (vetoed or pass_score is not None),
         error=None if passed else decisive.error,
+        failed_turn=None if passed else decisive.failed_turn,
     )
     summary = f"{rule.strategy.value.replace('_', ' ')} of {len(records)} attempts {format_score(score)}"
     return _add_totals(_describe_failure(joined, summary), records, joins_scores=True)

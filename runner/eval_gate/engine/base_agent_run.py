@@ -15,7 +15,8 @@ from typing import Final
 
 from eval_gate.engine.case_result import build_base_agent_trials, mark_unlisted_calls
 from eval_gate.engine.case_workspaces import CaseWorkspaces, HookRunner
-from eval_gate.engine.journal import Journal, TrialRecord
+from eval_gate.engine.conversations import BudgetUsedError
+from eval_gate.engine.journal import Journal, TrialKey, TrialRecord
 from eval_gate.engine.rerun_policy import BaseAgentRequest, RerunAllowance, RerunPolicy
 from eval_gate.engine.retention import prepare_for_journal
 from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
@@ -35,6 +36,7 @@ present behavior counts."""
 MAX_FAILURES_IN_A_ROW: Final = 3
 """Executions in a row without a connection, or without a response in time."""
 _MAX_ERROR: Final = 500
+_BUDGET_USED: Final = "the cost limit of the run is used up"
 
 
 class RunServices(FrozenStruct):
@@ -42,7 +44,8 @@ class RunServices(FrozenStruct):
 
     make_trial_services: Callable[[], TrialServices]
     masking: PatternMatcher
-    add_cost: Callable[[TrialRecord], None]
+    add_cost: Callable[[TrialKey, float], None]
+    """Adds the cost of an execution in US dollars to that of the run."""
     has_budget: Callable[[], bool]
     """Whether the cost limit of the run is not reached."""
     wait_unless_stopped: Callable[[Coroutine[None, None, None]], Awaitable[None]]
@@ -97,10 +100,16 @@ class BaseAgentRun:
             async def work(case: EvalCase) -> None:
                 if self._trouble is not None:
                     return
-                record = await self._run_case(trials, case)
+                job = TrialJob(case, max((one.trial for one in self._records[case.key]), default=-1) + 1)
+                try:
+                    record = await self._run_job(trials, job)
+                except BudgetUsedError as error:
+                    self._trouble = _BUDGET_USED
+                    self._services.add_cost(job.key, error.cost_usd)
+                    return
                 journal.append(record)
                 self._records[record.case].append(record)
-                self._services.add_cost(record)
+                self._services.add_cost(record.key, record.total_cost_usd)
 
             try:
                 await run_jobs(iter(cases), self._plan.get_concurrency(self._base_agent), work, self._services.stop)
@@ -108,10 +117,9 @@ class BaseAgentRun:
                 await shared.patterns.aclose()
         return not self._services.stop.is_set()
 
-    async def _run_case(self, trials: TrialRunner, case: EvalCase) -> TrialRecord:
-        number = max((one.trial for one in self._records[case.key]), default=-1) + 1
+    async def _run_job(self, trials: TrialRunner, job: TrialJob) -> TrialRecord:
         try:
-            record = await trials.run(TrialJob(case, number))
+            record = await trials.run(job)
             self._failures_in_a_row = 0
         except NoResponseError as failure:
             record = failure.record
@@ -123,7 +131,7 @@ class BaseAgentRun:
 
     def _can_begin(self, request: BaseAgentRequest, allowance: RerunAllowance) -> bool:
         if not self._services.has_budget():
-            self._trouble = "the cost limit of the run is used up"
+            self._trouble = _BUDGET_USED
         else:
             self._trouble = allowance.begin_round(len(request.keys), request.rounds)
         return self._trouble is None
@@ -202,11 +210,19 @@ class BaseAgentFollowUp:
     def _make_trial_services(self) -> TrialServices:
         hooks = HookRunner.from_plan(self._plan, self._run.run_id)
         fingerprints = ExecutionFingerprints.from_plan(self._plan)
-        return TrialServices(self._plan, self._run.run_id, PatternMatcher(), CaseWorkspaces(hooks), fingerprints)
+        return TrialServices(
+            self._plan,
+            self._run.run_id,
+            PatternMatcher(),
+            CaseWorkspaces(hooks),
+            fingerprints,
+            is_affordable=lambda _key, usd: self._has_budget(usd),
+        )
 
-    def _add_cost(self, trial_record: TrialRecord) -> None:
-        self._spent += trial_record.total_cost_usd
+    def _add_cost(self, _key: TrialKey, usd: float) -> None:
+        self._spent += usd
 
-    def _has_budget(self) -> bool:
+    def _has_budget(self, begun_usd: float = 0.0) -> bool:
+        """Whether the cost limit is not reached, with the cost of a conversation that has begun."""
         most = self._plan.limits.max_cost_usd
-        return most is None or self._spent < most
+        return most is None or self._spent + begun_usd < most

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeVar
 from eval_gate.engine.journal import FinishedTrials, TrialRecord
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.model.case import Aggregation, EvalCase
-from eval_gate.model.execution import CALLS_UNKNOWN, CaseDetails, ErrorCause, ErrorKind, Status, Trial
+from eval_gate.model.execution import CALLS_UNKNOWN, CaseDetails, ErrorCause, ErrorKind, Status, Trial, TurnResult
 from eval_gate.model.result import CaseFingerprints, CaseResult, CaseText, RerunStopReason
 from eval_gate.model.usage import Usage, add_up
 from eval_gate.results.detail_truncation import drop_judge_prompts, reduce_details
@@ -127,7 +127,17 @@ def _is_same_response(repeat: CaseDetails, first: CaseDetails) -> bool:
         == (first.response, first.response_length, first.tools_called)
         and [(call.arguments, call.result) for call in repeat.tool_calls]
         == [(call.arguments, call.result) for call in first.tool_calls]
+        and len(repeat.turns) == len(first.turns)
+        and all(map(_is_same_turn, repeat.turns, first.turns))
     )
+
+
+def _is_same_turn(repeat: TurnResult, first: TurnResult) -> bool:
+    """Compare the calls and as much of the responses as both sides store."""
+    texts = repeat.response or "", first.response or ""
+    least = min(map(len, texts))
+    lengths_and_calls = [(turn.response_length, turn.calls) for turn in (repeat, first)]
+    return lengths_and_calls[0] == lengths_and_calls[1] and texts[0][:least] == texts[1][:least]
 
 
 def join_trials(

@@ -156,7 +156,7 @@ class OpenWorkspace:
 
     async def end_case(self, case: EvalCase) -> WorkspaceState:
         """Read the state for graders, and run the case's `after_each`. Raises EvaluatorError if that fails."""
-        state = await self._read_state()
+        state = await self.read_state()
         hook = None if case.workspace is None else case.workspace.hooks.after_each
         if hook is not None:
             try:
@@ -190,7 +190,7 @@ class OpenWorkspace:
         except (SandboxError, OSError) as error:
             self._start = _describe_error(error)
 
-    async def _read_state(self) -> WorkspaceState:
+    async def read_state(self) -> WorkspaceState:
         """Read the state for graders: the folder and its changes."""
         try:
             changes = await asyncio.to_thread(self._compare)

@@ -28,6 +28,10 @@ class CircuitBreaker:
         self._failures = []
         self._responding_targets.add(id(target))
 
+    def note_turn(self, target: Target) -> None:
+        """Note that the target responded to a turn of a conversation, which may still fail as one execution."""
+        self._responding_targets.add(id(target))
+
     def record_failure(
         self, target: Target, concurrency: int, failure: NoResponseError, *, timed_out_before: bool
     ) -> str | None:

@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from eval_gate.config.settings import RubricMode
+from eval_gate.engine.model_role import ModelRole, format_identity
+from eval_gate.engine.simulated_user import SimulatedUserPlayer
 from eval_gate.evaluators.base import EvaluatorError, JudgeReply
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
@@ -20,56 +22,29 @@ from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.specs.evaluator import Composite, EvaluatorSpec, JudgeAggregator, LlmJudge, Rubric, RubricJudge
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.base import Request, Target, TargetError
-from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.secret_masking import MaskedTarget
 from eval_gate.targets.setup import TargetPrograms
 
 RUBRICS_OFF_REASON = "rubric cases are switched off (rubric: never)"
 
 
-class ModelJudge:
+class ModelJudge(ModelRole):
     """LLM judge that calls a model, with retries, rate limits and recording."""
 
+    role = "judge"
     programs: None = None
     """A model runs no command."""
-
-    def __init__(self, name: str, asker: ModelClient) -> None:
-        self._name = name
-        self._asker = asker
-
-    @property
-    def identity(self) -> str:
-        """Name and address of the judge, without credentials."""
-        chat = self._asker.chat
-        return _format_identity(self._name, f"{chat.provider}:{chat.model}", chat.address)
-
-    @property
-    def target_identity(self) -> TargetIdentity:
-        """Identity and setup of the judge as a target."""
-        chat = self._asker.chat
-        identity = TargetIdentity(name=self._name, provider=chat.provider, identity=self.identity, model=chat.model)
-        return self._asker.setup.apply_to(identity)
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """Notices about the judge's rate limit and about parameters that it does not support."""
-        notices = (*self._asker.notices, self._asker.chat.notice)
-        return tuple(f"judge {self._name}: {notice}" for notice in notices if notice)
 
     async def ask(self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None) -> JudgeReply:
         """Send one prompt. Raises EvaluatorError: an unreachable judge is no bad score."""
         messages = (Message(role="system", content=system), Message(role="user", content=user))
         try:
-            exchange = await self._asker.ask(messages, schema=schema)
+            exchange = await self._client.ask(messages, schema=schema)
         except TargetError as error:
             raise EvaluatorError(
                 f"the judge {self._name} gave no response: {error.message}", hint=error.hint
             ) from error
         return JudgeReply(exchange.turn.text, exchange.turn.usage, exchange.cost_usd, exchange.turn.model)
-
-    async def aclose(self) -> None:
-        """Give connections back."""
-        await self._asker.aclose()
 
 
 class TargetJudge:
@@ -84,7 +59,7 @@ class TargetJudge:
     def identity(self) -> str:
         """Name and address of the judge, without credentials."""
         target = self._target.identity
-        return _format_identity(self._name, target.provider, target.identity)
+        return format_identity(self._name, target.provider, target.identity)
 
     @property
     def target_identity(self) -> TargetIdentity:
@@ -125,21 +100,17 @@ class TargetJudge:
         await self._target.aclose()
 
 
-def _format_identity(name: str, what: str, address: str) -> str:
-    """`grader (openai:gpt-5, https://api.openai.com/v1)`, without saying anything twice."""
-    facts = [fact for fact in dict.fromkeys((what, address)) if fact and fact != name]
-    return f"{name} ({', '.join(facts)})" if facts else name
-
-
 AnyJudge: TypeAlias = ModelJudge | TargetJudge
 _NO_JUDGES: Mapping[str, AnyJudge] = MappingProxyType({})
 
 
 class Judges(FrozenStruct):
-    """Judges by case. `defaults`: by eval file and target; `by_file`: by eval file and judge name."""
+    """Judges and simulated users. `defaults`: by eval file and target; `by_file`: by eval file and judge name."""
 
     defaults: Mapping[tuple[str, str | None], AnyJudge] = field(default_factory=dict)
     by_file: Mapping[str, Mapping[str, AnyJudge]] = field(default_factory=dict)
+    users: Mapping[tuple[str, str | None], SimulatedUserPlayer] = field(default_factory=dict)
+    """Simulated users, by eval file and target as `defaults`."""
 
     def find_default(self, case: EvalCase) -> AnyJudge | None:
         """Find the judge for evaluators that name none."""
@@ -149,10 +120,23 @@ class Judges(FrozenStruct):
         """Return the judges that evaluators of this file name."""
         return self.by_file.get(suite, _NO_JUDGES)
 
-    def __iter__(self) -> Iterator[AnyJudge]:
-        """Iterate over all judges, each once."""
+    def find_user(self, case: EvalCase) -> SimulatedUserPlayer | None:
+        """Find the player of the simulated user of a case; None for a case without one."""
+        has_user = case.conversation is not None and case.conversation.user is not None
+        return self.users.get((case.suite, case.target)) if has_user else None
+
+    def list_judges(self) -> list[AnyJudge]:
+        """List all judges, each once."""
         every = [*self.defaults.values(), *(judge for names in self.by_file.values() for judge in names.values())]
-        return iter({id(judge): judge for judge in every}.values())
+        return list({id(judge): judge for judge in every}.values())
+
+    def list_users(self) -> list[SimulatedUserPlayer]:
+        """List all players of simulated users, each once."""
+        return list({id(user): user for user in self.users.values()}.values())
+
+    def __iter__(self) -> Iterator[AnyJudge | SimulatedUserPlayer]:
+        """Iterate over all judges and players of simulated users."""
+        return iter((*self.list_judges(), *self.list_users()))
 
 
 def list_judge_names(spec: EvaluatorSpec) -> set[str | None]:
@@ -171,7 +155,7 @@ def list_judge_names(spec: EvaluatorSpec) -> set[str | None]:
 
 def is_rubric_case(case: EvalCase) -> bool:
     """Whether a case has only a rubric as evaluator."""
-    return bool(case.evaluators) and all(isinstance(spec, Rubric) for spec in case.evaluators)
+    return bool(case.all_evaluators) and all(isinstance(spec, Rubric) for spec in case.all_evaluators)
 
 
 def skip_ungradable(suites: tuple[EvalSuite, ...], mode: RubricMode, judges: Judges) -> tuple[EvalSuite, ...]:
@@ -196,5 +180,12 @@ def _drop_rubric(case: EvalCase, reason: str) -> EvalCase:
         return case
     if is_rubric_case(case):
         return replace(case, skip_reason=reason)
-    evaluators = tuple(spec for spec in case.evaluators if not isinstance(spec, Rubric))
-    return replace(case, evaluators=evaluators, warnings=(*case.warnings, f"its rubric is not evaluated: {reason}"))
+    conversation = case.conversation
+    if conversation is not None:
+        conversation = replace(conversation, all_evaluators=_list_others(conversation.all_evaluators))
+    warnings = (*case.warnings, f"its rubric is not evaluated: {reason}")
+    return replace(case, evaluators=_list_others(case.evaluators), conversation=conversation, warnings=warnings)
+
+
+def _list_others(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
+    return tuple(spec for spec in specs if not isinstance(spec, Rubric))

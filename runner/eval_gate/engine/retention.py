@@ -6,17 +6,20 @@ show what is incomplete. The execution that decides its case keeps more than the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final
 
 from eval_gate.config.settings import ResponseRetention
+from eval_gate.engine.conversations import FinishedConversation
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.run_plan import RunPlan
+from eval_gate.evaluators.base import CaseScore
 from eval_gate.model.base import JsonValue
+from eval_gate.model.case import ConversationSpec
 from eval_gate.model.conversation import Message, Response, ToolCall
-from eval_gate.model.execution import CaseDetails, Status, StoredCall
+from eval_gate.model.execution import CaseDetails, Status, StoredCall, TurnResult
 from eval_gate.model.limits import (
     STORED_CALL,
     STORED_CALLS,
@@ -24,6 +27,7 @@ from eval_gate.model.limits import (
     STORED_MESSAGES,
     STORED_MODEL,
     STORED_RESPONSE,
+    STORED_TURNS,
 )
 from eval_gate.model.result import CaseResult
 from eval_gate.results.detail_truncation import (
@@ -36,15 +40,18 @@ from eval_gate.results.detail_truncation import (
     truncate_details,
     truncate_json,
     truncate_text,
+    truncate_turns,
 )
 from eval_gate.results.masking import TextChange, TextMasking, map_details, map_results
 from eval_gate.struct import replace
-from eval_gate.text.escape import to_one_line
+from eval_gate.text.escape import to_one_line, truncate_middle
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
-from eval_gate.text.javascript.strings import dump_compact_json
+from eval_gate.text.javascript.strings import as_text, dump_compact_json
 from eval_gate.text.key_forms import find_known_forms
 from eval_gate.text.mask import MASK
 
+MAX_ERROR: Final = 2_000
+"""Characters of an error that are kept."""
 _NOTHING_LEFT_OUT: Final[dict[str, int]] = {}
 """One object for all details that are complete; never changed."""
 
@@ -64,8 +71,8 @@ def describe_keys(trial_record: TrialRecord) -> tuple[str, ...]:
     """Describe what looks like a key in the texts of a trial, by place and form."""
     details, results = trial_record.details, trial_record.evaluator_results
     texts = {"the response holds": details.response, "the error holds": trial_record.error}
-    if details.conversation:
-        part = CaseDetails(conversation=details.conversation)
+    if details.conversation or details.turns:
+        part = CaseDetails(conversation=details.conversation, turns=details.turns)
         texts["the conversation holds"] = _join_texts(partial(map_details, part))
     if details.tool_calls:
         texts["the tool calls hold"] = _join_texts(partial(map_details, CaseDetails(tool_calls=details.tool_calls)))
@@ -166,6 +173,56 @@ def build_details(response: Response, margin: int = 0, skipped_tokens: tuple[str
         tool_calls=_truncate_calls(response, margin),
         dropped_counts={what: count for what, count in left_out.items() if count > 0} or _NOTHING_LEFT_OUT,
     )
+
+
+def add_turns(
+    details: CaseDetails, conversation: FinishedConversation, spec: ConversationSpec, margin: int = 0
+) -> CaseDetails:
+    """Add the turns of a conversation to its details, those that were not sent, too. `margin` as in `build_details`."""
+    turns = [*_iter_turns(conversation, spec)]
+    too_many = len(turns) - STORED_TURNS
+    return replace(
+        details,
+        turns=truncate_turns(turns[:STORED_TURNS], STORED_CONVERSATION, margin),
+        user_end=conversation.user_end,
+        dropped_counts=details.dropped_counts | {"turns": too_many} if too_many > 0 else details.dropped_counts,
+    )
+
+
+def _iter_turns(conversation: FinishedConversation, spec: ConversationSpec) -> Iterator[TurnResult]:
+    error = conversation.error
+    for number, turn in enumerate(conversation.turns, start=1):
+        response, score = turn.response, turn.score
+        failed_here = error is not None and conversation.failed_turn == number
+        yield TurnResult(
+            message=as_text(turn.message.content),
+            response=response.text,
+            response_length=len(response.text),
+            calls=len(response.tool_calls),
+            status=_find_turn_status(score, has_error=failed_here),
+            score=None if score is None else score.score,
+            error=_describe_turn_error(error) if failed_here else (None if score is None else score.error),
+            duration_ms=round(response.duration_ms, 3),
+            usage=response.usage,
+            cost_usd=response.cost_usd,
+        )
+    begun = max(len(conversation.turns), conversation.failed_turn or 0)
+    if begun > len(conversation.turns):
+        sent = conversation.failed_message
+        message = None if sent is None else as_text(sent.content)
+        yield TurnResult(message=message, status=Status.ERROR, error=_describe_turn_error(error))
+    for unsent in spec.turns[begun:]:
+        yield TurnResult(message=unsent.message, status=Status.NOT_RUN)
+
+
+def _describe_turn_error(error: Exception | None) -> str | None:
+    return None if error is None else truncate_middle(str(error), MAX_ERROR)
+
+
+def _find_turn_status(score: CaseScore | None, *, has_error: bool) -> Status | None:
+    if score is None:
+        return Status.ERROR if has_error else None
+    return Status.PASSED if score.passed else Status.FAILED
 
 
 def _truncate_calls(response: Response, margin: int) -> tuple[StoredCall, ...]:

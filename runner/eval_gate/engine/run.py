@@ -8,19 +8,21 @@ from collections import Counter
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from eval_gate.config.settings import ResponseRetention
 from eval_gate.engine.base_agent_run import BaseAgentRun, RunServices
 from eval_gate.engine.case_result import build_trial, find_listing_targets, mark_unlisted_calls
 from eval_gate.engine.case_workspaces import CaseWorkspaces, HookRunner
 from eval_gate.engine.circuit_breaker import CircuitBreaker
+from eval_gate.engine.conversations import BudgetUsedError
 from eval_gate.engine.journal import (
     JOURNAL_NAME,
     MAX_IN_MEMORY,
     FinishedTrials,
     Journal,
     JournalLine,
+    TrialKey,
     TrialRecord,
     read_lines,
     rewrite_lines,
@@ -50,6 +52,9 @@ from eval_gate.struct import replace
 from eval_gate.targets.base import BatchTarget, Target, TargetError
 from eval_gate.targets.readiness import report_waiting_to
 from eval_gate.text.javascript.regex import PatternMatcher
+
+MAX_NAMED_ID: Final = 200
+"""Characters of the id of a case in a notice."""
 
 
 class Observer(Protocol):
@@ -102,6 +107,8 @@ class Run:
         """Executions that were begun with each target (by `id`)."""
         self._notices: list[str] = []
         self._spent = 0.0
+        self._conversation_costs: dict[TrialKey, float] = {}
+        """Cost so far of the conversations that are in progress."""
         self._held_back = False
         self._trials = FinishedTrials(in_memory)
         self._resumed_trials: dict[CaseKey, int] = {}
@@ -213,8 +220,8 @@ class Run:
         batched = BatchResponses()
         if isinstance(target, BatchTarget) and target.batches:
             affordable = jobs[: self._allowance.remaining] if self._allowance is not None else jobs
-            # other jobs follow earlier executions or attempts
-            affordable = [job for job in affordable if not job.preceding_jobs and job.case.attempt_rule is None]
+            # other jobs follow earlier executions, attempts or turns
+            affordable = [job for job in affordable if not job.preceding_jobs and _is_one_request(job.case)]
             if await self._wait_for_batch(affordable):
                 batched = await request_batches(target, affordable, plan.limits, self._target_stopped)
             self._notices += batched.notices
@@ -229,8 +236,8 @@ class Run:
                 if not self._can_begin(job, self._compute_wait_s(steps)):
                     return
                 for one in steps:
-                    if not self._target_stopped.is_set():
-                        await self._run_job(one, lane, rerun)
+                    if not self._target_stopped.is_set() and not await self._run_affordable_job(one, lane, rerun):
+                        return
                 job = self._plan_next_rerun(job.case) if job.trial >= plan.limits.trials else None
 
         try:
@@ -261,6 +268,24 @@ class Run:
             return 0.0
         return wait_s
 
+    async def _run_affordable_job(self, job: TrialJob, lane: _TargetLane, rerun: SuiteRerun) -> bool:
+        """Run a job, and return whether its conversation, if it has one, ended within the cost limit.
+
+        Half a conversation shows nothing: it is not journalled, and only its cost counts.
+        """
+        try:
+            await self._run_job(job, lane, rerun)
+        except BudgetUsedError as error:
+            self._add_cost(job.key, error.cost_usd)
+            self._notices.append(
+                f"case {job.case.id[:MAX_NAMED_ID]} was interrupted before turn {error.turn}, because the budget of "
+                f"${self._plan.limits.max_cost_usd:g} is used up: its turns cost ${error.cost_usd:.4f}"
+            )
+            if job.trial < self._plan.limits.trials:
+                self._stop_for_budget()
+            return False
+        return True
+
     async def _run_job(self, job: TrialJob, lane: _TargetLane, rerun: SuiteRerun) -> None:
         """Make one execution and journal it; in a broken suite re-run, journal an error for each case that counts."""
         if rerun.broken_by is None:
@@ -274,7 +299,7 @@ class Run:
         record, line = await self._write_record(lane.journal, rerun.add_execution(record))
         self._add_trial(record, line, lane.target)
         self._observer.on_trial(record)
-        self._add_cost(record)
+        self._add_cost(record.key, record.total_cost_usd)
 
     async def _run_trial(self, job: TrialJob, lane: _TargetLane) -> TrialRecord:
         batch_response = lane.batch_responses.responses.get(job.key)
@@ -359,7 +384,16 @@ class Run:
     ) -> TrialServices:
         plan = self._plan.without_cases()
         fingerprints = ExecutionFingerprints.from_plan(plan)
-        return TrialServices(plan, plan.run_id, patterns, self._case_workspaces, fingerprints, artifacts)
+        return TrialServices(
+            plan,
+            plan.run_id,
+            patterns,
+            self._case_workspaces,
+            fingerprints,
+            artifacts,
+            is_affordable=self._can_continue,
+            note_turn=self._breaker.note_turn,
+        )
 
     def _create_base_agent_run(self) -> BaseAgentRun | None:
         if self._plan.base_agent is None:
@@ -443,21 +477,32 @@ class Run:
         budget = self._plan.limits.max_cost_usd
         return budget is not None and self._spent >= budget
 
-    def _add_cost(self, trial_record: TrialRecord) -> None:
-        self._spent += trial_record.total_cost_usd
+    def _can_continue(self, key: TrialKey, usd: float) -> bool:
+        """Whether a conversation that has cost this much may have a further turn, given all that are in progress."""
+        budget = self._plan.limits.max_cost_usd
+        self._conversation_costs[key] = usd
+        return budget is None or self._spent + sum(self._conversation_costs.values()) < budget
+
+    def _add_cost(self, key: TrialKey, usd: float) -> None:
+        # if the cost of one turn is unknown, so is that of the conversation; the other turns still count
+        usd = max(usd, self._conversation_costs.pop(key, 0.0))
+        self._spent += usd
         if self._allowance is not None:
-            self._allowance.add_cost(trial_record.total_cost_usd)
+            self._allowance.add_cost(usd)
 
     def _iter_affordable(self, jobs: Iterable[TrialJob]) -> Iterator[TrialJob]:
         """Yield the jobs until the cost budget is used up; executions in flight at that moment still finish."""
         for job in jobs:
             if self._is_over_budget():
-                if self._stopped is None:
-                    budget = self._plan.limits.max_cost_usd
-                    self._stopped = f"the budget of ${budget:g} is used up (${self._spent:.4f} spent)"
-                    self._stop_cause = ErrorCause.BUDGET_USED, None
+                self._stop_for_budget()
                 return
             yield job
+
+    def _stop_for_budget(self) -> None:
+        if self._stopped is None:
+            budget = self._plan.limits.max_cost_usd
+            self._stopped = f"the budget of ${budget:g} is used up (${self._spent:.4f} spent)"
+            self._stop_cause = ErrorCause.BUDGET_USED, None
 
     def _count_failure(self, target: Target, concurrency: int, failure: NoResponseError) -> None:
         """Abandon a target that is unreachable or hangs: its remaining cases get `not_run`."""
@@ -578,3 +623,8 @@ class Run:
         """Return the plan, and keep only a copy without cases."""
         plan, self._plan = self._plan, self._plan.without_cases()
         return plan
+
+
+def _is_one_request(case: EvalCase) -> bool:
+    """Whether one execution of the case is one request, which can be part of a batch."""
+    return case.attempt_rule is None and case.conversation is None

@@ -138,6 +138,7 @@ class RunPlan(FrozenStruct):
             and not case.dependent
             and case.agent is None
             and (case.stubs is None or base_agent.takes_stubs)
+            and (case.conversation is None or base_agent.conversation_problem is None)
         )
 
     def compute_rerun_budget(self) -> RerunBudget:

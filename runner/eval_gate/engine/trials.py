@@ -6,27 +6,37 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Final, NamedTuple
 
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.attempts import has_veto, join_attempts, needs_attempt
 from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenWorkspace, WorkspaceError
+from eval_gate.engine.conversations import (
+    BudgetUsedError,
+    ConversationServices,
+    FinishedConversation,
+    join_turns,
+    lead_conversation,
+)
 from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.rerun_policy import RerunSpacing
-from eval_gate.engine.retention import build_details
+from eval_gate.engine.retention import MAX_ERROR, add_turns, build_details
 from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
 from eval_gate.engine.worker_pool import yield_slot
 from eval_gate.engine.workspaces import WorkspaceArtifacts
 from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregation import score_case
 from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, WorkspaceState
+from eval_gate.evaluators.conversation import score_conversation, score_turn
 from eval_gate.evaluators.tool_forge.table import has_tool_assertions
-from eval_gate.model.case import AttemptRule, CaseKey, EvalCase
-from eval_gate.model.conversation import FileEntry, Response
-from eval_gate.model.execution import ErrorCause, ErrorKind, Status
+from eval_gate.model.case import AttemptRule, CaseKey, CaseTurn, EvalCase
+from eval_gate.model.conversation import FileEntry, Message, Response
+from eval_gate.model.execution import CaseDetails, ErrorCause, ErrorKind, Status
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
+from eval_gate.model.usage import Usage, add_up
 from eval_gate.results.detail_truncation import truncate_judge_prompts
 from eval_gate.results.masking import MARGIN
 from eval_gate.struct import FrozenStruct, Struct, field, replace
@@ -37,8 +47,6 @@ from eval_gate.text.escape import to_one_line, truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
-MAX_ERROR = 2_000
-"""Characters of an error that are kept."""
 MAX_EXCEPTION_TEXT = 300
 """Characters of an exception's text: it may contain the whole response."""
 DEFECT_LOGGER: Final = logging.getLogger("eval-gate.defects")
@@ -87,6 +95,10 @@ class TrialServices(FrozenStruct):
     fingerprints: ExecutionFingerprints
     artifacts: WorkspaceArtifacts | None = None
     """Stores workspace artifacts of failing cases; None if they are not stored."""
+    is_affordable: Callable[[TrialKey, float], bool] = lambda _key, _usd: True
+    """Whether the run can afford a further turn of an execution that cost this much, in US dollars."""
+    note_turn: Callable[[Target], None] = lambda _target: None
+    """Notes that a target responded to a turn of a conversation."""
 
     def require_unchanged_programs(self, case: EvalCase) -> None:
         """Check that no file which a program of the case can load was written to since the run was planned.
@@ -143,7 +155,8 @@ class TrialRunner:
     async def run(self, job: TrialJob, batch_response: Response | None = None) -> TrialRecord:
         """Request a response, unless the batch has one, and score it.
 
-        If this program fails on a response, only its case gets an evaluation error.
+        If this program fails on a response, only its case gets an evaluation error. Raises NoResponseError, and
+        BudgetUsedError if the budget of the run does not allow a further turn of a conversation.
         """
         if self._spacing is not None and job.trial >= self._limits.trials:
             await self._wait_between_reruns(job, self._spacing)
@@ -152,7 +165,7 @@ class TrialRunner:
             if job.case.attempt_rule is not None:
                 return await self._run_attempts(job, job.case.attempt_rule)
             return await self._run_trial(job, batch_response)
-        except (NoResponseError, GateError):  # these are meant for the run
+        except (NoResponseError, BudgetUsedError, GateError):  # these are meant for the run
             raise
         # a failure of this program on one response must not end the run of all other cases
         except Exception as error:  # noqa: BLE001
@@ -175,24 +188,33 @@ class TrialRunner:
         no_response: NoResponseError | None = None
         while needs_attempt(rule, records):
             try:
-                records.append(await self._run_trial(job, None, attempt=len(records)))
+                records.append(await self._run_trial(job, None, records))
             except NoResponseError as error:
                 no_response = error
                 records.append(error.record)
+            except BudgetUsedError as error:
+                raise BudgetUsedError(error.turn, error.cost_usd + _sum_costs(records)) from error
         joined = join_attempts(rule, job.case.pass_score, records)
         if no_response is not None and joined.error_kind is no_response.record.error_kind:
             raise NoResponseError(joined)
         return joined
 
-    async def _run_trial(self, job: TrialJob, batch_response: Response | None, attempt: int = 0) -> TrialRecord:
+    async def _run_trial(
+        self, job: TrialJob, batch_response: Response | None, earlier_attempts: Sequence[TrialRecord] = ()
+    ) -> TrialRecord:
         try:
             if job.case.workspace is not None:
                 # without a thread: cases that share a workspace get it in the order of their requests
                 self._shared.require_unchanged_programs(job.case)
-            is_first = job.trial == attempt == 0
+            is_first = job.trial == len(earlier_attempts) == 0
             with nullcontext() if is_first else isolate_execution():
                 async with self._shared.workspaces.open_workspace(job.case, job.trial) as workspace:
-                    return await self._run_in_workspace(job, batch_response, attempt, workspace)
+                    request = build_request(job, self._shared.run_id, len(earlier_attempts))
+                    rerun = max(job.trial + 1 - self._limits.trials, 0)
+                    request = replace(request, rerun=rerun, workspace=None if workspace is None else workspace.path)
+                    if job.case.conversation is not None:
+                        return await self._run_conversation(job, request, workspace, _sum_costs(earlier_attempts))
+                    return await self._run_in_workspace(job, request, batch_response, workspace)
         except (WorkspaceError, EvaluatorError) as error:
             return replace(
                 self._build_record(job, 0.0),
@@ -203,20 +225,88 @@ class TrialRunner:
             )
 
     async def _run_in_workspace(
-        self, job: TrialJob, batch_response: Response | None, attempt: int, workspace: OpenWorkspace | None
+        self, job: TrialJob, request: Request, batch_response: Response | None, workspace: OpenWorkspace | None
     ) -> TrialRecord:
-        timeout_ms = self._get_timeout_ms(job.case)
         started = time.perf_counter()
         try:
-            request = build_request(job, self._shared.run_id, attempt)
-            rerun = max(job.trial + 1 - self._limits.trials, 0)
-            request = replace(request, rerun=rerun, workspace=workspace.path if workspace is not None else None)
-            response = batch_response or await self._request_response(request, timeout_ms)
+            response = batch_response or await self._request_response(request, self._get_timeout_ms(job.case))
         except TargetError as error:
-            record = self._build_error_record(job, error, _measure_ms(started))
-            if error.fault in {TargetFault.UNREACHABLE, TargetFault.LATE}:
-                raise NoResponseError(record) from error
-            return record
+            return _require_contact(self._build_error_record(job, error, _measure_ms(started)), error)
+        return await self._score_response(job, _Outcome(response), score_case, workspace)
+
+    async def _run_conversation(
+        self, job: TrialJob, request: Request, workspace: OpenWorkspace | None, spent_usd: float
+    ) -> TrialRecord:
+        """Run all turns of a conversation. `spent_usd` is the cost of earlier attempts of the same execution."""
+        started = time.perf_counter()
+        services = self._build_conversation_services(job, workspace, spent_usd)
+        conversation = await lead_conversation(request, job.case, services)
+        response = join_turns([turn.response for turn in conversation.turns]) if conversation.turns else None
+        outcome = _Outcome(response or Response(text="", tool_calls_known=None), conversation)
+        error = conversation.error
+        if error is not None:
+            return self._build_failed_conversation(job, outcome, error, _measure_ms(started))
+
+        async def score(context: EvaluationContext) -> CaseScore:
+            return await score_conversation(context, [turn.score for turn in conversation.turns], conversation.history)
+
+        return await self._score_response(job, outcome, score, workspace)
+
+    def _build_conversation_services(
+        self, job: TrialJob, workspace: OpenWorkspace | None, spent_usd: float
+    ) -> ConversationServices:
+        shared, target = self._shared, self._target
+        player = shared.plan.judges.find_user(job.case)
+
+        async def score(response: Response, turn: CaseTurn, history: Sequence[Message]) -> CaseScore:
+            if not turn.evaluators:
+                return await score_turn(shared.build_context(job.case, response), turn, history)
+            await shared.check_programs(job.case)
+            state = None if workspace is None else await workspace.read_state()
+            case_score = await score_turn(shared.build_context(job.case, response, state), turn, history)
+            await shared.check_programs(job.case)
+            return case_score
+
+        return ConversationServices(
+            send=partial(self._request_response, timeout_ms=self._get_timeout_ms(job.case)),
+            score_turn=score,
+            move_user=None if player is None else player.move,
+            retry_policy=target.retry_policy,
+            remembers_turns=target.remembers_turns,
+            is_affordable=lambda usd: shared.is_affordable(job.key, spent_usd + usd),
+            note_response=lambda: shared.note_turn(target),
+        )
+
+    def _build_failed_conversation(
+        self, job: TrialJob, outcome: _Outcome, error: TargetError | EvaluatorError, duration_ms: float
+    ) -> TrialRecord:
+        """Build the record of a conversation that ended with an error in one of its turns."""
+        conversation = outcome.conversation
+        assert conversation is not None
+        number = conversation.failed_turn
+        record = self._build_response_record(job, duration_ms, outcome)
+        scores = [turn.score for turn in conversation.turns if turn.score is not None]
+        record = replace(
+            record,
+            failed_turn=number,
+            judge_usage=Usage.add_up((record.judge_usage, *(one.judge_usage for one in scores))),
+            judge_cost_usd=add_up((record.judge_cost_usd, *(one.judge_cost_usd for one in scores))),
+        )
+        if isinstance(error, EvaluatorError):
+            return _add_evaluation_error(record, error.add_prefix(f"turn {number}"))
+        failed = _add_target_error(record, error)
+        message = truncate_middle(f"turn {number}: {error.message}", MAX_ERROR)
+        return _require_contact(replace(failed, error=message), error)
+
+    async def _score_response(
+        self,
+        job: TrialJob,
+        outcome: _Outcome,
+        score: Callable[[EvaluationContext], Awaitable[CaseScore]],
+        workspace: OpenWorkspace | None,
+    ) -> TrialRecord:
+        """Score a response, or a conversation as a whole, and build the record."""
+        response = outcome.response
         if response.dry_run:
             message = "; ".join(("dry run: no request was sent", *response.warnings))
             begun = self._build_record(job, response.duration_ms)
@@ -225,12 +315,14 @@ class TrialRunner:
         try:
             await self._shared.check_programs(job.case)
             state = None if workspace is None else await workspace.end_case(job.case)
-            case_score = await score_case(self._shared.build_context(job.case, response, state))
+            case_score = await score(self._shared.build_context(job.case, response, state))
             await self._shared.check_programs(job.case)
         except EvaluatorError as error:
-            return _add_evaluation_error(self._build_response_record(job, duration_ms, response), error)
-        unscored = self._build_response_record(job, duration_ms, response, case_score.skipped_tokens)
+            return _add_evaluation_error(self._build_response_record(job, duration_ms, outcome), error)
+        unscored = self._build_response_record(job, duration_ms, outcome, case_score.skipped_tokens)
         scored = _add_scores(unscored, case_score)
+        if scored.status is Status.FAILED and outcome.conversation is not None:
+            scored = replace(scored, failed_turn=outcome.conversation.first_failure)
         if job.case.pass_score is not None and scored.status is Status.FAILED:
             scored = replace(scored, vetoed=True)  # the policy's pass score must not pass it
         files = response.files or ()
@@ -297,33 +389,84 @@ class TrialRunner:
         )
 
     def _build_error_record(self, job: TrialJob, error: TargetError, duration_ms: float) -> TrialRecord:
-        return replace(
-            self._build_record(job, duration_ms),
-            error=truncate_middle(error.message, MAX_ERROR),
-            error_kind=error.error_kind,
-            error_cause=error.cause,
-            error_hint=error.hint and error.hint[:MAX_ERROR],
-            http_status=error.status,
-            timed_out=error.timed_out,
-        )
+        return _add_target_error(self._build_record(job, duration_ms), error)
 
     def _build_response_record(
-        self, job: TrialJob, duration_ms: float, response: Response, skipped_tokens: tuple[str, ...] = ()
+        self, job: TrialJob, duration_ms: float, outcome: _Outcome, skipped_tokens: tuple[str, ...] = ()
     ) -> TrialRecord:
         """Build the record of an execution with its response, before it is scored."""
+        response = outcome.response
         calls_unknown = (
-            response.tool_calls_known is None and not response.tool_calls and has_tool_assertions(job.case.evaluators)
+            response.tool_calls_known is None
+            and not response.tool_calls
+            and has_tool_assertions(job.case.all_evaluators)
         )
-        return replace(
+        margin = MARGIN if self._shared.plan.patterns else 0
+        record = replace(
             self._build_record(job, duration_ms),
             attempts=response.attempts,
             calls_listed=bool(response.tool_calls) or response.tool_calls_known,
             missing_calls=response.tool_calls_location if calls_unknown else None,
-            details=build_details(response, MARGIN if self._shared.plan.patterns else 0, skipped_tokens),
+            details=build_details(response, margin, skipped_tokens),
             usage=response.usage,
             cost_usd=response.cost_usd,
             warnings=response.warnings,
         )
+        conversation, spec = outcome.conversation, job.case.conversation
+        if conversation is None or spec is None:
+            return record
+        details = record.details if conversation.turns else CaseDetails()
+        return replace(
+            _add_conversation_costs(record, conversation),
+            attempts=conversation.attempts,
+            calls_listed=conversation.lists_calls or record.calls_listed,
+            details=add_turns(details, conversation, spec, margin),
+            warnings=record.warnings + conversation.warnings,
+        )
+
+
+class _Outcome(NamedTuple):
+    """Response of the target, with its conversation if that is a joined response; None for a case with one request."""
+
+    response: Response
+    conversation: FinishedConversation | None = None
+
+
+def _add_conversation_costs(trial_record: TrialRecord, conversation: FinishedConversation) -> TrialRecord:
+    """Add what sessions that were given up, and the simulated user, cost. No evaluator sees these."""
+    responses = [turn.response for turn in conversation.sent_turns]
+    whole = join_turns(responses) if responses else None
+    scores = [turn.score for turn in conversation.abandoned_turns if turn.score is not None]
+    return replace(
+        trial_record,
+        usage=None if whole is None else whole.usage,
+        cost_usd=None if whole is None else whole.cost_usd,
+        judge_usage=Usage.add_up((conversation.user_usage, *(one.judge_usage for one in scores))),
+        judge_cost_usd=add_up((conversation.user_cost_usd, *(one.judge_cost_usd for one in scores))),
+    )
+
+
+def _sum_costs(records: Sequence[TrialRecord]) -> float:
+    return sum(record.total_cost_usd for record in records)
+
+
+def _require_contact(trial_record: TrialRecord, error: TargetError) -> TrialRecord:
+    """Return the record of an error, unless the target was not reached or did not respond: that is raised."""
+    if error.fault in {TargetFault.UNREACHABLE, TargetFault.LATE}:
+        raise NoResponseError(trial_record) from error
+    return trial_record
+
+
+def _add_target_error(trial_record: TrialRecord, error: TargetError) -> TrialRecord:
+    return replace(
+        trial_record,
+        error=truncate_middle(error.message, MAX_ERROR),
+        error_kind=error.error_kind,
+        error_cause=error.cause,
+        error_hint=error.hint and error.hint[:MAX_ERROR],
+        http_status=error.status,
+        timed_out=error.timed_out,
+    )
 
 
 def _add_scores(trial_record: TrialRecord, case_score: CaseScore) -> TrialRecord:
@@ -339,8 +482,8 @@ def _add_scores(trial_record: TrialRecord, case_score: CaseScore) -> TrialRecord
         vetoed=has_veto(results),
         evaluator_results=results,
         trace_summary=case_score.trace_summary,
-        judge_usage=case_score.judge_usage,
-        judge_cost_usd=case_score.judge_cost_usd,
+        judge_usage=Usage.add_up((trial_record.judge_usage, case_score.judge_usage)),
+        judge_cost_usd=add_up((trial_record.judge_cost_usd, case_score.judge_cost_usd)),
         warnings=trial_record.warnings + case_score.warnings,
     )
 
@@ -377,8 +520,8 @@ def _add_evaluation_error(trial_record: TrialRecord, error: EvaluatorError) -> T
         error_kind=error.error_kind,
         error_cause=error.error_cause,
         error_hint=error.hint,
-        judge_usage=error.usage,
-        judge_cost_usd=error.cost_usd,
+        judge_usage=Usage.add_up((trial_record.judge_usage, error.usage)),
+        judge_cost_usd=add_up((trial_record.judge_cost_usd, error.cost_usd)),
     )
 
 
@@ -399,7 +542,7 @@ def build_request(job: TrialJob, run_id: str = "", attempt: int = 0) -> Request:
         brief=case.brief,
         agent=case.agent,
         run_id=run_id,
-        inspected_paths=tuple([spec.path for spec in case.evaluators if isinstance(spec, ABOUT_FILES)]),
+        inspected_paths=tuple([spec.path for spec in case.all_evaluators if isinstance(spec, ABOUT_FILES)]),
     )
 
 

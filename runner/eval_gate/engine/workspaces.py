@@ -19,7 +19,7 @@ from typing import Final
 
 from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.files.writing import remove_file, write_atomically
-from eval_gate.model.base import JsonValue
+from eval_gate.model.base import JsonValue, as_fields
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.conversation import FileEntry
 from eval_gate.model.limits import WORKSPACE_CASE, WORKSPACE_FILE, WORKSPACE_RUN
@@ -51,7 +51,11 @@ def digest_preceding_cases(suite: EvalSuite) -> Mapping[CaseKey, str]:
 
 
 def _list_agent_inputs(case: EvalCase) -> list[JsonValue]:
-    return [[[message.role, message.content] for message in case.messages], case.timeout_ms]
+    inputs: list[JsonValue] = [[[message.role, message.content] for message in case.messages], case.timeout_ms]
+    spec = case.conversation
+    if spec is None:
+        return inputs
+    return [*inputs, [turn.message for turn in spec.turns], as_fields(spec.user) if spec.user else None]
 
 
 class SharedWorkspaces:

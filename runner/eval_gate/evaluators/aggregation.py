@@ -20,6 +20,13 @@ MAX_ERROR = 500
 
 async def score_case(context: EvaluationContext) -> CaseScore:
     """Score the response by the case's evaluators and rule. Raises EvaluatorError if an evaluator has no score."""
+    score = await score_evaluators(context)
+    weighted = context.case.aggregation is Aggregation.WEIGHTED_MEAN
+    return score if score.assertions_run or weighted else warn_nothing_checked(score)
+
+
+async def score_evaluators(context: EvaluationContext) -> CaseScore:
+    """Score as `score_case`, without a warning if nothing is checked: part of a case may check nothing."""
     match context.case.aggregation:
         case Aggregation.FIRST_FAILURE:
             return await _score_until_failure(context)
@@ -41,13 +48,12 @@ async def _score_until_failure(context: EvaluationContext) -> CaseScore:
             failed, score = result, result.score
             break
         score = min(score, result.score)  # an assertion's score is 1 or 0; a rubric may pass with less than 1
-    joined = _build_case_score(
+    return _build_case_score(
         context, evaluations, score, failed.error if failed else None, passed=failed is None, assertions_run=run
     )
-    return joined if run else _warn_nothing_checked(joined)
 
 
-def _warn_nothing_checked(joined: CaseScore) -> CaseScore:
+def warn_nothing_checked(joined: CaseScore) -> CaseScore:
     """Add the warning that no check supports this score."""
     if joined.assertions_skipped:
         idle = "all assertions skipped"
@@ -64,8 +70,7 @@ async def _score_all(context: EvaluationContext) -> CaseScore:
     evaluations = [await run_evaluator(spec, context) for spec in specs]
     failed = [result for result in evaluations if not result.passed]
     score = (len(specs) - len(failed)) / len(specs) if specs else 1.0
-    joined = _build_case_score(context, evaluations, score, failed[0].error if failed else None, passed=not failed)
-    return joined if joined.assertions_run else _warn_nothing_checked(joined)
+    return _build_case_score(context, evaluations, score, failed[0].error if failed else None, passed=not failed)
 
 
 async def _score_weighted(context: EvaluationContext) -> CaseScore:

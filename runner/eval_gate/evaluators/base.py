@@ -8,16 +8,17 @@ from typing import ClassVar, Protocol, TypeAlias
 from eval_gate.evaluators.wording import truncate
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase
-from eval_gate.model.conversation import Response
+from eval_gate.model.conversation import Message, Response
 from eval_gate.model.execution import ErrorCause, ErrorKind, EvaluatorResult
 from eval_gate.model.result import TraceSummary
 from eval_gate.model.specs.evaluator import EvaluatorSpec
 from eval_gate.model.usage import Usage
 from eval_gate.process.captured_output import Mask
 from eval_gate.process.environment import WithheldVariables
-from eval_gate.struct import FrozenStruct, field
+from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
+from eval_gate.text.turns import format_content, format_transcript
 
 
 class JudgeReply(FrozenStruct):
@@ -71,6 +72,26 @@ class EvaluationContext(FrozenStruct):
     """Mask for secrets in the output of grader commands."""
     workspace: WorkspaceState | None = None
     """The folder in which the target worked; None if the case has none."""
+    history: tuple[Message, ...] = ()
+    """Messages of the conversation, with the response; empty for a case with one request."""
+
+    @property
+    def transcript(self) -> str:
+        """Messages of the conversation as text for LLM judges."""
+        return format_transcript(self.history)
+
+    @property
+    def judged_response(self) -> Response:
+        """Response that LLM judges see: where they score a whole conversation, its text is the transcript."""
+        return self.response if self.case.conversation is None else replace(self.response, text=self.transcript)
+
+    @property
+    def response_texts(self) -> tuple[str, ...]:
+        """Texts of all responses that are scored: of a whole conversation, or the one."""
+        if self.case.conversation is None:
+            return (self.response.text,)
+        added = self.history[len(self.case.messages) :]
+        return tuple(format_content(message.content) for message in added if message.role == "assistant")
 
     def get_changes(self, name: str) -> str | None:
         """Return what changed in the workspace, if there is one. Raises EvaluatorError if that is not known."""

@@ -6,9 +6,10 @@ Values are shown as they are compared: with tokens replaced if they can be resol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from eval_gate.evaluators.conversation import format_expected
 from eval_gate.evaluators.wording import (
     MAX_MEMBERS,
     format_alternatives,
@@ -77,12 +78,28 @@ def _iter_lines(case: EvalCase, tokens: TokenData) -> Iterator[str]:
         yield f"expected outcome: {_to_one_line(brief.expected_outcome)}"
     if brief is not None and brief.reference_answer:
         yield f"reference answer: {_to_one_line(brief.reference_answer)}"
+    yield from _iter_turn_lines(case, tokens)
     for spec in case.evaluators:
         yield from describe_evaluator(spec, tokens)
     if case.pass_score is not None:
         yield f"passes from a score of {format_js_number(case.pass_score)}"
     if case.attempt_rule is not None:
         yield f"{case.attempt_rule.strategy.value} of up to {case.attempt_rule.count} attempts"
+
+
+def _iter_turn_lines(case: EvalCase, tokens: TokenData) -> Iterator[str]:
+    """Yield what is expected of each turn, then the heading of what is expected of the whole."""
+    turns = () if case.conversation is None else case.conversation.turns
+    for number, turn in enumerate(turns, 1):
+        reference = format_expected(turn.expected_messages)
+        if turn.evaluators or reference:
+            yield f"turn {number}:"
+        if reference:
+            yield f"{INDENT}reference answer: {_to_one_line(reference)}"
+        for line in chain.from_iterable(describe_evaluator(spec, tokens) for spec in turn.evaluators):
+            yield f"{INDENT}{line}"
+    if case.evaluators and any(turn.evaluators for turn in turns):
+        yield "whole conversation:"
 
 
 def _to_one_line(text: str) -> str:

@@ -200,7 +200,7 @@ class DocumentReader:
                 path = convert_path(detail["loc"])
                 is_missing = detail["type"] == "missing"
                 where = _format_case_suffix(document, path) if is_missing or len(path) == _CASE_DEPTH else ""
-                meant = _suggest_written_key(model, detail) if is_missing else ""
+                meant = _suggest_written_key(model, path, _find_part(document, path[:-1])) if is_missing else ""
                 self.problems.append(self.build_problem(f"{describe(detail)}{where}{meant}", path))
             raise self._build_error() from error
 
@@ -245,25 +245,31 @@ class DocumentReader:
         return EvalFileError(self.file, sorted(self.problems, key=lambda problem: problem.line or 0))
 
 
-def _suggest_written_key(model: type[BaseModel], detail: ErrorDetails) -> str:
+def _suggest_written_key(model: type[BaseModel], path: Path, siblings: JsonValue) -> str:
     """Suggest the key that was probably meant for a missing one: the nearest sibling that no part of a file has."""
     schema = model.model_json_schema()
     parts = (schema, *schema.get("$defs", {}).values())
     known_keys = {key for part in parts for key in part.get("properties", ())}
-    siblings = detail["input"] if isinstance(detail["input"], dict) else {}
-    return format_suggestion(str(detail["loc"][-1]), [key for key in siblings if key not in known_keys])
+    written = siblings if isinstance(siblings, dict) else {}
+    return format_suggestion(str(path[-1]), [key for key in written if key not in known_keys])
 
 
-def _format_case_suffix(document: JsonValue, path: Path) -> str:
-    """Format the name of the case at this path; empty outside of a case, or without a name."""
+def _find_part(document: JsonValue, path: Path) -> JsonValue:
+    """Return the part of a document at this path, or None."""
     part = document
-    for step in path[:_CASE_DEPTH]:
+    for step in path:
         if isinstance(part, dict) and isinstance(step, str):
             part = part.get(step)
         elif isinstance(part, list) and isinstance(step, int) and step < len(part):
             part = part[step]
         else:
-            return ""
+            return None
+    return part
+
+
+def _format_case_suffix(document: JsonValue, path: Path) -> str:
+    """Format the name of the case at this path; empty outside of a case, or without a name."""
+    part = _find_part(document, path[:_CASE_DEPTH])
     name = part.get("id") if isinstance(part, dict) and len(path) >= _CASE_DEPTH else None
     return f' in the case "{to_well_formed(name)[:_MAX_SHOWN]}"' if isinstance(name, str) and name.strip() else ""
 

@@ -86,6 +86,7 @@ def build_baseline_side(case: CaseResult, current: CaseResult | None = None) -> 
         score=case.score,
         duration_ms=one.duration_ms,
         error=case.error,
+        failed_turn=case.failed_turn,
         details=case.details,
         evaluator_results=drop_judge_prompts(case.evaluator_results),
         executions=tuple(trial.status for trial in case.trials) if len(case.trials) > 1 else (),

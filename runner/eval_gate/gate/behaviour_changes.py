@@ -33,11 +33,12 @@ from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.case_behaviour import (
     Behaviour,
     BehaviourDigest,
-    has_lost_words,
+    find_lost_words,
     hash_place,
     hash_tool,
     hash_values,
     list_behaviours,
+    split_tool,
     split_words,
 )
 from eval_gate.results.detail_truncation import drop_response
@@ -73,8 +74,9 @@ def _find_all(cases: GateCases, history: History) -> list[_Finding]:
     for key, case, earlier in _iter_pairs(cases):
         if _has_equal_details(case, earlier):
             continue
-        sides = _Sides(key, list_behaviours(earlier), list_behaviours(case), cases.get_earlier_key(key), branch)
-        if not (sides.baseline and sides.current):
+        behaviours = list_behaviours(earlier), list_behaviours(case)
+        sides = _Sides(key, *behaviours, cases.get_earlier_key(key), branch, _has_turns(case))
+        if not (sides.baseline and sides.current) or _has_turns(case) != _has_turns(earlier):
             continue
         if case.target in listing and earlier.target in listed:
             findings += _find_call_changes(sides)
@@ -113,7 +115,8 @@ class _Finding(NamedTuple):
 
     @property
     def place(self) -> _Place:
-        return _Place(self.change.tool, self.change.parameter)
+        change = self.change
+        return _Place(f"{change.turn}:{change.tool}" if change.turn and change.tool else change.tool, change.parameter)
 
 
 class _Sides(FrozenStruct):
@@ -124,6 +127,12 @@ class _Sides(FrozenStruct):
     current: Sequence[Behaviour]
     earlier_key: CaseKey
     branch: _BranchBehaviour
+    has_turns: bool
+    """Whether names of tools begin with the turn of a conversation."""
+
+    def split_tool(self, tool: str) -> tuple[int | None, str]:
+        """Split the name of a tool into its turn, if it has one, and the tool."""
+        return split_tool(tool) if self.has_turns else (None, tool)
 
     def list_values(self, place: _Place) -> list[list[object]]:
         """List what each run of the branch had at a place, newest first."""
@@ -223,7 +232,13 @@ def _has_equal_details(case: CaseResult, baseline_case: CaseResult) -> bool:
     new, old = case.details, baseline_case.details
     # as texts, because Python takes 1 and true for equal
     calls = [repr([call.arguments for call in details.tool_calls]) for details in (new, old)]
-    return (new.response, new.tools_called, calls[0]) == (old.response, old.tools_called, calls[1])
+    turns = [[(turn.response, turn.calls) for turn in details.turns] for details in (new, old)]
+    return (new.response, new.tools_called, calls[0], turns[0]) == (old.response, old.tools_called, calls[1], turns[1])
+
+
+def _has_turns(case: CaseResult) -> bool:
+    """Whether the behaviour of a case is that of the turns of a script."""
+    return bool(case.details.turns) and case.details.user_end is None
 
 
 def _count_places(cases: GateCases) -> Counter[_Place]:
@@ -237,7 +252,7 @@ def _count_places(cases: GateCases) -> Counter[_Place]:
 
 
 def _iter_places(baseline: Behaviour, current: Behaviour) -> Iterator[_Place]:
-    if baseline.response is not None and current.response is not None:
+    if baseline.responses is not None and current.responses is not None:
         yield _RESPONSE
     for tool, parameters in baseline.parameters.items():
         current_parameters = current.parameters.get(tool)
@@ -268,7 +283,8 @@ def _get_common(values: Iterable[_Value]) -> _Value | None:
 
 def _find_call_changes(sides: _Sides) -> list[_Finding]:
     tools = dict.fromkeys(tool for one in (*sides.baseline, *sides.current) for tool in one.calls)
-    removed, added, findings = list[str](), list[str](), list[_Finding]()
+    removed, added = defaultdict[int | None, list[str]](list), defaultdict[int | None, list[str]](list)
+    findings = list[_Finding]()
     for tool in tools:
         old = _get_common(one.calls.get(tool, 0) for one in sides.baseline)
         new = _get_common(one.calls.get(tool, 0) for one in sides.current)
@@ -279,17 +295,24 @@ def _find_call_changes(sides: _Sides) -> list[_Finding]:
             continue
         if sides.varies(_Place(tool), new):
             continue
+        turn, name = sides.split_tool(tool)
         if old and new:
+            kind = BehaviourKind.CALL_COUNT
             change = BehaviourChange(
-                **sides.key._asdict(), kind=BehaviourKind.CALL_COUNT, tool=tool, baseline=str(old), current=str(new)
+                **sides.key._asdict(), kind=kind, turn=turn, tool=name, baseline=str(old), current=str(new)
             )
             findings.append(_Finding(change))
         else:
-            (removed if old else added).append(tool)
-    findings += (
-        _Finding(BehaviourChange(**sides.key._asdict(), kind=BehaviourKind.TOOL, baseline=lost, current=gained))
-        for lost, gained in zip_longest(removed, added)
-    )
+            (removed if old else added)[turn].append(name)
+    for turn in dict.fromkeys((*removed, *added)):
+        findings += (
+            _Finding(
+                BehaviourChange(
+                    **sides.key._asdict(), kind=BehaviourKind.TOOL, turn=turn, baseline=lost, current=gained
+                )
+            )
+            for lost, gained in zip_longest(removed[turn], added[turn])
+        )
     return findings
 
 
@@ -308,10 +331,12 @@ def _find_parameter_changes(sides: _Sides, tool: str) -> Iterator[_Finding]:
             continue
         removed, added = _subtract(old, new), _subtract(new, old)
         difference = _classify_difference(old, new, removed, added)
+        turn, name = sides.split_tool(tool)
         change = BehaviourChange(
             **sides.key._asdict(),
             kind=BehaviourKind.PARAMETER,
-            tool=tool,
+            turn=turn,
+            tool=name,
             parameter=place,
             difference=difference,
             baseline=_format_values(removed),
@@ -354,12 +379,10 @@ def _format_values(values: Sequence[str]) -> str | None:
 
 def _find_response_change(sides: _Sides) -> Iterator[_Finding]:
     """Yield the change of the response if each of this run's lost many words of each of the baseline's."""
-    old, new = ([one.response for one in side] for side in (sides.baseline, sides.current))
-    pairs = [(baseline, current) for baseline in old for current in new]
-    if not all(
-        baseline is not None and current is not None and has_lost_words(baseline, current)
-        for baseline, current in pairs
-    ):
+    old, new = ([one.responses or () for one in side] for side in (sides.baseline, sides.current))
+    lost = [find_lost_words(baseline, current) for baseline in old for current in new]
+    number = lost[0]
+    if number is None or None in lost:
         return
     if _differ_among_themselves(old) or _differ_among_themselves(new):
         return
@@ -369,8 +392,9 @@ def _find_response_change(sides: _Sides) -> Iterator[_Finding]:
     change = BehaviourChange(
         **sides.key._asdict(),
         kind=BehaviourKind.RESPONSE,
-        baseline=_describe_response(old[0] or ""),
-        current=_describe_response(new[0] or ""),
+        turn=number if sides.has_turns else None,
+        baseline=_describe_response(old[0][number - 1]),
+        current=_describe_response(new[0][number - 1]),
     )
     yield _Finding(change, len(losses) + 1)
 
@@ -380,9 +404,8 @@ def _loses_words_often(losses: Sequence[Sequence[object]]) -> bool:
     return _is_often(sum(any(run) for run in losses), len(losses))
 
 
-def _differ_among_themselves(responses: Sequence[str | None]) -> bool:
-    first = responses[0] or ""
-    return any(has_lost_words(first, one or "") for one in responses[1:])
+def _differ_among_themselves(responses: Sequence[Sequence[str]]) -> bool:
+    return any(find_lost_words(responses[0], one) is not None for one in responses[1:])
 
 
 def _describe_response(text: str) -> str:

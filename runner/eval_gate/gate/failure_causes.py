@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from eval_gate.model.execution import EvaluatorResult
@@ -12,6 +13,9 @@ from eval_gate.text.escape import to_one_line
 MAX_EVALUATOR_NAME: Final = 40
 """Characters of an evaluator's name."""
 LOW_SCORE: Final = "low score"
+PARTS_OF_CONVERSATION: Final = frozenset({"turn", "conversation"})
+"""Types of results whose members scored one turn of a conversation, or all of it."""
+_TURN: Final = re.compile(rf"(?:{LOW_SCORE}: )?(?:turn \d+|conversation)(?=:| /|$)(?:: )?")
 _CHECK_PREFIX: Final = re.compile(r"([A-Za-z][\w ./-]{0,40}): (?=\S)")
 """What a failure begins with: the check, such as `toolsCalled`, or the exception."""
 
@@ -19,17 +23,28 @@ _CHECK_PREFIX: Final = re.compile(r"([A-Za-z][\w ./-]{0,40}): (?=\S)")
 def find_cause(case: CaseResult) -> str | None:
     """Find the cause of a failure: the evaluator that costs a graded case most, or the first line of the error."""
     low = find_low_evaluators(case)
-    return f"{LOW_SCORE}: {to_one_line(low[0].name, MAX_EVALUATOR_NAME)}" if low else find_first_line(case.error)
+    if not low:
+        return find_first_line(case.error)
+    names = [to_one_line(one.name, MAX_EVALUATOR_NAME) for one in (low[0], *find_low_members(low[0])[:1])]
+    return f"{LOW_SCORE}: {' / '.join(names)}"
 
 
 def drop_error_prefix(error: str) -> str:
     """Drop `agent error: ` or `timeout: ` from the start of an error, where the text around it names the kind."""
-    return error.removeprefix("agent error: ").removeprefix("timeout: ")
+    turn, error = _split_turn(error)
+    return turn + error.removeprefix("agent error: ").removeprefix("timeout: ")
+
+
+def _split_turn(failure: str) -> tuple[str, str]:
+    """Split a failure into the turn of a conversation that it begins with, if it does, and the rest."""
+    match = _TURN.match(failure)
+    return (failure[: match.end()], failure[match.end() :]) if match else ("", failure)
 
 
 def get_group_key(failure: str) -> str:
-    """Equal for failures that are held together: by their check or exception, where they name one."""
-    return find_check_name(failure) or mask_numbers(failure)
+    """Equal for failures that are held together: by their turn, and by their check or exception if they name one."""
+    turn, rest = _split_turn(failure)
+    return find_check_name(failure) or turn + mask_numbers(rest)
 
 
 def find_check_name(failure: str) -> str | None:
@@ -37,8 +52,9 @@ def find_check_name(failure: str) -> str | None:
 
     A low score has none, because it comes from many checks; neither has an error kind, which many errors share.
     """
-    match = _CHECK_PREFIX.match(drop_error_prefix(failure))
-    return match[1] if match and match[1] != LOW_SCORE else None
+    turn, rest = _split_turn(drop_error_prefix(failure))
+    match = _CHECK_PREFIX.match(rest)
+    return turn + match[1] if match and match[1] != LOW_SCORE and not turn.startswith(LOW_SCORE) else None
 
 
 def mask_numbers(failure: str) -> str:
@@ -50,7 +66,25 @@ def find_low_evaluators(case: CaseResult) -> list[EvaluatorResult]:
     """List the evaluators that kept a case from its full score: vetoes, then the most costly first."""
     if not case.graded or not case.status.is_scored:
         return []
-    low = [result for result in case.evaluator_results if (result.score < 1 or result.vetoed) and result.weight > 0]
+    return _select_low(case.evaluator_results)
+
+
+def find_low_members(result: EvaluatorResult) -> list[EvaluatorResult]:
+    """List the evaluators of a turn, or of the whole conversation, in the order of `find_low_evaluators`."""
+    return _select_low(result.evaluator_results) if result.type in PARTS_OF_CONVERSATION else []
+
+
+def list_evaluators(case: CaseResult) -> list[EvaluatorResult]:
+    """List the evaluators of a case, with those of turns and of the whole conversation in place of these parts."""
+    return [
+        one
+        for result in case.evaluator_results
+        for one in (result.evaluator_results if result.type in PARTS_OF_CONVERSATION else (result,))
+    ]
+
+
+def _select_low(results: Iterable[EvaluatorResult]) -> list[EvaluatorResult]:
+    low = [result for result in results if (result.score < 1 or result.vetoed) and result.weight > 0]
     return sorted(low, key=lambda result: (not result.vetoed, -result.weight * (1 - result.score)))
 
 

@@ -36,13 +36,14 @@ class SettingComparison:
         key = (
             *(names, files, old.target, new.target, old.timeout_ms, new.timeout_ms),
             *(old.judge, new.judge, old.judge_setup, new.judge_setup, old.agent, new.agent),
+            *(old.user, new.user, old.user_setup, new.user_setup),
         )
         if key not in self._cache:
             self._cache[key] = (
                 *(self._of_run if baseline.fingerprints and current.fingerprints else ()),
                 *self._compare_targets(names, old, new),
                 *self._compare_suites(files, old, new),
-                *self._compare_judges(old, new),
+                *self._compare_models(old, new),
                 *self._compare_cases(old, new),
             )
         return self._cache[key]
@@ -82,20 +83,29 @@ class SettingComparison:
             unnamed = _build_unnamed_change(SettingOwner.SUITE, files[1], str(baseline.agent), str(current.agent))
             yield replace(unnamed, kind=SetupChangeKind.AGENT)
 
-    def _compare_judges(self, baseline: CaseFingerprints, current: CaseFingerprints) -> Iterator[SetupChange]:
-        if None in {baseline.judge_setup, current.judge_setup} or baseline.judge_setup == current.judge_setup:
+    def _compare_models(self, baseline: CaseFingerprints, current: CaseFingerprints) -> Iterator[SetupChange]:
+        """Compare the settings of LLM judges and simulated users; another model is a change of the case."""
+        yield from self._compare_model(
+            SettingOwner.JUDGE, (baseline.judge, current.judge), (baseline.judge_setup, current.judge_setup)
+        )
+        yield from self._compare_model(
+            SettingOwner.USER, (baseline.user, current.user), (baseline.user_setup, current.user_setup)
+        )
+
+    def _compare_model(
+        self, whose: SettingOwner, names: tuple[str | None, str | None], setups: tuple[str | None, str | None]
+    ) -> Iterator[SetupChange]:
+        if None in setups or setups[0] == setups[1]:
             return
-        old, new = self._old.find_judges(baseline.judge), self._new.find_judges(current.judge)
+        old, new = self._old.find_models(whose, names[0]), self._new.find_models(whose, names[1])
         changed = [
-            _build_change(SettingOwner.JUDGE, name, one._replace(role=None))
+            _build_change(whose, name, one._replace(role=None))
             for name in sorted(old.keys() & new.keys())
             for one in compare_settings(old[name].setup, new[name].setup)
         ]
         yield from changed
-        if not changed and baseline.judge == current.judge:
-            yield _build_unnamed_change(
-                SettingOwner.JUDGE, ", ".join(sorted(new)), baseline.judge_setup, current.judge_setup
-            )
+        if not changed and names[0] == names[1]:
+            yield _build_unnamed_change(whose, ", ".join(sorted(new)), *setups)
 
     @staticmethod
     def _compare_cases(baseline: CaseFingerprints, current: CaseFingerprints) -> Iterator[SetupChange]:
@@ -112,7 +122,8 @@ class _RunSetup:
         self._targets: dict[str, list[TargetIdentity]] = defaultdict(list)
         for one in run.targets or (run.target,):
             self._targets[one.name].append(one)
-        self._judges = (run.setup or EvaluationSetup()).judges
+        setup = run.setup or EvaluationSetup()
+        self._models = {SettingOwner.JUDGE: setup.judges, SettingOwner.USER: setup.users}
 
     def get_target_name(self, case: CaseResult) -> str:
         """Return the name of the target that ran the case."""
@@ -126,9 +137,9 @@ class _RunSetup:
         targets = self._targets.get(name, ())
         return next((one for one in targets if one.fingerprint == fingerprint), targets[0] if targets else None)
 
-    def find_judges(self, who: str | None) -> Mapping[str, TargetIdentity]:
-        """Find the LLM judges that a case names, by name."""
-        return {judge.name: judge for judge in self._judges if who and judge.identity in who}
+    def find_models(self, role: SettingOwner, who: str | None) -> Mapping[str, TargetIdentity]:
+        """Find the LLM judges or simulated users that a case names, by name."""
+        return {one.name: one for one in self._models[role] if who and one.identity in who}
 
 
 class ProgramComparison:

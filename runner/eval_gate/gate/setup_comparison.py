@@ -54,6 +54,7 @@ _FINGERPRINT_KINDS: Final = frozenset(
             SetupChangeKind.GRADER,
             SetupChangeKind.PREPARATION,
             SetupChangeKind.JUDGE,
+            SetupChangeKind.USER,
             SetupChangeKind.RECORDING,
             SetupChangeKind.SEEDS,
             SetupChangeKind.SNAPSHOT_SOURCE,
@@ -195,8 +196,8 @@ class _CaseDifferences:
         parts = [*_compare_fingerprints(case, other, passed=passed, fixed_snapshot=self._fixed_snapshot)]
         for kind in (*parts, *(_find_external_changes(case, other, parts) if self._by_another_tool else ())):
             sides: tuple[str | None, str | None] = (None, None)
-            if kind is SetupChangeKind.JUDGE:
-                sides = _get_judge(case), _get_judge(other)
+            if kind in _MODEL_KINDS:
+                sides = _MODEL_KINDS[kind](case), _MODEL_KINDS[kind](other)
             elif kind is SetupChangeKind.SNAPSHOT_SOURCE:
                 sides = self._snapshots
             changed = self._programs.find_changed_files(kind, case, other) if kind in _PROGRAM_KINDS else ()
@@ -231,6 +232,7 @@ def _compare_fingerprints(
         graded = {
             SetupChangeKind.GRADER: (_join_graders(one), _join_graders(other)),
             SetupChangeKind.JUDGE: (one.judge, other.judge),
+            SetupChangeKind.USER: (one.user, other.user),
             SetupChangeKind.SEEDS: (one.seeds, other.seeds),
             SetupChangeKind.SNAPSHOT_SOURCE: (one.snapshot, other.snapshot) if fixed_snapshot else (None, None),
         }
@@ -287,8 +289,8 @@ def _find_external_changes(
 def _can_be_recorded(case: CaseResult, judges: Sequence[TargetIdentity]) -> bool:
     """Whether the response, or the judge's reply, may come from a recording: of replies no run result says so."""
     who = _get_judge(case)
-    if case.details.replayed or who is None:
-        return case.details.replayed
+    if case.details.replayed or _get_user(case) is not None or who is None:
+        return case.details.replayed or _get_user(case) is not None
     own_judges = [judge for judge in judges if judge.identity in who]
     return not own_judges or any(judge.model is not None for judge in own_judges)  # commands are never recorded
 
@@ -310,6 +312,14 @@ def _is_different(baseline: str | None, current: str | None) -> bool:
 
 def _get_judge(case: CaseResult) -> str | None:
     return case.fingerprints.judge if case.fingerprints else None
+
+
+def _get_user(case: CaseResult) -> str | None:
+    return case.fingerprints.user if case.fingerprints else None
+
+
+_MODEL_KINDS: Final = {SetupChangeKind.JUDGE: _get_judge, SetupChangeKind.USER: _get_user}
+"""Differences in the models that a case names."""
 
 
 def _is_snapshot_comparable(

@@ -40,6 +40,8 @@ class BehaviourChange(CaseName, kw_only=True):
     """
 
     kind: BehaviourKind
+    turn: Annotated[int, Meta(ge=1)] | None = None
+    """Turn of a conversation that the author of the case wrote; None for any other case."""
     tool: str | None = None
     """Tool of the calls; None for a response, and for a tool that replaces another."""
     parameter: str | None = None

@@ -119,3 +119,5 @@ class EvaluationSetup(Record, kw_only=True):
     """Run settings that differ from their defaults and can change a result."""
     judges: tuple[TargetIdentity, ...] = ()
     """Judges of the run with their setup."""
+    users: tuple[TargetIdentity, ...] = ()
+    """Models that play simulated users, with their setup."""

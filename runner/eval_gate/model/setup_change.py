@@ -34,8 +34,10 @@ class SetupChangeKind(StrEnum):
     PREPARATION = "preparation"
     """A hook of their workspace or the health check of their target changed."""
     JUDGE = "judge"
+    USER = "user"
+    """Another model plays the simulated user."""
     SETUP = "setup"
-    """A setting of the run changed, or a setting for the requests and responses of a target or judge."""
+    """A setting of the run changed, or a setting for the requests and responses of a target, judge or user."""
     TARGET_ASSIGNMENT = "target_assignment"
     """Cases run against another target."""
     RECORDING = "recording"
@@ -61,6 +63,8 @@ class SettingOwner(StrEnum):
 
     TARGET = "target"
     JUDGE = "judge"
+    USER = "user"
+    """The model that plays simulated users."""
     RUN = "run"
     CASE = "case"
     SUITE = "suite"
@@ -81,7 +85,7 @@ class SetupChange(Record, kw_only=True):
 
     kind: SetupChangeKind
     subject: str = ""
-    """Name of the rule, target or judge; empty if the change is about cases."""
+    """Name of the rule, target, judge or simulated user; empty if the change is about cases."""
     setting: str = ""
     """Name of the setting in camelCase; empty if no setting changed."""
     owner: SettingOwner | None = None

@@ -88,6 +88,7 @@ def _annotate_rows(
             if row.evidence:
                 change = f"{row.evidence_sentences} "
             reason = row.shorten_failure(max(MAX_ANNOTATION_TEXT - len(change), 1)) or "no reason given"
+            reason = capitalize_first(reason) if row.failed_turn else reason
             message = to_one_line(f"{change}{reason}", MAX_ANNOTATION_TEXT)
             if blocking and view.advice and row.case and view.advice.is_about(row.case):
                 message += f". Next step: {view.advice.next_step}"

@@ -22,13 +22,15 @@ from eval_gate.reports.text_difference import CONTEXT_CHARACTERS
 from eval_gate.reports.view.behaviour_rows import BehaviourReport, BehaviourRow
 from eval_gate.reports.view.groups import Cause, group_causes
 from eval_gate.reports.view.report_view import OPEN_ROWS, ReportView
-from eval_gate.reports.view.response_comparison import ResponseComparison
+from eval_gate.reports.view.response_comparison import ComparedTurn, ResponseComparison
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.advice import UNRELATED_TO_CHANGE, find_problem_owner
+from eval_gate.reports.wording.failed_turns import split_turn_label
 from eval_gate.reports.wording.metrics import MAX_METRIC_NAME, NO_EFFECT, MetricReport, MetricRow
 from eval_gate.struct import FrozenStruct
 from eval_gate.text import escape
 from eval_gate.text.escape import escape_markdown, format_code_cell, format_code_span, format_count, shorten_error
+from eval_gate.text.quoting import capitalize_first
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -155,14 +157,15 @@ def render_responses(row: CaseRow, limit: int = CONTEXT_CHARACTERS) -> str:
     sides = row.response_comparison
     contents = ["evidence"] if row.evidence else []
     if sides is not None:
-        contents.append("responses" if sides.has_baseline else "response")
+        contents.append("conversation" if sides.turn else "responses" if sides.has_baseline else "response")
     if not contents:
         return ""
     parts = [f"<details><summary>{escape.escape_html(row.label)}: {' and '.join(contents)}</summary>"]
     if row.evidence:
         parts.append(escape_markdown(row.evidence_sentences, MAX_EVIDENCE_TEXT))
     if sides is not None:
-        parts += [*_format_prompt_lines(sides, row.shorten_failure()), *_format_responses(sides, limit)]
+        parts += [*_format_prompt_lines(sides, row), *_format_responses(sides, limit)]
+        parts += [sides.turn.later_turns] if sides.turn and sides.turn.later_turns else []
     if row.page_url:
         parts.append(f"[Open the case]({row.page_url})")
     return "\n\n".join([*parts, "</details>"])
@@ -229,11 +232,14 @@ def _format_metric_row(row: MetricRow) -> str:
     return f"| {name} | {row.cases} | {row.scores} | {row.pass_rates} | {difference} |"
 
 
-def _format_prompt_lines(sides: ResponseComparison, failure: str | None) -> list[str]:
-    lines = [f"**Failed:** {format_code_span(failure)}"] if failure else []
-    if sides.prompt:
+def _format_prompt_lines(sides: ResponseComparison, row: CaseRow) -> list[str]:
+    label, failure = _split_failure(row)
+    lines = [f"**{_describe_failed(label or row.failed_turn)}:** {format_code_span(failure)}"] if failure else []
+    if sides.turn:
+        lines.append(_format_turn(sides.turn))
+    elif sides.prompt:
         lines.append(f"**Prompt:** {escape.escape_markdown(sides.prompt, MAX_PROMPT)}")
-    if sides.expected:
+    if sides.expected and not sides.turn:
         checks = escape.format_first_few(
             sides.expected, MAX_CHECKS, lambda one: escape.format_code_span(one, MAX_CHECK)
         )
@@ -244,8 +250,30 @@ def _format_prompt_lines(sides: ResponseComparison, failure: str | None) -> list
         )
         lines.append(f"**Expected before this change:** {baseline_checks}")
     if sides.call_changes:
-        lines.append(f"**Tool calls:** {'; '.join(map(markdown_fragments.format_prose, sides.call_changes))}")
+        where = " of all turns" if sides.turn and not row.failed_turn else ""
+        lines.append(f"**Tool calls{where}:** {'; '.join(map(markdown_fragments.format_prose, sides.call_changes))}")
     return ["<br>\n".join(lines)] if lines else []
+
+
+def _split_failure(row: CaseRow) -> tuple[str | None, str | None]:
+    """Split what failed into the turn of a conversation and the rest."""
+    failure = row.shorten_failure()
+    return split_turn_label(failure) if failure and row.failed_turn else (None, failure)
+
+
+def _describe_failed(label: str | None) -> str:
+    """`Failed`, `Failed in turn 3 of 5`, `Agent error in turn 2 of 5`."""
+    if label is None:
+        return "Failed"
+    return f"Failed in {label}" if label.startswith("turn") else capitalize_first(label)
+
+
+def _format_turn(turn: ComparedTurn) -> str:
+    """Format what happened before the compared turn, and the user's message in it."""
+    sides = [escape_markdown(turn.message, MAX_PROMPT)] if turn.message else []
+    sides += [f"in the baseline: {escape_markdown(turn.baseline_message, MAX_PROMPT)}"] if turn.baseline_message else []
+    messages = f"**{capitalize_first(turn.label)}, the user:** {' · '.join(sides)}" if sides else ""
+    return "<br>\n".join(filter(None, [turn.earlier_turns, messages]))
 
 
 def _format_responses(sides: ResponseComparison, limit: int) -> list[str]:
@@ -438,7 +466,10 @@ def _format_results(row: CaseRow) -> str:
 
 
 def _format_failure_cell(row: CaseRow) -> str:
-    return format_code_cell(failure) if (failure := row.shorten_failure()) else _NONE
+    label, failure = _split_failure(row)
+    if not failure:
+        return _NONE
+    return f"**{label}:** {format_code_cell(failure)}" if label else format_code_cell(failure)
 
 
 def _format_expected_cell(row: CaseRow) -> str:
@@ -446,7 +477,9 @@ def _format_expected_cell(row: CaseRow) -> str:
 
 
 def _format_failure(row: CaseRow) -> str:
-    return format_code_span(row.shorten_failure() or "no reason given")
+    label, failure = _split_failure(row)
+    text = format_code_span(failure or "no reason given")
+    return f"**{label}:** {text}" if label else text
 
 
 def _is_uniform(rows: Sequence[CaseRow], column: _Column) -> bool:

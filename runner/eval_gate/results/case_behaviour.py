@@ -5,6 +5,10 @@ parameter `place = values`, all of them as the first digits of a hash, so that e
 nothing of a response can be read from a history: `3fa9x1,0b1c2d=77ae`. A `?` after a tool means that its parameters are
 unknown, `0` that no tool was called. At the end, `!` means that the response lost many of the words of the run before,
 and `.` that it did not.
+
+In a conversation the name of a tool begins with the turn, `3:lookup`, and one response that lost words is enough. What
+a simulated user says differs from execution to execution, so its conversations have tools without turns, and no
+responses.
 """
 
 from __future__ import annotations
@@ -12,13 +16,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import CaseDetails, Status, StoredCall
 from eval_gate.model.limits import BEHAVIOUR_DEPTH, BEHAVIOUR_EXECUTIONS, BEHAVIOUR_PARAMETERS, BEHAVIOUR_TOOLS
 from eval_gate.model.result import CaseResult
+from eval_gate.results.turn_details import slice_turn
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.digest import dump_sorted_json
 
@@ -33,6 +38,7 @@ _WORD: Final = re.compile(
 _PASSED: Final = frozenset({Status.PASSED})
 _SCORED: Final = frozenset({Status.PASSED, Status.FAILED})
 _NO_CALLS: Final = "0"
+_TURN_DIGITS: Final = 3
 _TOOL_DIGITS, _PLACE_DIGITS, _VALUE_DIGITS = 4, 6, 4
 _EXECUTION: Final = re.compile(r"(?P<items>[0-9a-f=x?,]+)(?P<lost>[!.]?)")
 _TOOL_ITEM: Final = re.compile(r"(?P<tool>[0-9a-f]{4})x(?P<calls>\d{1,6})(?P<unknown>\??)")
@@ -52,8 +58,8 @@ class Behaviour(FrozenStruct):
     """Number of calls of each tool."""
     parameters: Mapping[str, Parameters | None]
     """Parameters by tool; None if they are unknown, truncated or too many."""
-    response: str | None
-    """The complete response; None if it is not stored or truncated."""
+    responses: tuple[str, ...] | None
+    """The complete response, or that of each turn of a conversation; None if one is not stored or truncated."""
 
 
 class BehaviourDigest(FrozenStruct):
@@ -90,21 +96,31 @@ def _iter_details(case: CaseResult, statuses: Collection[Status]) -> Iterator[Ca
 
 def _build_behaviour(details: CaseDetails) -> Behaviour | None:
     """Build the behaviour of an execution; None if it has too many tools to be compared."""
-    calls = dict(sorted(Counter(details.tools_called).items()))
+    by_turn = details.turns if details.user_end is None else ()
+    parts = [(f"{turn}:", slice_turn(details, turn)) for turn in range(1, len(by_turn) + 1)] or [("", details)]
+    calls = dict(sorted(Counter(place + tool for place, part in parts for tool in part.tools_called).items()))
     if len(calls) > BEHAVIOUR_TOOLS:
         return None
-    complete = len(details.tool_calls) == len(details.tools_called)
     by_tool: dict[str, list[StoredCall]] = {}
-    for call in details.tool_calls if complete else ():
-        by_tool.setdefault(call.name, []).append(call)
+    for place, part in parts if len(details.tool_calls) == len(details.tools_called) else ():
+        for call in part.tool_calls:
+            by_tool.setdefault(place + call.name, []).append(call)
     parameters: dict[str, Parameters | None] = {}
     room = BEHAVIOUR_PARAMETERS
     for tool in calls:
         values = _collect_parameters(by_tool[tool], room) if tool in by_tool else None
         room -= len(values or ())
         parameters[tool] = values
-    is_whole = not details.response_truncated and not details.dropped_counts.get("characters")
-    return Behaviour(calls, parameters, details.response if is_whole else None)
+    is_whole = not details.dropped_counts.get("characters") and not any(part.response_truncated for _, part in parts)
+    texts = [part.response for _, part in parts if part.response is not None]
+    is_known = is_whole and len(texts) == len(parts) and details.user_end is None
+    return Behaviour(calls, parameters, tuple(texts) if is_known else None)
+
+
+def split_tool(tool: str) -> tuple[int | None, str]:
+    """Split the name of a tool in a conversation, such as `3:lookup`, into its turn and the tool."""
+    turn, colon, name = tool.partition(":")
+    return (int(turn), name) if colon and turn.isdecimal() and len(turn) <= _TURN_DIGITS else (None, tool)
 
 
 def _collect_parameters(calls: Iterable[StoredCall], room: int) -> Parameters | None:
@@ -133,8 +149,13 @@ def split_words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def has_lost_words(baseline: str, current: str) -> bool:
-    """Whether a response lost many of the words that the baseline's response has."""
+def find_lost_words(baseline: Sequence[str], current: Sequence[str]) -> int | None:
+    """Find the first response, counted from 1, that lost many of the words that the baseline's response has."""
+    both = zip(baseline, current, strict=False)
+    return next((number for number, texts in enumerate(both, 1) if _has_lost_words(*texts)), None)
+
+
+def _has_lost_words(baseline: str, current: str) -> bool:
     if baseline == current:
         return False
     # of most responses this is known from their words as they stand, which are split in a fifth of the time
@@ -189,9 +210,9 @@ def _list_known_behaviours(case: CaseResult) -> list[Behaviour]:
 
 
 def _has_lost_words_since(behaviours: Iterable[Behaviour], earlier_case: CaseResult) -> bool | None:
-    earlier = [one.response for one in _list_known_behaviours(earlier_case) if one.response is not None]
-    responses = [one.response for one in behaviours if one.response is not None]
-    return has_lost_words(earlier[0], responses[0]) if earlier and responses else None
+    earlier = [one.responses for one in _list_known_behaviours(earlier_case) if one.responses is not None]
+    responses = [one.responses for one in behaviours if one.responses is not None]
+    return find_lost_words(earlier[0], responses[0]) is not None if earlier and responses else None
 
 
 def _encode_items(behaviour: Behaviour) -> str:

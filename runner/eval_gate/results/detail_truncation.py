@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final, Literal, NamedTuple
@@ -11,12 +11,13 @@ from typing import Any, Final, Literal, NamedTuple
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.model.execution import CaseDetails, ErrorKind, EvaluatorResult, Status, StoredCall, Trial
+from eval_gate.model.execution import CaseDetails, ErrorKind, EvaluatorResult, Status, StoredCall, Trial, TurnResult
 from eval_gate.model.limits import (
     OTHER_CALL,
     OTHER_CALLS,
     OTHER_RESPONSE,
     STORED_CALL,
+    STORED_CONVERSATION,
     STORED_GRADER_PROMPT,
     STORED_RESPONSE,
 )
@@ -43,6 +44,9 @@ _GRADE_LISTS: Final = ("dimensions", "checks")
 """Keys with lists of grades, each with a comment of the judge."""
 _ERROR_PREFIXES: Final = ("agent error: ", "timeout: ", "eval-gate failed on this case: ")
 """Possible prefixes of an error before its description."""
+_PART_TYPES: Final = frozenset({"turn", "conversation"})
+"""Results of a turn, or of a whole conversation, with those of its evaluators in them."""
+_TURN_PREFIX: Final = re.compile(r"turn [0-9]+: ")
 _SERVER_STATUS: Final = re.compile(r"\bHTTP (?P<status>[1-5][0-9]{2})\b(?P<words> .*)?", re.DOTALL)
 """Status with the reason and place in the server's own text."""
 _UNCHANGED_CLASSES: Final = frozenset({CaseClass.STILL_PASSING, CaseClass.ADDED, CaseClass.REMOVED, CaseClass.NOT_RUN})
@@ -73,14 +77,43 @@ def truncate_details(details: CaseDetails) -> CaseDetails:
             for message in details.conversation
         ),
         tool_calls=tuple(truncate_call(call, STORED_CALL) for call in details.tool_calls),
+        turns=truncate_turns(details.turns, STORED_CONVERSATION),
     )
+
+
+def truncate_turns(turns: Sequence[TurnResult], whole: int, margin: int = 0) -> tuple[TurnResult, ...]:
+    """Truncate the texts of turns to `whole` characters together: only the longest, all at the same limit.
+
+    Each text is cut `margin` characters after the limit.
+    """
+    limit = _find_text_limit([len(text) for turn in turns for text in (turn.message, turn.response) if text], whole)
+    return tuple(
+        replace(
+            turn,
+            message=turn.message and turn.message[: limit + margin],
+            response=turn.response and turn.response[: limit + margin],
+            response_truncated=turn.response is not None and turn.response_length > limit,
+        )
+        for turn in turns
+    )
+
+
+def _find_text_limit(lengths: Sequence[int], whole: int) -> int:
+    """Find the largest limit of one text with which all of them fit; at most that of a response."""
+    room = whole
+    for number, length in enumerate(sorted(lengths)):
+        share = room // (len(lengths) - number)
+        if length > share:
+            return min(share, STORED_RESPONSE)
+        room -= length
+    return STORED_RESPONSE
 
 
 def reduce_details(details: CaseDetails) -> CaseDetails:
     """Reduce the details of an execution that did not decide its case.
 
-    The response and the tool calls are truncated further, and the conversation is dropped. What is dropped is
-    counted.
+    The response, the turns and the tool calls are truncated further, and the conversation is dropped. What is dropped
+    is counted.
     """
     response = details.response
     left_out = details.dropped_counts | {
@@ -94,6 +127,7 @@ def reduce_details(details: CaseDetails) -> CaseDetails:
         response_truncated=response is not None and details.response_length > OTHER_RESPONSE,
         conversation=(),
         tool_calls=tuple(truncate_call(call, OTHER_CALL) for call in details.tool_calls[:OTHER_CALLS]),
+        turns=truncate_turns(details.turns, OTHER_RESPONSE),
         dropped_counts={what: count for what, count in left_out.items() if count > 0},
     )
 
@@ -143,8 +177,19 @@ def _truncate_prompts(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def drop_response(details: CaseDetails) -> CaseDetails:
-    """Drop the response, the tool calls and the conversation; keep the length and the names of tools."""
-    return replace(details, response=None, response_truncated=False, conversation=(), tool_calls=(), dropped_counts={})
+    """Drop the response, the tool calls and the conversation; keep lengths, names of tools, and how turns ended."""
+    turns = tuple(
+        replace(turn, message=None, response=None, response_truncated=False, error=None) for turn in details.turns
+    )
+    return replace(
+        details,
+        response=None,
+        response_truncated=False,
+        conversation=(),
+        tool_calls=(),
+        turns=turns,
+        dropped_counts={},
+    )
 
 
 def drop_trial_details(trials: Iterable[Trial]) -> tuple[Trial, ...]:
@@ -258,6 +303,13 @@ def _drop_fact_texts(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return kept_facts
 
 
+def _is_quote_free(result: EvaluatorResult) -> bool:
+    """Whether the message of a result that failed cannot quote the response."""
+    if result.type not in _PART_TYPES:
+        return result.type in _QUOTE_FREE_TYPES
+    return all(_is_quote_free(member) for member in result.evaluator_results if member.score < 1 or member.vetoed)
+
+
 def _keep_status(match: re.Match[str]) -> str:
     """Format an HTTP status with its standard phrase, without the text that the server added."""
     with suppress(ValueError):
@@ -275,6 +327,9 @@ def drop_error_quotes(
     `results` are those of the execution, before anything is dropped. Text of a target or an LLM judge follows a
     colon or a semicolon, whatever failed.
     """
+    turn = _TURN_PREFIX.match(error)
+    if turn is not None and status is not Status.FAILED:
+        return turn[0] + drop_error_quotes(error[turn.end() :], status, error_kind, results)
     if status is not Status.FAILED:
         is_own = error_kind is ErrorKind.EVALUATION_ERROR or error.startswith(
             _ERROR_PREFIXES
@@ -282,7 +337,7 @@ def drop_error_quotes(
         message = ": ".join(error.split("; ", maxsplit=1)[0].split(": ")[: 2 if is_own else 1])
         return _SERVER_STATUS.sub(_keep_status, message)
     short = [result for result in results if result.score < 1 or result.vetoed]
-    if all(result.type in _QUOTE_FREE_TYPES for result in short):
+    if all(map(_is_quote_free, short)):
         return error
-    first = next(result for result in short if result.type not in _QUOTE_FREE_TYPES)
+    first = next(result for result in short if not _is_quote_free(result))
     return f"{first.name}: {'not as expected' if first.score == 0 else f'score {first.score:.2f}'}; {RESPONSE_NOT_KEPT}"

@@ -51,7 +51,7 @@ class TextMasking:
 
 
 def map_details(details: CaseDetails, change: TextChange) -> CaseDetails:
-    """Apply `change` to every text of a response, its conversation and its tool calls."""
+    """Apply `change` to every text of a response, its conversation, its turns and its tool calls."""
     return replace(
         details,
         response=details.response and change(details.response),
@@ -60,6 +60,15 @@ def map_details(details: CaseDetails, change: TextChange) -> CaseDetails:
         tool_calls=tuple(
             replace(call, arguments=map_value(call.arguments, change), result=map_value(call.result, change))
             for call in details.tool_calls
+        ),
+        turns=tuple(
+            replace(
+                turn,
+                message=turn.message and change(turn.message),
+                response=turn.response and change(turn.response),
+                error=turn.error and change(turn.error),
+            )
+            for turn in details.turns
         ),
     )
 

@@ -37,6 +37,8 @@ class RunSetup(FrozenStruct):
             yield f"agent of suite {name}: {format_setting_change(change)}"
         for name, change in compare_targets(old.judges, new.judges):
             yield f"judge {name}: {format_setting_change(change)}"
+        for name, change in compare_targets(old.users, new.users):
+            yield f"simulated user {name}: {format_setting_change(change)}"
 
     def has_target_changes(self, other: RunSetup) -> bool:
         """Whether a target of the same name gets other requests or is read differently, apart from its address."""

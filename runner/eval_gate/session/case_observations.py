@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ from eval_gate.engine.journal import JOURNAL_NAME, TrialKey, TrialRecord, read_l
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.files.writing import remove_file
-from eval_gate.model.case import Aggregation, CaseKey, EvalCase, EvalSuite
+from eval_gate.model.case import Aggregation, CaseKey, EvalCase, EvalSuite, TurnAggregation
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
 from eval_gate.model.execution import Status, StoredCall, format_error
 from eval_gate.model.result import RunResult
@@ -89,9 +90,26 @@ def require_responses(config: RunConfig) -> None:
 
 
 def _strip_case(case: EvalCase, *, asks_judge: bool) -> EvalCase:
-    """Return the case without its evaluators; with one for a judge, a response passes if it refuses."""
-    evaluators = (build_refusal_evaluator(_get_prompt_text(case.messages)),) if asks_judge else ()
-    return replace(case, evaluators=evaluators, aggregation=Aggregation.ALL, draft=False, skip_reason=None)
+    """Return the case without its evaluators; with one for a judge, a response passes if it refuses.
+
+    All turns of a conversation are sent, and no judge is asked: a turn cannot have a rubric.
+    """
+    conversation = case.conversation and replace(
+        case.conversation,
+        turns=tuple(replace(turn, evaluators=()) for turn in case.conversation.turns),
+        aggregation=TurnAggregation.FIRST_FAILURE,
+        stop_score=None,
+        all_evaluators=(),
+    )
+    asks = asks_judge and conversation is None
+    return replace(
+        case,
+        conversation=conversation,
+        evaluators=(build_refusal_evaluator(_get_prompt_text(case.messages)),) if asks else (),
+        aggregation=Aggregation.ALL,
+        draft=False,
+        skip_reason=None,
+    )
 
 
 def _build_config(config: RunConfig) -> RunConfig:
@@ -122,27 +140,47 @@ def _build_observations(cases: Iterable[EvalCase], records: Sequence[TrialRecord
     for record in records:
         by_case[record.case].append(record)
     lists = any(record.calls_listed for record in records)
-    return {
-        case.key: Observation(
-            question=_get_prompt_text(case.messages),
-            responses=tuple(
-                _build_response(record, lists=lists) for record in by_case[case.key] if record.status.is_scored
-            ),
-            refusals=tuple(
-                record.status is Status.PASSED
-                for record in by_case[case.key]
-                if case.evaluators and record.status.is_scored
-            ),
-            earlier_messages=case.messages[:-1],
-            errors=tuple(
-                format_error(record.error, record.error_hint)
-                for record in by_case[case.key]
-                if not record.status.is_scored
-            ),
-            location=case.location,
+    return {case.key: _build_observation(case, by_case[case.key], lists=lists) for case in cases}
+
+
+def _build_observation(case: EvalCase, records: Sequence[TrialRecord], *, lists: bool) -> Observation:
+    scored = [record for record in records if record.status.is_scored]
+    own = Observation(
+        question=_get_prompt_text(case.messages),
+        responses=tuple(_build_response(record, lists=lists) for record in scored),
+        refusals=tuple(record.status is Status.PASSED for record in scored if case.evaluators),
+        earlier_messages=case.messages[:-1],
+        errors=tuple(
+            format_error(record.error, record.error_hint) for record in records if not record.status.is_scored
+        ),
+        location=case.location,
+    )
+    if case.conversation is None:
+        return own
+    by_turn = [_split_response(record, one) for record, one in zip(scored, own.responses, strict=True)]
+    messages = [turn.message for turn in case.conversation.turns]
+    if not messages and scored:  # a simulated user writes others each time
+        return replace(own, question="\n\n".join(turn.message or "" for turn in scored[0].details.turns))
+    turns = tuple(
+        Observation(message, tuple(one[at] for one in by_turn), location=case.location)
+        for at, message in enumerate(messages)
+    )
+    return replace(own, question=messages[-1] if messages else "", earlier_messages=case.messages, turns=turns)
+
+
+def _split_response(record: TrialRecord, whole: Response) -> list[Response]:
+    """Split the response of a conversation into those of its turns."""
+    calls = iter(whole.tool_calls)
+    return [
+        replace(
+            whole,
+            text=turn.response or "",
+            tool_calls=tuple(islice(calls, turn.calls)),
+            conversation=(),
+            duration_ms=turn.duration_ms,
         )
-        for case in cases
-    }
+        for turn in record.details.turns
+    ]
 
 
 def _get_prompt_text(messages: Sequence[Message]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError, Problem, format_suggestion
@@ -31,6 +31,21 @@ from eval_gate.text.redaction import Redactor
 Grader: TypeAlias = ModelClient | Target
 """A judge: a model with its client, or any other target that responds."""
 Built = TypeVar("Built")
+
+
+class GraderRole(NamedTuple):
+    """What another target does for the evaluated one."""
+
+    name: str
+    setting: str
+    """Setting of the evaluated target, in camelCase, that names it."""
+    code: str
+    """Code of the error that it is missing."""
+    needs_model: bool = False
+
+
+JUDGE: Final = GraderRole("judge", "judgeTarget", code="missing-judge")
+SIMULATED_USER: Final = GraderRole("simulated user", "userTarget", code="missing-simulated-user", needs_model=True)
 
 
 class TargetCatalog:
@@ -141,31 +156,61 @@ class TargetCatalog:
         if self._custom_target is not None:
             return None
         _, chosen = self._resolve_target(eval_file, target_name)
-        settings = chosen.settings
-        if settings.judge_target is not None:
+        named_grader = self._find_own(chosen, eval_file, JUDGE, chosen.settings.judge_target)
+        if named_grader is not None or not chosen.kind.is_model:
+            return named_grader
+        return chosen.settings.name, self._build_grader(None, chosen, eval_file)
+
+    def find_user(self, eval_file: str, target_name: str | None, user_name: str | None) -> tuple[str, Grader] | None:
+        """Find the model that plays simulated users: the configured one, else the target's own.
+
+        It is no model only where this machine lacks a requirement, and targets are only checked.
+        """
+        if user_name is not None:
+            with self._choice.sources.attribute_errors("simulatedUser"):
+                return self.get_grader(eval_file, user_name, role=SIMULATED_USER)
+        if self._custom_target is not None:
+            return None
+        _, chosen = self._resolve_target(eval_file, target_name)
+        return self._find_own(chosen, eval_file, SIMULATED_USER, chosen.settings.user_target)
+
+    def _find_own(
+        self, chosen: ResolvedTarget, eval_file: str, role: GraderRole, name: str | None
+    ) -> tuple[str, Grader] | None:
+        """Find the grader that a target names for a role."""
+        if name is not None:
             self._context.redact.include(chosen.redact)
             try:
-                return self.get_grader(eval_file, settings.judge_target, settings.find_reference("judgeTarget"))
+                return self.get_grader(eval_file, name, chosen.settings.find_reference(role.setting), role)
             except GateError as error:
                 error.mask(self._context.redact.mask_message)
                 if chosen.problem is not None and not error.problems:
-                    error.problems = (chosen.problem(error.message, "judgeTarget"),)
+                    error.problems = (chosen.problem(error.message, role.setting),)
                 raise
-        if "judgeTarget" in chosen.unset_settings and self._context.missing_requirements is not None:
-            return settings.name, _build_stand_in(chosen)
-        return (settings.name, self._build_grader(None, chosen, eval_file)) if chosen.kind.is_model else None
+        if role.setting in chosen.unset_settings and self._context.missing_requirements is not None:
+            return chosen.settings.name, _build_stand_in(chosen)
+        return None
 
-    def get_grader(self, eval_file: str, name: str, reference: str | None = None) -> tuple[str, Grader]:
+    def get_grader(
+        self, eval_file: str, name: str, reference: str | None = None, role: GraderRole = JUDGE
+    ) -> tuple[str, Grader]:
         """Return a grader and its name: a target or `provider:model`, written as `reference`. Raises GateError."""
         model = _find_model(name, reference)
         if model is not None:
             return name, self._build_grader(None, model, eval_file)
         place, listed = self._find_list(self._get_folder(eval_file))
         if listed is None or name not in listed.names:
-            raise _build_no_grader_error(name, reference, listed)
+            raise _build_no_grader_error(name, reference, listed, role)
         chosen = self._resolve_listed(listed, name)
+        if role.needs_model and not chosen.kind.is_model:
+            what = quote_name(name) if reference is None else reference[:80]
+            raise GateError(
+                "unsupported-simulated-user",
+                f"the {role.name} {what} is no model: its provider is {chosen.settings.provider}",
+                "name a target that is a model, or a model as provider:model",
+            )
         if chosen.kind.chatty:
-            self._notices[f"the judge {name} is an agent: its responses may not be valid JSON grades"] = None
+            self._notices[f"the {role.name} {name} is an agent: its responses may not be valid JSON grades"] = None
         return name, self._build_grader(place, chosen, eval_file)
 
     def _build_grader(self, place: Path | None, chosen: ResolvedTarget, eval_file: str) -> Grader:
@@ -260,14 +305,14 @@ class TargetCatalog:
         return place, listed
 
 
-def _build_no_grader_error(name: str, reference: str | None, listed: TargetList | None) -> GateError:
+def _build_no_grader_error(name: str, reference: str | None, listed: TargetList | None, role: GraderRole) -> GateError:
     """Build the error for a grader name that matches no target."""
     label = quote_name(name) if reference is None else f"with the value of {reference[:80]} as its name"
     near = "" if reference is not None else suggest_model(name)
     if listed is None:
         return GateError(
-            "missing-judge",
-            f"unknown judge {label}{near}",
+            role.code,
+            f"unknown {role.name} {label}{near}",
             "name a model as provider:model, or describe the target with --targets",
         )
     near = "" if reference is not None else format_suggestion(name, listed.names) or near
@@ -276,7 +321,7 @@ def _build_no_grader_error(name: str, reference: str | None, listed: TargetList 
     return GateError(
         "unknown-target",
         f"unknown target {label}{where}{near}",
-        f"name a judge: {names}a model as provider:model",
+        f"name a {role.name}: {names}a model as provider:model",
     )
 
 

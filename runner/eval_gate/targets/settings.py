@@ -215,6 +215,11 @@ class TargetSettings(DescribedSettings):
     judge_target: Annotated[
         Text | None, NoEffect("who grades a case is compared by itself"), NotSecret("it is the name of a target")
     ] = None
+    user_target: Annotated[
+        Text | None,
+        NoEffect("who plays the user is compared by itself"),
+        NotSecret("it is the name of a target"),
+    ] = None
     provider_batching: bool = False
 
     def find_place(self, key: str) -> str | None:

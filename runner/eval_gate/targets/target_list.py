@@ -45,6 +45,8 @@ FILE_NAMES: Final = ("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".ag
 DEFAULT_NAME: Final = "default"
 MAX_BYTES: Final = limits.TARGETS_BYTES
 MAX_PROBLEMS: Final = 20
+_OTHER_TARGETS: Final = ("judgeTarget", "userTarget")
+"""Settings of a target, in camelCase, that name another one."""
 _CORRECT_SETTINGS: Final = "correct each place; `eval-gate schema targets` lists all settings"
 _SET_VARIABLES: Final = "export each variable; in a workflow, set it below the step's `env:`, from a secret"
 
@@ -234,9 +236,12 @@ class TargetList:
         redact.include(self.build_redactor(environment))  # what is asked may know the secrets of the others
         whole = settings is not None and all(len(unset.path) > 1 or unset.path[0] in described.keys for unset in needed)
         if settings is None:
-            judge = resolved.get("judgeTarget")
+            names = {key: value for key in _OTHER_TARGETS if isinstance(value := resolved.get(key), str)}
             settings = described.model_construct(
-                name=self.names[index], provider=provider, judge_target=judge if isinstance(judge, str) else None
+                name=self.names[index],
+                provider=provider,
+                judge_target=names.get("judgeTarget"),
+                user_target=names.get("userTarget"),
             )
         notices = tuple(
             f"target {self.names[index]}: {unset.variable} is not set, so {entry.written_keys[str(key)][-1]} is "
@@ -280,12 +285,13 @@ class TargetList:
         if name is None and DEFAULT_NAME in self.names:
             return self.names.index(DEFAULT_NAME)
         if name is None:
-            judges = [normalize_names(entry).values.get("judgeTarget") for entry in self.entries]
-            # a target that is the judge of another one is not meant
+            entries = [normalize_names(entry).values for entry in self.entries]
+            named_targets = [[entry.get(key) for key in _OTHER_TARGETS] for entry in entries]
+            # a target that is the judge or simulated user of another one is not meant
             meant = [
                 index
                 for index, own in enumerate(self.names)
-                if all(judge != own or index == other for other, judge in enumerate(judges))
+                if all(own not in names or index == other for other, names in enumerate(named_targets))
             ]
             if len(meant) == 1:
                 return meant[0]

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import re
 import sys
+import uuid
 from collections.abc import AsyncIterator
 from typing import Annotated
 
 import uvicorn
-from fastapi import FastAPI, Form, HTTPException, Response
+from fastapi import Cookie, FastAPI, Form, Header, HTTPException, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from pydantic import BaseModel
 from sse_starlette import EventSourceResponse
@@ -17,8 +19,12 @@ jobs: dict[str, str] = {}
 looks: list[str] = []
 
 
+sessions: dict[str, list[str]] = {}
+
+
 class Question(BaseModel):
     message: str
+    session: str | None = None
 
 
 def answer(question: str) -> str:
@@ -34,6 +40,41 @@ def calls(question: str, name: str = "name", args: str = "params") -> list[dict]
 @app.post("/chat")
 def chat(question: Question) -> dict:
     return {"response": answer(question.message), "toolCalls": calls(question.message)}
+
+
+def remember(session: str | None, question: str) -> tuple[str, str]:
+    """The session, begun where there is none, and the answer to a question in it; 404 for one of somebody else."""
+    if session is None:
+        session = f"s/{uuid.uuid4().hex}=="
+        sessions[session] = []
+    if session not in sessions:
+        raise HTTPException(404, "no such session")
+    sessions[session].append(question)
+    names = re.findall(r"I am (\w+)", " ".join(sessions[session]))
+    if "who am I" in question:
+        return session, f"You are {names[0]}." if names else "I do not know you."
+    return session, answer(question)
+
+
+@app.post("/session")
+def by_its_id(question: Question) -> dict:
+    if question.session is not None:
+        sessions.setdefault(question.session, [])
+    session, text = remember(question.session, question.message)
+    return {"response": text, "session": session, "toolCalls": calls(question.message)}
+
+
+@app.post("/header")
+def by_header(question: Question, response: Response, x_session: Annotated[str | None, Header()] = None) -> dict:
+    response.headers["X-Session"], text = remember(x_session, question.message)
+    return {"response": text, "toolCalls": calls(question.message)}
+
+
+@app.post("/cookie")
+def by_cookie(question: Question, response: Response, sid: Annotated[str | None, Cookie()] = None) -> dict:
+    session, text = remember(sid and sid.replace("-", "/", 1).replace(".", "="), question.message)
+    response.set_cookie("sid", session.replace("/", "-").replace("=", "."), httponly=True)
+    return {"response": text, "toolCalls": calls(question.message)}
 
 
 @app.post("/sidecar")

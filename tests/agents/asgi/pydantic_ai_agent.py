@@ -1,6 +1,7 @@
 """An agent of pydantic-ai with a scripted model: AG-UI at /ag-ui, the Vercel AI stream at /vercel. `server.py PORT`."""
 
 import json
+import re
 import sys
 from collections.abc import AsyncIterator
 
@@ -20,13 +21,17 @@ async def think(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[
     """Asks the tool about weather, and then tells what it said; a fault where the question wants one."""
     parts = [part for message in messages for part in message.parts]
     question = next(part.content for part in reversed(parts) if isinstance(part, UserPromptPart))
-    told = next((part for part in reversed(parts) if isinstance(part, ToolReturnPart)), None)
+    told = next((part for part in reversed(messages[-1].parts) if isinstance(part, ToolReturnPart)), None)
     if "crash" in str(question):
         raise RuntimeError("the model is out of order")
     if "weather" in str(question) and told is None:
         arguments = json.dumps({"city": "Rome"})
         yield {0: DeltaToolCall(name="get_weather", json_args=arguments[:6], tool_call_id="call-1")}
         yield {0: DeltaToolCall(json_args=arguments[6:])}
+        return
+    if "who am I" in str(question):
+        names = [name for part in parts for name in re.findall(r"I am (\w+)", str(getattr(part, "content", "")))]
+        yield f"You are {names[0]}." if names else "I do not know you."
         return
     for word in ("It is ", str(told.content if told else "nothing"), " in Rome."):
         yield word

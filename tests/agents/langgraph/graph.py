@@ -1,5 +1,7 @@
 """A compiled LangGraph graph with a scripted model and one tool."""
 
+import re
+
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -22,6 +24,9 @@ def think(state: MessagesState) -> dict:
     if "weather" in str(last.content):
         call = {"name": "get_weather", "args": {"city": "Rome"}, "id": "call-1", "type": "tool_call"}
         return {"messages": [AIMessage("", tool_calls=[call])]}
+    if "who am I" in str(last.content):
+        names = [name for one in state["messages"] for name in re.findall(r"I am (\w+)", str(one.content))]
+        return {"messages": [AIMessage(f"You are {names[0]}." if names else "I do not know you.")]}
     return {"messages": [AIMessage(f"nothing; this is message {len(state['messages'])}")]}
 
 

@@ -1,5 +1,6 @@
 """Runnables behind LangServe: /text answers a text, /chat a message with calls. `server.py PORT`."""
 
+import re
 import sys
 
 import uvicorn
@@ -12,12 +13,15 @@ from langserve import add_routes
 def text(question: str) -> str:
     if "crash" in question:
         raise RuntimeError("the model is out of order")
-    return "It is 22 degrees in Rome." if "weather" in question else "nothing"
+    last, names = question.rpartition("@[User]:")[2], re.findall(r"I am (\w+)", question)
+    if "who am I" in last:
+        return f"You are {names[0]}." if names else "I do not know you."
+    return "It is 22 degrees in Rome." if "weather" in last else "nothing"
 
 
 def chat(question: str) -> AIMessage:
     call = {"name": "get_weather", "args": {"city": "Rome"}, "id": "call-1", "type": "tool_call"}
-    return AIMessage(text(question), tool_calls=[call] if "weather" in question else [])
+    return AIMessage(text(question), tool_calls=[call] if "weather" in question.rpartition("@[User]:")[2] else [])
 
 
 app = FastAPI()

@@ -138,14 +138,12 @@ def test_question__of_which_no_case_can_be_made__is_skipped_with_its_reason(
     assert len(built.cases) == 1
 
 
-def test_further_turn__only_agentv_has_it(tmp_path: Path) -> None:
+def test_further_turn__has_the_messages_before_it_in_each_format(tmp_path: Path) -> None:
     earlier = (Message(role="user", content="Is Dune there?"), Message(role="assistant", content="No.\nSorry: {{x}}"))
     observation = observe("And Solaris?", "It is in room 21.", earlier_messages=earlier)
-    [skipped] = build("tool-forge", observation).skipped
-    assert (
-        skipped.reason
-        == "it is a further turn of a conversation, which the format tool-forge does not have: use agentv"
-    )
+    [case] = load("tool-forge", tmp_path, build("tool-forge", observation))
+    assert case.conversation is not None
+    assert [turn.message for turn in case.conversation.turns] == ["Is Dune there?", "And Solaris?"]
     [case] = load("agentv", tmp_path, build("agentv", observation))
     assert [(one.role, one.content) for one in case.messages] == [
         ("user", "Is Dune there?"),

@@ -141,7 +141,24 @@ def test_without_prompts__members__keep_the_other_facts() -> None:
         ("agent error: HTTP 503 Service Unavailable", "agent error: HTTP 503 Service Unavailable"),
         ("agent error: HTTP 599 Joe", "agent error: HTTP 599"),
         ("timeout: no answer within 5 s", "timeout: no answer within 5 s"),
+        ("turn 3: agent error: HTTP 503 Joe", "turn 3: agent error: HTTP 503"),
     ],
 )
 def test_error_unquoted__what_a_server_says_of_its_status__is_not_kept(error, kept) -> None:
     assert drop_error_quotes(error, Status.ERROR, None, ()) == kept
+
+
+@pytest.mark.parametrize(("kind", "is_stored"), [("toolsCalled", True), ("llm_judge", False)])
+def test_error_unquoted__failed_turn__is_named_and_stays_if_its_assertion_quotes_nothing(kind, is_stored) -> None:
+    members = (
+        EvaluatorResult(name="judge", type="llm_judge", score=1.0),
+        EvaluatorResult(name=kind, type=kind, score=0.0),
+    )
+    results = [
+        EvaluatorResult(name="turn 2", type="turn", score=1.0, evaluator_results=members[:1]),
+        EvaluatorResult(name="turn 3", type="turn", score=0.0, evaluator_results=members),
+    ]
+    error = f"turn 3: {kind}: Joe"
+    assert drop_error_quotes(error, Status.FAILED, None, results) == (
+        error if is_stored else "turn 3: not as expected; the response is not kept"
+    )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from eval_gate.evaluators.expectation import describe_evaluator, describe_expectation
-from eval_gate.model.case import CaseBrief
+from eval_gate.model.case import CaseBrief, CaseTurn, ConversationSpec
 from eval_gate.model.limits import STORED_CHECK, STORED_CHECKS
 from eval_gate.model.specs import agent_evals as suite
 from eval_gate.model.specs import agentv
@@ -210,3 +210,27 @@ def test_expectation_of__long_values__are_cut_and_say_so() -> None:
     found = describe_expectation(make_case(expect=[spec], brief=brief), NO_TOKENS)
     assert [len(line) for line in found.lines] == [STORED_CHECK, STORED_CHECK]
     assert found.is_truncated
+
+
+def test_expectation_of__conversation__is_listed_by_turn() -> None:
+    turns = (
+        CaseTurn(message="a", evaluators=(specs.ResponseContains(values=("x",)), RUBRIC)),
+        CaseTurn(message="b"),
+        CaseTurn(message="c", expected_messages=[{"role": "assistant", "content": "fine,\nthanks"}]),
+    )
+    spec = ConversationSpec(turns=turns)
+    assert describe_expectation(make_case(conversation=spec), NO_TOKENS).lines == (
+        "turn 1:",
+        '  response contains "x"',
+        "  an LLM judge grades by this rubric:",
+        "    tone: at least 1.8 of 3: 3: warm",
+        "    true: yes: as the data says",
+        '    reference: {"celsius":21}',
+        "turn 3:",
+        "  reference answer: fine, thanks",
+        "whole conversation:",
+        'response contains "ok"',
+    )
+    assert describe_expectation(make_case(conversation=ConversationSpec()), NO_TOKENS).lines == (
+        'response contains "ok"',
+    )

@@ -14,9 +14,11 @@ from eval_gate.model.execution import Status
 from eval_gate.model.limits import BEHAVIOUR_CHANGES, BEHAVIOUR_PARAMETERS, BEHAVIOUR_TOOLS
 from eval_gate.model.result import CaseFingerprints, RunResult
 from eval_gate.results.baseline import Baseline
+from eval_gate.results.case_behaviour import split_tool
 from eval_gate.results.history import EMPTY_HISTORY, History
 from eval_gate.struct import replace
 from tests.support.behaviours import SAID, make_behaving, make_branch, make_details, make_here
+from tests.support.chat_results import make_conversation
 from tests.support.results import make_baseline_run, make_result, make_suite_result
 from tests.support.verdicts import REGRESSIONS
 
@@ -467,3 +469,57 @@ def test_add_behaviour_changes__baseline_of_another_program__has_nothing_to_say(
         judged.comparison, GateCases.pair(bare, make_here(make_result("a"))), EMPTY_HISTORY, RetentionRules()
     )
     assert again.behaviour_changes.cases == 0
+
+
+TALK = [("Find it.", SAID, [LOOKUP]), ("Send it.", SAID, [("send", {"to": "A"})]), ("Thanks.", SAID, [])]
+
+
+def see_talk(*turns, letters="PPP", then=TALK, fields=(), then_fields=()) -> list[tuple]:
+    """What is said of a conversation of these turns, which had the usual ones on the other side."""
+    sides = [
+        make_behaving("a", make_conversation(said, letters[: len(said)], **dict(more)))
+        for said, more in ((then, then_fields), (turns, fields))
+    ]
+    found = find_changes(make_here(sides[1], OTHER), make_branch([sides[0], OTHER])[0])
+    return [(one.turn, one.kind, one.tool, one.baseline, one.current) for one in found.changes]
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        (TALK, []),
+        ([(*TALK[0][:2], [("search", {})]), *TALK[1:]], [(1, KIND.TOOL, None, "lookup", "search")]),
+        (
+            [(*TALK[0][:2], []), TALK[1], (*TALK[2][:2], [LOOKUP])],
+            [(1, KIND.TOOL, None, "lookup", None), (3, KIND.TOOL, None, None, "lookup")],
+        ),
+        ([TALK[0], (*TALK[1][:2], [TALK[1][2][0]] * 2), TALK[2]], [(2, KIND.CALL_COUNT, "send", "1", "2")]),
+        ([TALK[0], (*TALK[1][:2], [("send", {"to": "B"})]), TALK[2]], [(2, KIND.PARAMETER, "send", '"A"', '"B"')]),
+        (
+            [TALK[0], ("Send it.", REFUSAL, TALK[1][2]), TALK[2]],
+            [(2, KIND.RESPONSE, None, f"14 words: {SAID}", f"9 words: {REFUSAL}")],
+        ),
+    ],
+    ids=["same", "another tool", "moved to another turn", "count", "parameter", "response"],
+)
+def test_behaviour_changes__conversation__are_those_of_a_turn(turns, expected) -> None:
+    assert see_talk(*turns) == expected
+
+
+def test_behaviour_changes__simulated_user__are_those_of_all_turns_and_say_nothing_of_responses() -> None:
+    user = {"user_end": "reached"}
+    moved = [("Hi.", REFUSAL, []), ("Find and send.", REFUSAL, [LOOKUP, TALK[1][2][0]])]
+    assert see_talk(*moved, fields=user, then_fields=user) == []
+    assert see_talk(TALK[0], fields=user, then_fields=user) == [(None, KIND.TOOL, None, "send", None)]
+
+
+def test_behaviour_changes__turns_are_kept_of_one_side_only__nothing_is_compared() -> None:
+    assert see_talk(*TALK, then_fields={"turns": ()}) == []
+    assert see_talk(*TALK, fields={"tools_called": ("9" * 5_000 + ":x",)}, then_fields={"user_end": "reached"}) == []
+
+
+@pytest.mark.parametrize("tool", ["3:lookup", "12", ":", "x:y", f"{'9' * 5_000}:x", "²:x", ""])
+def test_split_tool__any_name__keeps_all_of_it(tool) -> None:
+    turn, name = split_tool(tool)
+    assert (f"{turn}:{name}" if turn else name) == tool
+    assert split_tool(f"7:{tool}") == (7, tool)

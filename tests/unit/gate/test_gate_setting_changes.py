@@ -32,6 +32,7 @@ OF_A_WHOLE_RUN = {
     "the base agent",
     "the rules",
     "the judges of a case",
+    "the simulated user of a case",
     "the seed values of a case",
     "the source of the snapshot",
 }

@@ -12,8 +12,8 @@ from eval_gate.gate.setup_comparison import MAX_NAMED_CASES, find_setup_changes
 from eval_gate.model.execution import CaseDetails
 from eval_gate.model.policy import ComparedFile, ComparedProgram, ComparedPrograms, EvaluationSetup, RunPolicy
 from eval_gate.model.result import WAITS_FOR_GATE, CaseFingerprints, Shard
-from eval_gate.model.setup import TargetIdentity
-from eval_gate.model.setup_change import SetupChangeKind
+from eval_gate.model.setup import SettingValue, TargetIdentity
+from eval_gate.model.setup_change import SettingOwner, SetupChangeKind
 from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
@@ -265,6 +265,34 @@ def test_differences__changed__counts_each_case_once_and_only_those_that_passed(
     assert (
         find_setup_changes(GateCases.pair(_one(make_baseline_run, "failed", judge="x"), now), USUAL).changed_cases == 0
     )
+
+
+def test_differences__another_simulated_user__is_named_as_a_judge_is() -> None:
+    then, now = _one(make_baseline_run, user="customer (openai:a)"), _one(make_run, user="customer (openai:b)")
+    changes = find_setup_changes(GateCases.pair(then, now), USUAL)
+    (one,) = changes.changes
+    assert (one.kind, one.baseline, one.current) == (SetupChangeKind.USER, "customer (openai:a)", "customer (openai:b)")
+    assert changes.changed_cases == 1
+
+
+@pytest.mark.parametrize("owner", [SettingOwner.JUDGE, SettingOwner.USER])
+def test_differences__other_settings_of_a_model_that_takes_part__are_named(owner) -> None:
+    def run(make, temperature: str):
+        setting = SettingValue(name="temperature", value=temperature, default="none")
+        model = TargetIdentity(name="m", provider="openai", identity="m (openai:a)", setup=(setting,))
+        parts = {owner.value: "m (openai:a)", f"{owner.value}_setup": temperature}
+        return replace(_one(make, **parts), setup=EvaluationSetup(**{f"{owner.value}s": (model,)}))
+
+    (one,) = find_setup_changes(GateCases.pair(run(make_baseline_run, "0"), run(make_run, "1")), USUAL).changes
+    assert (one.kind, one.owner, one.subject) == (SetupChangeKind.SETUP, owner, "m")
+    assert (one.setting, one.baseline, one.current) == ("temperature", "0", "1")
+
+
+def test_differences__recorded_replies_of_a_simulated_user__are_named() -> None:
+    then = _one(make_baseline_run, user="m (openai:a)")
+    now = replace(_one(make_run, user="m (openai:a)"), setup=EvaluationSetup(recording="r.jsonl"))
+    kinds = [one.kind for one in find_setup_changes(GateCases.pair(then, now), USUAL).changes]
+    assert kinds == [SetupChangeKind.RECORDING]
 
 
 def test_differences__everything__the_weightiest_comes_first() -> None:

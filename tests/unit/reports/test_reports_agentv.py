@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from eval_gate.config.loader import load_config
 from eval_gate.config.policy import Policy
 from eval_gate.errors import GateError
-from eval_gate.model.execution import CaseDetails
+from eval_gate.model.execution import CaseDetails, EvaluatorResult
 from eval_gate.model.result import RunResult, TraceSummary
 from eval_gate.model.usage import Usage
 from eval_gate.reports.context import ReportContext
@@ -201,3 +201,17 @@ def test_report__agentv__is_not_a_report_for_people() -> None:
     with pytest.raises(GateError) as refused:
         load_config({"reports": ["agentv"]}, {}, None)
     assert str(refused.value.problems[0]).startswith('--report[0]: "agentv" is an export, not a report')
+
+
+def test_agentv__conversation__turns_have_its_names_and_misses_are_those_of_evaluators() -> None:
+    style = make_evaluator("style", 0.5)
+    parts = (
+        EvaluatorResult(name="turn 1", type="turn", score=0.5, evaluator_results=(style,)),
+        EvaluatorResult(name="conversation", type="conversation", score=1.0),
+        EvaluatorResult(name="turn 9", type="llm_judge", score=1.0, hits=("fine",)),
+    )
+    (record,) = exported(make_graded_run([make_graded("a", 0.5, evaluator_results=parts, conversation_id="c-1")]))
+    assert [one["name"] for one in record["evaluator_results"]] == ["turn-1", "conversation", "turn 9"]
+    assert record["misses"] == list(style.misses)
+    assert record["hits"] == [*style.hits, "fine"]
+    assert record["conversation_id"] == "c-1"

@@ -12,7 +12,7 @@ from eval_gate.model import limits
 from eval_gate.results.case_behaviour import (
     decode_behaviour,
     encode_behaviour,
-    has_lost_words,
+    find_lost_words,
     hash_place,
     hash_tool,
     hash_values,
@@ -22,6 +22,7 @@ from eval_gate.results.history import History, build_history, encode_history, pa
 from eval_gate.results.run_history import join_histories
 from eval_gate.struct import replace
 from tests.support.behaviours import SAID, make_behaving, make_branch, make_details
+from tests.support.chat_results import make_conversation
 from tests.support.results import FILE, make_baseline_run, make_result, make_suite_result
 
 LOOKUP = ("lookup", {"id": "A7"})
@@ -117,7 +118,7 @@ def test_decode__word_that_says_nothing__is_unknown(text) -> None:
     ],
 )
 def test_lost_words__share__decides(baseline, current, lost) -> None:
-    assert has_lost_words(baseline, current) is lost
+    assert (find_lost_words((baseline,), (current,)) is not None) is lost
 
 
 # In a history
@@ -200,3 +201,15 @@ def test_history__another_fingerprint_every_time__keeps_behaviour() -> None:
     _, history = make_branch(*runs)
     assert len(behaviours(history)) == limits.HISTORY_BEHAVIOURS
     assert len(replace(history.suites[FILE]["a"], behaviour="").fingerprints) == 12
+
+
+def test_encode_behaviour__conversation__has_tools_by_turn_and_any_turn_may_lose_words() -> None:
+    turns = [("a", SAID, [LOOKUP]), ("b", SAID, [LOOKUP])]
+    case = make_behaving("a", make_conversation(turns, "PP"))
+    (digest,) = decode_behaviour(encode_behaviour(case, None))
+    assert digest.calls == {hash_tool("1:lookup"): 1, hash_tool("2:lookup"): 1}
+    shorter = make_behaving("a", make_conversation([turns[0], ("b", "No.", [LOOKUP])], "PP"))
+    assert encode_behaviour(shorter, case).endswith("!")
+    assert encode_behaviour(case, case).endswith(".")
+    unknown = make_behaving("a", make_conversation([turns[0], ("b", None, [LOOKUP])], "PP"))
+    assert encode_behaviour(unknown, case)[-1] not in "!."

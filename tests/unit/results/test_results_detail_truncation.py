@@ -7,7 +7,7 @@ from eval_gate.config.policy import Policy
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.conversation import Message
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall, Trial
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall, Trial, TurnResult
 from eval_gate.model.result import CaseFingerprints, CaseText, RunResult
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.detail_truncation import drop_all_details, drop_passing_details
@@ -21,6 +21,7 @@ DETAILS = CaseDetails(
     response_length=len(SAID),
     conversation=(Message(role="user", content=SAID),),
     tool_calls=(StoredCall(name="t", arguments={"a": SAID}, result=SAID),),
+    turns=(TurnResult(message=SAID, response=SAID, error=SAID, status=Status.FAILED),),
 )
 JUDGED = EvaluatorResult(
     name="j",
@@ -97,7 +98,9 @@ def test_drop_passing_details__compared__keeps_those_of_cases_that_changed() -> 
 
 def test_drop_details__a_case__keeps_what_it_is_compared_by() -> None:
     (found,) = (case for _, case in drop_passing_details(run_of(case_of("a", usage=None))).run.iter_cases())
-    assert found.details == CaseDetails(tools_called=("t",), response_length=len(SAID))
+    assert found.details == CaseDetails(
+        tools_called=("t",), response_length=len(SAID), turns=(TurnResult(status=Status.FAILED),)
+    )
     (judged,) = found.evaluator_results
     assert (judged.name, judged.score, judged.evaluator_provider_request["model"]) == ("j", 1, "judge-1")
     assert [trial.status.value for trial in found.list_executions()] == ["passed", "passed"]

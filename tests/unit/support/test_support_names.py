@@ -81,6 +81,7 @@ SAME_PART = {
     "case_reader.py": "reads the cases of one version of a format",
     "chat.py": "the chat with a model: its shape, and how providers speak it",
     "check_run.py": "the check run: its text, its publication",
+    "conversation.py": "a conversation: its messages, how it is scored",
     "dialect.py": "one format's dialect",
     "errors.py": "errors: the program's, and those of model providers",
     "file_model.py": "the shape of one format's files",

@@ -181,6 +181,37 @@ def test_batching__fallback_when_provider_cannot_batch__is_noticed_and_accepted(
     )
 
 
+def test_user__is_the_named_model_and_never_the_judge_or_the_target(tmp_path) -> None:
+    put(
+        tmp_path / "targets.yaml",
+        "targets:\n"
+        "- {name: a, provider: mock, judge_target: grader, user_target: customer}\n"
+        "- {name: m, provider: openai, model: gpt-4o, judge_target: grader}\n"
+        "- {name: wrong, provider: mock, user_target: a}\n"
+        "- {name: customer, provider: openai, model: gpt-4o-mini}\n"
+        "- {name: grader, provider: openai, model: gpt-4o}\n",
+    )
+    found = book(tmp_path, environment={"OPENAI_API_KEY": "key-of-nobody"})
+    assert found.find_user("x.yaml", "a", None) == ("customer", found.get_grader("x.yaml", "customer")[1])
+    assert found.find_user("x.yaml", "a", "grader") == ("grader", found.get_grader("x.yaml", "grader")[1])
+    assert found.find_user("x.yaml", "m", "openai:gpt-4o")[0] == "openai:gpt-4o"
+    assert found.find_user("x.yaml", "m", None) is None
+    with pytest.raises(GateError, match='the simulated user "a" is no model: its provider is mock') as caught:
+        found.find_user("x.yaml", "wrong", None)
+    assert caught.value.code == "unsupported-simulated-user"
+    assert [(problem.file, problem.line) for problem in caught.value.problems] == [("targets.yaml", 4)]
+    with pytest.raises(GateError, match=r'unknown target "custmer".*customer'):
+        found.find_user("x.yaml", "a", "custmer")
+
+
+def test_target__that_another_one_names_as_its_user__is_not_the_one_that_is_meant(tmp_path) -> None:
+    put(
+        tmp_path / "targets.yaml",
+        "targets:\n- {name: a, url: 'http://x/', user_target: b}\n- {name: b, provider: openai, model: m}\n",
+    )
+    assert book(tmp_path).get_target("x.yaml").identity.name == "a"
+
+
 @pytest.mark.contract("agentv.targets.judge")
 def test_judge__in_the_order_of_who_was_named(tmp_path) -> None:
     put(

@@ -65,6 +65,12 @@ def draft(
         min=1,
         max=65535,
     ),
+    turns: bool = options.option(
+        "Lines of questions without a blank line between them are the turns of a conversation.",
+        "--turns",
+        default=False,
+        panel=_SOURCE,
+    ),
     review: bool = options.option(
         "Show each draft with its responses, to accept, edit or drop it.", "--review", default=False, panel=_REVIEW
     ),
@@ -115,6 +121,7 @@ def draft(
         drop=options.split_commas(drop),
         update=options.split_commas(update),
         assume_yes=yes,
+        has_turns=turns,
         resume=resume,
     )
     match call.mode:

@@ -59,6 +59,8 @@ class DraftCall(FrozenStruct):
     drop: tuple[str, ...] = ()
     update: tuple[str, ...] = ()
     assume_yes: bool = False
+    has_turns: bool = False
+    """The lines of a block of questions are the turns of a conversation."""
     resume: str | None = None
 
     @property
@@ -100,12 +102,19 @@ class DraftCall(FrozenStruct):
             raise GateError(
                 "missing-output", "no file is named for the drafts", "name a new file: -o evals/first.golden.json"
             )
+        if self.has_turns and self.format == "agentv":
+            raise GateError(
+                "conflicting-options",
+                "--turns cannot be combined with --format agentv",
+                "omit --format: in AgentV, messages have to stand before the first turn of a conversation",
+            )
         unused = [
             ("-o", self.output is not None and not mode.writes_new_file),
             ("QUESTIONS", bool(self.files) and mode.writes_new_file and mode is not DraftMode.QUESTIONS),
             ("--field", bool(self.fields) and mode is not DraftMode.LOG),
             ("--judge", "judge" in self.flags and mode is not DraftMode.QUESTIONS),
             ("--yes", self.assume_yes and mode is not DraftMode.UPDATE),
+            ("--turns", self.has_turns and mode is not DraftMode.QUESTIONS),
             ("--resume", self.resume is not None and mode is not DraftMode.QUESTIONS),
         ]
         for option, is_used in unused:

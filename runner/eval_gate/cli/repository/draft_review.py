@@ -23,6 +23,7 @@ from eval_gate.drafts.case_edit import CaseFile, read_case_file
 from eval_gate.drafts.review import decide_drafts as decide
 from eval_gate.drafts.review import describe_stored_check, list_drafts, render_draft, select_drafts
 from eval_gate.drafts.stored_responses import ResponseStore, StoredResponses
+from eval_gate.drafts.turn_joining import list_questions
 from eval_gate.engine.preparation.snapshot import load_seed
 from eval_gate.errors import GateError
 from eval_gate.files.reading import read_limited
@@ -212,7 +213,7 @@ def _check_edit(file: CaseFile, case: EvalCase, changed: CaseFile, stored: Store
     """Say whether the stored responses pass the edited case, which may have another id. Raises GateError."""
     other_ids = {one.id for one in file.suite.cases if one is not case}
     (edited,) = (one for one in changed.suite.cases if one.id not in other_ids)
-    if edited.messages != case.messages:
+    if (edited.messages, list_questions(edited)) != (case.messages, list_questions(case)):
         print_output("The question is another one now, so the stored responses are no responses to it.")
         return
     if edited.id != case.id:

@@ -83,7 +83,7 @@ def write_drafts(call: DraftCall, mode: DraftMode) -> ExitCode:
 def _ask_questions(call: DraftCall, output: Path, config: RunConfig) -> ObservedRun:
     """Ask the questions as a run of the new eval file would: a program works in its folder."""
     root = Path.cwd()
-    suite = read_questions(root / call.files[0], root, format_path(root / output, root))
+    suite = read_questions(root / call.files[0], root, format_path(root / output, root), as_turns=call.has_turns)
     make_folder(output.parent)
     context = RunContext(root, os.environ, find_git_facts(os.environ, root), call.resume)
     progress = create_progress(call.verbosity)
@@ -145,7 +145,7 @@ def _print_summary(drafts: DraftFile, source: ObservationSet, call: DraftCall) -
     for case in drafts.cases:
         _print_lines([f"  {case.id}  {_format_question(case.observation)}"])
         if every:
-            _print_lines([f"    {to_one_line(case.expectation.description, _MAX_REASON)}"])
+            _print_lines([f"    {to_one_line(case.description, _MAX_REASON)}"])
     _print_skipped(drafts.skipped, every=every)
     unseen = list_unseen([case.observation for case in drafts.cases], source.tools)
     if unseen:

@@ -14,7 +14,7 @@ from eval_gate.config.selection import Selection
 from eval_gate.config.settings import ResultsChoice, RunConfig
 from eval_gate.engine.judge_targets import skip_ungradable
 from eval_gate.engine.preparation.assignment import Assignment, assign_targets, build_base_agent_target
-from eval_gate.engine.preparation.plan_builder import RunInputs, read_inputs
+from eval_gate.engine.preparation.plan_builder import RunInputs, check_cases, read_inputs
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.preparation.snapshot import NO_SEED, iter_token_texts
 from eval_gate.errors import GateError, Problem
@@ -91,6 +91,8 @@ async def check_everything(
         findings.notes = lacking.problems
         return findings
     assigned = findings.run_check(lambda: assign_targets(inputs.suites, catalog, config))
+    if assigned:
+        findings.run_check(lambda: check_cases(inputs.suites, assigned))
     skipped = _iter_skip_warnings(inputs, assigned, config) if assigned else ()
     main = assigned.main if assigned else None
     findings.run_check(lambda: build_base_agent_target(config, building, main, inputs.suites[0].file), required=True)
@@ -192,7 +194,7 @@ def _iter_unresolved_seeds(inputs: RunInputs) -> Iterator[str]:
     why = f"not found: {NO_SEED}" if inputs.seed is None else "not found in the seed manifest"
     for suite in inputs.suites:
         for case in suite.cases:
-            for text in chain.from_iterable(map(iter_token_texts, case.evaluators)):
+            for text in chain.from_iterable(map(iter_token_texts, case.all_evaluators)):
                 for token in resolve_tokens(text, data).unresolved:
                     if token.startswith("{{seed:"):
                         place = f"{suite.file}:{case.location.line}"

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from eval_gate.config.settings import RecordingMode, RubricMode, RunConfig, TargetChoice
 from eval_gate.engine.judge_targets import AnyJudge, Judges, ModelJudge, TargetJudge, list_judge_names
+from eval_gate.engine.simulated_user import SimulatedUserPlayer
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.setup import TargetIdentity
@@ -45,13 +46,14 @@ class Assignment(FrozenStruct):
 def assign_targets(suites: Sequence[EvalSuite], catalog: TargetCatalog, config: RunConfig) -> Assignment:
     """Look up every target and judge that the cases need.
 
-    Raises GateError with all problems: a target that is not described, an evaluator without a judge. The case of a
-    rubric without a judge is skipped, as its own rule has it.
+    Raises GateError with all problems: a target that is not described, an evaluator without a judge, a simulated user
+    without a model. The case of a rubric without a judge is skipped, as its own rule has it.
     """
     cases = [case for suite in suites for case in suite.cases if case.skip_reason is None]
     cases = cases or [case for suite in suites for case in suite.cases]
     targets = _look_up(cases, catalog.get_target, decided=catalog.is_fixed)
     judges = _JudgeBuilder(catalog, config.judge, config.limits.timeout_ms / 1000).build(cases, config.rubric)
+    judges = replace(judges, users=_find_users(cases, catalog, config.simulated_user))
     return Assignment(targets[cases[0].suite, cases[0].target], targets, judges)
 
 
@@ -75,6 +77,41 @@ def _look_up(
                 error.code, error.message, error.hint, problems=[problem], exit_code=error.exit_code
             ) from error
     return targets
+
+
+def _find_users(
+    cases: Sequence[EvalCase], catalog: TargetCatalog, user_name: str | None
+) -> dict[TargetKey, SimulatedUserPlayer]:
+    """Find the models that play the simulated users of these cases. Raises GateError if one is missing."""
+    users: dict[TargetKey, SimulatedUserPlayer] = {}
+    players: dict[int, SimulatedUserPlayer] = {}
+    problems: list[Problem] = []
+    for case in cases:
+        if case.conversation is None or case.conversation.user is None:
+            continue
+        place = case.suite, case.target
+        named_client = None if place in users else catalog.find_user(*place, user_name)
+        if named_client is not None:
+            name, client = named_client
+            if isinstance(client, ModelClient):
+                users[place] = players.setdefault(id(client), SimulatedUserPlayer(name, client))
+        elif place not in users:
+            problems.append(Problem(f"{case.id}: no simulated user", case.location.file, case.location.line))
+    if problems:
+        raise _build_missing_error(
+            f"{format_count(len(problems), 'case needs', 'cases need')} a simulated user, and no model plays it",
+            "set `simulatedUser` (--simulated-user) to provider:model or to a target that is a model, or `user_target` "
+            "in the target",
+            problems,
+            code="missing-simulated-user",
+        )
+    return users
+
+
+def _build_missing_error(message: str, hint: str, problems: Sequence[Problem], *, code: str) -> GateError:
+    """Build the error for cases that lack a model. It names the first ones."""
+    listed = f" (first {MAX_PROBLEMS} listed)" if len(problems) > MAX_PROBLEMS else ""
+    return GateError(code, f"{message}{listed}", hint, problems=problems[:MAX_PROBLEMS])
 
 
 class _JudgeBuilder:
@@ -103,13 +140,12 @@ class _JudgeBuilder:
                 elif needed:
                     problems[Problem(f"{case.id}: no judge", case.location.file, case.location.line)] = None
         if problems:
-            rest = len(problems) - MAX_PROBLEMS
-            raise GateError(
-                "missing-judge",
+            raise _build_missing_error(
                 f"{format_count(len(problems), 'case needs', 'cases need')} a judge: none is configured, and "
-                f"the target is not a model{f' (first {MAX_PROBLEMS} listed)' if rest > 0 else ''}",
+                "the target is not a model",
                 "set `judge_target` in the target, or `judge` (--judge) to the name of a target or to provider:model",
-                problems=[*problems][:MAX_PROBLEMS],
+                [*problems],
+                code="missing-judge",
             )
         return Judges(defaults, by_name)
 
@@ -139,7 +175,7 @@ class _JudgeBuilder:
 
 def _iter_wanted_judges(case: EvalCase, rubric: RubricMode) -> Iterator[tuple[str | None, bool]]:
     """Yield the judges that a case names, and whether it requires each: a rubric is skipped without a judge."""
-    for spec in case.evaluators:
+    for spec in case.all_evaluators:
         if isinstance(spec, Rubric) and rubric is RubricMode.NEVER:
             continue
         for name in sorted(list_judge_names(spec), key=str):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from eval_gate.errors import GateError
 from eval_gate.evaluators.expectation import Expectation, describe_expectation
-from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
+from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, SimulatedUser
 from eval_gate.model.conversation import Message
 from eval_gate.model.limits import STORED_PROMPT
 from eval_gate.model.result import CaseText
@@ -19,7 +19,7 @@ from eval_gate.text.tokens import TokenData
 
 def build_case_text(case: EvalCase, tokens: TokenData, expected: Expectation | None = None) -> CaseText:
     """Build prompt and expectation as text, truncated to the limits of results; `expected` is built if missing."""
-    prompt, expected = _format_prompt(case.messages), expected or describe_expectation(case, tokens)
+    prompt, expected = _format_case(case), expected or describe_expectation(case, tokens)
     return CaseText(
         prompt=prompt[:STORED_PROMPT],
         expectation=expected.lines,
@@ -37,6 +37,8 @@ def build_case_texts(
     by_evaluators: dict[int, Expectation] = {}  # cases that expect the same share their evaluators
 
     def describe(case: EvalCase) -> Expectation:
+        if case.conversation is not None:
+            return describe_expectation(case, tokens)
         if case.brief is not None or id(case.evaluators) not in by_evaluators:
             by_evaluators[id(case.evaluators)] = describe_expectation(case, tokens)
         return by_evaluators[id(case.evaluators)]
@@ -53,6 +55,25 @@ def build_case_texts(
         hint = "use a simpler pattern, without a repetition inside a repetition"
         raise GateError("invalid-configuration", f"redact cannot search the prompts: {error}", hint) from error
     return {key: map_case_texts(text, masked.mask_text) for key, text in texts.items()}
+
+
+def _format_case(case: EvalCase) -> str:
+    """Format the messages of a case, and each turn of a conversation on a line of its own."""
+    spec = case.conversation
+    if spec is None:
+        return _format_prompt(case.messages)
+    first = [f"{message.role}: {_format_content(message)}" for message in case.messages]
+    turns = [f"turn {number}: {turn.message}" for number, turn in enumerate(spec.turns, start=1)]
+    return "\n".join([*first, *turns, *(_iter_user_lines(spec.user) if spec.user is not None else ())])
+
+
+def _iter_user_lines(user: SimulatedUser) -> Iterator[str]:
+    yield f"goal of the simulated user: {user.goal}"
+    if user.persona:
+        yield f"persona: {user.persona}"
+    yield from (f"fact: {fact}" for fact in user.facts)
+    if user.first_message is not None:
+        yield f"first message: {user.first_message}"
 
 
 def _format_prompt(messages: tuple[Message, ...]) -> str:

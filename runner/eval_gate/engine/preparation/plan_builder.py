@@ -220,7 +220,7 @@ async def _build_plan(
     opened.push_async_callback(catalog.aclose)
     assigned = assign_targets(inputs.suites, catalog, config)
     catalog.learn_secrets(suite.file for suite in inputs.suites)
-    _check_cases(inputs.suites, assigned)
+    check_cases(inputs.suites, assigned)
     target = assigned.main
     suites = skip_ungradable(inputs.suites, config.rubric, assigned.judges)
     base_agent = build_base_agent_target(config, shared, target, suites[0].file, opened)
@@ -356,7 +356,7 @@ def _describe_missing_tools(assigned: Assignment, inputs: RunInputs) -> tuple[st
         assigned.get_target(case).takes_stubs
         for suite in inputs.suites
         for case in suite.cases
-        if case.skip_reason is None and any(isinstance(spec, _TOOL_EVALUATORS) for spec in case.evaluators)
+        if case.skip_reason is None and any(isinstance(spec, _TOOL_EVALUATORS) for spec in case.all_evaluators)
     )
     if inputs.registry is not None or not needs_tools:
         return ()
@@ -404,8 +404,8 @@ def _choose_run_identity(output_dir: Path, target: Target, resume: str | None) -
     return earlier.run_id, earlier.timestamp, RunSetup.from_run(earlier)
 
 
-def _check_cases(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
-    """Check that the target of every case takes its stubs, and can run it in its workspace. Raises GateError."""
+def check_cases(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
+    """Check that the target of every case takes its stubs, and can run its workspace and turns. Raises GateError."""
     cases = [case for suite in suites for case in suite.cases if case.skip_reason is None]
     stub_cases = [case for case in cases if case.stubs is not None and not assigned.get_target(case).takes_stubs]
     if stub_cases:
@@ -427,6 +427,20 @@ def _check_cases(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
             "unsupported-workspace",
             "cases with a workspace need a target that runs one case at a time in a given folder",
             "use a target of provider cli without batches, or leave these cases out with --case",
+            problems=problems,
+        )
+    problems = [
+        _build_problem(case, f"case {case.id} has several turns, and the target {target.identity.name} cannot: {why}")
+        for case in cases
+        if case.conversation is not None
+        for target in (assigned.get_target(case),)
+        if (why := target.conversation_problem) is not None
+    ]
+    if problems:
+        raise GateError(
+            "unsupported-conversation",
+            "cases with several turns need a target that can hold a conversation",
+            "change the settings of the target, or leave these cases out with --case",
             problems=problems,
         )
 

@@ -66,7 +66,7 @@ def _can_start_programs(config: RunConfig, suites: Sequence[EvalSuite], catalog:
 def has_commands(case: EvalCase) -> bool:
     """Whether an evaluator or a hook of the case is a command."""
     hooks = () if case.workspace is None else case.workspace.hooks.list_hooks()
-    return bool(hooks) or any(map(_is_command_evaluator, case.evaluators))
+    return bool(hooks) or any(map(_is_command_evaluator, case.all_evaluators))
 
 
 def _is_command_evaluator(spec: EvaluatorSpec) -> bool:

@@ -66,7 +66,7 @@ def build_setup_fingerprints(
     graded_by_key: dict[tuple[str, str | None, int], CaseFingerprints] = {}
 
     def fingerprint_graded(case: EvalCase) -> CaseFingerprints:
-        key = case.suite, case.target, id(case.evaluators)
+        key = case.suite, case.target, id(case.all_evaluators)
         if key not in graded_by_key:
             graded_by_key[key] = replace(
                 programs.fingerprint_graders(case),
@@ -87,11 +87,14 @@ def build_setup_fingerprints(
             target=fingerprint_target(target),
             agent=agent,
             timeout_ms=case.timeout_ms,
+            user=None if user is None else user.identity,
+            user_setup=None if user is None else user.setup_fingerprint,
         )
         for suite in suites
         for agent in (_fingerprint_agent(suite),)
         for case in suite.cases
         for target in (target_of(case),)
+        for user in (judges.find_user(case),)
     }
 
 
@@ -105,7 +108,7 @@ class _CasePrograms:
     def fingerprint_graders(self, case: EvalCase) -> CaseFingerprints:
         """Compute the parts of the graders, and of the judges that are programs."""
         keys: dict[str, None] = {}
-        graders = [self._describe_grader(spec, keys) for spec in case.evaluators]
+        graders = [self._describe_grader(spec, keys) for spec in case.all_evaluators]
         judging = [
             key for judge in _list_judges(case, self._judges) for key in self._measure(judge.programs, case.suite)[:1]
         ]
@@ -202,7 +205,7 @@ def build_evaluation_setup(
     files: ProgramFiles,
     recording: str | None = None,
     base_agent: str | None = None,
-    judges: Iterable[AnyJudge] = (),
+    judges: Judges | None = None,
     mask: Mask = lambda value: value,
 ) -> EvaluationSetup:
     """Build the evaluation setup of all cases.
@@ -224,14 +227,15 @@ def build_evaluation_setup(
         recording=recording,
         base_agent=base_agent,
         settings=list_result_settings(config, mask),
-        judges=tuple(judge.target_identity for judge in judges),
+        judges=() if judges is None else tuple(judge.target_identity for judge in judges.list_judges()),
+        users=() if judges is None else tuple(user.target_identity for user in judges.list_users()),
         programs=files.build_record(),
     )
 
 
 def _list_judges(case: EvalCase, judges: Judges) -> list[AnyJudge]:
     """List the judges of the case."""
-    names = {name for spec in case.evaluators for name in list_judge_names(spec)}
+    names = {name for spec in case.all_evaluators for name in list_judge_names(spec)}
     by_name = judges.get_named(case.suite)
     candidates = (judges.find_default(case) if name is None else by_name.get(name) for name in names)
     return [judge for judge in candidates if judge is not None]
@@ -246,7 +250,7 @@ def _fingerprint_judges(case: EvalCase, judges: Judges) -> str | None:
 def _digest_token_values(case: EvalCase, data: TokenData, *, snapshot: bool) -> str | None:
     """Compute a digest of the values of the case's tokens, either those of the snapshot or all others."""
     values: dict[str, JsonValue] = {}
-    for text in chain.from_iterable(map(iter_token_texts, case.evaluators)):
+    for text in chain.from_iterable(map(iter_token_texts, case.all_evaluators)):
         of_snapshot = find_snapshot_tokens(text)
         tokens = of_snapshot if snapshot else [token for token in find_tokens(text) if token not in of_snapshot]
         values.update({token: resolve_tokens(token, data).text for token in tokens})

@@ -239,7 +239,7 @@ def iter_token_texts(spec: specs.EvaluatorSpec) -> Iterator[str]:
 def _has_token(case: EvalCase, beginning: str) -> bool:
     return any(
         token.startswith(beginning)
-        for spec in case.evaluators
+        for spec in case.all_evaluators
         for text in iter_token_texts(spec)
         for token in find_tokens(text)
     )

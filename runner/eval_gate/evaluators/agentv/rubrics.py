@@ -76,8 +76,8 @@ class _RubricReply(FrozenStruct):
 async def evaluate_rubric_judge(spec: RubricJudge, context: EvaluationContext) -> EvaluatorScore:
     """Score the weighted share of satisfied checks; a required one that is not satisfied fails whatever the share."""
     judge = get_judge(spec.name, context, spec.judge_target)
-    prompts = render_prompts(spec, get_brief(context), context.response, context.get_changes(spec.name))
-    text = collect_target_text(context.response)
+    prompts = render_prompts(spec, get_brief(context), context.judged_response, context.get_changes(spec.name))
+    text = collect_target_text(context)
     outcome = await ask_judge(spec.name, judge, prompts, lambda reply: read_findings(reply, spec.checks, text), SCHEMA)
     if outcome.verdict is None:
         # a check without a grade is not met

@@ -151,8 +151,8 @@ async def ask_judge(
 async def evaluate_llm_judge(spec: LlmJudge, context: EvaluationContext) -> EvaluatorScore:
     """Score the response with an LLM judge. Only 1 passes; the policy decides about lower scores."""
     judge = get_judge(spec.name, context, spec.judge_target)
-    prompts = render_prompts(spec, get_brief(context), context.response, context.get_changes(spec.name))
-    target_text = collect_target_text(context.response)
+    prompts = render_prompts(spec, get_brief(context), context.judged_response, context.get_changes(spec.name))
+    target_text = collect_target_text(context)
     outcome = await ask_judge(spec.name, judge, prompts, lambda reply: read_verdict(reply, target_text))
     if outcome.verdict is None:
         return outcome.to_zero_score(spec.name)
@@ -178,10 +178,12 @@ def score_from_verdict(name: str, verdict: JudgeVerdict, request: dict[str, Json
     )
 
 
-def collect_target_text(response: Response) -> str:
+def collect_target_text(context: EvaluationContext) -> str:
     """Collect all text of the target that a judge may see: a verdict in it is not the judge's own."""
+    response = context.response
     contents = (message.content for message in response.messages or ())
-    return "\n".join((response.text, *(content for content in contents if isinstance(content, str))))
+    texts = (content for content in contents if isinstance(content, str))
+    return "\n".join((response.text, *texts, context.transcript))
 
 
 def get_brief(context: EvaluationContext) -> CaseBrief:

@@ -62,6 +62,9 @@ SCHEMA: Final = build_object_schema({"dimensions": {"type": "array", "items": _G
 """JSON Schema of the reply, for providers that enforce it."""
 
 _TASK: Final = "Grade candidate_answer, which answers question, in every dimension of rubric."
+_CONVERSATION_TASK: Final = """\
+Grade candidate_answer in every dimension of rubric. It is a whole conversation, each message indented under the role \
+that wrote it: grade what the assistant says in it."""
 
 
 class RubricScore(EvaluatorScore):
@@ -111,11 +114,12 @@ async def evaluate_rubric(spec: Rubric, context: EvaluationContext) -> Evaluator
     another scale.
     """
     judge = get_judge(spec.name, context)
-    text = context.response.text
+    text = context.judged_response.text
+    task = _TASK if context.case.conversation is None else _CONVERSATION_TASK
     outcome = await ask_judge(
         spec.name,
         judge,
-        render_prompts(spec, context.response),
+        render_prompts(spec, context.judged_response, task),
         lambda reply: read_grades(reply, spec.dimensions, text),
         SCHEMA,
     )
@@ -153,13 +157,13 @@ def _grade_to_json(grade: DimensionGrade) -> JsonValue:
     }
 
 
-def render_prompts(spec: Rubric, response: Response) -> Prompts:
+def render_prompts(spec: Rubric, response: Response, task: str = _TASK) -> Prompts:
     """Build the prompts of this rubric for this response."""
     dimensions: list[JsonValue] = [
         {"dimension": dimension.name, "maxScore": _simplify_number(dimension.max_score), "criteria": dimension.criteria}
         for dimension in spec.dimensions
     ]
-    sections = [_TASK, format_section("question", spec.question), format_section("rubric", format_json(dimensions))]
+    sections = [task, format_section("question", spec.question), format_section("rubric", format_json(dimensions))]
     if spec.reference_data is not None:
         sections.append(format_section("reference_data", format_json(spec.reference_data)))
     if response.tool_calls:

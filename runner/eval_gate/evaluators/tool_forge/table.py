@@ -354,7 +354,8 @@ def _check_max_tokens(spec: specs.MaxTokens, tally: _Tally) -> str | None:
     if usage is not None and usage.output_tokens is not None:
         count, how = usage.output_tokens, "counted by the provider"
     else:
-        count = -(-len(tally.response.text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+        sizes = (len(text.encode("utf-8", "surrogatepass")) for text in tally.context.response_texts)
+        count = -(-sum(sizes) // BYTES_PER_TOKEN)
         how = "estimated as bytes / 4"
     if count <= spec.limit:
         return None

@@ -18,6 +18,8 @@ _UNIQUE_FIELDS: Final = ("input_messages", "expected_outcome")
 """Fields of a case that no other format has."""
 _SHARED_FIELDS: Final = ("input", "outcome", "criteria", "turns")
 """Fields of a case that another format may have too."""
+_OTHER_TURN_FIELDS: Final = ("message", "expect")
+"""Fields that only turns of other formats have."""
 _OTHER_FORMAT_FIELDS: Final = ("expect", "rubric", "prompt")
 """Fields that only cases of other formats have."""
 PRE_V4_FIELDS: Final = ("input_messages", "expected_messages", "outcome")
@@ -97,7 +99,11 @@ def _is_case(value: JsonValue) -> bool:
     if any(name in value for name in _OTHER_FORMAT_FIELDS):
         return False
     if isinstance(value.get("input"), dict):  # another format has such an input too
-        return "id" in value and any(name in value for name in ("criteria", "assertions"))
+        return "id" in value and any(name in value for name in ("criteria", "assertions", "mode"))
+    turns = value.get("turns")
+    if isinstance(turns, list) and not any(name in value for name in _SHARED_FIELDS if name != "turns"):
+        # a turn says whose it is
+        return "id" in value and not any(find_used_name(turn, _OTHER_TURN_FIELDS) for turn in turns)
     return "id" in value and any(name in value for name in _SHARED_FIELDS)
 
 

@@ -41,6 +41,7 @@ from eval_gate.model.specs.evaluator import (
     ToolTrajectory,
     WeightedAverage,
 )
+from eval_gate.struct import replace
 from eval_gate.text.sources.validation_errors import describe_value
 
 MAX_DEPTH: Final = limits.EVALUATORS_DEPTH
@@ -95,8 +96,13 @@ class EvaluatorReader:
             self._findings.add_problem(message, path)
         return (LlmJudge(),)
 
-    def read_evaluators(self, raw: JsonValue, path: Path, depth: int = 0) -> tuple[EvaluatorSpec, ...]:
-        """Read the list of evaluators at `path`, without those that have a problem, which is reported."""
+    def read_evaluators(
+        self, raw: JsonValue, path: Path, depth: int = 0, *, of_turn: bool = False
+    ) -> tuple[EvaluatorSpec, ...]:
+        """Read the list of evaluators at `path`, without those that have a problem, which is reported.
+
+        `of_turn`: the texts of the list together weigh as much as one assertion, and not each of them (AgentV).
+        """
         if not isinstance(raw, list):
             self._findings.add_problem(f"expected a list of evaluators, got {describe_value(raw)}", path)
             return ()
@@ -110,7 +116,8 @@ class EvaluatorReader:
                 specs.append(self._read_evaluator(one, (*path, index), depth))
             elif first:
                 first = False
-                specs.append(self._build_criteria_rubric(texts, path))
+                rubric = self._build_criteria_rubric(texts, path)
+                specs.append(replace(rubric, weight=1.0) if rubric is not None and of_turn else rubric)
         return tuple(spec for spec in specs if spec is not None)
 
     def _build_criteria_rubric(self, texts: Sequence[str], path: Path) -> EvaluatorSpec | None:

@@ -24,6 +24,7 @@ _MODELS: tuple[type[file_model.AgentVFileModel], ...] = (
 _V4_MODELS: tuple[type[file_model.AgentVFileModel], ...] = (
     today.AgentV4Case,
     today.AgentV4Execution,
+    today.AgentV4Turn,
     file_model.AgentVCheck,
     file_model.AgentVMessage,
 )

@@ -5,27 +5,41 @@ tool-forge writes JSON. YAML is read too, unless it can be a file of AgentV case
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import PurePath, PurePosixPath
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from eval_gate.errors import find_nearest, format_suggestion
 from eval_gate.formats.base import Broken, Dialect, EvalSource, Mine, Positions, ReadOptions, Recognition
 from eval_gate.formats.document_reader import DocumentReader, Findings, find_skip_reason
 from eval_gate.formats.documents import JSON, YAML
 from eval_gate.formats.tool_forge import lint
-from eval_gate.formats.tool_forge.file_model import Envelope, Expect, ToolForgeCase
+from eval_gate.formats.tool_forge.case_expectation import CaseExpectation
+from eval_gate.formats.tool_forge.file_model import Envelope, ToolForgeCase, ToolForgeUser
 from eval_gate.model.base import JsonValue, as_fields
-from eval_gate.model.case import EvalCase, EvalMistake, EvalSuite, Location, SuiteMetadata, Tier
+from eval_gate.model.case import (
+    CaseTurn,
+    ConversationSpec,
+    EvalCase,
+    EvalMistake,
+    EvalSuite,
+    Location,
+    SimulatedUser,
+    SuiteMetadata,
+    Tier,
+)
 from eval_gate.model.conversation import Message
-from eval_gate.model.specs import evaluator as specs
 from eval_gate.text.digest import DIGEST_DIGITS, dump_sorted_json, fingerprint_json
 from eval_gate.text.sources.validation_errors import describe_value
 
 _AGENTV_FIELDS: Final = frozenset({"criteria", "outcome", "assertions", "assert", "expected_output", "turns"})
 """Fields that AgentV's cases have with `input`: a list of such cases may be a file of AgentV."""
-_CASE_KEYS: Final = frozenset({"id", "input", "inputs", "expect", "expected", "rubric", "message", "metadata"})
+_TURN_KEYS: Final = frozenset({"message", "expect"})
+"""Keys of a turn, which are `input` and `assertions` in AgentV."""
+_CASE_KEYS: Final = frozenset(
+    {"id", "input", "inputs", "turns", "user", "expect", "expected", "rubric", "message", "metadata"}
+)
 """Keys of suites and cases, and usual misspellings."""
 _CASE_LEVELS: Final = 3
 """Levels of a document that are searched for cases: it, its members, and their members."""
@@ -35,9 +49,9 @@ _TIER_PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSIO
 def is_tool_forge_suite(document: JsonValue) -> bool:
     """Return whether the document looks like a tool-forge suite.
 
-    It is a list of cases, or an object with such a list `cases`. At least one case has `expect` or `rubric`, or has
-    `input` without a field of AgentV's cases such as `assertions`. An empty list counts if it is bare or the object
-    has `metadata`.
+    It is a list of cases, or an object with such a list `cases`. At least one case has `expect` or `rubric`, has a
+    conversation as this format writes it, or has `input` without a field of AgentV's cases such as `assertions`. An
+    empty list counts if it is bare or the object has `metadata`.
     """
     cases = document.get("cases") if isinstance(document, dict) else document
     if not isinstance(cases, list):
@@ -50,7 +64,23 @@ def is_tool_forge_suite(document: JsonValue) -> bool:
 def _is_case(case: Mapping[str, JsonValue]) -> bool:
     if "expect" in case or "rubric" in case:
         return True
+    if has_conversation(case):
+        return "prompt" not in case  # Agent Evals, which refuses turns by name
     return "input" in case and _AGENTV_FIELDS.isdisjoint(case)
+
+
+def has_conversation(case: Mapping[str, JsonValue]) -> bool:
+    """Whether a case has turns, or a simulated user, with the keys that only this format gives them."""
+    user = case.get("user")
+    return (isinstance(user, dict) and "goal" in user) or any(
+        not _TURN_KEYS.isdisjoint(turn) for turn in _iter_turns(case)
+    )
+
+
+def _iter_turns(case: Mapping[str, JsonValue]) -> Iterator[Mapping[str, JsonValue]]:
+    turns = case.get("turns")
+    if isinstance(turns, list):
+        yield from (turn for turn in turns if isinstance(turn, dict))
 
 
 def recognize_document(document: JsonValue, *, is_named: bool) -> Recognition:
@@ -89,7 +119,9 @@ def _iter_mappings(document: JsonValue) -> Iterator[Mapping[str, JsonValue]]:
 
 
 def _is_certain_case(value: Mapping[str, JsonValue]) -> bool:
-    return "input" in value and ("expect" in value or "rubric" in value)
+    if "expect" in value or "rubric" in value:
+        return "input" in value or has_conversation(value)
+    return any(turn.keys() >= _TURN_KEYS for turn in _iter_turns(value))
 
 
 def _is_snapshot(document: JsonValue) -> bool:
@@ -136,8 +168,7 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     warned = Findings()
     expected = _collect_expectations(envelope.cases, raw_cases)
     for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True)):
-        is_unchecked = one.canonical_json == _NO_EXPECTATION
-        lint.lint_case(case, ("cases", index), tier or Tier.GOLDEN, warned, is_unchecked=is_unchecked)
+        lint.lint_case(case, ("cases", index), tier or Tier.GOLDEN, warned, is_unchecked=one.checks_nothing)
     lint.lint_keys(envelope, warned)
     warnings = reader.collect_warnings(warned, envelope.cases, strict=reading.strict)
     if tier is None:
@@ -200,18 +231,16 @@ def _build_metadata(envelope: Envelope) -> SuiteMetadata | None:
     )
 
 
-def _collect_expectations(cases: Iterable[ToolForgeCase], raw_cases: Iterable[JsonValue]) -> list[_CaseExpectation]:
+def _collect_expectations(cases: Iterable[ToolForgeCase], raw_cases: Iterable[JsonValue]) -> list[CaseExpectation]:
     """Collect the expectation of each case, with one object for all cases that expect the same."""
-    by_text: dict[str, _CaseExpectation] = {}
-    expectations: list[_CaseExpectation] = []
+    by_text: dict[str, CaseExpectation] = {}
+    expectations: list[CaseExpectation] = []
     for case, raw in zip(cases, raw_cases, strict=True):
         assert isinstance(raw, dict)
         text = dump_sorted_json({key: raw[key] for key in _EXPECTATION_KEYS if key in raw})
         expected = by_text.get(text)
         if expected is None:
-            expected = _CaseExpectation.from_evaluators(
-                (*(_iter_evaluators(case.expect) if case.expect else ()), *_iter_rubrics(case))
-            )
+            expected = CaseExpectation.from_case(case)
             if not case.rubric:  # which has the question in it
                 by_text[text] = expected
         expectations.append(expected)
@@ -220,18 +249,20 @@ def _collect_expectations(cases: Iterable[ToolForgeCase], raw_cases: Iterable[Js
 
 def _build_case(
     case: ToolForgeCase,
-    expected: _CaseExpectation,
+    expected: CaseExpectation,
     location: Location,
     warnings: tuple[str, ...],
     mistakes: tuple[EvalMistake, ...],
 ) -> EvalCase:
     max_turns = case.max_turns or 5
-    question = dump_sorted_json([case.input.message, case.stubs, max_turns])
+    conversation = _build_conversation(case, expected)
+    question = dump_sorted_json([*_list_prompt_parts(case, conversation, max_turns)])
     return EvalCase(  # validated already, and large in a hostile file
         id=case.id,
         suite=location.file,
         description=case.description,
-        messages=(Message(role="user", content=case.input.message),),
+        messages=(Message(role="user", content=case.input.message),) if case.input is not None else (),
+        conversation=conversation,
         evaluators=expected.evaluators,
         difficulty=case.difficulty,
         tags=tuple(case.tags or ()),
@@ -248,77 +279,43 @@ def _build_case(
     )
 
 
-_NO_EXPECTATION: Final = dump_sorted_json([])
+def _list_prompt_parts(
+    case: ToolForgeCase, conversation: ConversationSpec | None, max_turns: int
+) -> Iterator[JsonValue]:
+    """Yield what makes up the prompt of a case, for its fingerprint."""
+    if conversation is not None and conversation.user is not None:
+        yield as_fields(conversation.user)
+    else:
+        yield case.input.message if case.input is not None else [*case.messages]
+    yield case.stubs
+    yield max_turns
+    if conversation is not None and conversation.turns:
+        yield case.on_turn_failure
 
 
-class _CaseExpectation(NamedTuple):
-    """Expectation of a case, as data, and as JSON that is equal for all notations."""
-
-    evaluators: tuple[specs.EvaluatorSpec, ...]
-    canonical_json: str
-
-    @classmethod
-    def from_evaluators(cls, evaluators: tuple[specs.EvaluatorSpec, ...]) -> _CaseExpectation:
-        """Build a case's expectation as canonical JSON, without rubric questions and evaluators that always pass."""
-        expected: list[JsonValue] = [
-            {name: value for name, value in as_fields(one).items() if name != "question"}
-            for one in evaluators
-            if not one.checks_nothing
-        ]
-        return cls(evaluators, dump_sorted_json(expected))
+def _build_conversation(case: ToolForgeCase, expected: CaseExpectation) -> ConversationSpec | None:
+    if case.input is not None:
+        return None
+    return ConversationSpec(
+        turns=tuple(
+            CaseTurn(message=turn.message, evaluators=evaluators)
+            for turn, evaluators in zip(case.turns or (), expected.turns, strict=True)
+        ),
+        user=_build_user(case.user) if case.user is not None else None,
+        stop_score=None if case.on_turn_failure == "continue" else 1.0,
+        all_evaluators=(*chain.from_iterable(expected.turns), *expected.evaluators),
+    )
 
 
-def _iter_rubrics(case: ToolForgeCase) -> Iterable[specs.EvaluatorSpec]:
-    """Yield the case's rubric, which follows its assertions and is scored only if these pass."""
-    if case.rubric:
-        yield specs.Rubric(
-            dimensions=tuple(
-                specs.RubricDimension(name=one.dimension, max_score=float(one.max_score), criteria=one.criteria)
-                for one in case.rubric
-            ),
-            question=case.input.message,
-            reference_data=case.reference_data,
-        )
+def _build_user(user: ToolForgeUser) -> SimulatedUser:
+    return SimulatedUser(
+        goal=user.goal,
+        persona=user.persona,
+        facts=tuple(user.facts),
+        max_messages=user.max_messages,
+        first_message=user.first_message,
+    )
 
 
-@lru_cache(maxsize=4_096)
-def _intern_spec(spec: specs.EvaluatorSpec) -> specs.EvaluatorSpec:
-    """Return one object for all cases that expect the same: assertions take most of a case's memory."""
-    return spec
-
-
-_ASSERTIONS: Final[Mapping[str, Callable[[Any], specs.EvaluatorSpec]]] = {
-    "tools_called": lambda names: specs.ToolsCalled(names=tuple(names)),
-    "tools_called_any_order": lambda names: specs.ToolsCalledAnyOrder(names=tuple(names)),
-    "tools_acceptable": lambda sets: specs.ToolsAcceptable(sets=tuple(map(tuple, sets))),
-    "tools_not_called": lambda names: specs.ToolsNotCalled(names=tuple(names)),
-    "tool_params": lambda checks: specs.ToolParams(
-        checks=tuple(
-            specs.ParamCheck(tool=one.tool, param_name=one.param_name, assertion=one.assertion, value=one.value)
-            for one in checks
-        )
-    ),
-    "no_tool_errors": lambda _: specs.NoToolErrors(),
-    "response_non_empty": lambda _: specs.ResponseNonEmpty(),
-    "response_contains": lambda values: specs.ResponseContains(values=tuple(values)),
-    "response_contains_any": lambda groups: specs.ResponseContainsAny(groups=tuple(map(tuple, groups))),
-    "response_contains_number": lambda values: specs.ResponseContainsNumber(values=tuple(values)),
-    "response_not_contains": lambda values: specs.ResponseNotContains(values=tuple(values)),
-    "patterns": lambda patterns: specs.ResponseMatches(patterns=patterns),
-    "max_latency_ms": lambda limit: specs.MaxLatency(limit_ms=float(limit)),
-    "max_tokens": lambda limit: specs.MaxTokens(limit=limit),
-}
-"""The assertion of each key of an expectation, in the order of the contract ("Assertion Execution")."""
-
-
-def _iter_evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
-    """Yield the assertion of each key that is present, even of `[]`."""
-    for name, build in _ASSERTIONS.items():
-        value = getattr(expect, name)
-        if value is not None and value is not False:
-            # values of parameters may be anything, which has no hash
-            yield build(value) if name == "tool_params" else _intern_spec(build(value))
-
-
-_EXPECTATION_KEYS: Final = ("expect", "rubric", "referenceData")
+_EXPECTATION_KEYS: Final = ("expect", "rubric", "referenceData", "turns", "user")
 DIALECT: Final = Dialect(JSON | YAML, recognize_document, load_suite, build_json_schema, has_tier_in_name)

@@ -4,14 +4,38 @@ Source: tool-forge eval case interfaces; runner contract, "Eval File Format". Fi
 accepted in every tier (behaviour A-11).
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from eval_gate.formats.document_reader import CaseId, FileModel, NumberText, Text
-from eval_gate.model.limits import CASES
+from eval_gate.model.limits import CASES, TURN_CHARACTERS, TURNS, USER_MESSAGES
 
 Positive = Annotated[float, Field(gt=0)]
+
+
+def _require_words(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
+    return text
+
+
+Message = Annotated[
+    Text, Field(max_length=TURN_CHARACTERS, json_schema_extra={"pattern": r"\S"}), AfterValidator(_require_words)
+]
+"""Text of a conversation."""
+_SOURCES: Final = {"turns": "array", "user": "object", "input": "object"}
+"""Keys with the messages of the user, each with its type in JSON. A case has one of them."""
 
 
 class ParamAssertion(FileModel):
@@ -101,6 +125,32 @@ class ToolForgeRubricDimension(FileModel):
     criteria: Text
 
 
+class ToolForgeTurn(FileModel):
+    """One message of the user in a conversation, and what is expected of the response to it."""
+
+    message: Message = Field(description="Sent after the response to the turn before.")
+    expect: Expect | None = Field(
+        default=None, description="About this turn: its calls, response, duration and tokens. Without it, nothing is."
+    )
+
+
+class ToolForgeUser(FileModel):
+    """User whom a model plays in a conversation, instead of written turns."""
+
+    goal: Message = Field(description="What the user wants to reach.")
+    persona: str = Field(default="", max_length=TURN_CHARACTERS, description="How the user writes.")
+    facts: list[Message] = Field(default_factory=list, description="All that the user knows.")
+    max_messages: Annotated[int, Field(ge=1, le=USER_MESSAGES)] = Field(
+        default=10, description="The conversation ends after this many messages of the user."
+    )
+    first_message: Message | None = Field(default=None, description="First message; by default, the model writes it.")
+
+
+def _require_key(key: str, schema: dict[str, JsonValue]) -> JsonValue:
+    """Build the JSON Schema of an object that has this key with such a value."""
+    return {"required": [key], "properties": {key: schema}}
+
+
 class ToolForgeCase(FileModel):
     """A case of any tier."""
 
@@ -111,7 +161,14 @@ class ToolForgeCase(FileModel):
     bug_ref: str | None = None
     tags: list[Text] | None = None
     draft: bool = Field(default=False, description="Not reviewed yet: a run leaves the case out and names it.")
-    input: CaseInput
+    turns: Annotated[list[ToolForgeTurn], Field(min_length=1, max_length=TURNS)] | None = Field(
+        default=None, description="Messages of a conversation, each sent after the response to the one before."
+    )
+    user: ToolForgeUser | None = None
+    input: CaseInput | None = Field(default=None, validate_default=True)
+    on_turn_failure: Literal["stop", "continue"] = Field(
+        default="stop", description="Whether further turns are sent after one that fails."
+    )
     expect: Expect | None = None
     stubs: dict[str, JsonValue] | None = Field(
         default=None, description="Stubbed tool results; their presence enables stub mode."
@@ -120,11 +177,50 @@ class ToolForgeCase(FileModel):
     rubric: Annotated[list[ToolForgeRubricDimension], Field(min_length=1)] | None = None
     reference_data: dict[str, JsonValue] | None = None
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [_require_key(key, {"type": kind}) for key, kind in _SOURCES.items()],
+            "anyOf": [
+                _require_key("expect", {"type": "object"}),
+                _require_key("rubric", {"type": "array"}),
+                _require_key("turns", {"contains": _require_key("expect", {"type": "object"})}),
+            ],
+            "dependentRequired": {"onTurnFailure": ["turns"]},
+        }
+    )
+
+    @field_validator("user", "input")
+    @classmethod
+    def _require_one_source(cls, value: BaseModel | None, info: ValidationInfo) -> BaseModel | None:
+        """Require one of the keys in `_SOURCES`; `input` is the last one of them, and the one that is missing."""
+        earlier = [key for key in _SOURCES if key != info.field_name and info.data.get(key) is not None]
+        if value is not None and earlier:
+            raise ValueError(f"`{earlier[0]}` and `{info.field_name}` exclude each other: keep one")
+        if info.field_name == "input" and value is None and not earlier and {"turns", "user"} <= info.data.keys():
+            raise PydanticCustomError("missing", "Field required")
+        return value
+
     @model_validator(mode="after")
     def _require_evaluation(self) -> Self:
-        if self.expect is None and self.rubric is None:
-            raise ValueError("needs `expect` (or `rubric`)")
+        if self.turns is None and "on_turn_failure" in self.model_fields_set:
+            raise ValueError("`onTurnFailure` needs `turns`")
+        if self.expect is None and self.rubric is None and not any(turn.expect for turn in self.turns or ()):
+            raise ValueError(f"needs `expect`{' in a turn or in the case' if self.turns else ''} (or `rubric`)")
         return self
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """Written messages of the user, in order; of a simulated user, only the first one can be written."""
+        if self.input is not None:
+            return (self.input.message,)
+        if self.turns is not None:
+            return tuple(turn.message for turn in self.turns)
+        return (self.user.first_message,) if self.user is not None and self.user.first_message is not None else ()
+
+    @property
+    def question(self) -> str:
+        """What the user asks for: all messages, or the goal of a simulated user."""
+        return self.user.goal if self.user is not None else "\n\n".join(self.messages)
 
 
 class ToolForgeMetadata(FileModel):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
@@ -18,6 +18,8 @@ from eval_gate.formats.tool_forge.file_model import (
     ParamAssertion,
     ToolForgeCase,
     ToolForgeMetadata,
+    ToolForgeTurn,
+    ToolForgeUser,
 )
 from eval_gate.model.case import Tier
 from eval_gate.text.json_values import iter_leaves, iter_texts
@@ -32,6 +34,7 @@ UNSUPPORTED_ASSERTIONS = frozenset(
 """Keys of the shipped tool-forge runner that its contract does not know: recognised, so not called typos."""
 _IGNORED_KEYS = {
     ToolForgeCase: frozenset({"requiresPreamble", "name", "notes", "comment", "$comment"}),
+    ToolForgeTurn: frozenset({"name", "notes", "comment", "$comment"}),
     ToolForgeMetadata: frozenset(
         {
             *("skillVersion", "generatedAt", "generatedBy", "createdAt", "updatedAt", "overlapMapVersion", "caseCount"),
@@ -41,6 +44,9 @@ _IGNORED_KEYS = {
     Envelope: frozenset({"$schema", "$comment"}),
 }
 """Further keys that tool-forge's generators write and that have no effect."""
+_Part: TypeAlias = ToolForgeCase | ToolForgeTurn
+"""A part of a case that may have expectations."""
+_BELONGS_IN_EXPECT: Final = " (it belongs in `expect`)"
 _MAX_KEYS: Final = 50
 """Maximum unknown keys of a case that are searched for expectations."""
 _ALWAYS_HOLDS: Final = '"" is in every response: this always passes'
@@ -55,42 +61,90 @@ def lint_keys(envelope: Envelope, findings: Findings) -> None:
 
 def lint_case(case: ToolForgeCase, path: Path, tier: Tier, findings: Findings, *, is_unchecked: bool) -> None:
     """Find oddities of one case. `is_unchecked`: none of its known expectations can fail."""
-    unknown = _find_unknown_expectations(case, path, findings, is_unchecked=is_unchecked)
+    parts = dict(_iter_parts(case, path))
+    unknown: dict[Path, str] = {}
+    for place, part in parts.items():
+        unknown |= _find_unknown_expectations(part, place, findings, is_unchecked=is_unchecked)
     if unknown and is_unchecked:
         findings.skip_case(unknown.values(), next(iter(unknown)))
     else:
         for place, words in unknown.items():
             findings.add(f"{words}: it is not checked", place, silent=True)
-    _lint_unknown_keys(case, path, findings, [place for place in unknown if place[:-1] == path])
-    _lint_unknown_keys(case.input, (*path, "input"), findings)
-    for token in find_tokens(case.input.message):
-        findings.add(f"{token} is sent as it is: tokens are not replaced in messages", (*path, "input", "message"))
-    if case.expect is not None:
-        if is_unchecked and not unknown:
-            what = "nothing is checked" if case.expect.model_fields_set else "`expect` is empty"
-            findings.add(f"{what}: the case passes with every response", (*path, "expect"), silent=True)
-        _lint_expect(case.expect, (*path, "expect"), findings)
-    if tier is Tier.REGRESSION and case.expect is not None:
-        _lint_regression(case, path, findings)
+    _lint_case_keys(case, path, parts, unknown, findings)
+    for place, text in _iter_sent_texts(case, path):
+        for token in find_tokens(text):
+            findings.add(f"{token} is sent as it is: tokens are not replaced in messages", place)
+    expectations = {(*place, "expect"): part.expect for place, part in parts.items() if part.expect is not None}
+    if expectations and is_unchecked and not unknown:
+        is_empty = not any(one.model_fields_set for one in expectations.values())
+        what = "`expect` is empty" if is_empty else "nothing is checked"
+        findings.add(f"{what}: the case passes with every response", next(iter(expectations)), silent=True)
+    for place, expect in expectations.items():
+        _lint_expect(expect, place, findings)
+    if tier is Tier.REGRESSION and expectations:
+        _lint_regression(case, path, expectations, findings)
 
 
-def _find_unknown_expectations(
-    case: ToolForgeCase, path: Path, findings: Findings, *, is_unchecked: bool
-) -> dict[Path, str]:
+def _lint_case_keys(
+    case: ToolForgeCase, path: Path, parts: Mapping[Path, _Part], reported: Collection[Path], findings: Findings
+) -> None:
+    """Find unknown keys of a case and its parts, without those that are reported already."""
+    for place, part in parts.items():
+        _lint_unknown_keys(part, place, findings, [one for one in reported if one[:-1] == place])
+    for key, source in (("input", case.input), ("user", case.user)):
+        if source is not None:
+            _lint_unknown_keys(source, (*path, key), findings)
+
+
+def _iter_parts(case: ToolForgeCase, path: Path) -> Iterator[tuple[Path, _Part]]:
+    """Yield the parts of a case that may have expectations: it, and its turns."""
+    yield path, case
+    for index, turn in enumerate(case.turns or ()):
+        yield (*path, "turns", index), turn
+
+
+def _iter_sent_texts(case: ToolForgeCase, path: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the messages of a case, and the texts from which a simulated user writes its own."""
+    if case.input is not None:
+        yield (*path, "input", "message"), case.input.message
+    for index, turn in enumerate(case.turns or ()):
+        yield (*path, "turns", index, "message"), turn.message
+    if (user := case.user) is not None:
+        for key, text in (("goal", user.goal), ("persona", user.persona), ("firstMessage", user.first_message or "")):
+            yield (*path, "user", key), text
+        for index, fact in enumerate(user.facts):
+            yield (*path, "user", "facts", index), fact
+
+
+def _find_unknown_expectations(part: _Part, path: Path, findings: Findings, *, is_unchecked: bool) -> dict[Path, str]:
     """Find unchecked expectations, with messages: in `expect`, or outside by a name that belongs there."""
     keys = get_known_keys(Expect)
     messages = {}
-    for key in (case.expect.model_extra if case.expect else None) or {}:
+    for key in (part.expect.model_extra if part.expect else None) or {}:
         words = f'unknown assertion "{key[:80]}"{findings.suggest_word(key, keys)}'
         if key in UNSUPPORTED_ASSERTIONS:
             words = f'the assertion "{key}" is recognised, but not supported'
         messages[(*path, "expect", key)] = words
-    for key in islice(case.model_extra or {}, _MAX_KEYS):
-        # where nothing else is checked, a key that resembles these is an expectation too
-        near = format_suggestion(key, ("expect", "rubric")) if is_unchecked else ""
-        if key in keys or near:
-            messages[(*path, key)] = f'unknown key "{key[:80]}"{" (it belongs in `expect`)" if key in keys else near}'
+    for key in islice(part.model_extra or {}, _MAX_KEYS):
+        if isinstance(part, ToolForgeTurn):
+            # a turn has no keys for people, so that an unknown one is meant as an expectation
+            hint = _suggest_turn_key(key, findings) if key not in _IGNORED_KEYS[ToolForgeTurn] else None
+        elif key in keys:
+            hint = _BELONGS_IN_EXPECT
+        else:
+            # where nothing else is checked, a key that resembles these is an expectation too
+            hint = (format_suggestion(key, ("expect", "rubric")) if is_unchecked else "") or None
+        if hint is not None:
+            messages[(*path, key)] = f'unknown key "{key[:80]}"{hint}'
     return messages
+
+
+def _suggest_turn_key(key: str, findings: Findings) -> str:
+    if key in get_known_keys(Expect):
+        return _BELONGS_IN_EXPECT
+    if key in get_known_keys(ToolForgeCase):
+        return " (it belongs in the case)"
+    return findings.suggest_word(key, get_known_keys(ToolForgeTurn))
 
 
 def _lint_expect(expect: Expect, path: Path, findings: Findings) -> None:
@@ -149,19 +203,19 @@ def _iter_token_texts(value: Any) -> Iterator[str]:
         yield from (text for text in texts if "{{" in text)
 
 
-def _lint_regression(case: ToolForgeCase, path: Path, findings: Findings) -> None:
+def _lint_regression(case: ToolForgeCase, path: Path, expectations: Mapping[Path, Expect], findings: Findings) -> None:
     for key, value in (("createdAt", case.created_at), ("bugRef", case.bug_ref)):
         if not value:
             findings.add(f"a regression case needs {key}", path)
-    assert case.expect is not None
-    for name, key in _TOKENS_ALLOWED.items():
-        for text in _iter_token_texts(getattr(case.expect, name)):
-            for token in find_snapshot_tokens(text):
-                message = f"{token} changes from run to run: regression cases use seed values only"
-                findings.add(message, (*path, "expect", key))
+    for place, expect in expectations.items():
+        for name, key in _TOKENS_ALLOWED.items():
+            for text in _iter_token_texts(getattr(expect, name)):
+                for token in find_snapshot_tokens(text):
+                    message = f"{token} changes from run to run: regression cases use seed values only"
+                    findings.add(message, (*place, key))
 
 
 def _lint_unknown_keys(part: BaseModel, path: Path, findings: Findings, reported: Iterable[Path] = ()) -> None:
     ignored = _IGNORED_KEYS.get(type(part), frozenset()).union(str(place[-1]) for place in reported)
-    silent = isinstance(part, ToolForgeCase | ParamAssertion | CaseInput)
+    silent = isinstance(part, ToolForgeCase | ToolForgeTurn | ToolForgeUser | ParamAssertion | CaseInput)
     findings.lint_unknown_keys(part, path, ignored, silent=silent)

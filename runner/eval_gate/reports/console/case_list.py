@@ -12,6 +12,7 @@ from eval_gate.model.execution import NO_DETAILS, CaseDetails, Status
 from eval_gate.reports.console.style import MAX_ID, ConsoleStyle
 from eval_gate.reports.view.groups import Cause, group_causes
 from eval_gate.reports.view.rows import CaseRow
+from eval_gate.results.turn_details import select_turn, slice_turn
 from eval_gate.text.escape import format_count, format_first_few, shorten_error, to_console_line, truncate_text
 
 MAX_NAMES: Final = 30
@@ -148,14 +149,17 @@ def _format_responses(row: CaseRow) -> tuple[str, str]:
     baseline, case = row.case_change.baseline_result if row.case_change else None, row.case
     if case is None:
         return "", ""
-    baseline_details = baseline.details if baseline is not None else NO_DETAILS
-    calls = baseline_details.tools_called != case.details.tools_called
-    earlier, current = (to_console_line(details.response or "") for details in (baseline_details, case.details))
+    baseline_details, current_details = baseline.details if baseline is not None else NO_DETAILS, case.details
+    if turn := select_turn(case, baseline):
+        baseline_details, current_details = (slice_turn(one, turn) for one in (baseline_details, current_details))
+    calls = baseline_details.tools_called != current_details.tools_called
+    earlier, current = (to_console_line(details.response or "") for details in (baseline_details, current_details))
     earlier, current = _strip_common_start(earlier, current)
-    current_text = _format_response(case.details, current, calls=calls) if row.is_scored else ""
+    place = f"turn {turn}: " if turn and not case.failed_turn else ""  # the failure names the turn that failed
+    current_text = place + _format_response(current_details, current, calls=calls) if row.is_scored else ""
     if baseline is None or baseline.status is Status.ERROR:
         return to_console_line((baseline and baseline.error) or ""), current_text
-    return _format_response(baseline_details, earlier, calls=calls), current_text
+    return place + _format_response(baseline_details, earlier, calls=calls), current_text
 
 
 def _format_response(details: CaseDetails, response: str, *, calls: bool) -> str:

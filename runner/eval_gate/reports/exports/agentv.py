@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
+from eval_gate.gate.failure_causes import list_evaluators
 from eval_gate.model.base import as_json
 from eval_gate.model.execution import EvaluatorResult, Status
 from eval_gate.model.execution_usage import measure_execution
@@ -39,7 +40,7 @@ def _encode_record(record: dict[str, Any]) -> str:
 
 def _build_record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[str, Any]:
     """Build a record with every field; null if there is no value."""
-    judged, results, usage = case.status.is_scored, case.evaluator_results, measure_execution(case)
+    judged, results, usage = case.status.is_scored, list_evaluators(case), measure_execution(case)
     record = {
         "timestamp": run.timestamp,
         "eval_id": case.id,
@@ -55,7 +56,7 @@ def _build_record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[
         "reasoning": " | ".join(f"{one.name}: {one.reasoning}" for one in results if one.reasoning) or None,
         # the first one to an LLM judge; the others are stored with their results
         "evaluator_provider_request": next(filter(None, (one.evaluator_provider_request for one in results)), None),
-        "evaluator_results": [_build_evaluator(result) for result in results],
+        "evaluator_results": [_build_evaluator(result) for result in case.evaluator_results],
         # the specification writes its keys in camelCase
         "trace_summary": case.trace_summary and as_json(case.trace_summary),
         "error": None if judged else _format_error(run, case),
@@ -69,7 +70,7 @@ def _build_record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[
 
 def _collect_misses(case: CaseResult) -> list[str]:
     """Collect what the evaluators missed, or the error of a failure that none of them saw, such as a timeout."""
-    misses = [miss for result in case.evaluator_results for miss in result.misses]
+    misses = [miss for result in list_evaluators(case) for miss in result.misses]
     unseen = not misses and not (case.graded and case.evaluator_results)
     # empty if an LLM judge named no misses or returned no score (AgentV specification)
     return [case.error] if unseen and case.error and case.status is Status.FAILED else misses
@@ -78,7 +79,8 @@ def _collect_misses(case: CaseResult) -> list[str]:
 def _build_evaluator(result: EvaluatorResult) -> dict[str, Any]:
     """Build the result of an evaluator, with the members of a composite."""
     return {
-        "name": result.name,
+        # as AgentV names the turns of a conversation
+        "name": result.name.replace("turn ", "turn-", 1) if result.type == "turn" else result.name,
         "type": result.type,
         "score": result.score,
         "weight": result.weight,

@@ -16,7 +16,8 @@ from xml.etree import ElementTree as ET
 
 from eval_gate.config.outputs import JunitFailures
 from eval_gate.model.comparison import CaseClass, Outcome
-from eval_gate.model.execution import Status, format_error
+from eval_gate.model.conversation import Message
+from eval_gate.model.execution import CaseDetails, Status, format_error
 from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.reports.context import ReportContext
@@ -27,6 +28,7 @@ from eval_gate.reports.wording.advice import Advice
 from eval_gate.reports.wording.numbers import format_score
 from eval_gate.text.escape import shorten_error, to_one_line
 from eval_gate.text.safe_output import reveal_invisible
+from eval_gate.text.turns import format_transcript
 
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _WAIVABLE: Final = frozenset({Status.FAILED, Status.ERROR})
@@ -111,9 +113,21 @@ def _build_case(case: CaseResult, row: CaseRow, view: ReportView) -> ET.Element:
     elif case.status in _UNSUCCESSFUL:
         first, *rest = lines
         _add_result(element, "skipped", "\n".join([f"does not block: {first}", *rest]), case.status.value)
-    if case.details.response:
-        ET.SubElement(element, "system-out").text = _to_xml_text(case.details.response[:MAX_OUTPUT])
+    if output := _format_output(case.details):
+        ET.SubElement(element, "system-out").text = _to_xml_text(output[:MAX_OUTPUT])
     return element
+
+
+def _format_output(details: CaseDetails) -> str | None:
+    """Return the response, or the messages of a conversation that were sent and the responses to them."""
+    sent = [turn for turn in details.turns if turn.status is not Status.NOT_RUN]
+    messages = [
+        Message(role="assistant" if place % 2 else "user", content=text)
+        for turn in sent
+        for place, text in enumerate((turn.message, turn.response))
+        if text is not None
+    ]
+    return format_transcript(messages) if messages else details.response
 
 
 def _choose_tag(case: CaseResult, row: CaseRow, view: ReportView) -> str | None:
@@ -169,9 +183,9 @@ def _explain_result(case: CaseResult, row: CaseRow, least: float) -> str:
     """Explain the result of a case; a graded one gives its score and each evaluator that took points off."""
     word = case.status.value.replace("_", " ")
     if not case.status.is_scored:
-        error = format_error(case.error, case.error_hint)
+        error = row.expand_turn(format_error(case.error, case.error_hint))
         return f"{word}: {error}" if error and case.status is not Status.ERROR else error or word
-    error = case.error or row.failure_summary or word
+    error = row.expand_turn(case.error or row.failure_summary or word)
     if not case.graded:
         return error
     return "\n".join((f"score {format_score(case.score, least)}", *(describe_shortfalls(case) or (error,))))

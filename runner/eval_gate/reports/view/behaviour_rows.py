@@ -71,7 +71,11 @@ class BehaviourReport(FrozenStruct, eq=False, dict=True):
 
 
 def _describe_change(change: BehaviourChange) -> str:
-    """Name what is different, such as "parameter `id` of `lookup`"."""
+    """Name what is different, such as "parameter `id` of `lookup`", after the turn of a conversation."""
+    return f"turn {change.turn}: {_name_difference(change)}" if change.turn else _name_difference(change)
+
+
+def _name_difference(change: BehaviourChange) -> str:
     tool = quote_in_backticks(change.tool or "", MAX_NAME)
     match change.kind:
         case BehaviourKind.TOOL:

@@ -1,5 +1,7 @@
 """Comparison of a case's response with the baseline's: prompt, both responses, tool call changes.
 
+Of a conversation one turn is compared, and the others are described.
+
 Names in tool call changes are in backticks and unescaped; the reports escape them.
 """
 
@@ -14,12 +16,21 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.comparison import CaseChange
-from eval_gate.model.execution import CaseDetails, Status, StoredCall
+from eval_gate.model.execution import NO_DETAILS, BaselineResult, CaseDetails, Status, StoredCall, Trial
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.text_difference import CONTEXT_CHARACTERS, TextDifference, compare_texts
+from eval_gate.reports.wording.failed_turns import describe_user_end, format_turn, format_turns
 from eval_gate.reports.wording.numbers import quote_in_backticks
-from eval_gate.struct import FrozenStruct
+from eval_gate.results.turn_details import (
+    count_scripted_turns,
+    has_other_calls,
+    has_simulated_user,
+    select_turn,
+    slice_turn,
+)
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import format_count, format_first_few
+from eval_gate.text.quoting import capitalize_first
 
 MAX_CALLS: Final = 100
 """Calls of each side that are compared."""
@@ -30,6 +41,25 @@ MAX_VALUES: Final = 200
 MAX_DEPTH: Final = 8
 MAX_NAME: Final = 60
 MAX_VALUE: Final = 50
+_TURN_RESULTS: Final = {
+    Status.PASSED: ("passes", "pass"),
+    Status.FAILED: ("fails too", "fail too"),
+    Status.ERROR: ("has an error", "have errors"),
+    Status.NOT_RUN: ("was not sent", "were not sent"),
+}
+
+
+class ComparedTurn(FrozenStruct):
+    """The turn of a conversation that is compared, and sentences about the others."""
+
+    label: str
+    """`turn 3 of 5`."""
+    message: str | None
+    """The user's message here."""
+    baseline_message: str | None
+    """The user's message in the baseline, if it is another one."""
+    earlier_turns: str
+    later_turns: str
 
 
 class ResponseComparison(FrozenStruct):
@@ -41,13 +71,15 @@ class ResponseComparison(FrozenStruct):
     expected_before: tuple[str, ...]
     """Expectation in the baseline, if it differs."""
     call_changes: tuple[str, ...]
-    """Differences of the tool calls, as phrases."""
+    """Differences of the tool calls, as phrases: of the compared turn, or of all turns if none of them failed."""
     baseline_response: str | None
     current_response: str | None
     notes: tuple[str, ...]
 
     has_baseline: bool
     """Whether the baseline has the case."""
+    turn: ComparedTurn | None = None
+    """The compared turn of a conversation; None for a case with one request."""
 
     def compare_responses(self, limit: int = CONTEXT_CHARACTERS) -> TextDifference | None:
         """Compare both responses; return None if neither side has one."""
@@ -59,11 +91,15 @@ class ResponseComparison(FrozenStruct):
 def build_response_comparison(case: CaseResult, change: CaseChange | None) -> ResponseComparison | None:
     """Build the comparison of a case; None if no response or call is stored; without `change` it has one side."""
     baseline = change.baseline_result if change else None
-    failed_details = _find_failed_details(case)
-    details = failed_details or case.details
-    earlier = baseline.details if baseline else None
+    failed_trial = _find_failed_trial(case)
+    if failed_trial is not None and failed_trial.details is not None:
+        case = replace(case, details=failed_trial.details, failed_turn=failed_trial.failed_turn)
+    details, earlier = case.details, baseline.details if baseline else None
+    number = select_turn(case, baseline)
+    if number is not None:
+        details, earlier = slice_turn(details, number), earlier and slice_turn(earlier, number)
     baseline_response = earlier.response if earlier else None
-    calls = describe_call_changes(earlier, details) if earlier and case.status is not Status.ERROR else ()
+    calls = _describe_calls(case, baseline) if baseline and case.status is not Status.ERROR else ()
     if baseline_response is None and details.response is None and not calls:
         return None
     return ResponseComparison(
@@ -74,19 +110,59 @@ def build_response_comparison(case: CaseResult, change: CaseChange | None) -> Re
         baseline_response=baseline_response,
         current_response=details.response,
         notes=(
-            *(["From an execution that failed; the case passed when it was re-run."] if failed_details else []),
+            *(["From an execution that failed; the case passed when it was re-run."] if failed_trial else []),
             *_collect_notes(
                 details, earlier, compared=change is not None and change.baseline is not None, status=case.status
             ),
         ),
         has_baseline=baseline is not None,
+        turn=_build_turn(case, baseline, number) if number is not None else None,
     )
 
 
-def _find_failed_details(case: CaseResult) -> CaseDetails | None:
-    """Find the details of a failed execution of a case that passed in the end."""
-    failed = (trial.details for trial in case.trials if trial.status is Status.FAILED)
-    return next((details for details in failed if details is not None), None) if case.passed else None
+def _describe_calls(case: CaseResult, baseline: BaselineResult) -> tuple[str, ...]:
+    both, turn = (baseline.details, case.details), case.failed_turn
+    return describe_call_changes(*(slice_turn(one, turn) if turn else one for one in both))
+
+
+def _find_failed_trial(case: CaseResult) -> Trial | None:
+    """Find a failed execution, with its details, of a case that passed in the end."""
+    failed = (one for one in case.trials if one.status is Status.FAILED and one.details is not None)
+    return next(failed, None) if case.passed else None
+
+
+def _build_turn(case: CaseResult, baseline: BaselineResult | None, number: int) -> ComparedTurn:
+    details, earlier = case.details, baseline.details if baseline else NO_DETAILS
+    messages = [dict(enumerate((one.message for one in side.turns), 1)).get(number) for side in (details, earlier)]
+    calls = "" if has_simulated_user(case) else _describe_earlier_calls(details, earlier, number)
+    sentences = [_describe_turns(details, range(1, number), calls), _describe_turns(details, range(number + 1, 1000))]
+    if end := describe_user_end(details.user_end, earlier.user_end):
+        sentences[1] = f"{sentences[1]} {capitalize_first(end)}.".strip()
+    return ComparedTurn(
+        label=format_turn(number, count_scripted_turns(case)),
+        message=messages[0],
+        baseline_message=messages[1] if messages[0] != messages[1] else None,
+        earlier_turns=sentences[0],
+        later_turns=sentences[1],
+    )
+
+
+def _describe_turns(details: CaseDetails, numbers: range, addition: str = "") -> str:
+    """Describe the results of turns, as far as they are known: `Turn 4 passes; turn 5 was not sent.`."""
+    results: dict[Status, list[int]] = {}
+    for number, turn in enumerate(details.turns, 1):
+        if number in numbers and turn.status in _TURN_RESULTS:
+            results.setdefault(turn.status, []).append(number)
+    texts = [f"{format_turns(listed)} {_TURN_RESULTS[status][len(listed) > 1]}" for status, listed in results.items()]
+    return f"{capitalize_first('; '.join(texts))}{addition}." if texts else ""
+
+
+def _describe_earlier_calls(details: CaseDetails, baseline: CaseDetails, number: int) -> str:
+    """`, with the same calls as the baseline`; empty if that has no turns."""
+    if not baseline.turns:
+        return ""
+    other = [one for one in range(1, number) if has_other_calls(details, baseline, one)]
+    return f", with other calls in {format_turns(other)}" if other else ", with the same calls as the baseline"
 
 
 def _collect_notes(details: CaseDetails, earlier: CaseDetails | None, *, compared: bool, status: Status) -> list[str]:

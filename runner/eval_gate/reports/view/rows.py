@@ -22,9 +22,11 @@ from eval_gate.reports.view.response_comparison import ResponseComparison, build
 from eval_gate.reports.view.scores import describe_shortfalls
 from eval_gate.reports.view.tables import describe_stale_suite
 from eval_gate.reports.wording import case_errors as blame_words
+from eval_gate.reports.wording import failed_turns as turn_words
 from eval_gate.reports.wording import grounds as grounds_words
 from eval_gate.reports.wording.numbers import format_passes, format_score, format_score_change, format_tally
 from eval_gate.reports.wording.waivers import WaiverReport, WaiverText
+from eval_gate.results.turn_details import count_scripted_turns
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import MAX_TEXT, shorten_error, to_one_line
 from eval_gate.text.quoting import capitalize_first
@@ -204,10 +206,24 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         first = find_first_line(self.case.error or next(failed, None))
         return low or ((first,) if first else ())
 
+    @cached_property
+    def failed_turn(self) -> str | None:
+        """`turn 3 of 5`: the first turn that failed in the execution that `failures` describe; None without one."""
+        if self.case is None:
+            return None
+        failed = (trial for trial in self.case.trials if trial.status in {Status.FAILED, Status.ERROR})
+        one = self.case if self.case.error else next(failed, self.case)
+        return turn_words.format_turn(one.failed_turn, count_scripted_turns(self.case)) if one.failed_turn else None
+
+    def expand_turn(self, error: str) -> str:
+        """Name the turn in an error of the case as reports do: `turn 3 of 5: …`."""
+        total = count_scripted_turns(self.case) if self.case else None
+        return turn_words.expand_turn(error, total) if self.failed_turn else error
+
     @property
     def failure_summary(self) -> str | None:
-        """What failed here, in one line."""
-        return " · ".join(self.failures) or None
+        """What failed here, in one line, after the turn of a conversation."""
+        return self.expand_turn(" · ".join(self.failures)) or None
 
     def shorten_failure(self, limit: int = MAX_TEXT) -> str | None:
         """Shorten what failed: a single error keeps its last words, which say why; several failures keep the first."""
@@ -348,7 +364,8 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         score = f"score {self.score}" if self.score and self.evidence else None
         word = grounds_words.format_conclusion(change) if change and self.evidence else None
         first = grounds_words.join_conclusion(word, self.evidence_or_results) if word else self.evidence_or_results
-        return (first, *filter(None, [chance, *further, score]))
+        turns = turn_words.describe_failed_turns(self.case.trials) if self.case else ()
+        return (first, *filter(None, [chance, *turns, *further, score]))
 
     @property
     def evidence_summary(self) -> str:

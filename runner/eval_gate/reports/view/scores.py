@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from eval_gate.gate.failure_causes import MAX_EVALUATOR_NAME, find_low_evaluators
+from eval_gate.gate.failure_causes import MAX_EVALUATOR_NAME, find_low_evaluators, find_low_members, list_evaluators
 from eval_gate.model.comparison import CaseChange
 from eval_gate.model.execution import EvaluatorResult
 from eval_gate.model.result import CaseResult, RunResult
@@ -60,11 +60,20 @@ def _describe_evaluator(result: EvaluatorResult, baseline: float | None) -> str:
         else f"{name} {format_score(baseline)} → {current}"
     )
     scored += ", required" if result.vetoed else ""
+    words = _list_misses(result) or [
+        f"{to_one_line(member.name, MAX_EVALUATOR_NAME)}: {miss}"
+        for member in find_low_members(result)[:MAX_MISSES]
+        for miss in _list_misses(member) or [format_score(member.score)]
+    ]
+    return f"{scored}: {'; '.join(words)}" if words else scored
+
+
+def _list_misses(result: EvaluatorResult) -> list[str]:
     misses = result.misses[:MAX_MISSES] or ([result.reasoning] if result.reasoning else [])
     words = [to_one_line(miss, MAX_MISS) for miss in misses if miss.strip()]
     if len(result.misses) > MAX_MISSES:
         words.append(f"{len(result.misses) - MAX_MISSES} more")
-    return f"{scored}: {'; '.join(words)}" if words else scored
+    return words
 
 
 class RubricGrade(FrozenStruct):
@@ -82,7 +91,7 @@ def list_grades(run: RunResult) -> tuple[RubricGrade, ...]:
 
 
 def _iter_grades(case: CaseResult) -> Iterator[RubricGrade]:
-    for result in case.evaluator_results:
+    for result in list_evaluators(case):
         if result.type != "rubric" or result.evaluator_provider_request is None:
             continue
         reasonings = dict(_split_reasoning(line) for line in (*result.hits, *result.misses))

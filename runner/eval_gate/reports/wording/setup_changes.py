@@ -34,6 +34,7 @@ _RULE_PHRASES: Final = {
 _OWNER_WORDS: Final = {
     SettingOwner.TARGET: "target",
     SettingOwner.JUDGE: "LLM judge",
+    SettingOwner.USER: "simulated user",
     SettingOwner.RUN: "setting",
     SettingOwner.CASE: "case setting",
     SettingOwner.SUITE: "agent of suite",
@@ -52,6 +53,7 @@ _PHRASES: Final = {
     SetupChangeKind.GRADER: "grader of {cases} changed{files}",
     SetupChangeKind.PREPARATION: "hook or health check of {cases} changed{files}",
     SetupChangeKind.JUDGE: "LLM judge of {cases}: {sides}",
+    SetupChangeKind.USER: "simulated user of {cases}: {sides}",
     SetupChangeKind.SETUP: "{setting} {sides} ({cases}){names}",
     SetupChangeKind.AGENT: "{setting} {sides} ({cases}){names}",
     SetupChangeKind.TARGET_ASSIGNMENT: "target of {cases}: {sides}{names}",

@@ -138,8 +138,8 @@ class CliTarget(DescribedTarget[CliSettings]):
 
     @property
     def retry_policy(self) -> RetryPolicy:
-        """As often as a call that timed out is retried, if that call itself is not."""
-        return self._retry if self.remembers_turns else RetryPolicy(max_retries=0)
+        """As often as a call that timed out is retried."""
+        return self._retry
 
     @property
     def batches(self) -> bool:

@@ -76,6 +76,8 @@ class ResponseHead(NamedTuple):
     """Reason phrase behind the status, as received."""
     headers: Mapping[str, str]
     """Headers, with names in lower case; of repeated headers only the first."""
+    set_cookies: tuple[str, ...] = ()
+    """All `Set-Cookie` headers, as received."""
 
     @property
     def is_success(self) -> bool:
@@ -103,6 +105,12 @@ class ResponseHead(NamedTuple):
             return data.decode()
         except UnicodeDecodeError:
             return data.decode("latin-1")
+
+    def find_cookie(self, name: str) -> str:
+        """Find the value that the response sets for a cookie, the last one; empty if it sets none."""
+        pairs = (text.partition(";")[0].partition("=") for text in self.set_cookies)
+        values = [value.strip() for key, _, value in pairs if key.strip() == name]
+        return values[-1] if values else ""
 
     @property
     def charset(self) -> str | None:
@@ -353,7 +361,9 @@ def find_proxy(url: URL) -> str | None:
 def read_head(response: aiohttp.ClientResponse) -> ResponseHead:
     """Read the status, reason and headers of a response."""
     fields = {name.lower(): value for name, value in reversed(list(response.headers.items()))}
-    return ResponseHead(response.status, response.reason or "", fields)
+    return ResponseHead(
+        response.status, response.reason or "", fields, tuple(response.headers.getall("set-cookie", ()))
+    )
 
 
 def _find_system_message(error: Exception) -> str | None:

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import re
+import string
 import uuid
 from collections.abc import Callable, Iterator
-from enum import StrEnum
-from typing import Final
+from enum import Enum, StrEnum
+from typing import Final, TypeAlias
 from urllib.parse import quote
 
 from eval_gate.errors import format_suggestion
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import Request
 from eval_gate.text.javascript.strings import as_text
-from eval_gate.text.json_values import iter_leaves, iter_texts, map_texts
+from eval_gate.text.json_values import ValuePath, iter_leaves, iter_texts
 from eval_gate.text.quoting import quote_value
 from eval_gate.text.turns import flatten_messages
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 PROMPT_PLACEHOLDERS: Final = frozenset({"message", "conversation", "prompt", "caseId"})
 """Placeholders that identify the prompt. The case id is one: an agent may know its cases by id."""
+TURN_PLACEHOLDERS: Final = frozenset({"message", "conversation", "prompt"})
+"""Placeholders that have another value in every turn of a conversation."""
 REQUEST_PLACEHOLDERS: Final = (*sorted(PROMPT_PLACEHOLDERS), "trial", "runId", "uuid", "session")
 MESSAGE_PLACEHOLDERS: Final = ("role", "content", "index")
 """Additional placeholders within `messageTemplate`."""
+SESSION: Final = "session"
+TASK: Final = "task"
+"""Names of placeholders, and of their values from the agent in the session of a conversation."""
+COOKIE: Final = "cookie"
+"""Name of the agent's cookie in the session of a conversation."""
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*([A-Za-z]\w*)\s*\}\}")
-
-
 _SESSION_FIELD: Final = re.compile(r"(?i)(session|thread|conversation|context|chat)[-_.]?(id|key|uuid)?s?$")
 """Names of fields whose value agents use to remember a conversation."""
 _CASE_ID_IN_ADDRESS: Final = re.compile(r"(?<![\w.-])([\w.-]+)[/=]\{\{\s*caseId\s*\}\}")
@@ -41,22 +49,59 @@ class SessionScope(StrEnum):
     """One session for a case in a run, shared by its trials; a re-run has its own."""
 
 
+class NoValue(Enum):
+    """Mark of a placeholder without a value, such as `{{session}}` before the agent has returned an id.
+
+    A member, query parameter or header that is only such a placeholder is left out.
+    """
+
+    NO_VALUE = "no-value"
+
+
+NO_VALUE: Final = NoValue.NO_VALUE
+Placeholder: TypeAlias = JsonValue | NoValue
+
+
+class SessionUse(FrozenStruct):
+    """What the requests to an agent have of the session of a conversation."""
+
+    scope: SessionScope = SessionScope.EXECUTION
+    is_sent: bool = False
+    """Whether the agent can tell conversations apart, by `{{session}}` or its own cookie."""
+    agent_makes_id: bool = False
+    """Whether `{{session}}` is the id that the agent returned, and not one of Eval Gate."""
+
+
 class PlaceholderValues:
     """Values of the placeholders in one request. A `uuid` is the same everywhere in the request."""
 
-    def __init__(self, request: Request, session: SessionScope, message_template: JsonValue = None) -> None:
+    def __init__(self, request: Request, use: SessionUse, message_template: JsonValue = None) -> None:
         self._request = request
-        self._session = session
+        self._use = use
         self._template = message_template
-        self._values: dict[str, JsonValue] = {}
+        self._values: dict[str, Placeholder] = {}
 
-    def __getitem__(self, name: str) -> JsonValue:
+    def __getitem__(self, name: str) -> Placeholder:
         """Return the value of the placeholder `name`, computed once. Raises KeyError for an unknown one."""
         if name not in self._values:
             self._values[name] = self._compute_value(name)
         return self._values[name]
 
-    def _compute_value(self, name: str) -> JsonValue:
+    @property
+    def cookie(self) -> str | None:
+        """The cookie that the agent set in this conversation, as it goes back; None without one."""
+        session = self._request.open_session
+        return None if session is None else session.values.get(COOKIE)
+
+    @property
+    def _knows_earlier_turns(self) -> bool:
+        """Whether the agent can know the turns before this one by its session."""
+        session, use = self._request.open_session, self._use
+        if session is None or self._request.turn <= 1 or not use.is_sent:
+            return False
+        return session.has_own_id or not use.agent_makes_id
+
+    def _compute_value(self, name: str) -> Placeholder:
         request = self._request
         match name:
             case "message":
@@ -64,21 +109,31 @@ class PlaceholderValues:
             case "conversation":
                 return [self._render_message(message, at) for at, message in enumerate(request.messages)]
             case "prompt":
-                return flatten_messages(request.messages)
+                return flatten_messages(request.messages[-1:] if self._knows_earlier_turns else request.messages)
             case "caseId":
                 return request.case_id
             case "trial":
                 return request.trial
             case "runId":
                 return request.run_id
-            case "session" if self._session is SessionScope.CASE:
-                place = f"{request.run_id}\n{request.eval_file}\n{request.case_id}"
-                place += f"\n{request.rerun}" if request.rerun else ""
-                return str(uuid.uuid5(uuid.NAMESPACE_URL, to_well_formed(place)))
-            case "session" | "uuid":
-                return str(uuid.uuid4())
             case _:
-                raise KeyError(name)
+                return self._compute_id(name)
+
+    def _compute_id(self, name: str) -> Placeholder:
+        """Compute the id of a session, a task or a request. Raises KeyError for an unknown placeholder."""
+        request, session = self._request, self._request.open_session
+        if name == TASK or (name == SESSION and self._use.agent_makes_id):
+            text = None if session is None else session.values.get(name)
+            return NO_VALUE if text is None else json.loads(text)
+        if name == SESSION and session is not None:
+            return session.id
+        if name == SESSION and self._use.scope is SessionScope.CASE:
+            place = f"{request.run_id}\n{request.eval_file}\n{request.case_id}"
+            place += f"\n{request.rerun}" if request.rerun else ""
+            return str(uuid.uuid5(uuid.NAMESPACE_URL, to_well_formed(place)))
+        if name in {SESSION, "uuid"}:
+            return str(uuid.uuid4())
+        raise KeyError(name)
 
     def _render_message(self, message: Message, at: int) -> JsonValue:
         own: dict[str, JsonValue] = {"role": message.role, "content": message.content}
@@ -88,19 +143,57 @@ class PlaceholderValues:
         return fill_template(self._template, lambda name: own[name] if name in own else self[name])
 
 
-def fill_template(template: JsonValue, value_of: Callable[[str], JsonValue]) -> JsonValue:
-    """Replace the placeholders in a template; a text that is one placeholder becomes its value."""
+def fill_template(template: JsonValue, value_of: Callable[[str], Placeholder]) -> JsonValue:
+    """Replace the placeholders in a template; a text that is one placeholder becomes its value.
 
-    def fill(text: str) -> JsonValue:
-        alone = _PLACEHOLDER.fullmatch(text)
-        return value_of(alone[1]) if alone else _PLACEHOLDER.sub(lambda match: as_text(value_of(match[1])), text)
+    Members of mappings and lists whose placeholder has no value are left out.
+    """
+    filled = _fill_value(template, value_of)
+    return None if isinstance(filled, NoValue) else filled
 
-    return map_texts(template, fill)
+
+def _fill_value(template: JsonValue, value_of: Callable[[str], Placeholder]) -> Placeholder:
+    match template:
+        case dict():
+            members = ((key, _fill_value(value, value_of)) for key, value in template.items())
+            return {key: value for key, value in members if not isinstance(value, NoValue)}
+        case list():
+            values = (_fill_value(value, value_of) for value in template)
+            return [value for value in values if not isinstance(value, NoValue)]
+        case str():
+            alone = _PLACEHOLDER.fullmatch(template)
+            return (
+                value_of(alone[1])
+                if alone
+                else _PLACEHOLDER.sub(lambda match: format_value(value_of(match[1])), template)
+            )
+        case _:
+            return template
 
 
-def fill_address(text: str, value_of: Callable[[str], JsonValue]) -> str:
+def format_value(value: Placeholder) -> str:
+    """Format a value as a part of a text; whole numbers exactly, which ids may be."""
+    if isinstance(value, NoValue):
+        return ""
+    return str(value) if type(value) is int else as_text(value)
+
+
+def fill_address(text: str, value_of: Callable[[str], Placeholder]) -> str:
     """Replace the placeholders in a part of a URL or header by values that are encoded, so that they cannot end it."""
-    return _PLACEHOLDER.sub(lambda match: quote(to_well_formed(as_text(value_of(match[1]))), safe=""), text)
+    return _PLACEHOLDER.sub(lambda match: quote(to_well_formed(format_value(value_of(match[1]))), safe=""), text)
+
+
+def fill_header(text: str, value_of: Callable[[str], Placeholder]) -> str | NoValue:
+    """Replace the placeholders in the value of a header; `{{session}}` alone has no value before the agent's id.
+
+    The id goes back as the agent wrote it, which may have signs such as `/` and `=`: no visible sign of ASCII can end a
+    header.
+    """
+    alone = _PLACEHOLDER.fullmatch(text)
+    if alone is None or alone[1] not in {SESSION, TASK}:
+        return fill_address(text, value_of)
+    value = value_of(alone[1])
+    return value if isinstance(value, NoValue) else quote(to_well_formed(format_value(value)), safe=string.punctuation)
 
 
 def iter_placeholders(template: JsonValue) -> Iterator[str]:
@@ -116,6 +209,13 @@ def check_placeholders(template: JsonValue, *, more: tuple[str, ...] = ()) -> No
             raise ValueError(
                 f"unknown placeholder {quote_value(name)}{format_suggestion(name, names)}; known: {', '.join(names)}"
             )
+
+
+def iter_partial_fields(template: JsonValue, name: str) -> Iterator[ValuePath]:
+    """Yield the paths of texts in which the placeholder `name` is only a part."""
+    for path, text in iter_leaves(template):
+        if isinstance(text, str) and name in iter_placeholders(text) and not _PLACEHOLDER.fullmatch(text):
+            yield path
 
 
 def iter_session_fields(template: JsonValue) -> Iterator[str]:

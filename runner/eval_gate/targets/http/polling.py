@@ -6,7 +6,6 @@ import asyncio
 import json
 from typing import Final
 
-from eval_gate.model.base import JsonValue
 from eval_gate.targets.base import RetryPolicy, TargetError, TargetFault
 from eval_gate.targets.http.connection import (
     ACCEPTED,
@@ -15,7 +14,7 @@ from eval_gate.targets.http.connection import (
     HttpRequest,
     ResponseHead,
 )
-from eval_gate.targets.http.placeholders import PlaceholderValues, fill_address, fill_template
+from eval_gate.targets.http.placeholders import Placeholder, PlaceholderValues, fill_address, fill_template
 from eval_gate.targets.http.request_builder import RequestBuilder
 from eval_gate.targets.http.settings import HttpSettings, Method, Polling
 from eval_gate.targets.response.field_paths import MissingValue
@@ -111,7 +110,7 @@ class Poller:
         if self._id is not None and name in {"", ".", ".."}:
             raise self._build_location_error(f'the id of its job was not found at "{self._id}"', body)
 
-        def value_of(placeholder: str) -> JsonValue:
+        def value_of(placeholder: str) -> Placeholder:
             return name if placeholder == "id" else values[placeholder]
 
         if self._url is not None:

@@ -25,6 +25,15 @@ _LANGGRAPH: Final[PresetRow] = {
     },
     "failure": ["__error__.message", {"event": "error", "path": "message"}],
 }
+_LANGGRAPH_EVENTS: Final[dict[str, JsonValue]] = {
+    "text": {"event": "messages", "where": "[0].type=AIMessageChunk|ai", "path": "[0].content"},
+    "fullResponse": {"event": "values"},
+}
+_THREAD_REQUEST: Final[dict[str, JsonValue]] = {
+    "assistant_id": "agent",
+    "if_not_exists": "create",
+    "input": {"messages": [{"role": "user", "content": "{{message}}"}]},
+}
 _LANGSERVE: Final[PresetRow] = {
     "requestTemplate": {"input": "{{prompt}}"},
     "responsePath": ["output.content", "output"],
@@ -35,6 +44,12 @@ _LANGSERVE: Final[PresetRow] = {
 _A2A_PARTS: Final = ("parts", "artifacts[].parts[]", "status.message.parts")
 _A2A_1_PARTS: Final = ("message.parts", "task.artifacts[].parts[]", "task.status.message.parts", *_A2A_PARTS)
 _FAILED: Final = "TASK_STATE_FAILED|TASK_STATE_REJECTED|TASK_STATE_CANCELED"
+
+
+def _list_places(name: str, *parents: str) -> list[JsonValue]:
+    """List rules for a member that a response may have at one of several places, or not at all."""
+    return [{"where": f"{parent}.{name}", "path": f"{parent}.{name}"} for parent in parents]
+
 
 PRESETS: Final[Mapping[PresetName, PresetRow]] = {
     PresetName.EVAL_GATE: {},
@@ -61,6 +76,7 @@ PRESETS: Final[Mapping[PresetName, PresetRow]] = {
         "failure": ["error.message", {"where": "status=failed|cancelled"}],
     },
     PresetName.LANGGRAPH: _LANGGRAPH,
+    PresetName.LANGGRAPH_THREAD: {**_LANGGRAPH, "requestTemplate": _THREAD_REQUEST, "toolCallsScope": "conversation"},
     PresetName.LANGSERVE: _LANGSERVE,
     PresetName.A2A: {
         "headers": {"A2A-Version": "1.0"},
@@ -68,8 +84,21 @@ PRESETS: Final[Mapping[PresetName, PresetRow]] = {
             "jsonrpc": "2.0",
             "id": "{{uuid}}",
             "method": "SendMessage",
-            "params": {"message": {"role": "ROLE_USER", "messageId": "{{uuid}}", "parts": [{"text": "{{prompt}}"}]}},
+            "params": {
+                "message": {
+                    "role": "ROLE_USER",
+                    "messageId": "{{uuid}}",
+                    "parts": [{"text": "{{prompt}}"}],
+                    "contextId": "{{session}}",
+                    "taskId": "{{task}}",
+                }
+            },
         },
+        "sessionPath": _list_places("contextId", "result.message", "result.task", "result"),
+        "taskPath": [
+            {"where": f"{place}.status.state=TASK_STATE_INPUT_REQUIRED|TASK_STATE_AUTH_REQUIRED", "path": f"{place}.id"}
+            for place in ("result.task", "result")
+        ],
         "responsePath": [f"result.{path}" for path in _A2A_1_PARTS],
         "failure": [
             "error.message",
@@ -94,9 +123,13 @@ PRESETS: Final[Mapping[PresetName, PresetRow]] = {
                     "role": "user",
                     "messageId": "{{uuid}}",
                     "parts": [{"kind": "text", "text": "{{prompt}}"}],
+                    "contextId": "{{session}}",
+                    "taskId": "{{task}}",
                 }
             },
         },
+        "sessionPath": _list_places("contextId", "result"),
+        "taskPath": {"where": "result.status.state=input-required|auth-required", "path": "result.id"},
         "responsePath": [f"result.{path}" for path in _A2A_PARTS],
         "poll": {
             "idPath": "result.id",
@@ -190,10 +223,11 @@ STREAMED_PRESETS: Final[Mapping[tuple[PresetName, str], PresetRow]] = {
             "input": {"messages": "{{conversation}}"},
             "stream_mode": ["values", "messages-tuple"],
         },
-        "events": {
-            "text": {"event": "messages", "where": "[0].type=AIMessageChunk|ai", "path": "[0].content"},
-            "fullResponse": {"event": "values"},
-        },
+        "events": _LANGGRAPH_EVENTS,
+    },
+    (PresetName.LANGGRAPH_THREAD, "sse"): {
+        "requestTemplate": {**_THREAD_REQUEST, "stream_mode": ["values", "messages-tuple"]},
+        "events": _LANGGRAPH_EVENTS,
     },
     (PresetName.LANGSERVE, "sse"): {
         "events": {
@@ -230,6 +264,10 @@ def apply_preset(values: dict[str, JsonValue]) -> dict[str, JsonValue]:
     row = {**PRESETS[name], **STREAMED_PRESETS.get((name, str(values.get("responseFormat"))), {})}
     if values.get("form") is not None or str(values.get("method", "")).strip().upper() in _BODYLESS_METHODS:
         row.pop("requestTemplate", None)
+    if "requestTemplate" in values or "requestTemplate" not in row:
+        row.pop("taskPath", None)
+    if {"requestTemplate", "sessionHeader", "sessionCookie"} & values.keys() or "requestTemplate" not in row:
+        row.pop("sessionPath", None)
     if "toolCallsPath" in values:
         for key in _CALL_LIST_SETTINGS:
             row.pop(key, None)

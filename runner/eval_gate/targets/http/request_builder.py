@@ -11,12 +11,20 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from yarl import URL
 
+from eval_gate.config.preset import PresetName
 from eval_gate.model.base import JsonValue
 from eval_gate.targets.agent_address import ContainerProbe, resolve_host
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.http.connection import HttpRequest
-from eval_gate.targets.http.placeholders import PlaceholderValues, fill_address, fill_template, iter_placeholders
-from eval_gate.text.javascript.strings import as_text
+from eval_gate.targets.http.placeholders import (
+    NoValue,
+    PlaceholderValues,
+    fill_address,
+    fill_header,
+    fill_template,
+    format_value,
+    iter_placeholders,
+)
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 if TYPE_CHECKING:
@@ -40,6 +48,7 @@ class RequestBuilder:
         self._template, self._fields = settings.request_template.open(), settings.request_fields.open()
         self._form = None if settings.form is None else settings.form.open()
         self._message_template = settings.message_template.open()
+        self._session_use = settings.session_use
         headers = settings.headers.open()
         self._own_headers = {name.lower(): text for name, text in headers.items() if any(iter_placeholders(text))}
         self.url, self.headers = self._build_fixed_parts(self._address, headers)
@@ -49,7 +58,7 @@ class RequestBuilder:
 
     def build_values(self, request: Request) -> PlaceholderValues:
         """Build the placeholder values of one case, for its request and all that follow from it."""
-        return PlaceholderValues(request, self._settings.session, self._message_template)
+        return PlaceholderValues(request, self._session_use, self._message_template)
 
     def find_agent_address(self, text: str) -> URL | None:
         """Resolve an address relative to that of the agent; None if it is invalid or at another host or port."""
@@ -69,30 +78,44 @@ class RequestBuilder:
 
     def build_headers(self, values: PlaceholderValues) -> Mapping[str, str]:
         """Build the headers for one case, with names in lower case."""
-        if not self._own_headers:
+        if not self._own_headers and values.cookie is None:
             return self.headers
-        own = {name: fill_address(text, values.__getitem__) for name, text in self._own_headers.items()}
-        return {**self.headers, **own}
+        filled = {name: fill_header(text, values.__getitem__) for name, text in self._own_headers.items()}
+        headers = {**self.headers, **{name: text for name, text in filled.items() if not isinstance(text, NoValue)}}
+        if values.cookie is not None:
+            headers["cookie"] = "; ".join(filter(None, (headers.get("cookie"), values.cookie)))
+        return headers
 
     def _build_body(self, request: Request, values: PlaceholderValues) -> bytes | None:
         if not self._settings.method.has_body:
             return None
         if self._form is not None:
             return _encode_fields(self._form, values).encode()
-        if self._template is not None:
-            body = fill_template(self._template, values.__getitem__)
-        else:
+        template = self._template
+        if template is None:
             content = request.messages[-1].content
-            if isinstance(content, str) and len(request.messages) == 1 and not self._fields:
+            is_single = len(request.messages) == 1 and request.open_session is None
+            if isinstance(content, str) and is_single and not self._fields:
                 # the same bytes as below, in a third of the time
                 return b'{"message": %b}' % encode_basestring_ascii(content).encode()
-            body = {"message": content}
-            if len(request.messages) > 1:
-                body["conversation"] = values["conversation"]
+            template = self._build_own_template(request)
+        body = fill_template(template, values.__getitem__)
         if self._fields:
+            fields = fill_template(self._fields, values.__getitem__)
             assert isinstance(body, dict)  # the settings were checked
-            body = body | {key: fill_template(value, values.__getitem__) for key, value in self._fields.items()}
+            assert isinstance(fields, dict)
+            body = body | fields
         return json.dumps(body).encode()
+
+    def _build_own_template(self, request: Request) -> JsonValue:
+        """Build the body of Eval Gate's own protocol; an agent of tool-forge takes nothing but a message in a turn."""
+        is_turn, is_own = request.open_session is not None, self._settings.agent_protocol is PresetName.EVAL_GATE
+        template: dict[str, JsonValue] = {"message": "{{message}}"}
+        if is_turn and is_own:
+            template["session"] = "{{session}}"
+        if len(request.messages) > 1 and (is_own or not is_turn):
+            template["conversation"] = "{{conversation}}"
+        return template
 
     def _build_url(self, values: PlaceholderValues) -> URL:
         """Build the address for one case. Raises TargetError if the values of the case would lead to another path."""
@@ -147,5 +170,6 @@ def parse_address(text: str) -> URL:
 
 def _encode_fields(fields: dict[str, JsonValue], values: PlaceholderValues) -> str:
     """Encode the fields as a query or a form, with placeholders replaced."""
-    texts = {name: as_text(fill_template(value, values.__getitem__)) for name, value in fields.items()}
-    return urlencode({to_well_formed(name): to_well_formed(text) for name, text in texts.items()})
+    filled = fill_template(fields, values.__getitem__)
+    assert isinstance(filled, dict)
+    return urlencode({to_well_formed(name): to_well_formed(format_value(value)) for name, value in filled.items()})

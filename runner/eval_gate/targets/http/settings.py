@@ -1,6 +1,7 @@
 """Settings of an HTTP target."""
 
 import re
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final, Literal
 
@@ -11,14 +12,19 @@ from eval_gate.model.limits import MAX_RESPONSE_BYTES
 from eval_gate.targets.http.placeholders import (
     MESSAGE_PLACEHOLDERS,
     PROMPT_PLACEHOLDERS,
+    SESSION,
+    TASK,
+    TURN_PLACEHOLDERS,
     SessionScope,
+    SessionUse,
     check_placeholders,
+    iter_partial_fields,
     iter_placeholders,
     iter_session_fields,
 )
 from eval_gate.targets.http.protocols import apply_preset
 from eval_gate.targets.response.field_paths import FieldPath
-from eval_gate.targets.response.settings import PathText, PathTexts, ResponseFormat, StreamSettings, to_list
+from eval_gate.targets.response.settings import PathText, PathTexts, ResponseFormat, Rules, StreamSettings, to_list
 from eval_gate.targets.settings import (
     AGENT_PLACE,
     READINESS,
@@ -29,6 +35,7 @@ from eval_gate.targets.settings import (
     NotSecret,
     Text,
     expand_text,
+    to_camel_case,
 )
 from eval_gate.text.quoting import quote_value
 from eval_gate.text.secret import Secret, SecretAddress
@@ -108,6 +115,15 @@ class Polling(DescribedSettings):
         return template
 
 
+class CallsScope(StrEnum):
+    """Whose tool calls the list of a response holds."""
+
+    TURN = "turn"
+    """Those of the turn that it responds to."""
+    CONVERSATION = "conversation"
+    """Those of all turns so far, in order."""
+
+
 _ACCEPTS: Final = {
     ResponseFormat.JSON: "application/json",
     ResponseFormat.TEXT: "text/plain, */*",
@@ -125,6 +141,10 @@ class HttpSettings(StreamSettings):
     url: Annotated[SecretAddress[Text], AGENT_PLACE]
     agent_protocol: PresetName = PresetName.EVAL_GATE
     method: Method = Method.POST
+    task_path: Rules = Field(
+        default=(),
+        description="Path of a task that the next turn must continue, as {{task}}; without a value there is none.",
+    )
     headers: Annotated[Secret[dict[str, str]], CaseInsensitiveNames()] = Field(
         default_factory=dict, validate_default=True
     )
@@ -154,6 +174,21 @@ class HttpSettings(StreamSettings):
         description="Scope of {{session}}: new for every execution of a case, or the same for all trials of a case.",
     )
     poll: Polling | None = Field(default=None, description="How to poll an asynchronous agent for its response.")
+    session_path: Rules = Field(
+        default=(),
+        description="Path of the conversation's id in a response, which is then {{session}} of the next turns. With "
+        "where, only responses that meet the condition have one.",
+    )
+    session_header: Annotated[Text | None, NotSecret("it is the name of a header")] = Field(
+        default=None, description="Header of a response with that id, instead of sessionPath."
+    )
+    session_cookie: Annotated[Text | None, NotSecret("it is the name of a cookie")] = Field(
+        default=None, description="Cookie with that id, instead of sessionPath; it is sent back with the next turns."
+    )
+    tool_calls_scope: CallsScope = Field(
+        default=CallsScope.TURN,
+        description="Calls in a response: those of its turn, or those of the whole conversation so far.",
+    )
     healthcheck: Annotated[
         HttpHealthCheck | None,
         BeforeValidator(expand_text("url"), json_schema_input_type=HttpHealthCheck | Text | None),
@@ -219,8 +254,12 @@ class HttpSettings(StreamSettings):
     def _check_template_placeholders(
         cls, template: Secret[JsonValue] | None, info: ValidationInfo
     ) -> Secret[JsonValue] | None:
-        more = MESSAGE_PLACEHOLDERS if info.field_name == "message_template" else ()
-        check_placeholders(None if template is None else template.open(), more=more)
+        value, is_body = None if template is None else template.open(), info.field_name != "message_template"
+        check_placeholders(value, more=(TASK,) if is_body else MESSAGE_PLACEHOLDERS)
+        if TASK in iter_placeholders(value) and not info.data.get("task_path", True):
+            raise ValueError("{{task}} has no value: set taskPath")
+        if next(iter_partial_fields(value, TASK), None) is not None:
+            raise ValueError("{{task}} must be a whole value, which is left out if there is no task")
         return template
 
     @field_validator("request_template", "form", "request_fields")
@@ -253,14 +292,74 @@ class HttpSettings(StreamSettings):
         data = info.data
         if not {"url", "method", "headers", "request_template", "form", "request_fields"} <= data.keys():
             return query
-        template, form = data["request_template"], data["form"] or _NOTHING
-        if data["method"].has_body and template.open() is None and not form:
+        if data["method"].has_body and data["request_template"].open() is None and not data["form"]:
             return query
-        secrets = [data["url"], query, template, form, data["request_fields"], data["headers"]]
-        sent = [one.open() for one in secrets]
+        sent = [template for _, template in _iter_request_parts(data | {"query": query})]
         if not PROMPT_PLACEHOLDERS & set(iter_placeholders(sent)):
             raise ValueError("the prompt is not sent: {{message}} is missing in url, query or body")
         return query
+
+    @field_validator("session_path", "session_header", "session_cookie")
+    @classmethod
+    def _check_session(cls, place: object, info: ValidationInfo) -> object:
+        """Check that an id that the agent makes is read at one place, and can be left out before it is known."""
+        data = info.data
+        if not place:
+            return place
+        if isinstance(place, str) and not _HEADER_NAME.fullmatch(place):
+            raise ValueError(f"{quote_value(place)} is not a name of a header or cookie")
+        if isinstance(place, tuple) and data.get("response_format") is ResponseFormat.TEXT:
+            raise ValueError("a plain text has no paths: use sessionHeader or sessionCookie")
+        if data.get("session") is SessionScope.CASE:
+            raise ValueError("the agent makes the ids, so that trials cannot share one: remove `session: case`")
+        if any(data.get(name) for name in ("session_path", "session_header") if name != info.field_name):
+            raise ValueError("keep one of sessionPath, sessionHeader and sessionCookie: the agent's id is at one place")
+        for key, template in _iter_request_parts(data):
+            if next(iter_partial_fields(template, SESSION), None) is not None:
+                raise ValueError(
+                    f"the first request has no id yet: write {{{{session}}}} in {key} as a whole value, which is then "
+                    "left out, or in query"
+                )
+        return place
+
+    @property
+    def sent_placeholders(self) -> frozenset[str]:
+        """Placeholders in the requests, with those of the body that an agent without a template gets."""
+        is_plain = self.method.has_body and self.request_template.open() is None and self.form is None
+        own = {"message", "session", "conversation"} if self.agent_protocol is PresetName.EVAL_GATE else {"message"}
+        return self._written_placeholders | (own if is_plain else set())
+
+    @property
+    def _written_placeholders(self) -> frozenset[str]:
+        parts = _iter_request_parts(vars(self))
+        return frozenset(name for _, template in parts for name in iter_placeholders(template))
+
+    @property
+    def session_use(self) -> SessionUse:
+        """What the requests have of the session of a conversation."""
+        makes_id = bool(self.session_path or self.session_header or self.session_cookie)
+        is_sent = "session" in self.sent_placeholders or self.session_cookie is not None
+        return SessionUse(self.session, is_sent, makes_id)
+
+    @property
+    def repeats_turns(self) -> bool:
+        """Whether requests name the conversation and also repeat it, though their protocol does not ask for both."""
+        asks_for_both = self.agent_protocol in {PresetName.AG_UI, PresetName.VERCEL_AI}
+        return {"session", "conversation"} <= self._written_placeholders and not asks_for_both
+
+    @property
+    def conversation_problem(self) -> str | None:
+        """Why it cannot hold a conversation, as the rest of a sentence; None where it can."""
+        sent, use = self.sent_placeholders, self.session_use
+        if use.scope is SessionScope.CASE:
+            return "`session: case` shares one session between executions, and a conversation needs its own"
+        if not sent & TURN_PLACEHOLDERS:
+            return "it does not send {{message}}, so that all turns would be the same request"
+        if use.agent_makes_id and not use.is_sent:
+            return "it does not send {{session}}, the id that the agent returned"
+        if not use.is_sent and not sent & {"conversation", "prompt"}:
+            return "it sends neither {{session}} nor {{conversation}}, so the agent does not know the turns before"
+        return None
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -278,3 +377,12 @@ class HttpSettings(StreamSettings):
         if values.get("agentProtocol", PresetName.EVAL_GATE) == PresetName.EVAL_GATE:
             return super().complete_values(values)
         return apply_preset(values)
+
+
+def _iter_request_parts(settings: Mapping[str, object]) -> Iterator[tuple[str, JsonValue]]:
+    """Yield the parts of a request that have placeholders, by the names of their settings."""
+    names = ("url", "headers", "query", "request_template", "form", "request_fields", "message_template")
+    for name in names:
+        part = settings.get(name)
+        if isinstance(part, Secret):
+            yield to_camel_case(name), part.open()

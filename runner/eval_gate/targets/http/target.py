@@ -17,7 +17,7 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.execution import ErrorCause
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.agent_address import LOCAL_NAMES, ContainerProbe, find_connection_hint, is_local_host
-from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
+from eval_gate.targets.base import DescribedTarget, Request, RetryPolicy, TargetError, TargetFault
 from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.http.connection import (
     ACCEPTED,
@@ -30,6 +30,7 @@ from eval_gate.targets.http.connection import (
     read_head,
 )
 from eval_gate.targets.http.request_builder import RequestBuilder, parse_address
+from eval_gate.targets.http.session_reader import SessionReader
 from eval_gate.targets.http.settings import ENDPOINT_NAME, HttpHealthCheck, HttpSettings
 from eval_gate.targets.readiness import wait_until_ready
 from eval_gate.targets.response.reader import ResponseReader, find_format_hint
@@ -75,6 +76,8 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         self._connection = Connection(redact, bounds, concurrency, secure=self._url.scheme == "https")
         self._was_up = False
         """Whether the agent accepted a connection before."""
+        self._session_use = settings.session_use
+        self._turn_notices: set[str] = set()
         self._poller: Poller | None = None
         if settings.poll is not None:
             from eval_gate.targets.http.polling import Poller
@@ -89,13 +92,47 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     async def respond(self, request: Request) -> Response:
         """Send the request, and retry it as the policy allows. Raises TargetError."""
-        return await respond_with_retries(lambda: self._respond_once(request), self._retry, self.limiter)
+        is_remembered = request.open_session is not None and self.remembers_turns
+        response = await respond_with_retries(
+            lambda: self._respond_once(request), self._retry, self.limiter, only_unprocessed=is_remembered
+        )
+        if request.turn:
+            self._note_turn(request)
+        return response
+
+    @property
+    def conversation_problem(self) -> str | None:
+        """What its requests lack for a conversation."""
+        return self._settings.conversation_problem
+
+    @property
+    def remembers_turns(self) -> bool:
+        """Whether its requests name the conversation, so that the agent may remember it."""
+        return self._session_use.is_sent
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """The policy of its requests, also for a conversation that is started again."""
+        return self._retry
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Whether the agent refused requests because of its load, and what followed."""
+        """Whether the agent refused requests because of its load, and what its conversations may lack."""
         name = self._settings.name
-        return self.limiter.list_notices("the agent" if name == ENDPOINT_NAME else f"the agent {name}")
+        who = "the agent" if name == ENDPOINT_NAME else f"the agent {name}"
+        return (*self.limiter.list_notices(who), *(f"{who} {what}" for what in sorted(self._turn_notices)))
+
+    def _note_turn(self, request: Request) -> None:
+        """Note for the result what a turn of a conversation sent twice, or did not send."""
+        sends_all = self._settings.sent_placeholders & {"conversation", "prompt"}
+        if request.turn == 1 and len(request.messages) > 1 and not sends_all:
+            what = "did not get the messages before the first turn: {{message}} is only the last one"
+            self._turn_notices.add(what)
+        if request.turn > 1 and self._settings.repeats_turns:
+            what = (
+                "got earlier turns again in {{conversation}}: with {{session}}, an agent with a memory has them twice"
+            )
+            self._turn_notices.add(what)
 
     @property
     def _default_wait_s(self) -> float:
@@ -164,13 +201,18 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     async def _respond_once(self, request: Request) -> Response:
         started = time.perf_counter()
+        session_reader = None if request.open_session is None else SessionReader(self._settings, request.open_session)
         if self._settings.response_format.streams:
             try:
-                return await self._read_stream(self._builder.build_request(request), started)
+                response = await self._read_stream(self._builder.build_request(request), started, session_reader)
             except ConnectionLostError as error:
                 raise self._translate_lost_connection(error) from error
-        head, body = await self._fetch_response(request)
-        duration_ms = _measure_ms(started)
+        else:
+            head, body = await self._fetch_response(request, session_reader)
+            response = self._read_response(head, body, _measure_ms(started))
+        return response if session_reader is None else session_reader.update_session(response)
+
+    def _read_response(self, head: ResponseHead, body: bytes, duration_ms: float) -> Response:
         if self._settings.response_format is ResponseFormat.TEXT:
             return self._reader.read_text(body, head.charset, duration_ms)
         try:
@@ -188,7 +230,9 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             raise TargetError(message, fault=TargetFault.MALFORMED, hint=hint)
         return body
 
-    async def _fetch_response(self, request: Request) -> tuple[ResponseHead, bytes]:
+    async def _fetch_response(
+        self, request: Request, session_reader: SessionReader | None = None
+    ) -> tuple[ResponseHead, bytes]:
         """Fetch the response to one request, of a job that finishes later the last one. Raises TargetError."""
         values = self._builder.build_values(request)
         http_request = self._builder.build_request(request, values)
@@ -199,9 +243,14 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         self._was_up = True
         if not head.is_success:
             raise self._connection.build_status_error(head, body, http_request)
+        received = [(head, body)]
         if self._poller is not None:
-            return await self._poller.wait_for_response((head, body), values, self._retry)
-        return head, body
+            received.append(await self._poller.wait_for_response((head, body), values, self._retry))
+        if session_reader is not None:
+            for head, body in received:
+                session_reader.read_head(head)
+                session_reader.read_body(body)
+        return received[-1]
 
     def _find_format_hint(self, response: ResponseHead) -> str | None:
         """Find the hint for a response whose status or content type does not fit the description."""
@@ -209,7 +258,9 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             return "HTTP 202 means that the response comes later: set the target's `poll`"
         return find_format_hint(response.get_header("content-type"), ResponseFormat.JSON)
 
-    async def _read_stream(self, request: HttpRequest, started: float) -> Response:
+    async def _read_stream(
+        self, request: HttpRequest, started: float, session_reader: SessionReader | None
+    ) -> Response:
         from eval_gate.targets.response.stream import StreamCollector
 
         async with self._connection.open_response(request) as response:
@@ -220,7 +271,11 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             kind = self._redact(head.get_header("content-type"))
             if find_format_hint(kind, self._settings.response_format) and "json" in kind:
                 raise self._reader.build_format_error(await self._connection.read_body(response, head), kind)
-            collector = StreamCollector(self._settings, self._reader, self._redact.mask_bytes)
+            observe = None
+            if session_reader is not None:
+                session_reader.read_head(head)
+                observe = session_reader.read_value
+            collector = StreamCollector(self._settings, self._reader, self._redact.mask_bytes, observe)
             async for piece in self._connection.iter_pieces(response):
                 if collector.feed(piece):
                     break

@@ -34,7 +34,7 @@ from eval_gate.text.urls import to_public_url
 
 _NON_ACCESS_SETTINGS: Final = frozenset(
     {
-        *("model", "temperature", "maxOutputTokens", "thinkingBudget", "systemPromptPath", "judgeTarget"),
+        *("model", "temperature", "maxOutputTokens", "thinkingBudget", "systemPromptPath", "judgeTarget", "userTarget"),
         "structuredOutput",
         *("workers", "providerBatching", "maxRetries", "initialDelayMs", "maxDelayMs", "backoffFactor"),
         "retryableStatusCodes",

@@ -179,10 +179,18 @@ def _parse_event(name: str, data: bytes) -> _ParsedEvent:
 class StreamCollector:
     """Collector of one streamed response. `feed` returns True when the response is complete."""
 
-    def __init__(self, settings: StreamSettings, reader: ResponseReader, mask: Callable[[bytes], bytes]) -> None:
+    def __init__(
+        self,
+        settings: StreamSettings,
+        reader: ResponseReader,
+        mask: Callable[[bytes], bytes],
+        observe: Callable[[JsonValue, str], None] | None = None,
+    ) -> None:
+        """`observe` gets the JSON of every event with its name, and then the whole response if an event has it."""
         self._settings = settings
         self._reader = reader
         self._mask = mask
+        self._observe = observe or (lambda value, name: None)
         self._json = settings.response_format is ResponseFormat.NDJSON
         self._cutter = NdjsonParser() if self._json else SseParser()
         events = settings.events
@@ -232,6 +240,7 @@ class StreamCollector:
 
     def _assemble_response(self, duration_ms: float) -> Response:
         if not isinstance(self._document, MissingValue):
+            self._observe(self._document, "")
             return self._reader.read_document(self._document, duration_ms, escaped=True)
         calls = tuple(self._reader.join_fragments(fragments, _CALL_PLACE) for fragments in self._calls_by_key.values())
         if not self._text and not calls:
@@ -277,6 +286,7 @@ class StreamCollector:
         failure = find_failure(value, self._settings.failure, event.name)
         if failure is not None:
             raise failure
+        self._observe(value, event.name)
         self._read_text(event)
         self._read_calls(event, value)
         for rule in self._full_rules:

@@ -8,7 +8,7 @@ import pytest
 
 from eval_gate.drafts.sources.questions import read_questions
 from eval_gate.errors import GateError
-from eval_gate.model.limits import DRAFT_LINE_BYTES, DRAFT_PROMPT, DRAFT_PROMPTS
+from eval_gate.model.limits import DRAFT_LINE_BYTES, DRAFT_PROMPT, DRAFT_PROMPTS, TURNS
 
 
 def write(folder: Path, data: str | bytes) -> Path:
@@ -25,6 +25,31 @@ def test_questions__blank_lines_comments_and_repeats__are_left_out(tmp_path: Pat
     assert [(case.messages[0].content, case.location.line) for case in suite.cases] == [
         ("How is Oslo?", 2),
         ("How is Rome?", 4),
+    ]
+
+
+def test_questions__as_turns__lines_without_a_blank_one_between_them_are_a_conversation(tmp_path: Path) -> None:
+    file = write(tmp_path, "Hi.\n# about money\nHow much?\n\n\nHow is Rome?\n \nHi.\nHow much?\n\nHi.\n")
+    chat, alone, first = read_questions(file, tmp_path, "a.json", as_turns=True).cases
+    assert chat.conversation is not None
+    assert chat.conversation.stop_score is None
+    assert [turn.message for turn in chat.conversation.turns] == ["Hi.", "How much?"]
+    assert (chat.messages, chat.location.line) == ((), 1)
+    assert [(case.messages[0].content, case.location.line) for case in (alone, first)] == [
+        ("How is Rome?", 6),
+        ("Hi.", 11),
+    ]
+    assert alone.conversation is None
+    assert len({case.fingerprint for case in (chat, alone, first)}) == 3
+
+
+def test_questions__wrong_turn__is_named_with_its_line(tmp_path: Path) -> None:
+    file = write(tmp_path, "a\n# b\n" + "x" * (DRAFT_PROMPT + 1) + "\n\n" + "\n".join(map(str, range(TURNS + 1))))
+    with pytest.raises(GateError) as error:
+        read_questions(file, tmp_path, "a.json", as_turns=True)
+    assert [str(one) for one in error.value.problems] == [
+        f"questions.txt:3: is longer than {DRAFT_PROMPT:,} characters",
+        "questions.txt:5: has more than 100 turns without a blank line",
     ]
 
 

@@ -17,10 +17,14 @@ from tests.support.cases import ScriptedTarget
 STUBBED = {"id": "gs-1", "input": {"message": "hi"}, "stubs": {"get_weather": {}}, "expect": {"responseNonEmpty": True}}
 
 
+TALK = {"id": "gs-2", "turns": [{"message": "hi", "expect": {"responseNonEmpty": True}}]}
+
+
 class ClosableTarget(ScriptedTarget):
     """A target that knows whether it was closed."""
 
     closed = False
+    conversation_problem = "it forgets"
 
     async def aclose(self) -> None:
         self.closed = True
@@ -38,8 +42,9 @@ def plan(folder, case: dict, target: ClosableTarget, **settings):
     [
         (STUBBED, {}, "unsupported-stubs"),
         (STUBBED | {"stubs": None}, {"snapshotEnabled": True}, "missing-snapshot-source"),
+        (TALK, {}, "unsupported-conversation"),
     ],
-    ids=["a case that the target does not take", "a snapshot from nowhere"],
+    ids=["a case that the target does not take", "a snapshot from nowhere", "a conversation that it cannot hold"],
 )
 def test_plan__cannot_be_made__targets_are_closed(tmp_path, case, settings, code) -> None:
     target = ClosableTarget()
@@ -47,6 +52,14 @@ def test_plan__cannot_be_made__targets_are_closed(tmp_path, case, settings, code
         plan(tmp_path, {key: value for key, value in case.items() if value is not None}, target, **settings)
     assert caught.value.code == code
     assert target.closed
+
+
+def test_plan__target_cannot_hold_a_conversation__names_case_line_and_reason(tmp_path) -> None:
+    with pytest.raises(GateError) as caught:
+        plan(tmp_path, TALK, ClosableTarget())
+    assert [(one.message, one.file, one.line) for one in caught.value.problems] == [
+        ("case gs-2 has several turns, and the target scripted cannot: it forgets", "evals/weather.golden.json", 1)
+    ]
 
 
 def test_plan__is_made__its_targets_stay_open(tmp_path) -> None:

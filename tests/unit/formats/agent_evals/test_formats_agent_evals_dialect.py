@@ -496,3 +496,15 @@ def test_load__whatever_is_written__is_a_suite_or_problems_with_lines(case_, age
     except EvalFileError as error:
         assert error.problems
         assert all(problem.line for problem in error.problems)
+
+
+def test_turns__in_a_case__are_refused_by_name_beside_other_problems() -> None:
+    turns = [{"message": "a"}]
+    said = "`turns` are not read: each case is a conversation of its own in Agent Evals"
+    document = suite(case("a"), case("b", turns=turns), case("c", turns=turns, prompt=""))
+    assert [problem.partition(": ")[2] for problem in refused(document)] == [
+        f"cases[1].turns: {said}",
+        "cases[2].prompt: must not be empty",
+        f"cases[2].turns: {said}",
+    ]
+    assert refused(suite(case("a"), case("b", turns=turns)))[0].endswith(f"cases[1].turns: {said}")

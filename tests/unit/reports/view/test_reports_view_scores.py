@@ -12,6 +12,7 @@ from eval_gate.config.outputs import JunitFailures
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.failure_causes import find_cause
 from eval_gate.model.comparison import Outcome
+from eval_gate.model.execution import EvaluatorResult
 from eval_gate.model.result import RunResult
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.reports.case_annotations import build_annotations
@@ -245,3 +246,14 @@ def test_reports__any_graded_run__have_the_same_numbers(then, now, least) -> Non
 def test_suite_table__no_graded_suite__has_no_score_column() -> None:
     assert "Mean score" not in render("md", judged(make_run({"a": "failed"})), ReportContext())
     assert "Mean score" in render("md", judged(make_run(make_graded_suite({"a": 0.5}))), ReportContext())
+
+
+def test_describe_shortfalls__turn_of_a_conversation__says_what_its_evaluators_missed() -> None:
+    members = (make_evaluator("style", 0.4), make_evaluator("facts"), EvaluatorResult(name="x", type="y", score=0.9))
+    turn = EvaluatorResult(name="turn 3", type="turn", score=0.4, evaluator_results=members)
+    unsent = EvaluatorResult(name="turn 4", type="turn", score=0.0, misses=("not sent",))
+    case = make_graded("a", 0.2, evaluator_results=(turn, unsent))
+    assert describe_shortfalls(case, {"turn 3": 1.0}) == (
+        "turn 4 0.00: not sent",
+        "turn 3 1.00 → 0.40: style: style is not what it should be; x: 0.90",
+    )

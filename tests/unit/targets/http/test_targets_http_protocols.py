@@ -195,6 +195,7 @@ CASES = {
         {"message": ANSWER, "toolCalls": [{"toolName": "get_weather", "args": {"city": "Rome"}}]},
     ),
 }
+CASES |= {name.replace("graph", "graph-thread"): CASES[name] for name in ("langgraph", "langgraph sse")}
 WITHOUT_CALLS = {
     "a2a": {"result": {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": ANSWER}]}}},
     "a2a task": {

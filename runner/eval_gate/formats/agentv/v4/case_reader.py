@@ -27,6 +27,14 @@ from eval_gate.formats.agentv.file_model import as_raw_json as unread
 from eval_gate.formats.agentv.findings import AgentVFindings, Path
 from eval_gate.formats.agentv.guidelines import Guidelines
 from eval_gate.formats.agentv.v4 import file_model, unsupported_features
+from eval_gate.formats.agentv.v4.conversation_reader import (
+    ONLY_TEXT,
+    ConversationReader,
+    TurnParts,
+    add_conversation,
+    check_input_texts,
+    has_mode,
+)
 from eval_gate.formats.agentv.v4.workspace_reader import WorkspaceReader
 from eval_gate.formats.base import ReadOptions
 from eval_gate.model import limits
@@ -39,6 +47,7 @@ from eval_gate.text.sources.validation_errors import describe_value
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 
 _NOTHING_EXPECTED: Final = "nothing is expected of the response: add criteria, expected_output or assertions"
+_NOTHING_CHECKED: Final = "nothing is checked: the case passes with every response"
 _VARIABLE: Final = re.compile(r"\{\{\s*+([A-Za-z_][A-Za-z0-9_.]*+)\s*+\}\}")
 MAX_TEMPLATE_CHARACTERS: Final = limits.CASE_BYTES
 """Maximum characters that variables add to one case: a long one may occur in many places."""
@@ -63,6 +72,7 @@ class AgentV4CaseReader(CaseReader):
         super().__init__(file, findings, repository, Guidelines(()))  # there are none any more: every file is input
         self._reading = reading
         self._suite = _FileSettings()
+        self._conversations = ConversationReader(findings, self._turns)
         self._workspaces = WorkspaceReader(findings, repository, self._evaluators.parts)
         self.targets: tuple[str, ...] = ()
         """Names of the targets of the file; with more than one, each is evaluated."""
@@ -113,7 +123,13 @@ class AgentV4CaseReader(CaseReader):
         own_workspace = case.get("workspace")
         workspace = self._workspaces.read_case(own_workspace, path if own_workspace is None else (*path, "workspace"))
         self._evaluators.parts.has_workspace = workspace is not None
-        turns = self._read_input(case, path, template, alone=alone)
+        is_conversation = has_mode(case, path, self._findings)
+        turns = self._read_input(case, path, template, alone=alone, only_text=is_conversation)
+        conversation = (
+            self._conversations.read(case, path, self._build_turn_parts(template, defaults), own_pass_score)
+            if is_conversation
+            else None
+        )
         if template.too_much:
             self._findings.add_problem(
                 f"more than {MAX_TEMPLATE_CHARACTERS:,} characters would be filled in", (*path, "vars")
@@ -121,18 +137,27 @@ class AgentV4CaseReader(CaseReader):
         key = find_used_name(case, file_model.OUTPUT)
         expected = self._read_expected(case[key], (*path, key)) if key and case[key] is not None else ()
         self._evaluators.expected = _find_expected_json(expected)
-        judged = self._read_assertions(case, path, defaults, alone=alone)
-        if entry is not None and not (entry.criteria or expected or find_used_name(case, file_model.ASSERTIONS)):
+        judged = self._read_assertions(case, path, alone=alone)
+        if judged is None:
+            judged = self.build_evaluator_set((), path) if is_conversation else defaults.evaluators
+        if is_conversation:
+            if conversation is not None and not (
+                judged.specs or any(turn.evaluators for turn in conversation.spec.turns)
+            ):
+                self._findings.add_warning(_NOTHING_CHECKED, path, silent=True)
+        elif entry is not None and not (entry.criteria or expected or find_used_name(case, file_model.ASSERTIONS)):
             self._findings.add_problem(f'the case "{entry.id}" is not complete: {_NOTHING_EXPECTED}', path)
         if entry is None or self._findings.problems:
             return None
         criteria = (entry.criteria or "").replace("\r\n", "\n")
-        conversation = CaseConversation(
+        texts = CaseConversation(
             turns, expected, criteria, _merge_metadata(self._suite.metadata, unread(entry.metadata))
         )
         target = case_target or defaults.target
         case_score = self._suite.pass_score if own_pass_score is None else own_pass_score
-        built = self.build_case(entry, path, conversation, judged, target)
+        built = self.build_case(entry, path, texts, judged, target)
+        if conversation is not None:
+            built = add_conversation(built, conversation, turns)
         return _add_workspace(_add_pass_rules(built, case_score, self._suite.attempt_rule), workspace)
 
     def _read_targets(self, execution: file_model.AgentV4Execution | None, path: Path) -> tuple[str, ...]:
@@ -160,9 +185,12 @@ class AgentV4CaseReader(CaseReader):
         return names[0] if names else None
 
     def _read_input(
-        self, case: dict[str, JsonValue], path: Path, template: CaseTemplate, *, alone: bool
+        self, case: dict[str, JsonValue], path: Path, template: CaseTemplate, *, alone: bool, only_text: bool
     ) -> tuple[MessageTurn, ...]:
-        """Read the messages for the target: those of the file unless `alone`, then those of the case."""
+        """Read the messages for the target: those of the file unless `alone`, then those of the case.
+
+        `only_text`: they are those before the first turn of a conversation.
+        """
         if "input" not in case:  # the shape of the case reports it
             return ()
         problem_count = len(self._findings.problems)
@@ -170,6 +198,8 @@ class AgentV4CaseReader(CaseReader):
         where: Path = (*path, "input_files")
         if files is None and not alone and self._suite.input_files is not None:
             files, where = template.fill(self._suite.input_files), ("input_files",)
+        if only_text and not self._check_input_texts(case, path, files, where, alone=alone):
+            return ()
         shared: tuple[MessageTurn, ...] = ()
         if not alone and self._suite.input is not None:
             shared = self._read_messages(template.fill(self._suite.input), ("input",), "user")
@@ -181,6 +211,30 @@ class AgentV4CaseReader(CaseReader):
         if len(self._findings.problems) == problem_count and not any(turn.is_visible for turn in own_turns):
             self._findings.add_problem("is empty: it has no text and no attached file with text", (*path, "input"))
         return (*shared, *own_turns)
+
+    def _check_input_texts(
+        self, case: dict[str, JsonValue], path: Path, files: JsonValue, where: Path, *, alone: bool
+    ) -> bool:
+        """Report what AgentV does not send as text before the first turn; return whether there is none."""
+        if files is not None and "input_files" not in case:
+            self._findings.add_problem(ONLY_TEXT, where)
+        shared = None if alone else self._suite.input
+        places: tuple[tuple[JsonValue, Path], ...] = ((shared, ("input",)), (case["input"], (*path, "input")))
+        wrong = [place for raw, place in places if not check_input_texts(raw, place, self._findings)]
+        return not wrong and files is None
+
+    def _build_turn_parts(self, template: CaseTemplate, defaults: FileDefaults) -> TurnParts:
+        return TurnParts(self._read_turn_assertions, self._read_expected, template.fill, defaults.evaluators)
+
+    def _read_turn_assertions(
+        self, turn: Mapping[str, JsonValue], path: Path, expected: tuple[MessageTurn, ...]
+    ) -> EvaluatorSet | None:
+        """Read the assertions of a turn, which compare with its own expected output; None without any."""
+        own, raw = self._find_assertion_list(dict(turn), path)
+        if raw is None:
+            return None
+        self._evaluators.expected = _find_expected_json(expected)
+        return self.build_evaluator_set(self._evaluators.read_evaluators(raw, own, of_turn=True), path)
 
     def _read_messages(self, raw: JsonValue, path: Path, role: str, files: JsonValue = None) -> tuple[MessageTurn, ...]:
         """Read messages: a list, one message, a text, or an object that is sent as JSON."""
@@ -213,10 +267,8 @@ class AgentV4CaseReader(CaseReader):
         key = find_used_name(raw, file_model.ASSERTIONS)
         return ((*path, key), raw[key]) if key is not None and isinstance(raw, dict) else ((), None)
 
-    def _read_assertions(
-        self, case: dict[str, JsonValue], path: Path, defaults: FileDefaults, *, alone: bool
-    ) -> EvaluatorSet:
-        """Read the case's assertions, then the file's unless `alone`; without any, the default LLM judge applies."""
+    def _read_assertions(self, case: dict[str, JsonValue], path: Path, *, alone: bool) -> EvaluatorSet | None:
+        """Read the case's assertions, then the file's unless `alone`; None without any."""
         own, raw = self._find_assertion_list({key: case[key] for key in file_model.ASSERTIONS[:2] if key in case}, path)
         if raw is None:
             own, raw = self._find_assertion_list(case.get("execution"), (*path, "execution"))
@@ -231,7 +283,7 @@ class AgentV4CaseReader(CaseReader):
         if case.get("rubrics") is not None:
             rubric = self._evaluators.parts.read_rubric(case["rubrics"], (*path, "rubrics"))
             specs = (*((rubric,) if rubric else ()), *specs)
-        return self.build_evaluator_set(specs, path) if specs else defaults.evaluators
+        return self.build_evaluator_set(specs, path) if specs else None
 
 
 _TEMPLATED_FIELDS: Final = frozenset({*file_model.CRITERIA, "input", "input_files", *file_model.OUTPUT})

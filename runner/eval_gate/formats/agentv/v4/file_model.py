@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import AliasChoices, Field, JsonValue, SkipValidation
+from pydantic import AliasChoices, ConfigDict, Field, JsonValue, SkipValidation
 
 from eval_gate.formats.agentv.file_model import (
     AgentVCheck,
@@ -23,6 +23,7 @@ from eval_gate.formats.agentv.file_model import (
     Weight,
 )
 from eval_gate.formats.document_reader import NumberText
+from eval_gate.model.limits import TURN_CHARACTERS, TURNS
 from eval_gate.model.specs.agentv import Metric
 
 CRITERIA: Final = ("criteria", "expected_outcome")
@@ -260,8 +261,43 @@ class AgentV4Workspace(AgentVFileModel):
     )
 
 
+class AgentV4Turn(AgentVFileModel):
+    """One message of the user in a conversation, and what is expected of the response to it."""
+
+    input: Annotated[Text, Field(max_length=TURN_CHARACTERS, json_schema_extra={"pattern": r"\S"})]
+    expected_output: SkipValidation[str | dict[str, JsonValue] | list[AgentVMessage] | None] = None
+    assertions: SkipValidation[Assertions] = Field(default=None, validation_alias=AliasChoices(*ASSERTIONS))
+
+
+class AgentV4Conversation(AgentVFileModel):
+    """How a conversation is scored, and when it stops."""
+
+    mode: Literal["conversation"] = "conversation"
+    aggregation: Literal["mean", "min", "max"] = "mean"
+    on_turn_failure: Literal["continue", "stop"] = "continue"
+    window_size: Annotated[int, Field(ge=1)] | None = None
+
+
+_TEXT_MESSAGES: Final[JsonValue] = {
+    "type": ["string", "array"],
+    "items": {"properties": {"content": {"type": ["string", "null"]}}},
+}
+
+
 class AgentV4Case(AgentVFileModel):
     """One case of an AgentV 4 eval file."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "dependentRequired": {
+                "mode": ["turns"],
+                **{key: ["mode"] for key in ("turns", "aggregation", "on_turn_failure", "window_size")},
+            },
+            "dependentSchemas": {
+                "mode": {"properties": {"input": _TEXT_MESSAGES, "input_files": False, "expected_output": False}}
+            },
+        }
+    )
 
     id: CaseId
     criteria: Text | None = Field(default=None, validation_alias=AliasChoices(*CRITERIA))
@@ -275,6 +311,21 @@ class AgentV4Case(AgentVFileModel):
     workspace: SkipValidation[str | AgentV4Workspace | None] = None
     metadata: dict[str, JsonValue] | None = None
     vars: dict[str, JsonValue] | None = None
+    mode: SkipValidation[Literal["conversation"]] = Field(
+        default="conversation", description="The case is a conversation of several turns."
+    )
+    turns: SkipValidation[Annotated[list[AgentV4Turn], Field(min_length=1, max_length=TURNS)] | None] = Field(
+        default=None, description="Messages of a conversation, each sent after the response to the one before."
+    )
+    aggregation: SkipValidation[Literal["mean", "min", "max"]] = Field(
+        default="mean", description="How the scores of the turns and of the whole become one."
+    )
+    on_turn_failure: SkipValidation[Literal["continue", "stop"]] = Field(
+        default="continue", description="Whether further turns are sent after one that fails."
+    )
+    window_size: SkipValidation[Annotated[int, Field(ge=1)] | None] = Field(
+        default=None, description="Exchanges, the newest last, that each request repeats; by default all."
+    )
     description: str | None = None
     tags: Tags | None = None
     draft: bool = Field(default=False, description="Not reviewed yet: a run leaves the case out and names it.")

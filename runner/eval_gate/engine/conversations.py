@@ -1,0 +1,336 @@
+"""Leads a conversation: sends its turns one after the other in one session, and begins again in a new one if needed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+from eval_gate.engine.simulated_user import UserMove
+from eval_gate.evaluators.base import CaseScore, EvaluatorError
+from eval_gate.evaluators.trace import find_messages
+from eval_gate.model.case import CaseTurn, ConversationSpec, EvalCase, SimulatedUser
+from eval_gate.model.conversation import Message, OutputMessage, Response, TraceEvent
+from eval_gate.model.execution import UserEnd
+from eval_gate.model.usage import Usage, add_up
+from eval_gate.struct import FrozenStruct, Struct, field, replace
+from eval_gate.targets.base import Request, RetryPolicy, TargetError
+from eval_gate.targets.conversation_session import ConversationSession
+from eval_gate.text.escape import format_count
+
+
+class BudgetUsedError(Exception):
+    """The cost limit of the run is reached between two turns: the execution has no result, only its cost."""
+
+    def __init__(self, turn: int, cost_usd: float) -> None:
+        super().__init__(f"the budget is used up before turn {turn}")
+        self.turn = turn
+        self.cost_usd = cost_usd
+
+
+class FinishedTurn(FrozenStruct):
+    """A turn with its response; `score` is None if its evaluators have none."""
+
+    message: Message
+    response: Response
+    score: CaseScore | None = None
+
+
+class FinishedConversation(FrozenStruct):
+    """A conversation that came to its end, or to an error in the turn after `turns`, or in scoring the last of them."""
+
+    turns: tuple[FinishedTurn, ...]
+    history: tuple[Message, ...]
+    """All messages: those before the first turn, those of the user, and the responses."""
+    error: TargetError | EvaluatorError | None = None
+    failed_turn: int | None = None
+    """Turn of the error; None without one."""
+    failed_message: Message | None = None
+    """The user's message without a response; None if the error is not in a request."""
+    user_end: UserEnd | None = None
+    user_usage: Usage | None = None
+    user_cost_usd: float | None = None
+    abandoned_turns: tuple[FinishedTurn, ...] = ()
+    """Turns of sessions that were given up. They cost something, and count for nothing else."""
+    restart_reasons: tuple[str, ...] = ()
+
+    @property
+    def sent_turns(self) -> tuple[FinishedTurn, ...]:
+        """Turns of all sessions, in order."""
+        return (*self.abandoned_turns, *self.turns)
+
+    @property
+    def first_failure(self) -> int | None:
+        """Number of the first turn that failed; None if none did."""
+        scores = enumerate((turn.score for turn in self.turns), start=1)
+        return next((number for number, score in scores if score is not None and not score.passed), None)
+
+    @property
+    def lists_calls(self) -> bool:
+        """Whether a response has a list of tool calls, even if it is empty."""
+        return any(turn.response.tool_calls or turn.response.tool_calls_known for turn in self.turns)
+
+    @property
+    def attempts(self) -> int:
+        """Number of requests, in all sessions."""
+        finished = sum(turn.response.attempts for turn in self.sent_turns)
+        return finished + len(self.restart_reasons) + (self.failed_message is not None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings about the conversation as a whole."""
+        if not self.restart_reasons:
+            return ()
+        times = format_count(len(self.restart_reasons), "time")
+        return (f"the conversation was started again {times}: {'; '.join(dict.fromkeys(self.restart_reasons))}",)
+
+
+SendTurn = Callable[[Request], Awaitable[Response]]
+ScoreTurn = Callable[[Response, CaseTurn, Sequence[Message]], Awaitable[CaseScore]]
+MoveUser = Callable[[SimulatedUser, Sequence[Message], int], Awaitable[UserMove]]
+
+
+class ConversationServices(FrozenStruct):
+    """What leading a conversation needs from the run and the target."""
+
+    send: SendTurn
+    """Sends the request of one turn, within its time limit. Raises TargetError."""
+    score_turn: ScoreTurn
+    """Scores the response to a turn; the messages are all up to the response and with it. Raises EvaluatorError."""
+    move_user: MoveUser | None = None
+    """Asks the simulated user. Raises EvaluatorError."""
+    retry_policy: RetryPolicy = field(default_factory=lambda: RetryPolicy(max_retries=0))
+    """How often, and after which delay, the conversation is started again."""
+    remembers_turns: bool = True
+    """Whether the agent may remember earlier turns. If not, the target itself has retried all that can be."""
+    is_affordable: Callable[[float], bool] = lambda _usd: True
+    """Whether the run can afford a further turn of an execution that cost this much."""
+    note_response: Callable[[], None] = lambda: None
+    """Notes that the target responded to a turn."""
+
+    def may_start_again(self, error: TargetError, restarts: int) -> bool:
+        """Whether a new session may help: the agent may have processed the request, which must not be sent twice."""
+        if not error.retryable or error.was_surely_not_processed or not self.remembers_turns:
+            return False
+        return restarts < self.retry_policy.max_retries
+
+
+async def lead_conversation(request: Request, case: EvalCase, services: ConversationServices) -> FinishedConversation:
+    """Lead the conversation of a case to its end. `request` is that of the case, without a turn.
+
+    Every try has a session of its own. Errors of the target, of evaluators and of the simulated user are part of the
+    result. Raises BudgetUsedError if the budget of the run does not allow a further turn.
+    """
+    abandoned: list[FinishedTurn] = []
+    reasons: list[str] = []
+    costs = _UserCosts()
+    while True:
+        led = _Try(request, case, services, abandoned, costs)
+        error = await led.run()
+        if not isinstance(error, TargetError) or not services.may_start_again(error, len(reasons)):
+            return FinishedConversation(
+                turns=tuple(led.turns),
+                history=led.history,
+                error=error,
+                failed_turn=led.number if error is not None else None,
+                failed_message=led.message,
+                user_end=led.user_end,
+                user_usage=costs.usage,
+                user_cost_usd=costs.cost_usd,
+                abandoned_turns=tuple(abandoned),
+                restart_reasons=tuple(reasons),
+            )
+        abandoned += led.turns
+        reasons.append(f"turn {led.number}: {_describe_error(error)}")
+        await asyncio.sleep(services.retry_policy.compute_delay_s(len(reasons), error.retry_after_s))
+
+
+def _describe_error(error: TargetError) -> str:
+    """Describe an error without the target's own words, because warnings are stored as they are."""
+    return f"HTTP {error.status}" if error.status is not None else error.cause.value.replace("_", " ")
+
+
+class _UserCosts(Struct):
+    """Usage and cost of the simulated user, in all sessions."""
+
+    usage: Usage | None = None
+    cost_usd: float | None = None
+
+    def add(self, usage: Usage | None, cost_usd: float | None) -> None:
+        """Add those of one request."""
+        self.usage = Usage.add_up((self.usage, usage))
+        self.cost_usd = add_up((self.cost_usd, cost_usd))
+
+
+class _Try:
+    """One try of a conversation, in a session of its own."""
+
+    def __init__(
+        self,
+        request: Request,
+        case: EvalCase,
+        services: ConversationServices,
+        abandoned: Sequence[FinishedTurn],
+        user_costs: _UserCosts,
+    ) -> None:
+        assert case.conversation is not None
+        self._request, self._services, self._abandoned = request, services, abandoned
+        self._spec: ConversationSpec = case.conversation
+        self._user_costs = user_costs
+        self._exchanges: list[tuple[Message, ...]] = [(message,) for message in case.messages]
+        """Messages by their author, in order: a window counts a response with its tool calls as one."""
+        self.number = 1
+        """Number of the turn in progress."""
+        self.turns: list[FinishedTurn] = []
+        self.message: Message | None = None
+        """The message that has no response yet."""
+        self.user_end: UserEnd | None = None
+
+    @property
+    def history(self) -> tuple[Message, ...]:
+        """All messages so far."""
+        return tuple(message for messages in self._exchanges for message in messages)
+
+    async def run(self) -> TargetError | EvaluatorError | None:
+        """Send the turns until the last one, or until an error, which is returned."""
+        session = ConversationSession()
+        try:
+            await self._send_turns(session)
+        except TargetError as error:
+            return error
+        except EvaluatorError as error:
+            self.message = None
+            return error
+        finally:
+            await session.aclose()
+        return None
+
+    async def _send_turns(self, session: ConversationSession) -> None:
+        while (turn := await self._choose_next_turn()) is not None:
+            self._check_budget()
+            self.message = Message(role="user", content=turn.message)
+            self._exchanges.append((self.message,))
+            request = replace(self._request, messages=self._list_window(), turn=self.number, open_session=session)
+            response = await self._services.send(request)
+            self._services.note_response()
+            finished = FinishedTurn(self.message, response)
+            self.message = None
+            self.turns.append(finished)
+            self._exchanges.append(response.new_messages or (Message(role="assistant", content=response.text),))
+            if response.dry_run:
+                return
+            score = await self._services.score_turn(response, turn, self.history)
+            self.turns[-1] = replace(finished, score=score)
+            if self._spec.stop_score is not None and score.score < self._spec.stop_score:
+                return
+
+    async def _choose_next_turn(self) -> CaseTurn | None:
+        user, finished = self._spec.user, len(self.turns)
+        self.number = finished + 1
+        if user is None:
+            return self._spec.turns[finished] if finished < len(self._spec.turns) else None
+        if finished >= user.max_messages:
+            self.user_end = "max_messages"
+            return None
+        if finished == 0 and user.first_message is not None:
+            return CaseTurn(message=user.first_message)
+        self._check_budget()
+        assert self._services.move_user is not None
+        move = await self._services.move_user(user, self.history, self._request.trial)
+        self._user_costs.add(move.usage, move.cost_usd)
+        self.user_end = move.outcome
+        if move.message is None and not self.turns:
+            raise EvaluatorError("the simulated user ended the conversation before its first message")
+        return None if move.message is None else CaseTurn(message=move.message)
+
+    def _check_budget(self) -> None:
+        """Check that the run can afford a further turn; the first one was allowed with the execution."""
+        sent = (*self._abandoned, *self.turns)
+        if sent and not self._services.is_affordable(usd := compute_cost_usd(sent, self._user_costs.cost_usd)):
+            raise BudgetUsedError(self.number, usd)
+
+    def _list_window(self) -> tuple[Message, ...]:
+        """List the messages of a request: all, or system messages and the newest exchanges (AgentV, `window_size`)."""
+        if self._spec.window is None:
+            return self.history
+        is_system = [exchange[0].role == "system" for exchange in self._exchanges]
+        newest = [at for at, one in enumerate(is_system) if not one][-2 * self._spec.window :]
+        return tuple(
+            message
+            for at, exchange in enumerate(self._exchanges)
+            if is_system[at] or at in newest
+            for message in exchange
+        )
+
+
+def compute_cost_usd(turns: Sequence[FinishedTurn], user_cost_usd: float | None = None) -> float:
+    """Compute the cost of turns with their judges and the simulated user, as far as it is known."""
+    target = (turn.response.cost_usd for turn in turns)
+    judges = (turn.score.judge_cost_usd for turn in turns if turn.score is not None)
+    return add_up((*target, *judges, user_cost_usd)) or 0.0
+
+
+def join_turns(turns: Sequence[Response]) -> Response:
+    """Join the responses of a conversation, at least one, into the response that evaluators of the whole see.
+
+    It has the text of the last one, all calls in order, and sums, which are unknown if a part is. Calls are known if
+    any response lists some; else they are only as well known as in the response that says the least.
+    """
+    if len(turns) == 1:
+        return turns[0]
+    last = turns[-1]
+    calls = tuple(call for turn in turns for call in turn.tool_calls)
+    unlisted = [turn for turn in turns if turn.tool_calls_known is not True]
+    levels = {turn.tool_calls_known for turn in unlisted}
+    costs, usages = [turn.cost_usd for turn in turns], [turn.usage for turn in turns]
+    return replace(
+        last,
+        tool_calls=calls,
+        tool_calls_known=True if calls or not levels else (False if False in levels else None),
+        tool_calls_location=next((turn.tool_calls_location for turn in unlisted if turn.tool_calls_location), ""),
+        usage=_add_up_usages(usages),
+        cost_usd=None if None in costs else add_up(costs),
+        duration_ms=sum(turn.duration_ms for turn in turns),
+        attempts=sum(turn.attempts for turn in turns),
+        conversation=(),
+        new_messages=(),
+        max_turns_reached=any(turn.max_turns_reached for turn in turns),
+        replayed=all(turn.replayed for turn in turns),
+        messages=_join_messages(turns),
+        trace=_join_traces(turns),
+        warnings=tuple(dict.fromkeys(warning for turn in turns for warning in turn.warnings)),
+    )
+
+
+def _add_up_usages(usages: Sequence[Usage | None]) -> Usage | None:
+    """Add up the tokens; a number is unknown if it is in one response."""
+    parts = [usage for usage in usages if usage is not None]
+    if len(parts) < len(usages):
+        return None
+    inputs, outputs = [usage.input_tokens for usage in parts], [usage.output_tokens for usage in parts]
+    return Usage(
+        input_tokens=None if None in inputs else add_up(inputs),
+        output_tokens=None if None in outputs else add_up(outputs),
+    )
+
+
+def _join_messages(turns: Sequence[Response]) -> tuple[OutputMessage, ...] | None:
+    """Join the reported messages. Evaluators see only these, so a response without any becomes one, with its calls."""
+    if not any(turn.messages for turn in turns):
+        return None
+    return tuple(
+        message
+        for turn in turns
+        for message in find_messages(turn) or (OutputMessage(role="assistant", content=turn.text),)
+    )
+
+
+def _join_traces(turns: Sequence[Response]) -> tuple[TraceEvent, ...] | None:
+    """Join the reported traces; calls of a response without one become events, because evaluators see only these."""
+    if all(turn.trace is None for turn in turns):
+        return None
+    return tuple(event for turn in turns for event in (_iter_events(turn) if turn.trace is None else turn.trace))
+
+
+def _iter_events(turn: Response) -> Iterator[TraceEvent]:
+    for call in turn.tool_calls:
+        yield TraceEvent(type="tool_call", name=call.name, id=call.id, input=dict(call.params), output=call.result)

@@ -1,0 +1,47 @@
+"""A model that a run calls in addition to the target: as an LLM judge, or as a simulated user."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from eval_gate.model.setup import TargetIdentity
+from eval_gate.targets.model.model_client import ModelClient
+
+
+class ModelRole:
+    """Model in a role of its own, with retries, rate limits and recording."""
+
+    role: ClassVar[str]
+
+    def __init__(self, name: str, client: ModelClient) -> None:
+        self._name = name
+        self._client = client
+
+    @property
+    def identity(self) -> str:
+        """Name and address, without credentials."""
+        chat = self._client.chat
+        return format_identity(self._name, f"{chat.provider}:{chat.model}", chat.address)
+
+    @property
+    def target_identity(self) -> TargetIdentity:
+        """Identity and setup of the model as a target."""
+        chat = self._client.chat
+        identity = TargetIdentity(name=self._name, provider=chat.provider, identity=self.identity, model=chat.model)
+        return self._client.setup.apply_to(identity)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Notices about the rate limit, and about parameters that the model does not support."""
+        notices = (*self._client.notices, self._client.chat.notice)
+        return tuple(f"{self.role} {self._name}: {notice}" for notice in notices if notice)
+
+    async def aclose(self) -> None:
+        """Give connections back."""
+        await self._client.aclose()
+
+
+def format_identity(name: str, what: str, address: str) -> str:
+    """`grader (openai:gpt-5, https://api.openai.com/v1)`, without saying anything twice."""
+    facts = [fact for fact in dict.fromkeys((what, address)) if fact and fact != name]
+    return f"{name} ({', '.join(facts)})" if facts else name

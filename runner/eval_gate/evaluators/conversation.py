@@ -1,0 +1,232 @@
+"""Score of a conversation: each turn by its own evaluators, the whole by those of the case, both joined into one score.
+
+Source: AgentV 4.42.4, `mode: conversation` (mean, min and max); for tool-forge the first failure decides, as among the
+assertions of one case.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from eval_gate.evaluators.aggregation import MAX_ERROR, score_evaluators, warn_nothing_checked
+from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError
+from eval_gate.evaluators.trace import summarize_trace
+from eval_gate.evaluators.weighted_mean import compute_weighted_mean, is_full, reaches_pass_score
+from eval_gate.evaluators.wording import format_score, truncate
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import CaseBrief, CaseTurn, ConversationSpec, TurnAggregation
+from eval_gate.model.conversation import Message
+from eval_gate.model.execution import EvaluatorResult
+from eval_gate.model.usage import Usage, add_up
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.turns import format_transcript, list_texts
+
+WHOLE: Final = "conversation"
+"""Name of the member that scores the whole conversation (AgentV)."""
+_NOT_SENT: Final = "not sent, because of an earlier turn"
+
+
+async def score_turn(context: EvaluationContext, turn: CaseTurn, history: Sequence[Message]) -> CaseScore:
+    """Score the response to one turn. Raises EvaluatorError, whose message does not name the turn.
+
+    `history` are all messages up to the response and with it. A turn without evaluators has the full score.
+    """
+    if not turn.evaluators:
+        return CaseScore(passed=True, score=1.0)
+    spec = _get_spec(context)
+    window = select_window(history, spec.window)
+    case = replace(
+        context.case,
+        conversation=None,
+        messages=window,
+        evaluators=turn.evaluators,
+        brief=None if context.case.brief is None else _build_turn_brief(context.case.brief, turn, window),
+    )
+    return await score_evaluators(replace(context, case=case, history=window))
+
+
+async def score_conversation(
+    context: EvaluationContext, turns: Sequence[CaseScore | None], history: Sequence[Message]
+) -> CaseScore:
+    """Score the whole conversation, and join this score with those of its turns.
+
+    The response of the context is that of all turns: the last text, the calls in order, and sums. A turn that was not
+    sent has no score, or is missing at the end. Raises EvaluatorError, with what the judges of the turns cost.
+    """
+    spec = _get_spec(context)
+    turns = (*turns, *[None] * (len(spec.turns) - len(turns)))
+    try:
+        if spec.aggregation is TurnAggregation.FIRST_FAILURE:
+            return await _score_until_failure(context, turns, history)
+        return await _score_members(context, spec, turns, history)
+    except EvaluatorError as error:
+        scored = [one for one in turns if one is not None]
+        error.usage = Usage.add_up((error.usage, *(one.judge_usage for one in scored)))
+        error.cost_usd = add_up((error.cost_usd, *(one.judge_cost_usd for one in scored)))
+        raise
+
+
+def select_window(history: Sequence[Message], window: int | None) -> tuple[Message, ...]:
+    """Select the system messages and the newest others, two for each exchange of the window; None selects all."""
+    if window is None:
+        return tuple(history)
+    rest = [message for message in history if message.role != "system"]
+    return (*(message for message in history if message.role == "system"), *rest[-2 * window :])
+
+
+def format_expected(expected: JsonValue) -> str | None:
+    """Format the expected response as text: that of the last message, or the JSON of anything else."""
+    last = expected[-1] if isinstance(expected, list) and expected else expected
+    content = last["content"] if isinstance(last, dict) and isinstance(last.get("content"), str) else last
+    if content is None or content == []:
+        return None
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2)
+
+
+def _get_spec(context: EvaluationContext) -> ConversationSpec:
+    if context.case.conversation is None:
+        raise LookupError(f"the case {context.case.id} has no turns")
+    return context.case.conversation
+
+
+def _join_transcript(history: Sequence[Message]) -> str:
+    """Join the messages as AgentV does for its assertions about the whole: `role: text`, with a blank line between."""
+    return "\n\n".join(f"{role}: {text}" for role, text in list_texts(history))
+
+
+def _messages_to_json(history: Sequence[Message]) -> list[JsonValue]:
+    return [{"role": message.role, "content": message.content} for message in history]
+
+
+def _build_turn_brief(brief: CaseBrief, turn: CaseTurn, window: Sequence[Message]) -> CaseBrief:
+    """Build what graders of one turn get: the messages of the window, and the response that the turn expects."""
+    newest = max((number for number, message in enumerate(window) if message.role == "user"), default=len(window))
+    question = format_transcript(window[: newest + 1])
+    return replace(
+        brief,
+        question=question,
+        linked_question=question,
+        reference_answer=format_expected(turn.expected_messages),
+        input_messages=_messages_to_json(window),
+        expected_messages=turn.expected_messages,
+    )
+
+
+async def _score_whole(context: EvaluationContext, spec: ConversationSpec, history: Sequence[Message]) -> CaseScore:
+    """Score by the evaluators of the case; a format may show them the transcript as response."""
+    context = replace(context, history=tuple(history))
+    if not spec.scores_transcript:
+        return await score_evaluators(context)
+    transcript = _join_transcript(history)
+    brief = replace(
+        context.case.brief or CaseBrief(question="", linked_question=""),
+        question=transcript,
+        linked_question=transcript,
+        reference_answer=None,
+        input_messages=_messages_to_json(history),
+        expected_messages=None,
+    )
+    whole = replace(context.case, brief=brief, messages=tuple(history))
+    return await score_evaluators(replace(context, case=whole, response=replace(context.response, text=transcript)))
+
+
+async def _score_until_failure(
+    context: EvaluationContext, turns: Sequence[CaseScore | None], history: Sequence[Message]
+) -> CaseScore:
+    """Take the turns in order, then the whole, up to the first failure (tool-forge, "Assertion Execution")."""
+    parts = [_Part(f"turn {number}", score) for number, score in enumerate(turns, 1) if score is not None]
+    scores = [part.score for part in parts]
+    failure = next((part for part in parts if not part.score.passed), None)
+    whole = None
+    if failure is not None:
+        outcome = CaseScore(passed=False, score=failure.score.score, error=failure.describe_failure())
+    elif context.case.evaluators:
+        whole = await _score_whole(context, _get_spec(context), history)
+        score = min(one.score for one in (*scores, whole)) if whole.passed else whole.score
+        outcome = CaseScore(passed=whole.passed, score=score, error=whole.error)
+    else:
+        outcome = CaseScore(passed=True, score=min((one.score for one in scores), default=1.0))
+    joined = _join_scores([part for part in parts if part.score.results], outcome, whole)
+    return joined if joined.assertions_run else warn_nothing_checked(joined)
+
+
+async def _score_members(
+    context: EvaluationContext,
+    spec: ConversationSpec,
+    turns: Sequence[CaseScore | None],
+    history: Sequence[Message],
+) -> CaseScore:
+    """Take the mean, lowest or highest score of the turns and the whole; a turn that was not sent scores 0."""
+    unsent = CaseScore(passed=False, score=0.0, error=_NOT_SENT)
+    parts = [_Part(f"turn {number}", unsent if score is None else score) for number, score in enumerate(turns, 1)]
+    if context.case.evaluators:
+        try:
+            whole = await _score_whole(context, spec, history)
+        except EvaluatorError as error:
+            raise error.add_prefix(WHOLE) from error
+        parts.append(_Part(WHOLE, whole, WHOLE))
+    score = _combine([part.score.score for part in parts], spec.aggregation)
+    pass_score = context.case.pass_score
+    reached = is_full(score) if pass_score is None else reaches_pass_score(score, pass_score)
+    passed = reached and not any(part.is_vetoed for part in parts)
+    failure = next((part for part in parts if not part.score.passed), None)
+    reason = None if passed or failure is None else failure.describe_failure()
+    joined = _join_scores(parts, CaseScore(passed=passed, score=score, error=reason), None)
+    return replace(joined, trace_summary=summarize_trace(context.response))
+
+
+def _combine(scores: Sequence[float], aggregation: TurnAggregation) -> float:
+    match aggregation:
+        case TurnAggregation.MIN:
+            return min(scores)
+        case TurnAggregation.MAX:
+            return max(scores)
+        case _:
+            return compute_weighted_mean((1.0, score) for score in scores)
+
+
+class _Part(FrozenStruct):
+    """Score of one turn, or of the whole, under its name."""
+
+    name: str
+    score: CaseScore
+    kind: str = "turn"
+
+    @property
+    def is_vetoed(self) -> bool:
+        """Whether something required is missing that the score does not show: a missed minimum makes it 0."""
+        return self.score.score > 0 and any(one.vetoed and one.weight > 0 for one in self.score.results)
+
+    def describe_failure(self) -> str:
+        """Say what failed first, after the name of the part."""
+        reason = self.score.error or f"score {format_score(self.score.score)}"
+        return truncate(f"{self.name}: {reason}", MAX_ERROR)
+
+    def build_result(self) -> EvaluatorResult:
+        """Build the stored result, with those of the evaluators in it."""
+        return EvaluatorResult(
+            name=self.name,
+            type=self.kind,
+            score=self.score.score,
+            misses=() if self.score.results or self.score.error is None else (self.score.error,),
+            evaluator_results=self.score.results,
+            vetoed=self.is_vetoed,
+        )
+
+
+def _join_scores(parts: Sequence[_Part], outcome: CaseScore, whole: CaseScore | None) -> CaseScore:
+    """Add the counts, results and costs of the parts, and of the whole where it is no part, to the outcome."""
+    scores = [*(part.score for part in parts), *([] if whole is None else [whole])]
+    warnings = [f"{part.name}: {warning}" for part in parts for warning in part.score.warnings]
+    return replace(
+        outcome,
+        assertions_run=sum(one.assertions_run for one in scores),
+        assertions_skipped=sum(one.assertions_skipped for one in scores),
+        skipped_tokens=tuple(token for one in scores for token in one.skipped_tokens),
+        warnings=(*warnings, *(() if whole is None else whole.warnings)),
+        results=(*(part.build_result() for part in parts), *(() if whole is None else whole.results)),
+        judge_usage=Usage.add_up([one.judge_usage for one in scores]),
+        judge_cost_usd=add_up([one.judge_cost_usd for one in scores]),
+    )

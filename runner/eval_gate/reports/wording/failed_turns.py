@@ -1,0 +1,90 @@
+"""Wording for the turns of a conversation: which one failed, and how a simulated user ended it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from eval_gate.gate.reason_wording import ERROR_KIND_WORDS
+from eval_gate.model.execution import Status, Trial, UserEnd
+from eval_gate.text.escape import format_count
+
+MAX_TURNS_NAMED: Final = 4
+"""Turns in which executions failed that are named."""
+_TURN: Final = re.compile(r"turn (?P<number>\d+): (?P<kind>agent error: )?")
+_LABEL: Final = re.compile(r"((?:agent error in )?turn \d+(?: of \d+)?): ")
+_USER_ENDS: Final = {
+    "reached": "reached (its own claim)",
+    "given_up": "given up (its own claim)",
+    "max_messages": "it may send no further message",
+}
+
+
+def format_turn(number: int, total: int | None) -> str:
+    """`turn 3 of 5`, or `turn 3` if the number of turns is unknown."""
+    return f"turn {number} of {total}" if total else f"turn {number}"
+
+
+def expand_turn(error: str, total: int | None) -> str:
+    """Name the turn at the start of an error: `turn 3 of 5: …`, `agent error in turn 2 of 5: …`."""
+    match = _TURN.match(error)
+    if match is None:
+        return error
+    turn = format_turn(int(match["number"]), total)
+    return f"{'agent error in ' if match['kind'] else ''}{turn}: {error[match.end() :]}"
+
+
+def split_turn_label(failure: str) -> tuple[str | None, str]:
+    """Split what `expand_turn` returns into the label and the rest; the label is None if no turn is named."""
+    match = _LABEL.match(failure)
+    return (match[1], failure[match.end() :]) if match else (None, failure)
+
+
+def format_turns(numbers: Sequence[int]) -> str:
+    """`turn 2`, `turns 1 and 2`, `turns 1 to 98`, `turns 1, 3 to 5 and 9`."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][-1] + 1:
+            ranges[-1].append(number)
+        else:
+            ranges.append([number])
+    parts = [part for one in ranges for part in ([f"{one[0]} to {one[-1]}"] if len(one) > 2 else map(str, one))]
+    listed = " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+    return f"turn{'s' if len(numbers) > 1 else ''} {listed}"
+
+
+def describe_failed_turns(trials: Iterable[Trial]) -> tuple[str, ...]:
+    """`each time in turn 3`, `failed in turn 3 (3 executions) and turn 2 (1)`, `agent error in turn 2 (1 execution)`.
+
+    Nothing for a single execution, and for a case with one request.
+    """
+    counts: dict[str, Counter[int | None]] = defaultdict(Counter)
+    unsuccessful = [trial for trial in trials if trial.status in {Status.FAILED, Status.ERROR}]
+    turns = {trial.failed_turn for trial in unsuccessful}
+    if len(unsuccessful) < 2 or turns == {None}:
+        return ()
+    if len(turns) == 1 and len({trial.status for trial in unsuccessful}) == 1:
+        return (f"each time in turn {unsuccessful[0].failed_turn}",)
+    for trial in unsuccessful:
+        error = ERROR_KIND_WORDS[trial.error_kind][0] if trial.error_kind else "error"
+        counts[error if trial.status is Status.ERROR else "failed"][trial.failed_turn] += 1
+    return tuple(f"{kind} in {_format_turn_counts(turns)}" for kind, turns in counts.items())
+
+
+def _format_turn_counts(counts: Counter[int | None]) -> str:
+    texts: list[str] = []
+    for turn, number in counts.most_common(MAX_TURNS_NAMED):
+        times = str(number) if texts else format_count(number, "execution")
+        texts.append(f"{f'turn {turn}' if turn else 'no single turn'} ({times})")
+    texts += [format_count(rest, "other turn")] if (rest := len(counts) - len(texts)) > 0 else []
+    return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
+
+
+def describe_user_end(current: UserEnd | None, baseline: UserEnd | None) -> str | None:
+    """Describe how the simulated user ended the conversation; None without one."""
+    if current is None:
+        return None
+    words = f"the simulated user ended: {_USER_ENDS[current]}"
+    return words if baseline in {None, current} else f"{words}; in the baseline: {_USER_ENDS[baseline]}"

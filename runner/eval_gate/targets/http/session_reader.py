@@ -1,0 +1,134 @@
+"""Read what an HTTP agent returns of the session of a conversation: its id, a task to continue, and tool calls so far.
+
+The values are untrusted, and the next request has them: they are checked here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Response
+from eval_gate.struct import replace
+from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.conversation_session import ConversationSession
+from eval_gate.targets.http.connection import ResponseHead
+from eval_gate.targets.http.placeholders import COOKIE, SESSION, TASK
+from eval_gate.targets.http.settings import CallsScope, HttpSettings
+from eval_gate.targets.response.field_paths import MISSING, MissingValue
+from eval_gate.targets.response.settings import EventRule
+from eval_gate.text.sources.validation_errors import describe_value
+from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
+
+_MAX_ID: Final = 1_000
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+class SessionReader:
+    """Reader of the session in one response. `update_session` comes last."""
+
+    def __init__(self, settings: HttpSettings, session: ConversationSession) -> None:
+        self._settings = settings
+        self._session = session
+        self._id: JsonValue | MissingValue = MISSING
+        self._task: JsonValue | MissingValue = MISSING
+
+    def read_head(self, head: ResponseHead) -> None:
+        """Read the header, or the cookie, that has the id."""
+        header, cookie = self._settings.session_header, self._settings.session_cookie
+        text = head.get_header(header.lower()) if header else head.find_cookie(cookie) if cookie else ""
+        self._id = text or self._id
+
+    def read_body(self, body: bytes) -> None:
+        """Read a JSON body; another one has no paths."""
+        if self._settings.session_path or self._settings.task_path:
+            try:
+                self.read_value(parse_untrusted_json(body))
+            except UntrustedJsonError:
+                return
+
+    def read_value(self, value: JsonValue, name: str = "") -> None:
+        """Read a response, or its event `name`. The newest id and the newest task count."""
+        self._id = _find_value(self._settings.session_path, value, name, self._id)
+        self._task = _find_value(self._settings.task_path, value, name, self._task)
+
+    def update_session(self, response: Response) -> Response:
+        """Note the id and the task in the session, and return the response without the calls of earlier turns.
+
+        Raises TargetError for an id that is missing or malformed, and for fewer calls than before.
+        """
+        session = self._session
+        if not isinstance(self._id, MissingValue):
+            session.id, session.has_own_id = self._check_id(self._id, self._id_key), True
+            session.values[SESSION] = json.dumps(self._id)
+            if self._settings.session_cookie is not None:
+                session.values[COOKIE] = f"{self._settings.session_cookie}={session.id}"
+        elif self._is_id_required and not session.has_own_id:
+            raise self._build_error("the response has no id of the conversation", self._id_key)
+        session.values.pop(TASK, None)
+        if not isinstance(self._task, MissingValue):
+            self._check_id(self._task, "taskPath")
+            session.values[TASK] = json.dumps(self._task)
+        if self._settings.tool_calls_scope is CallsScope.CONVERSATION:
+            response = self._drop_earlier_calls(response)
+        return response
+
+    @property
+    def _id_key(self) -> str:
+        """Name of the setting that says where the id is."""
+        settings = self._settings
+        return (
+            "sessionHeader"
+            if settings.session_header
+            else "sessionCookie"
+            if settings.session_cookie
+            else "sessionPath"
+        )
+
+    @property
+    def _is_id_required(self) -> bool:
+        """Whether the next turn needs the id: no condition lets a response be without it, or nothing else is sent."""
+        settings = self._settings
+        is_unconditional = any(rule.where is None and rule.event is None for rule in settings.session_path)
+        is_remembered = not settings.sent_placeholders & {"conversation", "prompt"}
+        return settings.session_use.agent_makes_id and (not settings.session_path or is_unconditional or is_remembered)
+
+    def _check_id(self, value: JsonValue, key: str) -> str:
+        """Return an id as text. Raises TargetError for a value that must not be sent."""
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if not isinstance(value, str):
+            raise self._build_error(f"the id is not a text but {describe_value(value)}", key)
+        if not value or len(value) > _MAX_ID or _UNPRINTABLE.search(value):
+            what = f"the id is not a text of 1 to {_MAX_ID:,} characters without control characters"
+            raise self._build_error(what, key)
+        return value
+
+    def _drop_earlier_calls(self, response: Response) -> Response:
+        """Return the response with the calls of its own turn, if it lists any."""
+        earlier, listed = self._session.calls, len(response.tool_calls)
+        if response.tool_calls_known is None:
+            return response
+        if listed < earlier:
+            what = f"the list of tool calls has {listed:,}, and {earlier:,} in the turn before"
+            raise self._build_error(f"{what}, so it is not that of the conversation", "toolCallsScope")
+        self._session.calls = listed
+        return replace(response, tool_calls=response.tool_calls[earlier:])
+
+    def _build_error(self, what: str, key: str) -> TargetError:
+        place = self._settings.find_place(key)
+        return TargetError(
+            f"agent error: {what} ({place or key})",
+            fault=TargetFault.MALFORMED,
+            hint=f"describe the response with the target's {key}",
+        )
+
+
+def _find_value(
+    rules: tuple[EventRule, ...], value: JsonValue, name: str, otherwise: JsonValue | MissingValue
+) -> JsonValue | MissingValue:
+    """Find the value of the first rule that selects one which is not null, else return `otherwise`."""
+    selected = (rule.select_value(value) for rule in rules if rule.matches(value, name))
+    return next((one for one in selected if not isinstance(one, MissingValue) and one is not None), otherwise)

@@ -1,0 +1,57 @@
+"""The example of conversations, done as its page says."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.integration.test_integration_run import ROOT
+from tests.support.agents import unused_port
+from tests.support.newcomer import blocks, commands
+from tests.support.program import gate
+
+HOME = ROOT / "examples" / "conversations"
+
+
+def typed() -> list[list[str]]:
+    """What its page says to type of ours."""
+    page = (HOME / "README.md").read_text()
+    lines = [line for language, text in blocks(page) if language == "console" for line in commands(text)]
+    return [line.partition("#")[0].split()[1:] for line in lines if line.startswith("eval-gate ")]
+
+
+@contextmanager
+def example_agent(port: int, *options: str) -> Iterator[None]:
+    """The example's agent, running."""
+    command = [sys.executable, "-I", str(HOME / "agent.py"), "--port", str(port), *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        process.stdout.readline()
+        yield
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+def test_example__as_its_page_says__passes_and_then_names_the_turn_that_forgot(tmp_path: Path) -> None:
+    shutil.copytree(HOME, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "results"))
+    first, second = typed()
+    done = gate(tmp_path, "validate")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "3 cases in 1 suite: 0 problems, 0 warnings"), (
+        done.stderr
+    )
+    port = unused_port()
+    file = tmp_path / "eval-gate.yaml"
+    file.write_text(file.read_text().replace("8080", str(port)))
+    with example_agent(port):
+        done = gate(tmp_path, *first)
+    assert (done.returncode, "3 of 3 pass" in done.stdout) == (0, True), done.stdout + done.stderr
+    with example_agent(port, "--forgetful"):
+        done = gate(tmp_path, *second)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "REGRESSIONS (1): gs-returns-001" in done.stdout, done.stdout
+    assert "turn 3 of 4" in done.stdout, done.stdout

@@ -1,0 +1,287 @@
+"""How a conversation is led: sessions, retries, restarts, turns that are not sent, and the response of the whole."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_gate.engine.conversations import (
+    ConversationServices,
+    FinishedConversation,
+    join_turns,
+    lead_conversation,
+)
+from eval_gate.engine.simulated_user import UserMove
+from eval_gate.engine.trials import TrialJob, build_request
+from eval_gate.evaluators.base import CaseScore, EvaluatorError
+from eval_gate.model.case import SimulatedUser
+from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
+from eval_gate.model.usage import Usage
+from eval_gate.struct import replace
+from tests.support.talks import (
+    AWAY,
+    BROKEN,
+    BUSY,
+    CUT_OFF,
+    FAULTS,
+    LATE,
+    UNREACHABLE,
+    SessionTarget,
+    make_talk,
+    make_turn,
+)
+
+
+def lead(target, case=None, **services) -> FinishedConversation:
+    case = case or make_talk()
+
+    async def score(response, turn, history):
+        return CaseScore(passed="ok" in response.text, score=float("ok" in response.text))
+
+    own = ConversationServices(
+        **(
+            {
+                "send": target.respond,
+                "score_turn": score,
+                "retry_policy": target.retry_policy,
+                "remembers_turns": target.remembers_turns,
+            }
+            | services
+        )
+    )
+    return asyncio.run(lead_conversation(build_request(TrialJob(case, 0)), case, own))
+
+
+def test_lead_conversation__turns__each_follows_the_response_before_in_one_session() -> None:
+    target = SessionTarget()
+    led = lead(target)
+    assert [[message.content for message in request.messages] for request in target.requests] == [
+        ["message 1"],
+        ["message 1", "ok 1: message 1", "message 2"],
+        ["message 1", "ok 1: message 1", "message 2", "ok 2: message 2", "message 3"],
+    ]
+    assert [request.turn for request in target.requests] == [1, 2, 3]
+    assert len({request.session for request in target.requests}) == 1
+    assert (led.error, led.failed_turn, led.attempts, led.warnings) == (None, None, 3, ())
+    assert [message.role for message in led.history] == ["user", "assistant"] * 3
+
+
+def test_lead_conversation__each_execution__has_a_session_of_its_own() -> None:
+    target = SessionTarget()
+    lead(target)
+    lead(target)
+    assert [len(turns) for turns in target.taken_in.values()] == [3, 3]
+
+
+def test_lead_conversation__failed_turn__is_the_last_unless_all_are_wanted() -> None:
+    turns = [make_turn("one"), make_turn("two", None)]
+
+    class Wrong(SessionTarget):
+        def make_response(self, request):
+            return Response(text="no")
+
+    assert [len(lead(Wrong(), make_talk("c", *turns)).turns)] == [1]
+    assert len(lead(Wrong(), make_talk("c", *turns, spec={"stop_score": None})).turns) == 2
+
+
+def test_lead_conversation__window__repeats_system_messages_and_the_newest_exchanges() -> None:
+    system = Message(role="system", content="be brief")
+    target = SessionTarget()
+    lead(target, make_talk(messages=(system,), spec={"window": 1}))
+    assert [message.content for message in target.requests[-1].messages] == ["be brief", "ok 2: message 2", "message 3"]
+
+
+def test_lead_conversation__window_and_calls_of_a_model__keeps_calls_with_their_results() -> None:
+    call = Message(role="assistant", tool_calls=(ToolCall(name="t", id="1"),))
+    own = (call, Message(role="tool", content="r", tool_call_id="1"), Message(role="assistant", content="ok"))
+
+    class Calling(SessionTarget):
+        def make_response(self, request):
+            return Response(text="ok", new_messages=own)
+
+    target = Calling()
+    lead(target, make_talk(spec={"window": 1}))
+    assert target.requests[-1].messages == (*own, Message(role="user", content="message 3"))
+
+
+SURE = (UNREACHABLE, BUSY)
+UNSURE = (AWAY, CUT_OFF)
+
+
+@pytest.mark.parametrize("fault", SURE, ids=lambda one: one.message)
+def test_lead_conversation__surely_not_processed__is_sent_again_in_the_same_session(fault) -> None:
+    target = SessionTarget([None, fault])
+    led = lead(target)
+    assert list(target.taken_in.values()) == [[1, 2, 3]]
+    assert (led.error, led.attempts, led.warnings) == (None, 4, ())
+
+
+@pytest.mark.parametrize("fault", UNSURE, ids=lambda one: one.message)
+def test_lead_conversation__maybe_processed__begins_again_in_a_new_session(fault) -> None:
+    target = SessionTarget([None, fault])
+    led = lead(target)
+    assert list(target.taken_in.values()) == [[1, 2], [1, 2, 3]]
+    assert (led.error, led.attempts, len(led.turns), len(led.abandoned_turns)) == (None, 5, 3, 1)
+    what = "turn 2: HTTP 503" if fault is AWAY else "turn 2: agent failed"
+    assert led.warnings == (f"the conversation was started again 1 time: {what}",)
+
+
+@pytest.mark.parametrize("fault", UNSURE, ids=lambda one: one.message)
+def test_lead_conversation__nothing_is_remembered__is_sent_again_in_the_same_session(fault) -> None:
+    target = SessionTarget([None, fault], remembers=False)
+    led = lead(target)
+    assert list(target.taken_in.values()) == [[1, 2, 2, 3]]
+    assert led.warnings == ()
+
+
+def test_lead_conversation__restarts_used_up__ends_with_the_error_and_keeps_its_turns() -> None:
+    target = SessionTarget([None, AWAY, AWAY, None, AWAY])
+    led = lead(target)
+    assert list(target.taken_in.values()) == [[1, 2], [1], [1, 2]]
+    assert (led.error.status, led.failed_turn, len(led.turns), led.attempts) == (503, 2, 1, 5)
+    assert led.failed_message.content == "message 2"
+
+
+@pytest.mark.parametrize("fault", [BROKEN, LATE], ids=lambda one: one.message)
+def test_lead_conversation__error_that_no_retry_helps__ends_in_its_turn(fault) -> None:
+    target = SessionTarget([None, None, fault])
+    led = lead(target)
+    assert (led.error.fault, led.failed_turn, len(led.turns), len(target.taken_in)) == (fault.fault, 3, 2, 1)
+
+
+@given(st.lists(st.sampled_from((None, *FAULTS)), max_size=14), st.booleans())
+def test_lead_conversation__any_faults__no_turn_is_sent_twice_that_may_be_remembered(faults, remembers) -> None:
+    target = SessionTarget(faults, remembers=remembers)
+    led = lead(target)
+    for turns in target.taken_in.values():
+        assert turns == sorted(turns)
+        assert not remembers or turns == list(range(1, len(turns) + 1))
+    assert len(target.taken_in) <= 1 + target.retry_policy.max_retries
+    assert led.attempts <= len(target.requests)
+    if led.error is None:
+        assert [turn.message.content for turn in led.turns] == ["message 1", "message 2", "message 3"]
+    else:
+        assert led.failed_turn == len(led.turns) + 1
+
+
+def test_lead_conversation__evaluator_without_a_score__ends_in_its_turn_and_keeps_the_response() -> None:
+    async def score(response, turn, history):
+        raise EvaluatorError("the judge is gone")
+
+    led = lead(SessionTarget(), score_turn=score)
+    assert (str(led.error), led.failed_turn, led.failed_message) == ("the judge is gone", 1, None)
+    assert [turn.response.text for turn in led.turns] == ["ok 1: message 1"]
+
+
+@pytest.mark.parametrize("fault", [None, AWAY, BROKEN])
+def test_lead_conversation__end_of_any_kind__closes_what_the_session_holds(fault) -> None:
+    closed = []
+
+    class Opening(SessionTarget):
+        async def respond(self, request):
+            await request.open_session.enter("it", lambda: Closing(request.session))
+            return await super().respond(request)
+
+    class Closing:
+        def __init__(self, name):
+            self.name = name
+
+        async def __aenter__(self):
+            return self
+
+        async def __aexit__(self, *_):
+            closed.append(self.name)
+
+    target = Opening([None, fault])
+    lead(target)
+    assert sorted(closed) == sorted(target.taken_in)
+
+
+def make_response(text="", **fields) -> Response:
+    return Response(text=text, **fields)
+
+
+def test_join_turns__has_the_last_text_all_calls_and_sums() -> None:
+    whole = join_turns(
+        [
+            make_response("a", tool_calls=(ToolCall(name="x"),), usage=Usage(input_tokens=1, output_tokens=2)),
+            make_response("b", tool_calls=(ToolCall(name="y"),), usage=Usage(input_tokens=3), cost_usd=1.0),
+        ]
+    )
+    assert (whole.text, [call.name for call in whole.tool_calls]) == ("b", ["x", "y"])
+    assert (whole.usage, whole.cost_usd) == (Usage(input_tokens=4, output_tokens=None), None)
+
+
+@pytest.mark.parametrize(
+    ("levels", "whole"),
+    [((True, True), True), ((True, None), None), ((None, False), False), ((True, False), False)],
+)
+def test_join_turns__calls_that_no_response_has__are_known_as_in_the_response_that_says_least(levels, whole) -> None:
+    assert join_turns([make_response(tool_calls_known=known) for known in levels]).tool_calls_known is whole
+
+
+def test_join_turns__one_response_has_calls__those_of_the_whole_are_known() -> None:
+    first = make_response(tool_calls=(ToolCall(name="x"),))
+    assert join_turns([first, make_response(tool_calls_known=None)]).tool_calls_known is True
+
+
+def test_join_turns__messages_in_one_response_only__lose_no_call_of_the_others() -> None:
+    call = OutputMessage(role="assistant", tool_calls=(OutputCall(tool="x"),))
+    plain = make_response("b", tool_calls=(ToolCall(name="y", params={"a": 1}),))
+    whole = join_turns([make_response("a", messages=(call,), tool_calls=(ToolCall(name="x"),)), plain])
+    assert [one.tool for message in whole.messages for one in message.tool_calls] == ["x", "y"]
+    event = TraceEvent(type="tool_call", name="x")
+    whole = join_turns([make_response("a", trace=(event,), tool_calls=(ToolCall(name="x"),)), plain])
+    assert [(one.name, one.input) for one in whole.trace] == [("x", None), ("y", {"a": 1})]
+
+
+def test_join_turns__one_response__is_the_whole() -> None:
+    one = make_response("a", tool_calls_known=None)
+    assert join_turns([one]) == replace(one)
+
+
+def play(*replies, **user):
+    """A conversation with a user who says these messages, then ends with `reached`; None ends, an error is raised."""
+    left = iter([*replies, None])
+
+    async def move(user, history, sample):
+        reply = next(left)
+        if isinstance(reply, Exception):
+            raise reply
+        return UserMove(reply, None if reply else "reached", Usage(input_tokens=5), 0.25)
+
+    target = SessionTarget()
+    spec = {"turns": (), "user": SimulatedUser(goal="a refund", **user), "stop_score": None}
+    return target, lead(target, make_talk(spec=spec), move_user=move)
+
+
+def test_lead_conversation__simulated_user__writes_until_it_ends() -> None:
+    target, led = play("hi", "4711")
+    assert [request.message for request in target.requests] == ["hi", "4711"]
+    assert (led.user_end, led.user_cost_usd, led.user_usage) == ("reached", 0.75, Usage(input_tokens=15))
+
+
+def test_lead_conversation__first_message_and_most_messages__need_no_request_of_the_user() -> None:
+    target, led = play("4711", "more", first_message="hi", max_messages=2)
+    assert [request.message for request in target.requests] == ["hi", "4711"]
+    assert (led.user_end, led.user_cost_usd) == ("max_messages", 0.25)
+
+
+def test_lead_conversation__user_without_a_message__is_an_error_of_the_turn_that_it_should_begin() -> None:
+    _, led = play("hi", EvaluatorError("no message", cost_usd=0.5))
+    assert (str(led.error), led.failed_turn, len(led.turns), led.user_cost_usd, led.attempts) == (
+        "no message",
+        2,
+        1,
+        0.25,
+        1,
+    )
+
+
+def test_lead_conversation__user_ends_before_the_first_message__is_an_error() -> None:
+    _, led = play()
+    assert (str(led.error), led.failed_turn) == (
+        "the simulated user ended the conversation before its first message",
+        1,
+    )
