@@ -18,7 +18,7 @@ from eval_gate.targets.http.placeholders import (
     SessionScope,
     SessionUse,
     check_placeholders,
-    iter_partial_fields,
+    is_only_part,
     iter_placeholders,
     iter_session_fields,
 )
@@ -258,7 +258,7 @@ class HttpSettings(StreamSettings):
         check_placeholders(value, more=(TASK,) if is_body else MESSAGE_PLACEHOLDERS)
         if TASK in iter_placeholders(value) and not info.data.get("task_path", True):
             raise ValueError("{{task}} has no value: set taskPath")
-        if next(iter_partial_fields(value, TASK), None) is not None:
+        if is_only_part(value, TASK):
             raise ValueError("{{task}} must be a whole value, which is left out if there is no task")
         return template
 
@@ -317,7 +317,7 @@ class HttpSettings(StreamSettings):
         poll: Polling | None = data.get("poll")
         job_url = poll.url.open() if poll and poll.url else None
         for key, template in (*_iter_request_parts(data), ("poll", job_url)):
-            if next(iter_partial_fields(template, SESSION), None) is not None:
+            if is_only_part(template, SESSION):
                 raise ValueError(
                     f"the first request has no id yet: write {{{{session}}}} in {key} as a whole value, which is then "
                     "left out, or in query"
