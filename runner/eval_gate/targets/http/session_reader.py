@@ -41,7 +41,8 @@ class SessionReader:
         self._id = text or self._id
 
     def read_body(self, body: bytes) -> None:
-        """Read a JSON body; another one has no paths."""
+        """Read a JSON body, which alone says whether there is still a task; another one has no paths."""
+        self._task = MISSING
         if self._settings.session_path or self._settings.task_path:
             try:
                 self.read_value(parse_untrusted_json(body))

@@ -326,6 +326,19 @@ def test_conversation__job__may_name_its_session_at_once_or_with_its_result() ->
     assert [one.json.get("thread") for one in running.requests if one.body] == [None, "s-0"]
 
 
+def test_conversation__task_of_a_job_that_ended__is_not_continued() -> None:
+    async def handler(exchange: Exchange) -> None:
+        if exchange.head.startswith("POST"):
+            exchange.answer({"id": "7", "task": "t"}, "202 Accepted", Location="/jobs/7")
+        else:
+            exchange.answer({"status": "done", "response": "ok"})
+
+    template = {"q": "{{prompt}}", "task": "{{task}}"}
+    settings = {"taskPath": "task", "poll": {"intervalMs": 20}}
+    _, running, _, _ = converse(handler, turns=2, requestTemplate=template, **settings)
+    assert [sorted(one.json) for one in running.requests if one.body] == [["q"], ["q"]]
+
+
 CALL = {"name": "look"}
 
 
