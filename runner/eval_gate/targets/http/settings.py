@@ -115,15 +115,6 @@ class Polling(DescribedSettings):
         return template
 
 
-class CallsScope(StrEnum):
-    """Whose tool calls the list of a response holds."""
-
-    TURN = "turn"
-    """Those of the turn that it responds to."""
-    CONVERSATION = "conversation"
-    """Those of all turns so far, in order."""
-
-
 _ACCEPTS: Final = {
     ResponseFormat.JSON: "application/json",
     ResponseFormat.TEXT: "text/plain, */*",
@@ -185,9 +176,8 @@ class HttpSettings(StreamSettings):
     session_cookie: Annotated[Text | None, NotSecret("it is the name of a cookie")] = Field(
         default=None, description="Cookie with that id, instead of sessionPath; it is sent back with the next turns."
     )
-    tool_calls_scope: CallsScope = Field(
-        default=CallsScope.TURN,
-        description="Calls in a response: those of its turn, or those of the whole conversation so far.",
+    tool_calls_scope: Literal["turn", "conversation"] = Field(
+        default="turn", description="Calls in a response: those of its turn, or those of all turns so far, in order."
     )
     healthcheck: Annotated[
         HttpHealthCheck | None,
