@@ -125,11 +125,10 @@ class AgentV4CaseReader(CaseReader):
         self._evaluators.parts.has_workspace = workspace is not None
         is_conversation = has_mode(case, path, self._findings)
         turns = self._read_input(case, path, template, alone=alone, only_text=is_conversation)
-        conversation = (
-            self._conversations.read(case, path, self._build_turn_parts(template, defaults), own_pass_score)
-            if is_conversation
-            else None
-        )
+        conversation = None
+        if "turns" in case:
+            parts = TurnParts(self._read_turn_assertions, self._read_expected, template.fill, defaults.evaluators)
+            conversation = self._conversations.read(case["turns"], (*path, "turns"), parts)
         if template.too_much:
             self._findings.add_problem(
                 f"more than {MAX_TEMPLATE_CHARACTERS:,} characters would be filled in", (*path, "vars")
@@ -141,9 +140,7 @@ class AgentV4CaseReader(CaseReader):
         if judged is None:
             judged = self.build_evaluator_set((), path) if is_conversation else defaults.evaluators
         if is_conversation:
-            if conversation is not None and not (
-                judged.specs or any(turn.evaluators for turn in conversation.spec.turns)
-            ):
+            if conversation is not None and not (judged.specs or any(turn.evaluators for turn in conversation.turns)):
                 self._findings.add_warning(_NOTHING_CHECKED, path, silent=True)
         elif entry is not None and not (entry.criteria or expected or find_used_name(case, file_model.ASSERTIONS)):
             self._findings.add_problem(f'the case "{entry.id}" is not complete: {_NOTHING_EXPECTED}', path)
@@ -157,7 +154,7 @@ class AgentV4CaseReader(CaseReader):
         case_score = self._suite.pass_score if own_pass_score is None else own_pass_score
         built = self.build_case(entry, path, texts, judged, target)
         if conversation is not None:
-            built = add_conversation(built, conversation, turns)
+            built = add_conversation(built, entry, conversation, turns, own_pass_score)
         return _add_workspace(_add_pass_rules(built, case_score, self._suite.attempt_rule), workspace)
 
     def _read_targets(self, execution: file_model.AgentV4Execution | None, path: Path) -> tuple[str, ...]:
@@ -223,14 +220,11 @@ class AgentV4CaseReader(CaseReader):
         wrong = [place for raw, place in places if not check_input_texts(raw, place, self._findings)]
         return not wrong and files is None
 
-    def _build_turn_parts(self, template: CaseTemplate, defaults: FileDefaults) -> TurnParts:
-        return TurnParts(self._read_turn_assertions, self._read_expected, template.fill, defaults.evaluators)
-
     def _read_turn_assertions(
-        self, turn: Mapping[str, JsonValue], path: Path, expected: tuple[MessageTurn, ...]
+        self, turn: dict[str, JsonValue], path: Path, expected: tuple[MessageTurn, ...]
     ) -> EvaluatorSet | None:
         """Read the assertions of a turn, which compare with its own expected output; None without any."""
-        own, raw = self._find_assertion_list(dict(turn), path)
+        own, raw = self._find_assertion_list(turn, path)
         if raw is None:
             return None
         self._evaluators.expected = _find_expected_json(expected)
