@@ -32,7 +32,6 @@ from eval_gate.formats.agentv.v4.conversation_reader import (
     ConversationReader,
     TurnParts,
     add_conversation,
-    check_input_texts,
     has_mode,
 )
 from eval_gate.formats.agentv.v4.workspace_reader import WorkspaceReader
@@ -195,30 +194,21 @@ class AgentV4CaseReader(CaseReader):
         where: Path = (*path, "input_files")
         if files is None and not alone and self._suite.input_files is not None:
             files, where = template.fill(self._suite.input_files), ("input_files",)
-        if only_text and not self._check_input_texts(case, path, files, where, alone=alone):
-            return ()
+        if only_text and files is not None:
+            self._findings.add_problem(ONLY_TEXT, where)
+            files = None
         shared: tuple[MessageTurn, ...] = ()
         if not alone and self._suite.input is not None:
-            shared = self._read_messages(template.fill(self._suite.input), ("input",), "user")
+            shared = self._read_messages(template.fill(self._suite.input), ("input",), "user", only_text=only_text)
             if len(self._findings.problems) > problem_count:  # once is enough, not with every case
                 self._suite = replace(self._suite, input=None)
         if files is not None and not isinstance(own, str):
             self._findings.add_problem("needs an `input` that is one text", where)
-        own_turns = self._read_messages(own, (*path, "input"), "user", files if isinstance(own, str) else None)
+        own_files = files if isinstance(own, str) else None
+        own_turns = self._read_messages(own, (*path, "input"), "user", own_files, only_text=only_text)
         if len(self._findings.problems) == problem_count and not any(turn.is_visible for turn in own_turns):
             self._findings.add_problem("is empty: it has no text and no attached file with text", (*path, "input"))
         return (*shared, *own_turns)
-
-    def _check_input_texts(
-        self, case: dict[str, JsonValue], path: Path, files: JsonValue, where: Path, *, alone: bool
-    ) -> bool:
-        """Report what AgentV does not send as text before the first turn; return whether there is none."""
-        if files is not None and "input_files" not in case:
-            self._findings.add_problem(ONLY_TEXT, where)
-        shared = None if alone else self._suite.input
-        places: tuple[tuple[JsonValue, Path], ...] = ((shared, ("input",)), (case["input"], (*path, "input")))
-        wrong = [place for raw, place in places if not check_input_texts(raw, place, self._findings)]
-        return not wrong and files is None
 
     def _read_turn_assertions(
         self, turn: dict[str, JsonValue], path: Path, expected: tuple[MessageTurn, ...]
@@ -230,21 +220,29 @@ class AgentV4CaseReader(CaseReader):
         self._evaluators.expected = _find_expected_json(expected)
         return self.build_evaluator_set(self._evaluators.read_evaluators(raw, own, of_turn=True), path)
 
-    def _read_messages(self, raw: JsonValue, path: Path, role: str, files: JsonValue = None) -> tuple[MessageTurn, ...]:
-        """Read messages: a list, one message, a text, or an object that is sent as JSON."""
+    def _read_messages(
+        self, raw: JsonValue, path: Path, role: str, files: JsonValue = None, *, only_text: bool = False
+    ) -> tuple[MessageTurn, ...]:
+        """Read messages: a list, one message, a text, or an object that is sent as JSON, unless it is `only_text`."""
         if isinstance(files, list) and isinstance(raw, str):
             parts: list[JsonValue] = [{"type": "file", "value": one} for one in files]
             raw = [{"role": role, "content": [*parts, {"type": "text", "value": raw}]}]
         elif isinstance(raw, dict):
+            if only_text and not isinstance(raw.get("content"), str):
+                self._findings.add_problem(ONLY_TEXT, path)
             raw = [raw if "role" in raw else {"role": role, "content": raw}]
         elif isinstance(raw, list):
             raw = [_wrap_text_parts(one) for one in raw]
             for index, one in enumerate(raw):
-                self._refuse_images(one, (*path, index, "content"))
+                self._check_content(one, (*path, index, "content"), only_text=only_text)
         return self._turns.read(raw, path, "assistant" if role == "assistant" else "user")
 
-    def _refuse_images(self, message: JsonValue, path: Path) -> None:
+    def _check_content(self, message: JsonValue, path: Path, *, only_text: bool) -> None:
+        """Report images, and with `only_text` everything else that is no text."""
         content = message.get("content") if isinstance(message, dict) else None
+        if only_text and isinstance(content, dict | list):
+            self._findings.add_problem(ONLY_TEXT, path)
+            return
         for index, part in enumerate(content if isinstance(content, list) else ()):
             if isinstance(part, dict) and part.get("type") == "image":
                 self._findings.add_problem(unsupported_features.IMAGE, (*path, index))

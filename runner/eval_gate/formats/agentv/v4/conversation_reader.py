@@ -61,23 +61,7 @@ def has_mode(case: Mapping[str, JsonValue], path: Path, findings: AgentVFindings
     for key in file_model.OUTPUT:
         if case.get(key) is not None:
             findings.add_problem("set it in a turn, as AgentV asks", (*path, key))
-    if case.get("input_files") is not None:
-        findings.add_problem(ONLY_TEXT, (*path, "input_files"))
     return True
-
-
-def check_input_texts(raw: JsonValue, path: Path, findings: AgentVFindings) -> bool:
-    """Report parts and objects in messages before the first turn; return whether there are none."""
-    if isinstance(raw, dict) and "role" not in raw:
-        findings.add_problem(ONLY_TEXT, path)
-        return False
-    messages: list[tuple[Path, JsonValue]] = [(path, raw)]
-    if isinstance(raw, list):
-        messages = [((*path, index), one) for index, one in enumerate(raw)]
-    wrong = [place for place, one in messages if isinstance(one, dict) and isinstance(one.get("content"), dict | list)]
-    for place in wrong:
-        findings.add_problem(ONLY_TEXT, (*place, "content"))
-    return not wrong
 
 
 class ConversationReader:
