@@ -44,7 +44,7 @@ class DraftCase(FrozenStruct):
 
 
 def describe_draft(observation: Observation, expectations: Sequence[DraftExpectation]) -> str:
-    """Describe what a draft expects; in a conversation, of each turn of which it expects something."""
+    """Describe what a draft expects; in a conversation, turn by turn, without those that expect nothing."""
     if not observation.turns:
         return expectations[0].description
     described = ((number, one.description) for number, one in enumerate(expectations, 1))

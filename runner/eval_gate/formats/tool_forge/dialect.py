@@ -281,7 +281,7 @@ def _build_case(
 
 
 def _get_prompt(case: ToolForgeCase, conversation: ConversationSpec | None) -> JsonValue:
-    """Return the message, the messages of all turns, or what a simulated user is told."""
+    """Return the message, the messages of all turns, or the description of a simulated user."""
     if conversation is not None and conversation.user is not None:
         return as_fields(conversation.user)
     return case.input.message if case.input is not None else [*case.messages]
