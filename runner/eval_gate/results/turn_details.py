@@ -32,14 +32,10 @@ def select_turn(case: CaseResult, baseline: BaselineResult | None) -> int | None
         return case.failed_turn
     if earlier.turns:
         for number in range(1, most + 1):
-            if has_other_response(case.details, earlier, number) or has_other_calls(case.details, earlier, number):
+            sides = slice_turn(case.details, number), slice_turn(earlier, number)
+            if sides[0].response != sides[1].response or has_other_calls(case.details, earlier, number):
                 return number
     return sum(turn.status is not Status.NOT_RUN for turn in case.details.turns) or None
-
-
-def has_other_response(details: CaseDetails, baseline: CaseDetails, number: int) -> bool:
-    """Whether both sides responded differently in a turn."""
-    return slice_turn(details, number).response != slice_turn(baseline, number).response
 
 
 def has_other_calls(details: CaseDetails, baseline: CaseDetails, number: int) -> bool:
