@@ -53,7 +53,16 @@ def test_slice_turn__calls_beyond_the_limit_are_dropped__the_names_stay() -> Non
         (make_conversation(BEFORE[:4], "PPPP"), None, BASELINE, 5),
         (make_conversation((*BEFORE[:2], *((one[0], None, []) for one in BEFORE[2:])), "PPNNN"), None, NO_DETAILS, 2),
     ],
-    ids=["one request", "failed", "another response", "another call", "other words and another call", "same", "shorter", "no baseline"],
+    ids=[
+        "one request",
+        "failed",
+        "another response",
+        "another call",
+        "other words and another call",
+        "same",
+        "shorter",
+        "no baseline",
+    ],
 )
 def test_select_turn__conversation__failed_then_first_difference_then_last(here, failed_turn, baseline, number) -> None:
     assert select_turn(make_case(here, failed_turn), before(baseline)) == number
