@@ -332,7 +332,8 @@ class ReportView(CaseLists):
 
         The change since the baseline is left out after re-runs, which would look like an increase.
         """
-        own = describe_spending(self.summary, self._baseline if self.reruns is None else None)
+        has_users = self.run.setup is not None and bool(self.run.setup.users)
+        own = describe_spending(self.summary, self._baseline if self.reruns is None else None, has_users=has_users)
         return " · ".join(filter(None, [own, describe_warm_up(self.run)]))
 
     @property
