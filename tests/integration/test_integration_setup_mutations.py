@@ -24,6 +24,7 @@ from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.setup_comparison import find_setup_changes
 from eval_gate.model.setup_change import SetupChange, SetupChangeKind, SetupChanges
 from eval_gate.results.run_setup import RunSetup
+from eval_gate.targets.command.settings import CliSettings
 from eval_gate.targets.kinds import find_kind
 from eval_gate.targets.settings import find_no_effect
 from tests.integration.test_integration_models import completion
@@ -299,7 +300,9 @@ def is_named(found: SetupChange, whose: str, setting: str) -> bool:
     """Whether this names the setting; of an address or a model it is enough that it names both."""
     if (found.subject, found.setting) == (whose, setting):
         return True
-    is_place = setting in {"url", "model", "endpoint", "baseUrl", "commandTemplate", "executable", "args"}
+    is_place = setting in {
+        *("url", "model", "endpoint", "baseUrl", "commandTemplate", "resumeCommand", "executable", "args")
+    }
     at_judge = found.kind is SetupChangeKind.JUDGE and (found.current or "").startswith(f"{whose} ")
     return is_place and (
         at_judge or (found.kind in {SetupChangeKind.TARGET, SetupChangeKind.MODEL} and found.subject == whose)
@@ -502,18 +505,20 @@ def test_setup__any_of_many_is_written_otherwise__is_no_change_to_anybody(rewrit
 @pytest.mark.parametrize("kind", VALUES)
 def test_mutations__every_setting_of_a_kind__is_among_them_or_has_no_effect(kind: str) -> None:
     """Also one that somebody adds tomorrow."""
-    found = find_kind({"model": "openai", "azure": "azure"}.get(kind, kind))
+    found = find_kind(LEAST[kind]["provider"])
     assert found is not None
     known = {
         field.alias or name for name, field in found.settings.model_fields.items() if find_no_effect(field) is None
     }
     others = {*VALUES["model"], *VALUES["azure"], "thinkingBudget"} if kind in MODELS else set()
+    if found.settings is CliSettings:  # `conversation` decides which of the two it is
+        others = {*VALUES["cli"], *VALUES["lines"], "conversation"}
     assert known - {"provider"} <= VALUES[kind].keys() | others
 
 
 def test_mutations__every_setting_without_effect__is_among_the_rewritings() -> None:
     for kind, pool in WITHOUT_EFFECT.items():
-        found = find_kind({"model": "openai"}.get(kind, kind))
+        found = find_kind(LEAST[kind]["provider"])
         assert found is not None
         known = {field.alias or name for name, field in found.settings.model_fields.items() if find_no_effect(field)}
         assert known - {"name", "judgeTarget"} - pool.keys() <= {"healthcheck", *WITHOUT_EFFECT["model"]}, kind

@@ -38,7 +38,8 @@ Files = dict[str, Json]
 
 LEAST: Final[Mapping[str, Mapping[str, Json]]] = {
     "http": {"provider": "http", "url": "http://agent.test/chat"},
-    "cli": {"provider": "cli", "commandTemplate": "python3 agent.py {PROMPT}"},
+    "cli": {"provider": "cli", "commandTemplate": "python3 agent.py {SESSION} {PROMPT}"},
+    "lines": {"provider": "cli", "commandTemplate": "python3 agent.py", "conversation": "lines"},
     "mock": {"provider": "mock"},
     "model": {"provider": "openai", "model": "gpt-4o"},
     "azure": {"provider": "azure", "model": "gpt-4o", "endpoint": "desk"},
@@ -84,7 +85,8 @@ VALUES: Final[Mapping[str, Mapping[str, tuple[Json, ...]]]] = {
         "providerBatching": (True,),
     },
     "cli": {
-        "commandTemplate": ("python3 agent.py --kind {PROMPT}", "python3 other.py {PROMPT}"),
+        "commandTemplate": ("python3 agent.py --kind {SESSION} {PROMPT}", "python3 other.py {SESSION} {PROMPT}"),
+        "resumeCommand": ("python3 agent.py --go-on {SESSION} {PROMPT}", "python3 other.py {SESSION} {PROMPT_FILE}"),
         "agentProtocol": ("claude-code", "gemini-cli"),
         **RESPONSE,
         "filesFormat": ("@{path}", "{basename}"),
@@ -95,9 +97,14 @@ VALUES: Final[Mapping[str, Mapping[str, tuple[Json, ...]]]] = {
         "passEnv": (["MODE"], ["MODE", "OTHER"]),
         "env": ({"KIND": "a"}, {"KIND": "b"}),
     },
+    "lines": {
+        "commandTemplate": ("python3 agent.py --kind", "python3 other.py"),
+        "conversationTimeoutSeconds": (40, 50),
+        "timeoutSeconds": (4, 5),
+    },
     "mock": {
         "response": ("ok", "other"),
-        "responses": ({"a1": "ok"}, {"a1": "other"}),
+        "responses": ({"a1": "ok"}, {"a1": "other"}, {"a1": ["ok", "other"]}),
         "toolCalls": ([{"tool": "pay"}], [{"tool": "refund"}]),
         "outputMessages": ([{"role": "assistant", "content": "ok"}], [{"role": "assistant", "content": "other"}]),
         "trace": ([{"type": "tool_call", "name": "pay"}], []),
@@ -136,7 +143,7 @@ VALUES: Final[Mapping[str, Mapping[str, tuple[Json, ...]]]] = {
 """For each kind every setting that can change a result, with values other than its default."""
 OF_THE_AGENT: Final = frozenset(
     {
-        *(("http", "url"), ("cli", "commandTemplate")),
+        *(("http", "url"), ("cli", "commandTemplate"), ("cli", "resumeCommand"), ("lines", "commandTemplate")),
         *(("model", "model"), ("model", "temperature"), ("model", "maxOutputTokens"), ("model", "systemPromptPath")),
         *(("azure", "temperature"), ("codex", "executable"), ("codex", "args"), ("codex", "systemPrompt")),
     }
@@ -152,7 +159,8 @@ EXCLUDES: Final[Mapping[str, frozenset[str]]] = {
     "agentProtocol": frozenset({"form", "providerBatching", *RESPONSE}),
     "session": AGENT_IDS,
     **{name: frozenset({"session", "responseFormat", *AGENT_IDS} - {name}) for name in AGENT_IDS},
-    "providerBatching": frozenset({"agentProtocol", "responseFormat", "events"}),
+    "providerBatching": frozenset({"agentProtocol", "responseFormat", "events", "resumeCommand"}),
+    "resumeCommand": frozenset({"providerBatching"}),
     **{name: frozenset({"agentProtocol"}) for name in RESPONSE},
     "events": frozenset({"agentProtocol", "providerBatching"}),
     "responseFormat": frozenset({"agentProtocol", "providerBatching", "sessionPath"}),
@@ -163,6 +171,7 @@ WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, Json]]] = {
     | {"backoffFactor": 3, "maxDelayMs": 9, "retryableStatusCodes": [500], "healthcheck": "http://agent.test/up"}
     | {"modelPath": "by"},
     "cli": {"workers": 3, "maxRetries": 1, "verbose": True, "keepTempFiles": True, "modelPath": "by"},
+    "lines": {"workers": 3, "maxRetries": 1, "verbose": True, "keepTempFiles": True, "modelPath": "by"},
     "mock": {"workers": 3},
     "model": {"workers": 3, "maxRetries": 1, "initialDelayMs": 5, "maxDelayMs": 9, "backoffFactor": 3}
     | {"retryableStatusCodes": [500]},
@@ -173,7 +182,8 @@ SPELLED_OUT: Final[Mapping[str, Mapping[str, Json]]] = {
     "http": {"method": "post", "responsePath": ["response"], "headers": {}, "query": {}, "failure": [], "poll": None}
     | {"sessionPath": [], "sessionHeader": None, "taskPath": [], "toolCallsScope": "turn"}
     | {"session": "execution", "requestTemplate": None, "form": None, "idField": "id", "toolCallsPath": "toolCalls"},
-    "cli": {"env": {}, "passEnv": [], "cwd": None, "filesFormat": "{path}", "batchSize": None},
+    "cli": {"env": {}, "passEnv": [], "cwd": None, "filesFormat": "{path}", "batchSize": None, "resumeCommand": None},
+    "lines": {"env": {}, "cwd": None, "conversationTimeoutSeconds": None, "responseFormat": "json"},
     "mock": {"responses": {}, "toolCalls": [], "delayMs": 0.0, "error": None, "delayMinMs": None},
     "model": {"baseUrl": None, "structuredOutput": True, "temperature": None, "systemPromptPath": None},
     "azure": {"temperature": None, "baseUrl": None, "maxOutputTokens": None},

@@ -126,17 +126,25 @@ async def run(command: Command) -> FinishedProgram:
 class InteractiveProgram:
     """A running program that takes input; `ended` is set when it has exited."""
 
-    def __init__(self, command: Command, child: ChildProcess, inlet: ProgramInput, errors: ProgramOutput) -> None:
+    def __init__(
+        self, command: Command, child: ChildProcess, streams: tuple[ProgramInput, ProgramOutput, ProgramOutput]
+    ) -> None:
         self._command = command
         self._child = child
-        self._errors = errors
+        inlet, output, self._errors = streams
         self.write = inlet.write
         self.ended: asyncio.Event = child.exited
+        self.output_closed: asyncio.Event = output.closed
+
+    @property
+    def code(self) -> int | None:
+        """Exit code of the program, negative for a signal; None while it runs."""
+        return self._child.code if self.ended.is_set() else None
 
     @property
     def ending(self) -> str | None:
         """End of the program, as the rest of a sentence; None while it runs."""
-        return _describe_ending(self._child.code) if self.ended.is_set() else None
+        return None if self.code is None else _describe_ending(self.code)
 
     def format_last_line(self, limit: int) -> str:
         """Return the end of the program's stderr as one line of at most `limit` characters, secrets masked."""
@@ -153,9 +161,10 @@ async def start_interactive(command: Command) -> AsyncIterator[InteractiveProgra
     inlet = ProgramInput(b"", stays_open=True)
     output, errors = ProgramOutput(command.max_output, command.watch), ProgramOutput(command.max_errors)
     with contextlib.ExitStack() as stack:
-        child = _start_program(command, (inlet, output, errors), stack)
+        streams = (inlet, output, errors)
+        child = _start_program(command, streams, stack)
         try:
-            yield InteractiveProgram(command, child, inlet, errors)
+            yield InteractiveProgram(command, child, streams)
         finally:
             inlet.close()
             try:

@@ -40,7 +40,8 @@ def build_prompt(request: Request, files_word: str, preamble: str | None = None)
     """Build the prompt in Markdown: preamble, files to read first (called `files_word`), and the query of the user."""
     brief = request.brief
     guidelines, files = (brief.guideline_files, brief.input_files) if brief else ((), ())
-    question = brief.linked_question if brief else flatten_messages(request.messages)
+    # the brief of a conversation does not know what its turns say
+    question = brief.linked_question if brief and not request.turn else flatten_messages(request.messages)
     parts = [
         (preamble or "").strip(),
         _format_files_to_read(guidelines, files, files_word),

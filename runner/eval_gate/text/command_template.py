@@ -15,17 +15,24 @@ from typing import Final, Self
 from eval_gate.errors import find_nearest
 from eval_gate.struct import FrozenStruct
 
-PLACEHOLDERS: Final = ("PROMPT", "GUIDELINES", "EVAL_ID", "ATTEMPT", "SESSION", "FILES", "OUTPUT_FILE", "PROMPT_FILE")
+MESSAGE_PLACEHOLDERS: Final = ("PROMPT", "PROMPT_FILE", "CONVERSATION_FILE")
+"""Placeholders with the message that a command gets."""
+PLACEHOLDERS: Final = (
+    *("PROMPT", "GUIDELINES", "EVAL_ID", "ATTEMPT", "SESSION", "FILES", "OUTPUT_FILE", "PROMPT_FILE"),
+    "CONVERSATION_FILE",
+)
 """Placeholders of a command template, each as `{NAME}`."""
-CASE_PLACEHOLDERS: Final = ("PROMPT", "PROMPT_FILE", "EVAL_ID", "FILES")
+CASE_PLACEHOLDERS: Final = (*MESSAGE_PLACEHOLDERS, "EVAL_ID", "FILES")
 """Placeholders whose values identify the case that a command runs for."""
 FILE_PLACEHOLDERS: Final = ("path", "basename")
 """Placeholders of the format of one file."""
 RERUN_PLACEHOLDERS: Final = ("ids", "id", "ids_regex", "ids_file", "output")
 """Placeholders of a command with which another tool re-runs cases."""
 
-_SAFE_PLACEHOLDERS: Final = frozenset({"OUTPUT_FILE", "PROMPT_FILE", "ATTEMPT", "SESSION", "ids_file", "output"})
-"""The runner makes their values, without signs that a shell reads."""
+_SAFE_PLACEHOLDERS: Final = frozenset(
+    {"OUTPUT_FILE", "PROMPT_FILE", "CONVERSATION_FILE", "ATTEMPT", "SESSION", "ids_file", "output"}
+)
+"""Their values have no signs that a shell reads: the runner makes them, or checks the id that a program reports."""
 _LISTS: Final = frozenset({"FILES", "ids"})
 """Their values are any number of words; with none of them, what is on both sides is joined: `<{FILES}<`."""
 _NAME: Final = re.compile(r"\{([A-Za-z_]+)\}")

@@ -26,8 +26,7 @@ def describe_spending(summary: Summary, baseline: BaselineFacts | None, *, has_u
             f"cost {format_money(summary.estimated_cost_usd)}{_format_change(then_cost, summary.estimated_cost_usd)}"
         )
     if summary.judge_cost_usd is not None:
-        models = f"LLM judges{' and simulated users' if has_users else ''}"
-        parts.append(f"{models} {format_money(summary.judge_cost_usd)}")
+        parts.append(f"LLM judges{' and simulated users' if has_users else ''} {format_money(summary.judge_cost_usd)}")
     if summary.replayed:
         parts.append(f"{summary.replayed} replayed")
     parts.append(

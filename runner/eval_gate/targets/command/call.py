@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -44,11 +43,17 @@ _CHECK_ID: Final = "healthcheck"
 
 
 class CommandCall(FrozenStruct):
-    """Input of one run of a command. `batch` is the content of the file of cases of a batch."""
+    """Input of one run of a command. `batch` is the content of the file of cases of a batch.
+
+    `conversation` is the content of `CONVERSATION_FILE`. `resumes` means that the program goes on with its session.
+    """
 
     eval_id: str
     cwd: Path
     prompt: str = ""
+    conversation: str = ""
+    session: str = ""
+    resumes: bool = False
     guidelines: str = ""
     files: tuple[str, ...] = ()
     attempt: int = 0
@@ -66,12 +71,23 @@ class CommandResult(FrozenStruct):
 
 
 class CommandRunner:
-    """Runner of one command template. Removes the files of a call afterwards, unless `keep` is set."""
+    """Runner of one command template, or of another one for calls that go on with a session.
+
+    Removes the files of a call afterwards, unless `keep` is set.
+    """
 
     def __init__(
-        self, template: str, files_format: str, environment: Mapping[str, str], mask: Mask, *, keep: bool = False
+        self,
+        template: str,
+        files_format: str,
+        environment: Mapping[str, str],
+        mask: Mask,
+        *,
+        keep: bool = False,
+        resume_template: str | None = None,
     ) -> None:
         self._template = CommandTemplate.from_command(template)
+        self._resume = CommandTemplate.from_command(template if resume_template is None else resume_template)
         self._file = CommandTemplate.from_file_format(files_format)
         self._environment = dict(environment)
         self._mask = mask
@@ -81,6 +97,11 @@ class CommandRunner:
         """Whether the template holds this placeholder."""
         return placeholder in self._template.names
 
+    def build_command(self, call: CommandCall) -> Command:
+        """Build the command of a program that needs no files of the call. Raises ProcessError."""
+        line = self._template.render(self._build_values(self._template, call))
+        return Command(line, call.cwd, self._environment, mask=self._mask)
+
     async def run_call(self, call: CommandCall) -> CommandResult:
         """Run the command to its end. Raises ProcessError when it cannot be started or its file cannot be read."""
         with open_private_folder(FOLDER_PREFIX, call.cwd, keep=self._keep) as folder:
@@ -89,9 +110,11 @@ class CommandRunner:
             if call.batch is not None:
                 name = f"{stem}.jsonl"
                 batch = {BATCH_INPUT_VARIABLE: str(folder.write("batch-input.jsonl", call.batch))}
-            values = self._build_values(call, folder, name)
-            line = self._template.render(values)
-            in_file = self.has_placeholder("OUTPUT_FILE")
+            template = self._resume if call.resumes else self._template
+            values = self._build_values(template, call) | _write_files(template, call, folder)
+            values["OUTPUT_FILE"] = shlex.quote(str(folder.path / name))
+            line = template.render(values)
+            in_file = "OUTPUT_FILE" in template.names
             finished = await _run_command(
                 Command(
                     line,
@@ -109,10 +132,10 @@ class CommandRunner:
                 output = file_output.apply_mask(self._mask) if file_output is not None else None
         return CommandResult(line, finished, output)
 
-    def _build_values(self, call: CommandCall, folder: PrivateFolder, output: str) -> dict[str, str]:
-        """Build the shell-quoted value of each placeholder, with a file in `folder` for `PROMPT_FILE`."""
+    def _build_values(self, template: CommandTemplate, call: CommandCall) -> dict[str, str]:
+        """Build the shell-quoted value of each placeholder that is no file. Raises ProcessError."""
         texts = {"PROMPT": call.prompt, "GUIDELINES": call.guidelines, "EVAL_ID": call.eval_id}
-        for name in self._template.names:
+        for name in template.names:
             if "\0" in texts.get(name, ""):
                 instead = "; use {PROMPT_FILE} instead" if name == "PROMPT" else ""
                 raise ProcessError(
@@ -121,15 +144,20 @@ class CommandRunner:
                 )
         values = {name: quote_for_shell(to_well_formed(value)) for name, value in texts.items()}
         values["FILES"] = " ".join(self._format_file(file) for file in call.files)
-        values |= {"ATTEMPT": str(call.attempt), "SESSION": str(uuid.uuid4())}
-        values["OUTPUT_FILE"] = shlex.quote(str(folder.path / output))
-        if self.has_placeholder("PROMPT_FILE"):
-            prompt_file = folder.write("prompt.txt", to_well_formed(call.prompt).encode())
-            values["PROMPT_FILE"] = shlex.quote(str(prompt_file))
-        return values
+        return values | {"ATTEMPT": str(call.attempt), "SESSION": call.session}
 
     def _format_file(self, file: str) -> str:
         return self._file.render({"path": quote_for_shell(file), "basename": quote_for_shell(Path(file).name)})
+
+
+def _write_files(template: CommandTemplate, call: CommandCall, folder: PrivateFolder) -> dict[str, str]:
+    """Write the files that the template names into `folder`, and return their paths by placeholder."""
+    files = {"PROMPT_FILE": ("prompt.txt", call.prompt), "CONVERSATION_FILE": ("conversation.json", call.conversation)}
+    return {
+        name: shlex.quote(str(folder.write(file_name, to_well_formed(text).encode())))
+        for name, (file_name, text) in files.items()
+        if name in template.names
+    }
 
 
 async def _run_command(command: Command, values: Mapping[str, str]) -> FinishedProgram:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal
 
@@ -17,7 +18,7 @@ from eval_gate.model.conversation import OutputCall, OutputMessage, Response
 from eval_gate.model.execution import ErrorCause
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.process.environment import WithheldVariables, filter_environment
-from eval_gate.process.private_folder import open_private_folder
+from eval_gate.process.private_folder import PrivateFolder, open_private_folder
 from eval_gate.process.run import CapturedOutput, Command, FinishedProgram, ProcessError, run
 from eval_gate.struct import replace
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
@@ -30,7 +31,9 @@ from eval_gate.targets.coding_agent import (
     refuse_missing_file,
 )
 from eval_gate.targets.command.codex_log import DEFAULT_FOLDER, CodexLog, LogFormat, should_log
+from eval_gate.targets.command.program_session import adopt_session, format_new_messages, require_session_id
 from eval_gate.targets.command.programs import ProgramName, find_codex_error, read_stream
+from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.targets.settings import (
     AGENT_PLACE,
     AGENT_SETTING,
@@ -138,6 +141,10 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         return None if limit is None else limit * 1000
 
     @property
+    def conversation_problem(self) -> None:
+        """None: Codex resumes its thread."""
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """Logs that could not be written."""
         return tuple(self._trouble)
@@ -148,40 +155,57 @@ class CodexTarget(DescribedTarget[CodexSettings]):
 
     async def respond(self, request: Request) -> Response:
         """Run Codex and read its response. Raises TargetError, which names the log and quotes the output."""
-        settings, preamble = self._settings, self._settings.system_prompt
-        command = (self._find_program(), *_ARGUMENTS, *settings.args.open(), "-")
-        prompt = build_prompt(request, INPUT_FILES, preamble.open() if preamble else PREAMBLE)
-        prompt_bytes = prompt.encode("utf-8", "replace")
+        settings, session = self._settings, request.open_session or ConversationSession()
+        # Codex takes its options only before `resume`
+        resume = ("resume", require_session_id(session)) if request.turn > 1 else ()
+        command = (self._find_program(), *_ARGUMENTS, *settings.args.open(), *resume, "-")
+        prompt_bytes = self._build_prompt(request).encode("utf-8", "replace")
         log = CodexLog(self._log_folder, settings.name, request, settings.log_format, self._redact)
         finished: FinishedProgram | None = None
         try:
-            with open_private_folder("eval-gate-codex-", self._folder or self._root) as folder:
+            folder = await session.enter("folder", self._open_folder)
+            if not resume:  # a thread that is resumed has its folder, where the agent may have changed the file
                 folder.write("prompt.md", prompt_bytes)
-                cwd = request.workspace or self._folder or folder.path
-                log.begin(command, cwd)
-                finished = await run(
-                    Command(
-                        command,
-                        cwd=cwd,
-                        environment=self._environment,
-                        stdin=prompt_bytes,
-                        timeout_s=settings.timeout_seconds,
-                        max_output=MAX_OUTPUT,
-                        end_when_cut=True,
-                        watch=log.add,
-                        mask=self._redact.mask_bytes,
-                    )
+            cwd = request.workspace or self._folder or folder.path
+            log.begin(command, cwd)
+            finished = await run(
+                Command(
+                    command,
+                    cwd=cwd,
+                    environment=self._environment,
+                    stdin=prompt_bytes,
+                    timeout_s=settings.timeout_seconds,
+                    max_output=MAX_OUTPUT,
+                    end_when_cut=True,
+                    watch=log.add,
+                    mask=self._redact.mask_bytes,
                 )
+            )
         except (ProcessError, OSError) as error:
             why = error.message if isinstance(error, ProcessError) else error.strerror
             raise self._build_error(f"Codex CLI could not be run: {why}", None, log, TargetFault.UNREACHABLE) from error
         finally:
+            if request.open_session is None:
+                await session.aclose()
             log.end(finished)
             if log.trouble:
                 self._trouble[log.trouble] = None
         response = self._read_output(finished, log)
         refuse_missing_file(request, response.text)
-        return response
+        return adopt_session(request.open_session, response, ProgramName.CODEX)
+
+    def _build_prompt(self, request: Request) -> str:
+        """Build the prompt of a case, or only the new message for a thread that has the rest."""
+        if request.turn > 1:
+            return f"{format_new_messages(request, is_remembered=True)}\n"
+        preamble = self._settings.system_prompt
+        return build_prompt(request, INPUT_FILES, preamble.open() if preamble else PREAMBLE)
+
+    @asynccontextmanager
+    async def _open_folder(self) -> AsyncIterator[PrivateFolder]:
+        """Open the folder of a case, in which Codex works unless its settings name another one."""
+        with open_private_folder("eval-gate-codex-", self._folder or self._root) as folder:
+            yield folder
 
     def _find_program(self) -> str:
         if self._program is None:

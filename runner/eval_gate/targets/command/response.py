@@ -52,6 +52,12 @@ def parse_record(document: Mapping[str, JsonValue]) -> Response:
     return response or Response(text="", tool_calls_known=False, warnings=lost.format_warnings())
 
 
+def parse_line(content: str) -> Response | None:
+    """Parse the response in a line; None if it is no object with a text or messages. Raises TargetError."""
+    document, lost = parse_object(content), _Omissions()
+    return None if document is None else _parse_document(document, lost)
+
+
 def parse_object(content: str) -> dict[str, JsonValue] | None:
     """Parse `content` if it is a JSON object, or return None. Raises TargetError beyond the limits."""
     text = content.removeprefix(_BOM).strip()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, ClassVar, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, JsonValue, model_validator
+from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_validator, model_validator
+from pydantic.alias_generators import to_camel
 
 from eval_gate.errors import GateError
 from eval_gate.targets.command.programs import ProgramName
@@ -21,7 +22,7 @@ from eval_gate.targets.settings import (
     Place,
     ProgramSettings,
 )
-from eval_gate.text.command_template import CASE_PLACEHOLDERS, CommandTemplate
+from eval_gate.text.command_template import CASE_PLACEHOLDERS, MESSAGE_PLACEHOLDERS, CommandTemplate
 from eval_gate.text.secret import Secret, SecretAddress
 from eval_gate.text.urls import to_public_url
 
@@ -46,6 +47,19 @@ def _check_url(text: str) -> str:
     return text
 
 
+def _contains(command: Secret[str], placeholders: Iterable[str]) -> bool:
+    """Whether the command has one of these placeholders."""
+    return not set(placeholders).isdisjoint(CommandTemplate.from_command(command.open()).names)
+
+
+def _list_placeholders(names: Sequence[str]) -> str:
+    """List placeholders as they are written: `{A}, {B} or {C}`."""
+    *others, last = (f"{{{name}}}" for name in names)
+    return f"{', '.join(others)} or {last}"
+
+
+_NOT_IN_LINES: Final = (*MESSAGE_PLACEHOLDERS, "OUTPUT_FILE")
+"""Placeholders that a command with `conversation: lines` cannot have."""
 CommandText = Annotated[str, Field(min_length=1), AfterValidator(_check_command)]
 Seconds = Annotated[float, Field(gt=0, le=LONGEST_S)]
 
@@ -92,8 +106,9 @@ class CliSettings(ProgramSettings, StreamSettings):
 
     provider: Literal["cli"] = "cli"
     command_template: Annotated[Secret[CommandText], AGENT_PLACE] = Field(
-        description="A shell command with {PROMPT} or {PROMPT_FILE}, {GUIDELINES}, {FILES}, {EVAL_ID}, {ATTEMPT},"
-        " {SESSION}, {OUTPUT_FILE}; values are quoted. The response is the content of {OUTPUT_FILE}, or the output."
+        description="A shell command with {PROMPT}, {PROMPT_FILE} or {CONVERSATION_FILE}, {GUIDELINES}, {FILES},"
+        " {EVAL_ID}, {ATTEMPT}, {SESSION}, {OUTPUT_FILE}; values are quoted. The response is the content of"
+        " {OUTPUT_FILE}, or the output."
     )
     agent_protocol: ProgramName | None = Field(
         default=None,
@@ -120,12 +135,43 @@ class CliSettings(ProgramSettings, StreamSettings):
     max_retries: Annotated[int | None, RETRIES] = Field(
         default=None, ge=0, le=20, description="Maximum retries of a call that timed out."
     )
+    # these are last: each is checked against those before it
+    resume_command: Annotated[Secret[CommandText] | None, AGENT_PLACE] = Field(
+        default=None,
+        description="Command of the second and later turns of a conversation, with {SESSION}; by default the same.",
+    )
+    conversation: Literal["lines"] | None = Field(
+        default=None,
+        description="lines: one process for a whole conversation; it reads and prints a line of JSON for each turn.",
+    )
+    conversation_timeout_seconds: Seconds | None = Field(
+        default=None, description="Time limit of all turns of a conversation together, with conversation: lines."
+    )
+
+    @property
+    def talks_in_lines(self) -> bool:
+        """Whether one process holds a whole conversation."""
+        return self.conversation is not None
+
+    @property
+    def remembers_turns(self) -> bool:
+        """Whether the program may know the earlier turns of a conversation, and gets only the new message."""
+        has_session = self.resume_command is not None or _contains(self.command_template, ["SESSION"])
+        return self.talks_in_lines or has_session
+
+    @property
+    def conversation_problem(self) -> str | None:
+        """Why it cannot run a conversation, as the rest of a sentence; None if it can."""
+        if self.provider_batching:
+            return "it runs many cases in one call (providerBatching)"
+        if self.talks_in_lines or _contains(self.command_template, MESSAGE_PLACEHOLDERS):
+            return None
+        return f"its command does not get the messages: it has no {_list_placeholders(MESSAGE_PLACEHOLDERS)}"
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """Whether the command cannot know which case it runs for."""
-        command = self.command_template.open()
-        if self.provider_batching or any(f"{{{name}}}" in command for name in CASE_PLACEHOLDERS):
+        if self.provider_batching or self.talks_in_lines or _contains(self.command_template, CASE_PLACEHOLDERS):
             return ()
         return ("the command has no {PROMPT} or {PROMPT_FILE}, so it does not get the prompt of the case",)
 
@@ -144,3 +190,48 @@ class CliSettings(ProgramSettings, StreamSettings):
         if self.provider_batching and self.response_format is not ResponseFormat.JSON:
             raise ValueError("each response of a batch is one line of JSON, so responseFormat has to be json")
         return self
+
+    @field_validator("resume_command")
+    @classmethod
+    def _check_resume_command(cls, resume_command: Secret[str] | None, info: ValidationInfo) -> Secret[str] | None:
+        if resume_command is None:
+            return None
+        if info.data.get("provider_batching"):
+            raise ValueError("has no effect with providerBatching, which runs many cases in one call: remove either")
+        if not _contains(resume_command, ["SESSION"]):
+            raise ValueError("needs {SESSION}: without it, a turn could go on with the conversation of another case")
+        if not _contains(resume_command, MESSAGE_PLACEHOLDERS):
+            raise ValueError(f"needs the new message: {_list_placeholders(MESSAGE_PLACEHOLDERS)}")
+        first = info.data.get("command_template")
+        if first is not None and info.data.get("agent_protocol") is None and not _contains(first, ["SESSION"]):
+            raise ValueError("needs a commandTemplate with {SESSION} too, or an agentProtocol that reads the id")
+        return resume_command
+
+    @field_validator("conversation")
+    @classmethod
+    def _check_lines(cls, conversation: str | None, info: ValidationInfo) -> str | None:
+        if conversation is None:
+            return None
+        given = info.data
+        excluded = ("agent_protocol", "provider_batching", "resume_command")
+        for name in excluded:
+            if given.get(name):
+                raise ValueError(
+                    f"lines has one process for all turns, so {to_camel(name)} has no effect: remove either"
+                )
+        if given.get("response_format", ResponseFormat.JSON) is not ResponseFormat.JSON:
+            raise ValueError("lines reads one line of JSON for each turn, so responseFormat has to be json")
+        command = given.get("command_template")
+        wrong = [name for name in _NOT_IN_LINES if command is not None and _contains(command, [name])]
+        if wrong:
+            raise ValueError(
+                f"lines sends messages and reads responses as lines of JSON: remove {{{wrong[0]}}} from commandTemplate"
+            )
+        return conversation
+
+    @field_validator("conversation_timeout_seconds")
+    @classmethod
+    def _check_whole_limit(cls, limit: float | None, info: ValidationInfo) -> float | None:
+        if limit is not None and not info.data.get("conversation", True):
+            raise ValueError("has no effect without `conversation: lines`: use timeoutSeconds, the limit of each turn")
+        return limit

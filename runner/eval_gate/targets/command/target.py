@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import tempfile
+import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -36,15 +37,17 @@ from eval_gate.targets.command.call import (
     HealthChecker,
     format_output_tail,
 )
+from eval_gate.targets.command.lines import LINE_HINT, LineLimits, ProgramEndError, open_line_program
+from eval_gate.targets.command.program_session import adopt_session, format_new_messages, require_session_id
 from eval_gate.targets.command.programs import find_failure, read_stream
-from eval_gate.targets.command.response import parse_object, parse_record, parse_response
+from eval_gate.targets.command.response import parse_line, parse_object, parse_record, parse_response
 from eval_gate.targets.command.settings import CliSettings
+from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.targets.deadline import pause_case_clock
 from eval_gate.targets.response.stream import BodyReader
 from eval_gate.targets.retry import LoadLimiter, build_shard_limiter, respond_with_retries
 from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.redaction import Redactor
-from eval_gate.text.turns import flatten_messages
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, check_json_size
 from eval_gate.text.untrusted.excerpt import format_excerpt
 
@@ -53,10 +56,10 @@ MAX_BATCH_OUTPUT: Final = limits.BATCH_BYTES
 MAX_STREAM: Final = limits.CODEX_BYTES
 """Maximum bytes of the events of a coding agent."""
 _MAX_SHOWN_LINE: Final = 500
-_OUTPUT_HINT: Final = (
-    "name the place of the text with the target's responsePath and of the tool calls with its toolCallsPath; the "
-    "command must print nothing else, or write the response to {OUTPUT_FILE}"
+_PATH_HINT: Final = (
+    "name the place of the text with the target's responsePath and of the tool calls with its toolCallsPath"
 )
+_OUTPUT_HINT: Final = f"{_PATH_HINT}; the command must print nothing else, or write the response to {{OUTPUT_FILE}}"
 _NOT_FOUND: Final = 127
 _NOT_EXECUTABLE: Final = 126
 
@@ -84,8 +87,10 @@ class CliTarget(DescribedTarget[CliSettings]):
             variables,
             redact.mask_bytes,
             keep=settings.keep_temp_files,
+            resume_template=resume_command.open() if (resume_command := settings.resume_command) else None,
         )
         self._body_reader = BodyReader(settings, redact.mask_bytes) if settings.given_response_settings else None
+        self._line_limits = LineLimits(settings.timeout_seconds, settings.conversation_timeout_seconds)
         is_long = settings.agent_protocol is not None or settings.response_format.streams
         self._max_output = MAX_STREAM if is_long else MAX_OUTPUT
         self._health = HealthChecker(settings, variables, self._withheld, redact)
@@ -98,9 +103,11 @@ class CliTarget(DescribedTarget[CliSettings]):
 
     @property
     def identity(self) -> TargetIdentity:
-        """Name and a short hash of the command: another command is another target."""
+        """Name and a short hash of its commands: another command is another target."""
         name = self._settings.name
-        digest = sha256(self._settings.command_template.open().encode("utf-8", "replace")).hexdigest()[:8]
+        commands = (self._settings.command_template, self._settings.resume_command)
+        text = "\n".join(command.open() for command in commands if command is not None)
+        digest = sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
         return TargetIdentity(name=name, provider="cli", identity=f"cli:{name}#{digest}")
 
     @property
@@ -120,6 +127,21 @@ class CliTarget(DescribedTarget[CliSettings]):
         return "runs many cases in one call (providerBatching)" if self.batches else None
 
     @property
+    def conversation_problem(self) -> str | None:
+        """A batch has no turns, and a command without the prompt gets no message."""
+        return self._settings.conversation_problem
+
+    @property
+    def remembers_turns(self) -> bool:
+        """Whether the program may know the earlier turns."""
+        return self._settings.remembers_turns
+
+    @property
+    def retry_policy(self) -> RetryPolicy:
+        """As often as a call that timed out is retried."""
+        return self._retry
+
+    @property
     def batches(self) -> bool:
         """Whether its description has `providerBatching`."""
         return self._settings.provider_batching
@@ -128,8 +150,12 @@ class CliTarget(DescribedTarget[CliSettings]):
         """Run the command and read its response; retry only a time-out. Raises TargetError."""
         await self._ensure_health(request)
         attempts = itertools.count(request.trial)
+        respond_once = self._respond_in_line if self._settings.talks_in_lines else self._respond_once
         return await respond_with_retries(
-            lambda: self._respond_once(request, next(attempts)), self._retry, self.limiter
+            lambda: respond_once(request, next(attempts)),
+            self._retry,
+            self.limiter,
+            only_unprocessed=request.turn > 0 and self.remembers_turns,
         )
 
     async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
@@ -165,10 +191,44 @@ class CliTarget(DescribedTarget[CliSettings]):
             await self._health.require_healthy(self._get_eval_folder(request))
 
     async def _respond_once(self, request: Request, attempt: int) -> Response:
-        result, output = await self._run_call(self._build_call(request, attempt))
+        call = self._build_call(request, attempt)
+        if call.resumes and not self._caller.has_placeholder("SESSION"):
+            require_session_id(request.open_session)
+        result, output = await self._run_call(call)
         response = self._read_output(output)
-        warnings = (*response.warnings, *self._describe_command(result))
+        if self._settings.agent_protocol is not None and self.remembers_turns:
+            response = adopt_session(request.open_session, response, self._settings.agent_protocol)
+        warnings = (*response.warnings, *self._describe_command(result.line))
         return replace(response, duration_ms=result.finished.seconds * 1000, warnings=warnings)
+
+    async def _respond_in_line(self, request: Request, attempt: int) -> Response:
+        """Send a line to the program of the conversation, or of this case, and read the line that it prints."""
+        session = request.open_session or ConversationSession()
+        call = self._build_call(replace(request, open_session=session), attempt)
+        try:
+            command = self._caller.build_command(call)
+            program = await session.enter("program", lambda: open_line_program(command, self._line_limits))
+            output, duration_ms = await program.exchange_lines(call.prompt, session.id)
+        except ProcessError as error:
+            raise _build_start_error(error) from error
+        except ProgramEndError as error:
+            raise self._build_exit_error(str(error), error.code, call.cwd) from error
+        finally:
+            if request.open_session is None:
+                with pause_case_clock():
+                    await session.aclose()
+        response = self._read_line(self._redact.mask_bytes(output))
+        warnings = (*response.warnings, *self._describe_command(str(command.line)))
+        return replace(response, duration_ms=duration_ms, warnings=warnings)
+
+    def _read_line(self, line: bytes) -> Response:
+        if self._body_reader is not None:
+            return _read_body(self._body_reader, line)
+        response = parse_line(line.decode("utf-8", "replace"))
+        if response is None:
+            what = f"the line is not a JSON object with `text` or `output_messages`: it begins {format_excerpt(line)}"
+            raise TargetError(what, fault=TargetFault.MALFORMED, hint=f"{LINE_HINT}; or {_PATH_HINT}")
+        return response
 
     async def fetch_output(self, request: Request) -> bytes:
         """Run the command once, and return its output, in which nothing is read yet. Raises TargetError."""
@@ -209,7 +269,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         reader = self._body_reader
         read_line = None if reader is None else lambda line: _read_body(reader, line)
         responses = parse_batch(output.to_text(), [request.case_id for request in requests], read_line)
-        share_ms, warnings = result.finished.seconds * 1000 / len(requests), self._describe_command(result)
+        share_ms, warnings = result.finished.seconds * 1000 / len(requests), self._describe_command(result.line)
         return {
             case_id: replace(response, duration_ms=share_ms, warnings=(*response.warnings, *warnings))
             for case_id, response in responses.items()
@@ -220,39 +280,47 @@ class CliTarget(DescribedTarget[CliSettings]):
         try:
             result = await self._caller.run_call(call)
         except ProcessError as error:
-            fault = TargetFault.NOT_SENT if error.refusal is StartRefusal.SYSTEM else TargetFault.REFUSED
-            raise TargetError(f"CLI error: {error.message}", fault=fault) from error
+            raise _build_start_error(error) from error
         finished = result.finished
         words = format_output_tail(finished)
         if finished.timed_out:
             what = f"CLI provider timed out after {self._settings.timeout_seconds:g}s{words}"
             raise TargetError(what, fault=TargetFault.LATE, retryable=True)
         if finished.code != 0:
-            command = self._settings.command_template.open()
             preset = self._settings.agent_protocol
             if preset is not None and (why := find_failure(preset, finished.stdout.to_text())):
                 words = f": {why}"
-            variable_hint = self._withheld.find_hint(command, words)
-            hint = _find_hint(finished.code, call.cwd)
-            raise TargetError(
-                f"CLI {finished.ending}{words}{f'; {variable_hint}' if variable_hint else ''}",
-                fault=TargetFault.REFUSED,
-                hint=find_path_hint(command, call.cwd) or hint,
-                known_cause=ErrorCause.PROGRAM_NOT_STARTED if hint else ErrorCause.PROGRAM_FAILED,
-            )
+            raise self._build_exit_error(f"CLI {finished.ending}{words}", finished.code, call.cwd)
         if result.output is None:
             what = f"the command exited with code 0 but wrote no {{OUTPUT_FILE}}{words}"
             raise TargetError(what, fault=TargetFault.MALFORMED)
         return result, result.output
 
+    def _build_exit_error(self, what: str, code: int | None, cwd: Path) -> TargetError:
+        """Build the error of a program that ended without a response, with advice by its exit code and its words."""
+        command = self._settings.command_template.open()
+        variable_hint = self._withheld.find_hint(command, what)
+        hint = _find_hint(code, cwd)
+        return TargetError(
+            f"{what}{f'; {variable_hint}' if variable_hint else ''}",
+            fault=TargetFault.REFUSED,
+            hint=find_path_hint(command, cwd) or hint,
+            known_cause=ErrorCause.PROGRAM_NOT_STARTED if hint else ErrorCause.PROGRAM_FAILED,
+        )
+
     def _build_call(self, request: Request, attempt: int) -> CommandCall:
-        brief = request.brief
+        brief, is_remembered = request.brief, self.remembers_turns
+        prompt = format_new_messages(request, is_remembered=is_remembered)
+        messages = [{"role": message.role, "content": message.content} for message in request.messages]
         # guidelines that the template takes as text are not passed a second time as files
         guideline_files = () if brief is None or self._caller.has_placeholder("GUIDELINES") else brief.guideline_files
         return CommandCall(
             eval_id=request.case_id,
             cwd=request.workspace or self._get_eval_folder(request) / (self._settings.cwd or "."),
-            prompt=flatten_messages(request.messages) if brief is None else brief.question,
+            prompt=prompt if brief is None or request.turn else brief.question,
+            conversation=json.dumps(messages),
+            session=request.session or str(uuid.uuid4()),
+            resumes=is_remembered and request.turn > 1,
             guidelines="" if brief is None else brief.guidelines,
             files=() if brief is None else tuple(dict.fromkeys((*brief.input_files, *guideline_files))),
             attempt=attempt,
@@ -263,11 +331,11 @@ class CliTarget(DescribedTarget[CliSettings]):
     def _get_eval_folder(self, request: Request) -> Path:
         return (self._root / request.eval_file).parent if request.eval_file else self._root
 
-    def _describe_command(self, result: CommandResult) -> tuple[str, ...]:
+    def _describe_command(self, line: str) -> tuple[str, ...]:
         """Describe the command, if the settings ask for it."""
         if not self._settings.verbose:
             return ()
-        return (f"ran: {to_one_line(self._redact(result.line), _MAX_SHOWN_LINE)}",)
+        return (f"ran: {to_one_line(self._redact(line), _MAX_SHOWN_LINE)}",)
 
 
 def build(settings: CliSettings, choice: TargetChoice, context: BuildContext) -> CliTarget:
@@ -283,7 +351,12 @@ def build(settings: CliSettings, choice: TargetChoice, context: BuildContext) ->
     return target
 
 
-def _find_hint(code: int, cwd: Path) -> str | None:
+def _build_start_error(error: ProcessError) -> TargetError:
+    fault = TargetFault.NOT_SENT if error.refusal is StartRefusal.SYSTEM else TargetFault.REFUSED
+    return TargetError(f"CLI error: {error.message}", fault=fault)
+
+
+def _find_hint(code: int | None, cwd: Path) -> str | None:
     if code == _NOT_FOUND:
         return f"the shell did not find the program: it searches names on PATH and paths in {cwd}"
     return "the program is not executable" if code == _NOT_EXECUTABLE else None

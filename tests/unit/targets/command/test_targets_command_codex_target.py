@@ -18,6 +18,7 @@ from eval_gate.struct import replace
 from eval_gate.targets.base import BatchTarget, Request, TargetError, TargetFault
 from eval_gate.targets.command import codex as codex_module
 from eval_gate.targets.command.codex import CodexSettings, CodexTarget
+from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.targets.secret_masking import mask_target
 from eval_gate.text.redaction import Redactor
 from tests.support.processes import gone
@@ -411,3 +412,75 @@ def test_codex__identity__names_program_and_arguments_and_no_secret(tmp_path) ->
     }
     assert (one.workers, one.timeout_ms, one.takes_stubs) == (3, 90_000, False)
     asyncio.run(one.aclose())
+
+
+# conversations
+
+
+def turn(number: int, session: ConversationSession, *texts: str, **fields) -> Request:
+    roles = ("user", "assistant")
+    history = tuple(Message(role=roles[place % 2], content=text) for place, text in enumerate(texts))
+    return Request("cargo", history, turn=number, open_session=session, **fields)
+
+
+def is_there(codex: Path) -> bool:
+    return Path(str(calls(codex)[0]["cwd"])).is_dir()
+
+
+def totals(read: int, written: int) -> dict[str, object]:
+    return {"type": "turn.completed", "usage": {"input_tokens": read, "output_tokens": written}}
+
+
+def test_codex__conversation__resumes_its_thread_in_the_same_folder_with_the_new_message(tmp_path, program) -> None:
+    thread = "01a225e7-f7dd-75f3-beeb-399b9121b8c8"
+    codex = program(events=[{"type": "thread.started", "thread_id": thread}, DONE, totals(100, 7)])
+
+    async def talk() -> None:
+        agent, session = target(tmp_path, args=["--model", "o4"]), ConversationSession()
+        first = await agent.respond(turn(1, session, "Plan the stow."))
+        program(events=[{"type": "thread.started", "thread_id": thread}, DONE, totals(260, 18)])
+        second = await agent.respond(turn(2, session, "Plan the stow.", first.text, "And hold 4?"))
+        # the program reports the tokens of the whole thread
+        assert [(one.usage.input_tokens, one.usage.output_tokens) for one in (first, second)] == [(100, 7), (160, 11)]
+        assert is_there(codex)
+        await session.aclose()
+
+    asyncio.run(talk())
+    one, other = calls(codex)
+    assert one["argv"] == [*FIXED, "--model", "o4", "-"]
+    assert other["argv"] == [*FIXED, "--model", "o4", "resume", thread, "-"]
+    assert str(one["stdin"]).startswith(codex_module.PREAMBLE)
+    assert "[[ ## user_query ## ]]\nPlan the stow.\n" in str(one["stdin"])
+    assert other["stdin"] == "And hold 4?\n"
+    assert one["cwd"] == other["cwd"]
+    assert not is_there(codex)  # closed with the session
+
+
+@pytest.mark.parametrize("thread", ["", None, 5])
+def test_codex__conversation_without_a_thread_id__cannot_go_on(tmp_path, program, thread) -> None:
+    codex = program(events=[{"type": "thread.started", "thread_id": thread}, DONE, USAGE])
+
+    async def talk() -> None:
+        agent, session = target(tmp_path), ConversationSession()
+        await agent.respond(turn(1, session, "a"))
+        with pytest.raises(TargetError, match="reported no session id"):
+            await agent.respond(turn(2, session, "a", "b", "c"))
+        await session.aclose()
+
+    asyncio.run(talk())
+    assert len(calls(codex)) == 1
+
+
+def test_codex__thread_id_that_is_an_option__is_refused(tmp_path, program) -> None:
+    program(events=[{"type": "thread.started", "thread_id": "--dangerously-bypass"}, DONE, USAGE])
+    with pytest.raises(
+        TargetError, match="the session id «--dangerously-bypass» cannot be part of a command"
+    ) as caught:
+        respond(tmp_path, turn(1, ConversationSession(), "a"))
+    assert caught.value.fault is TargetFault.MALFORMED
+    assert respond(tmp_path).text == "Use hold 3."  # a case with one message needs none
+
+
+def test_codex__conversation__can_be_held_and_is_remembered(tmp_path) -> None:
+    agent = target(tmp_path)
+    assert (agent.conversation_problem, agent.remembers_turns, agent.retry_policy.max_retries) == (None, True, 0)

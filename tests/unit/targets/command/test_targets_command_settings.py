@@ -163,3 +163,68 @@ def test_settings__health_check_schema__anything_else_is_refused(check, problem)
 def test_settings__json_schema__knows_every_spelling() -> None:
     properties = CliSettings.model_json_schema()["properties"]
     assert {"commandTemplate", "attachmentsFormat", "cliVerbose", "keepOutputFiles"} <= set(properties)
+
+
+# conversations
+
+LINES = {"commandTemplate": "agent", "conversation": "lines"}
+RESUME = {"commandTemplate": "agent {SESSION} {PROMPT}", "resumeCommand": "agent --resume {SESSION} {PROMPT}"}
+
+
+def test_settings__of_conversations__are_read_in_every_spelling() -> None:
+    found = settings(**LINES, conversation_timeout_seconds=300, timeoutSeconds=30)
+    assert (found.conversation, found.conversation_timeout_seconds, found.talks_in_lines) == ("lines", 300, True)
+    assert settings(**RESUME).resume_command == RESUME["resumeCommand"]
+    assert settings(resume_command="a --resume {SESSION} < {PROMPT_FILE}", agentProtocol="claude-code").remembers_turns
+    assert (settings().conversation, settings().resume_command, settings().talks_in_lines) == (None, None, False)
+
+
+NO_EFFECT = "lines has one process for all turns, so {} has no effect: remove either"
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"conversation": "line"}, "conversation: expected 'lines', got text"),
+        (
+            LINES | {"commandTemplate": "agent {PROMPT}"},
+            "conversation: lines sends messages and reads responses as lines of",
+        ),
+        (
+            LINES | {"commandTemplate": "agent < {PROMPT_FILE}"},
+            "conversation: lines sends messages and reads responses",
+        ),
+        (LINES | {"commandTemplate": "agent {CONVERSATION_FILE}"}, "conversation: lines sends messages and reads resp"),
+        (
+            LINES | {"commandTemplate": "agent > {OUTPUT_FILE}"},
+            "conversation: lines sends messages and reads responses",
+        ),
+        (LINES | {"agentProtocol": "codex"}, f"conversation: {NO_EFFECT.format('agentProtocol')}"),
+        (LINES | {"providerBatching": True}, f"conversation: {NO_EFFECT.format('providerBatching')}"),
+        (RESUME | {"conversation": "lines"}, f"conversation: {NO_EFFECT.format('resumeCommand')}"),
+        (LINES | {"responseFormat": "ndjson"}, "conversation: lines reads one line of JSON for each turn, so"),
+        (LINES | {"responseFormat": "text"}, "conversation: lines reads one line of JSON for each turn, so"),
+        ({"conversationTimeoutSeconds": 5}, "conversationTimeoutSeconds: has no effect without `conversation: lines`"),
+        (LINES | {"conversationTimeoutSeconds": 0}, "conversationTimeoutSeconds: must be > 0.0"),
+        (RESUME | {"resumeCommand": "agent --continue {PROMPT}"}, "resumeCommand: needs {SESSION}: without it, a turn"),
+        (
+            RESUME | {"resumeCommand": "agent {SESSION}"},
+            "resumeCommand: needs the new message: {PROMPT}, {PROMPT_FILE} or",
+        ),
+        (RESUME | {"resumeCommand": "agent {SESION}"}, "resumeCommand: contains the unknown placeholder {SESION} (did"),
+        (RESUME | {"resumeCommand": " "}, "resumeCommand: must not be empty"),
+        (
+            RESUME | {"commandTemplate": "agent {PROMPT}"},
+            "resumeCommand: needs a commandTemplate with {SESSION} too, or",
+        ),
+        (RESUME | {"providerBatching": True}, "resumeCommand: has no effect with providerBatching"),
+    ],
+)
+def test_settings__of_conversations__what_excludes_each_other_is_said_at_the_setting(given, problem) -> None:
+    assert problems(**given)[0].startswith(problem)
+
+
+def test_remarks__program_that_reads_lines__gets_its_case_there() -> None:
+    assert settings(**LINES).remarks == ()
+    assert settings(commandTemplate="agent {CONVERSATION_FILE}").remarks == ()
+    assert settings(commandTemplate="agent").remarks != ()
