@@ -7,6 +7,7 @@ anew with the version that tests/tools/agentv/package.json names.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -30,8 +31,14 @@ DIFFERENCES: Final = {
     "hook-after-that-fails": "what a hook should have prepared for graders is not there: AgentV warns only",
     "workspace-with-generated-files": "what is in node_modules and __pycache__ is no change",
     "broken-grader": "what looks like JSON and is none has not judged: AgentV passes it for its exit code of 0",
+    "talk-that-breaks": "a turn that breaks is an agent error: AgentV gives the turn 0 and goes on",
 }
 """Cases to which we give less, or which we do not judge, and why."""
+HIGHER: Final = {
+    "talk-calls-of-the-whole": "the calls of all turns are known: AgentV hands no calls on to assertions of the whole",
+    "talk-cost-of-a-turn": "cost, time and tokens of a turn are known: AgentV hands none of them on, and gives 0",
+}
+"""Cases to which we give more, because AgentV 4.42.4 scores them without data that it has."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,10 @@ def given_by_agentv(program: Path, project: Path) -> dict[str, Scored]:
     """The scores that AgentV, installed here, gives to every case of the project."""
     results = project / "results"
     files = sorted(str(path) for path in project.glob("evals/*.eval.yaml"))
+    temporary = project / "temporary"
+    for case in re.findall(r"id: (talk-[a-z-]+)", "".join(Path(file).read_text() for file in files)):
+        # its own name of a turn's output file has a folder that it does not make: every turn would fail
+        (temporary / f"agentv-{case}").mkdir(parents=True)
     done = subprocess.run(
         ["node", str(program), "eval", "run", *files, "--max-retries", "0", "--output", str(results)],
         cwd=project,
@@ -81,6 +92,7 @@ def given_by_agentv(program: Path, project: Path) -> dict[str, Scored]:
             **CLEAN,
             "DO_NOT_TRACK": "1",
             "AGENTV_HOME": str(results / "home"),
+            "TMPDIR": str(temporary),
         },  # it keeps workspaces of failing cases
         capture_output=True,
         text=True,

@@ -86,7 +86,9 @@ class DeskAgent:
     options: dict[str, str]
     switch: Callable[[Path, str], None]
     target: dict[str, Any] | None = None
-    """The only target of the list, where the agent needs one."""
+    """The target of the list, where the agent needs one."""
+    user: str | None = None
+    """The address of the model that plays simulated users."""
     cases: Sequence[dict[str, Any]] = tuple(SCRIPTS)
     files: tuple[str, ...] = ()
     """Of `tests/agents/conversations`, copied into the world's folder."""
@@ -97,9 +99,11 @@ class DeskAgent:
         (folder / "evals" / "desk.golden.json").write_text(json.dumps(list(self.cases), indent=1))
         for name in self.files:
             shutil.copy(CONVERSATIONS / name, folder)
-        if self.target is not None:
-            listed = {"targets": [{"name": "desk", **self.target}]}
-            (folder / "targets.yaml").write_text(json.dumps(listed))
+        targets = [{"name": "desk", **self.target}] if self.target else []
+        if self.user:
+            targets.append({"name": "person", **MODEL, "base_url": f"{self.user}/v1", "model": "person-1"})
+        if targets:
+            (folder / "targets.yaml").write_text(json.dumps({"targets": targets}))
 
 
 def switch_file(place: Path) -> Callable[[Path, str], None]:
@@ -140,6 +144,7 @@ def lines_desk() -> DeskAgent:
     )
 
 
+MODEL = {"provider": "openai-compatible"}
 PROMPT = "You work at an order desk. Use your tools."
 """System prompt of the model; the variants of it end with their name in brackets."""
 
@@ -150,27 +155,58 @@ def model_desk(url: str) -> DeskAgent:
     def switch(folder: Path, variant: str) -> None:
         (folder / "prompt.md").write_text(PROMPT if variant == "main" else f"{PROMPT} [{variant}]")
 
-    target = {
-        "provider": "openai-compatible",
-        "base_url": f"{url}/v1",
-        "model": "desk-1",
-        "system_prompt_path": "prompt.md",
-    }
+    target = {**MODEL, "base_url": f"{url}/v1", "model": "desk-1", "system_prompt_path": "prompt.md"}
     options = {"--target": "desk", "--tool-registry": "tools.json"}
     return DeskAgent(options, switch, target, cases=[_with_stubs(case) for case in SCRIPTS], files=("tools.json",))
 
 
 def _with_stubs(case: dict[str, Any]) -> dict[str, Any]:
     """The case with what each tool returns for its order."""
-    number = re.search(r"\d{4}", json.dumps(case["turns"]))
+    number = re.search(r"\d{4}", json.dumps(case))
     assert number is not None
     tools = {*ORDER_DESK.TOOLS.values()}
     return case | {"stubs": dict.fromkeys(sorted(tools), ORDER_DESK.ORDERS[number[0]])}
 
 
+def with_users(desk: DeskAgent, url: str) -> DeskAgent:
+    """The same desk, and the three simulated users, whom the model at this address plays."""
+    options = {**desk.options, "--simulated-user": "person"}
+    stubs = "stubs" in desk.cases[0]
+    users = [_with_stubs(case) if stubs else case for case in USERS]
+    return DeskAgent(options, desk.switch, desk.target, url, [*desk.cases, *users], desk.files)
+
+
+WISHES = {"refund": "How much do I get back?", "find out where": "Where is it now?", "cancel": "Cancel it."}
+"""What a simulated user with such a goal says when the desk knows its order."""
+
+
+def play_user(prompt: str) -> dict[str, str]:
+    """Reply as a model that plays the user of this prompt: it reads goal, facts and what the desk said last."""
+    goal, facts, said = (prompt.partition(f"## {name} ##")[2].partition("[[")[0] for name in SECTIONS)
+    last = said.rpartition("assistant:")[2]
+    number = re.search(r"order (\d{4})", facts)
+    assert number is not None
+    if re.search("refunded|cancelled|on its way", last):
+        return {"action": "end", "message": "", "outcome": "reached"}
+    if "Which order" in last:
+        message = f"My order is {number[1]}."
+    elif "You get" in last:
+        message = "Go ahead."
+    else:
+        message = next(wish for word, wish in WISHES.items() if word in goal)
+    return {"action": "message", "message": message, "outcome": "open"}
+
+
+SECTIONS = ("goal", "facts", "conversation")
+"""Of the prompt of a simulated user."""
+
+
 async def answer_as_model(exchange: Exchange) -> None:
-    """Answer as a model of OpenAI's protocol would that has the desk's prompt and tools."""
+    """Answer as a model of OpenAI's protocol that plays a user, or has the desk's prompt and tools."""
     body = exchange.json
+    if body["model"] == "person-1":
+        exchange.answer(openai_answer(json.dumps(play_user(body["messages"][-1]["content"]))))
+        return
     said = [one["content"] for one in body["messages"] if one["role"] == "user"]
     prompt = next((one["content"] for one in body["messages"] if one["role"] == "system"), "")
     named = re.search(r"\[(\w+)\]$", prompt)

@@ -249,7 +249,7 @@ class RunLimits:
 
     timeout_ms: int = define_setting(
         60_000,
-        "Time limit of one case in milliseconds, with its retries.",
+        "Time limit of one case, or of one turn of a conversation, in milliseconds, with its retries.",
         panel=Panel.BUDGET,
         limits={"gt": 0},
     )

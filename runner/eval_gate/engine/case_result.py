@@ -316,6 +316,7 @@ def _mark_record(trial_record: TrialRecord) -> TrialRecord:
         error=_ERROR_TEMPLATE.format(unknown=CALLS_UNKNOWN, missing=call_names),
         error_kind=ErrorKind.EVALUATION_ERROR,
         error_cause=ErrorCause.CALLS_UNKNOWN,
+        failed_turn=None,
         vetoed=False,
         assertions_run=0,
         assertions_skipped=0,

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from itertools import chain
+from typing import TypeVar
 
 from eval_gate.engine.simulated_user import UserMove
 from eval_gate.evaluators.base import CaseScore, EvaluatorError
-from eval_gate.evaluators.trace import find_messages
 from eval_gate.model.case import CaseTurn, ConversationSpec, EvalCase, SimulatedUser
-from eval_gate.model.conversation import Message, OutputMessage, Response, TraceEvent
+from eval_gate.model.conversation import Message, Response
 from eval_gate.model.execution import UserEnd
-from eval_gate.model.usage import Usage, add_up
-from eval_gate.struct import FrozenStruct, Struct, field, replace
+from eval_gate.model.usage import Number, Usage, add_up
+from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.base import Request, RetryPolicy, TargetError
 from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.text.escape import format_count
+
+_Item = TypeVar("_Item")
 
 
 class BudgetUsedError(Exception):
@@ -47,8 +51,8 @@ class FinishedConversation(FrozenStruct):
     failed_message: Message | None = None
     """The user's message without a response; None if the error is not in a request."""
     user_end: UserEnd | None = None
-    user_usage: Usage | None = None
-    user_cost_usd: float | None = None
+    moves: tuple[UserMove, ...] = ()
+    """All that the simulated user was asked for, in all sessions."""
     abandoned_turns: tuple[FinishedTurn, ...] = ()
     """Turns of sessions that were given up. They cost something, and count for nothing else."""
     restart_reasons: tuple[str, ...] = ()
@@ -57,6 +61,15 @@ class FinishedConversation(FrozenStruct):
     def sent_turns(self) -> tuple[FinishedTurn, ...]:
         """Turns of all sessions, in order."""
         return (*self.abandoned_turns, *self.turns)
+
+    @property
+    def judge_costs(self) -> tuple[Usage | None, float | None]:
+        """Usage and cost of the simulated user, and of judges whose scores are no part of the case's score."""
+        turns = self.abandoned_turns if self.error is None else self.sent_turns
+        scores = [turn.score for turn in turns if turn.score is not None]
+        usages = (*(move.usage for move in self.moves), *(score.judge_usage for score in scores))
+        costs = (*(move.cost_usd for move in self.moves), *(score.judge_cost_usd for score in scores))
+        return Usage.add_up(usages), add_up(costs)
 
     @property
     def first_failure(self) -> int | None:
@@ -84,19 +97,14 @@ class FinishedConversation(FrozenStruct):
         return (f"the conversation was started again {times}: {'; '.join(dict.fromkeys(self.restart_reasons))}",)
 
 
-SendTurn = Callable[[Request], Awaitable[Response]]
-ScoreTurn = Callable[[Response, CaseTurn, Sequence[Message]], Awaitable[CaseScore]]
-MoveUser = Callable[[SimulatedUser, Sequence[Message], int], Awaitable[UserMove]]
-
-
 class ConversationServices(FrozenStruct):
     """What leading a conversation needs from the run and the target."""
 
-    send: SendTurn
+    send: Callable[[Request], Awaitable[Response]]
     """Sends the request of one turn, within its time limit. Raises TargetError."""
-    score_turn: ScoreTurn
+    score_turn: Callable[[Response, CaseTurn, Sequence[Message]], Awaitable[CaseScore]]
     """Scores the response to a turn; the messages are all up to the response and with it. Raises EvaluatorError."""
-    move_user: MoveUser | None = None
+    move_user: Callable[[SimulatedUser, Sequence[Message], int], Awaitable[UserMove]] | None = None
     """Asks the simulated user. Raises EvaluatorError."""
     retry_policy: RetryPolicy = field(default_factory=lambda: RetryPolicy(max_retries=0))
     """How often, and after which delay, the conversation is started again."""
@@ -122,9 +130,9 @@ async def lead_conversation(request: Request, case: EvalCase, services: Conversa
     """
     abandoned: list[FinishedTurn] = []
     reasons: list[str] = []
-    costs = _UserCosts()
+    moves: list[UserMove] = []
     while True:
-        led = _Try(request, case, services, abandoned, costs)
+        led = _Try(request, case, services, abandoned, moves)
         error = await led.run()
         if not isinstance(error, TargetError) or not services.may_start_again(error, len(reasons)):
             return FinishedConversation(
@@ -134,8 +142,7 @@ async def lead_conversation(request: Request, case: EvalCase, services: Conversa
                 failed_turn=led.number if error is not None else None,
                 failed_message=led.message,
                 user_end=led.user_end,
-                user_usage=costs.usage,
-                user_cost_usd=costs.cost_usd,
+                moves=tuple(moves),
                 abandoned_turns=tuple(abandoned),
                 restart_reasons=tuple(reasons),
             )
@@ -149,18 +156,6 @@ def _describe_error(error: TargetError) -> str:
     return f"HTTP {error.status}" if error.status is not None else error.cause.value.replace("_", " ")
 
 
-class _UserCosts(Struct):
-    """Usage and cost of the simulated user, in all sessions."""
-
-    usage: Usage | None = None
-    cost_usd: float | None = None
-
-    def add(self, usage: Usage | None, cost_usd: float | None) -> None:
-        """Add those of one request."""
-        self.usage = Usage.add_up((self.usage, usage))
-        self.cost_usd = add_up((self.cost_usd, cost_usd))
-
-
 class _Try:
     """One try of a conversation, in a session of its own."""
 
@@ -170,12 +165,12 @@ class _Try:
         case: EvalCase,
         services: ConversationServices,
         abandoned: Sequence[FinishedTurn],
-        user_costs: _UserCosts,
+        moves: list[UserMove],
     ) -> None:
         assert case.conversation is not None
         self._request, self._services, self._abandoned = request, services, abandoned
         self._spec: ConversationSpec = case.conversation
-        self._user_costs = user_costs
+        self._moves = moves
         self._exchanges: list[tuple[Message, ...]] = [(message,) for message in case.messages]
         """Messages by their author, in order: a window counts a response with its tool calls as one."""
         self.number = 1
@@ -192,16 +187,16 @@ class _Try:
 
     async def run(self) -> TargetError | EvaluatorError | None:
         """Send the turns until the last one, or until an error, which is returned."""
-        session = ConversationSession()
         try:
-            await self._send_turns(session)
+            async with aclosing(ConversationSession()) as session:
+                await self._send_turns(session)
         except TargetError as error:
+            if self.message is None:  # what the session holds could not be closed
+                self.number = len(self.turns)
             return error
         except EvaluatorError as error:
             self.message = None
             return error
-        finally:
-            await session.aclose()
         return None
 
     async def _send_turns(self, session: ConversationSession) -> None:
@@ -236,7 +231,7 @@ class _Try:
         self._check_budget()
         assert self._services.move_user is not None
         move = await self._services.move_user(user, self.history, self._request.trial)
-        self._user_costs.add(move.usage, move.cost_usd)
+        self._moves.append(move)
         self.user_end = move.outcome
         if move.message is None and not self.turns:
             raise EvaluatorError("the simulated user ended the conversation before its first message")
@@ -245,7 +240,7 @@ class _Try:
     def _check_budget(self) -> None:
         """Check that the run can afford a further turn; the first one was allowed with the execution."""
         sent = (*self._abandoned, *self.turns)
-        if sent and not self._services.is_affordable(usd := compute_cost_usd(sent, self._user_costs.cost_usd)):
+        if sent and not self._services.is_affordable(usd := _compute_cost_usd(sent, self._moves)):
             raise BudgetUsedError(self.number, usd)
 
     def _list_window(self) -> tuple[Message, ...]:
@@ -262,11 +257,10 @@ class _Try:
         )
 
 
-def compute_cost_usd(turns: Sequence[FinishedTurn], user_cost_usd: float | None = None) -> float:
+def _compute_cost_usd(turns: Sequence[FinishedTurn], moves: Sequence[UserMove]) -> float:
     """Compute the cost of turns with their judges and the simulated user, as far as it is known."""
-    target = (turn.response.cost_usd for turn in turns)
     judges = (turn.score.judge_cost_usd for turn in turns if turn.score is not None)
-    return add_up((*target, *judges, user_cost_usd)) or 0.0
+    return add_up((*(turn.response.cost_usd for turn in turns), *judges, *(move.cost_usd for move in moves))) or 0.0
 
 
 def join_turns(turns: Sequence[Response]) -> Response:
@@ -275,62 +269,42 @@ def join_turns(turns: Sequence[Response]) -> Response:
     It has the text of the last one, all calls in order, and sums, which are unknown if a part is. Calls are known if
     any response lists some; else they are only as well known as in the response that says the least.
     """
-    if len(turns) == 1:
-        return turns[0]
     last = turns[-1]
     calls = tuple(call for turn in turns for call in turn.tool_calls)
     unlisted = [turn for turn in turns if turn.tool_calls_known is not True]
     levels = {turn.tool_calls_known for turn in unlisted}
-    costs, usages = [turn.cost_usd for turn in turns], [turn.usage for turn in turns]
     return replace(
         last,
         tool_calls=calls,
         tool_calls_known=True if calls or not levels else (False if False in levels else None),
         tool_calls_location=next((turn.tool_calls_location for turn in unlisted if turn.tool_calls_location), ""),
-        usage=_add_up_usages(usages),
-        cost_usd=None if None in costs else add_up(costs),
+        usage=_add_up_usages([turn.usage for turn in turns]),
+        cost_usd=_add_up_known([turn.cost_usd for turn in turns]),
         duration_ms=sum(turn.duration_ms for turn in turns),
         attempts=sum(turn.attempts for turn in turns),
         conversation=(),
         new_messages=(),
         max_turns_reached=any(turn.max_turns_reached for turn in turns),
         replayed=all(turn.replayed for turn in turns),
-        messages=_join_messages(turns),
-        trace=_join_traces(turns),
+        # of these alone, evaluators would miss the calls of a response without them
+        messages=_join_lists([turn.messages for turn in turns]),
+        trace=_join_lists([turn.trace for turn in turns]),
         warnings=tuple(dict.fromkeys(warning for turn in turns for warning in turn.warnings)),
     )
 
 
+def _add_up_known(values: Sequence[Number | None]) -> Number | None:
+    return None if None in values else add_up(values)
+
+
 def _add_up_usages(usages: Sequence[Usage | None]) -> Usage | None:
     """Add up the tokens; a number is unknown if it is in one response."""
-    parts = [usage for usage in usages if usage is not None]
-    if len(parts) < len(usages):
-        return None
-    inputs, outputs = [usage.input_tokens for usage in parts], [usage.output_tokens for usage in parts]
-    return Usage(
-        input_tokens=None if None in inputs else add_up(inputs),
-        output_tokens=None if None in outputs else add_up(outputs),
-    )
+    parts = [usage or Usage() for usage in usages]
+    inputs, outputs = [part.input_tokens for part in parts], [part.output_tokens for part in parts]
+    whole = Usage(input_tokens=_add_up_known(inputs), output_tokens=_add_up_known(outputs))
+    return None if whole == Usage() else whole
 
 
-def _join_messages(turns: Sequence[Response]) -> tuple[OutputMessage, ...] | None:
-    """Join the reported messages. Evaluators see only these, so a response without any becomes one, with its calls."""
-    if not any(turn.messages for turn in turns):
-        return None
-    return tuple(
-        message
-        for turn in turns
-        for message in find_messages(turn) or (OutputMessage(role="assistant", content=turn.text),)
-    )
-
-
-def _join_traces(turns: Sequence[Response]) -> tuple[TraceEvent, ...] | None:
-    """Join the reported traces; calls of a response without one become events, because evaluators see only these."""
-    if all(turn.trace is None for turn in turns):
-        return None
-    return tuple(event for turn in turns for event in (_iter_events(turn) if turn.trace is None else turn.trace))
-
-
-def _iter_events(turn: Response) -> Iterator[TraceEvent]:
-    for call in turn.tool_calls:
-        yield TraceEvent(type="tool_call", name=call.name, id=call.id, input=dict(call.params), output=call.result)
+def _join_lists(lists: Sequence[tuple[_Item, ...] | None]) -> tuple[_Item, ...] | None:
+    parts = [one for one in lists if one is not None]
+    return tuple(chain.from_iterable(parts)) if len(parts) == len(lists) else None

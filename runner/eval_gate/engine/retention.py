@@ -180,11 +180,15 @@ def add_turns(
 ) -> CaseDetails:
     """Add the turns of a conversation to its details, those that were not sent, too. `margin` as in `build_details`."""
     turns = [*_iter_turns(conversation, spec)]
+    return replace(add_turn_results(details, turns, margin), user_end=conversation.user_end)
+
+
+def add_turn_results(details: CaseDetails, turns: Sequence[TurnResult], margin: int = 0) -> CaseDetails:
+    """Add turns to the details of a conversation, as far as they are stored. `margin` as in `build_details`."""
     too_many = len(turns) - STORED_TURNS
     return replace(
         details,
         turns=truncate_turns(turns[:STORED_TURNS], STORED_CONVERSATION, margin),
-        user_end=conversation.user_end,
         dropped_counts=details.dropped_counts | {"turns": too_many} if too_many > 0 else details.dropped_counts,
     )
 

@@ -284,14 +284,7 @@ class TrialRunner:
         conversation = outcome.conversation
         assert conversation is not None
         number = conversation.failed_turn
-        record = self._build_response_record(job, duration_ms, outcome)
-        scores = [turn.score for turn in conversation.turns if turn.score is not None]
-        record = replace(
-            record,
-            failed_turn=number,
-            judge_usage=Usage.add_up((record.judge_usage, *(one.judge_usage for one in scores))),
-            judge_cost_usd=add_up((record.judge_cost_usd, *(one.judge_cost_usd for one in scores))),
-        )
+        record = replace(self._build_response_record(job, duration_ms, outcome), failed_turn=number)
         if isinstance(error, EvaluatorError):
             return _add_evaluation_error(record, error.add_prefix(f"turn {number}"))
         failed = _add_target_error(record, error)
@@ -436,13 +429,13 @@ def _add_conversation_costs(trial_record: TrialRecord, conversation: FinishedCon
     """Add what sessions that were given up, and the simulated user, cost. No evaluator sees these."""
     responses = [turn.response for turn in conversation.sent_turns]
     whole = join_turns(responses) if responses else None
-    scores = [turn.score for turn in conversation.abandoned_turns if turn.score is not None]
+    judge_usage, judge_cost_usd = conversation.judge_costs
     return replace(
         trial_record,
         usage=None if whole is None else whole.usage,
         cost_usd=None if whole is None else whole.cost_usd,
-        judge_usage=Usage.add_up((conversation.user_usage, *(one.judge_usage for one in scores))),
-        judge_cost_usd=add_up((conversation.user_cost_usd, *(one.judge_cost_usd for one in scores))),
+        judge_usage=judge_usage,
+        judge_cost_usd=judge_cost_usd,
     )
 
 

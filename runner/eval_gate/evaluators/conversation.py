@@ -6,7 +6,6 @@ assertions of one case.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Final
 
@@ -21,7 +20,7 @@ from eval_gate.model.conversation import Message
 from eval_gate.model.execution import EvaluatorResult
 from eval_gate.model.usage import Usage, add_up
 from eval_gate.struct import FrozenStruct, replace
-from eval_gate.text.turns import format_transcript, list_texts
+from eval_gate.text.turns import format_content, format_transcript, list_texts
 
 WHOLE: Final = "conversation"
 """Name of the member that scores the whole conversation (AgentV)."""
@@ -77,12 +76,10 @@ def select_window(history: Sequence[Message], window: int | None) -> tuple[Messa
 
 
 def format_expected(expected: JsonValue) -> str | None:
-    """Format the expected response as text: that of the last message, or the JSON of anything else."""
+    """Format the expected response: the content of the last message, as text or as JSON."""
     last = expected[-1] if isinstance(expected, list) and expected else expected
-    content = last["content"] if isinstance(last, dict) and isinstance(last.get("content"), str) else last
-    if content is None or content == []:
-        return None
-    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2)
+    content = last["content"] if isinstance(last, dict) and "content" in last else last
+    return format_content(content) if content else None
 
 
 def _get_spec(context: EvaluationContext) -> ConversationSpec:

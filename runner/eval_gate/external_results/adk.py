@@ -28,7 +28,7 @@ from eval_gate.external_results.result_rows import (
 from eval_gate.external_results.statuses import end_execution, parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import Status, TurnResult
 from eval_gate.text.digest import compute_fingerprint
 
 STATUSES: Final = parse_tables("""
@@ -69,6 +69,7 @@ def _build_row(case: Fields, identifier: str, place: RowPlace) -> ResultRow:
     # the identifier is that of the app, of the eval set and the time
     app = identifier.rpartition("_")[0].removesuffix(f"_{suite}")
     turns = case.members("eval_metric_result_per_invocation")
+    is_scripted = any(turn.get("expected_invocation") is not None for turn in turns)  # else a model plays the user
     actual, expected = ([turn.at(f"{kind}_invocation") for turn in turns] for kind in ("actual", "expected"))
     prompts = [_join_parts(one.at("user_content")) for one in actual] or [
         _join_parts(event.at("content")) for event in case.members(_EVENTS) if event.get("author") == "user"
@@ -76,6 +77,7 @@ def _build_row(case: Fields, identifier: str, place: RowPlace) -> ResultRow:
     responses = [text for one in actual if (text := _join_parts(one.at("final_response")))]
     expected_texts = [text for one in expected if (text := _join_parts(one.at("final_response")))]
     expected_calls = [f"tool call {call.name} {to_text(call.params)}" for one in expected for call in _iter_calls(one)]
+    expectation: list[JsonValue] = [[*expected_texts], [*expected_calls]]
     scores = tuple(map(_build_score, case.members("overall_eval_metric_results")))
     seconds = [took for one in actual if (took := one.number("duration")) is not None]
     return ResultRow(
@@ -90,11 +92,27 @@ def _build_row(case: Fields, identifier: str, place: RowPlace) -> ResultRow:
         duration_ms=parse_seconds(sum(seconds)) if seconds else None,
         usage=build_usage(*(_sum_tokens(actual, f"{kind}_token_count") for kind in ("prompt", "candidates"))),
         calls=tuple(call for one in actual for call in _iter_calls(one)),
-        content=compute_fingerprint([[*prompts], [*expected_texts], [*expected_calls]]) if turns else None,
-        digests=digest_prompt("user_content", [*prompts], [[*expected_texts], [*expected_calls]]) if turns else None,
+        turns=tuple(map(_build_turn, turns)) if len(turns) > 1 else (),
+        content=compute_fingerprint([[*prompts], *expectation]) if is_scripted else None,
+        digests=digest_prompt("user_content", [*prompts], expectation) if is_scripted else None,
         repeat=app,
         longer_suites=(f"{app[:300]}: {suite}",) if app else (),
         named_by="eval_id",
+    )
+
+
+def _build_turn(turn: Fields) -> TurnResult:
+    """Build the turn of an invocation, which passes if all of its metrics with a verdict do."""
+    actual, scores = turn.at("actual_invocation"), [*map(_build_score, turn.members("eval_metric_results"))]
+    failed = [one for one in scores if one.passed is False]
+    is_decided = any(one.passed is not None for one in scores)
+    return TurnResult(
+        message=_join_parts(actual.at("user_content")),
+        response=_join_parts(actual.at("final_response")) or None,
+        calls=len([*_iter_calls(actual)]),
+        status=Status.FAILED if failed else Status.PASSED if is_decided else None,
+        error="; ".join(f"{one.name}: {one.reason}" for one in failed) or None,
+        duration_ms=actual.seconds("duration") or 0.0,
     )
 
 

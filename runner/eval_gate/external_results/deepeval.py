@@ -1,7 +1,8 @@
 """DeepEval test run: `.deepeval/.latest_run_full.json` or a file of its results folder (since 4.3).
 
 A case is named by its `name`, or by its prompt where that name is generated: pytest's holds parameters, which may hold
-the response, and DeepEval's a number, which shifts.
+the response, and DeepEval's a number, which shifts. The prompt of a conversation is its scenario, else what the user
+says: a simulated user says something else each time.
 """
 
 from __future__ import annotations
@@ -12,10 +13,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from eval_gate.external_results.chat_turns import build_turns, is_of_user
 from eval_gate.external_results.json_streaming import read_record
 from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.records import Fields, iter_listed_records
-from eval_gate.external_results.result_rows import FileFacts, ResultRow, RowPlace, RowScore, shorten_name
+from eval_gate.external_results.result_rows import (
+    FileFacts,
+    ResultRow,
+    RowPlace,
+    RowScore,
+    shorten_name,
+    to_text,
+)
 from eval_gate.external_results.statuses import end_execution, parse_tables
 from eval_gate.text.digest import compute_fingerprint
 
@@ -53,14 +62,16 @@ def _classify_metric(metric: Fields) -> str:
 
 
 def _build_row(case: Fields, suite: str, place: RowPlace) -> ResultRow:
-    scores = tuple(map(_build_score, case.members("metricsData")))
-    prompt = case.text("input") or "\n".join(turn.text("content") for turn in case.members("turns"))
-    expected, tools = case.get("expectedOutput"), case.get("expectedTools")
+    scores, turns = tuple(map(_build_score, case.members("metricsData"))), case.members("turns")
+    user_messages = "\n".join(turn.text("content") for turn in turns if is_of_user(turn))
+    prompt = case.text("input", "scenario") or user_messages
+    expected, tools = case.get("expectedOutcome" if turns else "expectedOutput"), case.get("expectedTools")
     ending = end_execution(scores, tools=STATUSES[0].build_ending(case.get("success")), scorer="metric")
     name, named_by = case.name("name", place=place), "name"
     if prompt and _GENERATED_NAME.fullmatch(name):
         name, named_by = shorten_name(prompt), "input"
     content = compute_fingerprint([prompt, expected, tools])
+    tool_calls = [one for part in (case, *turns) for one in part.members("toolsCalled")]
     return ResultRow(
         suite=suite[:300],
         id=name,
@@ -68,12 +79,13 @@ def _build_row(case: Fields, suite: str, place: RowPlace) -> ResultRow:
         **ending._asdict(),
         scores=scores,
         prompt=prompt,
-        expectation=() if expected is None else (case.text("expectedOutput"),),
+        expectation=() if expected is None else (to_text(expected),),
         response=case.text_or_none("actualOutput"),
         duration_ms=case.seconds("runDuration"),
         cost_usd=case.cost("tokenCost"),
         usage=case.usage("inputTokenCount", "outputTokenCount"),
-        calls=tuple(one.call("name", "inputParameters", one.get("output")) for one in case.members("toolsCalled")),
+        calls=tuple(one.call("name", "inputParameters", one.get("output")) for one in tool_calls),
+        turns=build_turns(turns, "toolsCalled"),
         tags=case.tags("tags"),
         content=content,
         digests=digest_prompt("input", prompt, [expected, tools]),

@@ -11,10 +11,12 @@ import struct
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, Final
 
 from eval_gate.errors import require_extra
+from eval_gate.external_results.chat_turns import build_turns, is_of_user
 from eval_gate.external_results.json_streaming import open_document, parse_value
 from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.records import Fields, require_record
@@ -33,7 +35,7 @@ from eval_gate.external_results.result_rows import (
 from eval_gate.external_results.statuses import Meaning, parse_tables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.execution import ErrorKind, Status, TurnResult
 from eval_gate.model.limits import ARCHIVE_ENTRIES, EXTERNAL_LINE_BYTES
 from eval_gate.model.usage import Usage
 from eval_gate.results.archive import ARCHIVE_ERRORS, has_more_entries
@@ -227,6 +229,7 @@ def _build_row(sample: Fields, head: Fields, place: RowPlace) -> ResultRow:
         duration_ms=sample.seconds("total_time"),
         usage=_sum_usage(sample),
         calls=tuple(_iter_tool_calls(sample)),
+        turns=_build_turns(sample),
         content=content,
         digests=digest_prompt("input", inputs, target),
         repeat=f"{content} {model}" if isinstance(epoch, int) else None,
@@ -317,6 +320,15 @@ def _iter_tool_calls(sample: Fields) -> Iterator[ToolCall]:
         response = results.get(call.text("id"))
         tool_call = call.call("function", "arguments", None if response is None else response.get("content"))
         yield replace(tool_call, success=None if response is None else response.get("error") is None)
+
+
+def _build_turns(sample: Fields) -> tuple[TurnResult, ...]:
+    """Build the turns of a sample without what its input has before the last message: examples, which nobody said."""
+    messages = sample.members("messages")
+    inputs = list(takewhile(lambda one: one.get("source") == "input", messages))
+    begin = next((at for at in reversed(range(len(inputs))) if is_of_user(inputs[at])), 0)
+    earlier = messages[:begin]
+    return () if any(one.members("tool_calls") for one in earlier) else build_turns(messages[begin:], "tool_calls")
 
 
 def _sum_usage(sample: Fields) -> Usage | None:

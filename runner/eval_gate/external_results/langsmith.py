@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from eval_gate.external_results.chat_turns import find_turns
 from eval_gate.external_results.json_streaming import iter_lines, iter_records, open_document
 from eval_gate.external_results.records import Fields, iter_table_rows
 from eval_gate.external_results.result_rows import (
@@ -101,6 +102,7 @@ def _read_nested(row: Fields, place: RowPlace) -> ResultRow:
     inputs = row.get("example.inputs", "run.inputs")
     return _build_row(place, inputs, row.get("example.outputs"), scores, row.text("run.error"))._replace(
         response=_format_values(row.get("run.outputs")) or None,
+        turns=find_turns(row.at("run.outputs")),
         duration_ms=parse_seconds((end - start).total_seconds()) if start and end else None,
         repeat=row.text("run.reference_example_id", "example.id") or None,
     )

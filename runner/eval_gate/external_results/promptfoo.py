@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from eval_gate.external_results.chat_turns import build_turns
 from eval_gate.external_results.json_streaming import JsonReader, iter_lines, open_document
 from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.records import Fields
@@ -232,6 +233,7 @@ def _build_row(result: Fields, place: RowPlace, numbers: Mapping[int, int], *, m
         prompt=_format_prompt(variables),
         expectation=tuple(map(_describe_assertion, asserts.members()[:50])),
         response=result.text_or_none("response.output"),
+        turns=build_turns(result.members("response.metadata.messages")),
         duration_ms=result.milliseconds("latencyMs"),
         cost_usd=result.cost("cost") or None,  # 0 if it is unknown
         usage=result.usage("tokenUsage.prompt", "tokenUsage.completion") if result.get("tokenUsage.total") else None,

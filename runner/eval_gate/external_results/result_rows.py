@@ -16,7 +16,7 @@ from eval_gate.external_results.prompt_digests import PromptDigests
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.execution import UNDECIDED_TYPE, ErrorKind, EvaluatorResult, Status
+from eval_gate.model.execution import UNDECIDED_TYPE, ErrorKind, EvaluatorResult, Status, TurnResult
 from eval_gate.model.limits import CASES, EXTERNAL_TEXT, MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
 from eval_gate.model.usage import Usage
 from eval_gate.struct import Struct, field
@@ -155,6 +155,8 @@ class ResultRow(NamedTuple):
     cost_usd: float | None = None
     usage: Usage | None = None
     calls: tuple[ToolCall, ...] = ()
+    turns: tuple[TurnResult, ...] = ()
+    """Turns of a conversation, if it has several; their calls are those of the row, in order."""
     location: Location | None = None
     tags: tuple[str, ...] = ()
     description: str = ""

@@ -250,8 +250,8 @@ def _suggest_written_key(model: type[BaseModel], path: Path, siblings: JsonValue
     schema = model.model_json_schema()
     parts = (schema, *schema.get("$defs", {}).values())
     known_keys = {key for part in parts for key in part.get("properties", ())}
-    written = siblings if isinstance(siblings, dict) else {}
-    return format_suggestion(str(path[-1]), [key for key in written if key not in known_keys])
+    keys = siblings if isinstance(siblings, dict) else {}
+    return format_suggestion(str(path[-1]), [key for key in keys if key not in known_keys])
 
 
 def _find_part(document: JsonValue, path: Path) -> JsonValue:

@@ -272,7 +272,7 @@ def _format_turn(turn: ComparedTurn) -> str:
     """Format what happened before the compared turn, and the user's message in it."""
     sides = [escape_markdown(turn.message, MAX_PROMPT)] if turn.message else []
     sides += [f"in the baseline: {escape_markdown(turn.baseline_message, MAX_PROMPT)}"] if turn.baseline_message else []
-    messages = f"**{capitalize_first(turn.label)}, the user:** {' · '.join(sides)}" if sides else ""
+    messages = f"**Turn {turn.number}, the user:** {' · '.join(sides)}" if sides else ""
     return "<br>\n".join(filter(None, [turn.earlier_turns, messages]))
 
 

@@ -24,16 +24,18 @@ def slice_turn(details: CaseDetails, number: int) -> CaseDetails:
 def select_turn(case: CaseResult, baseline: BaselineResult | None) -> int | None:
     """Select the turn to show: the first that failed, else the first that differs from the baseline, else the last.
 
-    None for a case with one request.
+    Other tool calls count before other words, because many agents word every response anew. None for a case with one
+    request.
     """
     earlier = baseline.details if baseline else NO_DETAILS
     most = max(len(case.details.turns), len(earlier.turns))
     if case.failed_turn is not None or not most:
         return case.failed_turn
     if earlier.turns:
-        for number in range(1, most + 1):
-            if has_other_response(case.details, earlier, number) or has_other_calls(case.details, earlier, number):
-                return number
+        for differs in (has_other_calls, has_other_response):
+            for number in range(1, most + 1):
+                if differs(case.details, earlier, number):
+                    return number
     return sum(turn.status is not Status.NOT_RUN for turn in case.details.turns) or None
 
 

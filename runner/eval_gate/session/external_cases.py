@@ -13,16 +13,17 @@ from eval_gate.config.score_rule import ScoreRule
 from eval_gate.config.settings import ResponseRetention, RunConfig
 from eval_gate.engine.case_result import join_trials
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.engine.retention import build_details, describe_keys
+from eval_gate.engine.retention import add_turn_results, build_details, describe_keys
 from eval_gate.external_results.result_rows import ResultRow, build_evaluator_results
 from eval_gate.external_results.score_rules import ScoreRules
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey
 from eval_gate.model.conversation import Response, ToolCall
-from eval_gate.model.execution import NO_DETAILS, CaseDetails, Status
+from eval_gate.model.execution import NO_DETAILS, CaseDetails, Status, TurnResult
 from eval_gate.model.limits import STORED_CHECK, STORED_CHECKS, STORED_PROMPT
 from eval_gate.model.result import CaseFingerprints, CaseResult, CaseText, RerunStopReason
-from eval_gate.results.masking import TextChange, TextMasking, map_value
+from eval_gate.results.detail_truncation import drop_response
+from eval_gate.results.masking import TextChange, TextMasking, map_details, map_value
 from eval_gate.struct import replace
 from eval_gate.text.digest import DIGEST_DIGITS, compute_digest
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
@@ -126,6 +127,7 @@ def build_execution(row: ResultRow, number: int) -> TrialRecord:
         duration_ms=row.duration_ms or 0.0,
         error=None if passed else _describe_failure(row)[:MAX_ERROR] or None,
         error_kind=row.error_kind if status is Status.ERROR else None,
+        failed_turn=_find_failed_turn(row),
         details=_build_details(row),
         evaluator_results=build_evaluator_results(row.scores),
         assertions_run=len(row.scores),
@@ -147,12 +149,25 @@ def _describe_failure(row: ResultRow) -> str:
     return "; ".join(filter(None, parts)) or (row.status or Status.ERROR).value
 
 
+def _find_failed_turn(row: ResultRow) -> int | None:
+    """Find the first turn that the tool says failed, of an execution that failed."""
+    numbers = (number for number, turn in enumerate(row.turns, start=1) if turn.status is Status.FAILED)
+    return next(numbers, None) if row.status is Status.FAILED else None
+
+
 def _build_details(row: ResultRow) -> CaseDetails:
     """Build the details of a row in the form that eval cases have; a missing response stays None."""
-    if not row.calls and row.response is None:
+    response = row.turns[-1].response if row.turns else row.response
+    if not row.calls and not row.turns and response is None:
         return NO_DETAILS
-    details = build_details(Response(text=row.response or "", tool_calls=row.calls))
-    return details if row.response is not None else replace(details, response=None)
+    details = build_details(Response(text=response or "", tool_calls=row.calls))
+    if row.turns:
+        details = add_turn_results(details, [_complete_turn(turn) for turn in row.turns])
+    return details if response is not None else replace(details, response=None)
+
+
+def _complete_turn(turn: TurnResult) -> TurnResult:
+    return replace(turn, response_length=len(turn.response or ""), error=turn.error and turn.error[:MAX_ERROR])
 
 
 async def redact_rows(
@@ -187,6 +202,7 @@ def _drop_texts(row: ResultRow) -> ResultRow:
         response=None,
         error=None if row.status is Status.PASSED else names or (row.status or Status.ERROR).value,
         scores=tuple(one._replace(reason=None) for one in row.scores),
+        turns=drop_response(CaseDetails(turns=row.turns)).turns if row.turns else (),
         calls=tuple(ToolCall(name=call.name, success=call.success, duration_ms=call.duration_ms) for call in row.calls),
     )
 
@@ -199,6 +215,7 @@ def _map_texts(row: ResultRow, change: TextChange) -> ResultRow:
         error=row.error and change(row.error),
         scores=tuple(one._replace(reason=one.reason and change(one.reason)) for one in row.scores),
         calls=tuple(_map_call_texts(call, change) for call in row.calls),
+        turns=map_details(CaseDetails(turns=row.turns), change).turns if row.turns else (),
     )
 
 

@@ -11,6 +11,7 @@ from eval_gate.model.conversation import Response
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from tests.support.cases import ScriptedTarget, Watching, make_case, make_plan, make_suite
+from tests.support.talks import make_talk
 
 
 class Batching(ScriptedTarget):
@@ -68,6 +69,13 @@ def test_batch__answer_that_is_missing__that_case_is_asked_by_itself(tmp_path) -
     target = Batching(but_one)
     assert run(target, tmp_path, make_suite(*three())).summary.passed == 3
     assert target.asked == ["c1"]
+
+
+def test_batch__conversation__is_sent_by_itself_turn_by_turn(tmp_path) -> None:
+    target = Batching(everything)
+    result = run(target, tmp_path, make_suite(make_talk("talk"), *three()))
+    assert (target.calls, target.asked) == ([["c0", "c1", "c2"]], ["talk"] * 3)
+    assert result.summary.passed == 4
 
 
 def test_batch__two_files_and_two_trials__a_call_for_each(tmp_path) -> None:

@@ -163,6 +163,7 @@ def test_run__turn_that_lists_no_calls__is_unknown_only_where_no_turn_of_the_run
     target = Scripted(Response(text="ok", tool_calls_known=lists or None), Response(text="ok", tool_calls_known=None))
     case = run_one(target, tmp_path, talk)
     assert (case.status, case.error_cause) == (status, None if lists else ErrorCause.CALLS_UNKNOWN)
+    assert case.failed_turn is None
 
 
 def test_run__budget_used_between_turns__is_not_run_not_journalled_and_says_so(tmp_path) -> None:

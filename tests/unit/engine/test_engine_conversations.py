@@ -1,6 +1,8 @@
 """How a conversation is led: sessions, retries, restarts, turns that are not sent, and the response of the whole."""
 
 import asyncio
+import contextlib
+from contextlib import AsyncExitStack
 
 import pytest
 from hypothesis import given
@@ -15,10 +17,14 @@ from eval_gate.engine.conversations import (
 from eval_gate.engine.simulated_user import UserMove
 from eval_gate.engine.trials import TrialJob, build_request
 from eval_gate.evaluators.base import CaseScore, EvaluatorError
+from eval_gate.evaluators.trace import list_calls
 from eval_gate.model.case import SimulatedUser
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
+from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.secret_masking import mask_target
+from eval_gate.text.redaction import Redactor
 from tests.support.talks import (
     AWAY,
     BROKEN,
@@ -105,6 +111,7 @@ def test_lead_conversation__window_and_calls_of_a_model__keeps_calls_with_their_
     assert target.requests[-1].messages == (*own, Message(role="user", content="message 3"))
 
 
+SECRET = "sk-0123456789abcdef0123"
 SURE = (UNREACHABLE, BUSY)
 UNSURE = (AWAY, CUT_OFF)
 
@@ -135,6 +142,12 @@ def test_lead_conversation__nothing_is_remembered__is_sent_again_in_the_same_ses
     assert led.warnings == ()
 
 
+def test_lead_conversation__nothing_is_remembered_and_retries_used_up__does_not_begin_again() -> None:
+    target = SessionTarget([None, CUT_OFF, CUT_OFF, CUT_OFF], remembers=False)
+    led = lead(target)
+    assert (list(target.taken_in.values()), led.failed_turn) == ([[1, 2, 2, 2]], 2)
+
+
 def test_lead_conversation__restarts_used_up__ends_with_the_error_and_keeps_its_turns() -> None:
     target = SessionTarget([None, AWAY, AWAY, None, AWAY])
     led = lead(target)
@@ -157,7 +170,7 @@ def test_lead_conversation__any_faults__no_turn_is_sent_twice_that_may_be_rememb
     for turns in target.taken_in.values():
         assert turns == sorted(turns)
         assert not remembers or turns == list(range(1, len(turns) + 1))
-    assert len(target.taken_in) <= 1 + target.retry_policy.max_retries
+    assert len(target.taken_in) <= (1 + target.retry_policy.max_retries if remembers else 1)
     assert led.attempts <= len(target.requests)
     if led.error is None:
         assert [turn.message.content for turn in led.turns] == ["message 1", "message 2", "message 3"]
@@ -230,15 +243,27 @@ def test_join_turns__messages_in_one_response_only__lose_no_call_of_the_others()
     call = OutputMessage(role="assistant", tool_calls=(OutputCall(tool="x"),))
     plain = make_response("b", tool_calls=(ToolCall(name="y", params={"a": 1}),))
     whole = join_turns([make_response("a", messages=(call,), tool_calls=(ToolCall(name="x"),)), plain])
-    assert [one.tool for message in whole.messages for one in message.tool_calls] == ["x", "y"]
+    assert [(one.name, one.args) for one in list_calls(whole)] == [("x", {}), ("y", {"a": 1})]
     event = TraceEvent(type="tool_call", name="x")
     whole = join_turns([make_response("a", trace=(event,), tool_calls=(ToolCall(name="x"),)), plain])
-    assert [(one.name, one.input) for one in whole.trace] == [("x", None), ("y", {"a": 1})]
+    assert [(one.name, one.args) for one in list_calls(whole)] == [("x", {}), ("y", {"a": 1})]
+
+
+def test_join_turns__messages_in_all_responses__are_those_of_the_whole() -> None:
+    turns = [
+        make_response(name, messages=(OutputMessage(role="assistant", tool_calls=(OutputCall(tool=name, input=[1]),)),))
+        for name in "ab"
+    ]
+    assert [(one.name, one.args) for one in list_calls(join_turns(turns))] == [("a", [1]), ("b", [1])]
+    turns = [make_response(name, trace=(TraceEvent(type="error", text=name),)) for name in "ab"]
+    assert [event.text for event in join_turns(turns).trace] == ["a", "b"]
 
 
 def test_join_turns__one_response__is_the_whole() -> None:
-    one = make_response("a", tool_calls_known=None)
-    assert join_turns([one]) == replace(one)
+    one = make_response("a", tool_calls_known=None, usage=Usage(input_tokens=1), cost_usd=0.0)
+    messages = (Message(role="user", content="q"),)
+    # what a model was asked stands in the turns
+    assert join_turns([replace(one, conversation=messages, new_messages=messages)]) == one
 
 
 def play(*replies, **user):
@@ -259,18 +284,18 @@ def play(*replies, **user):
 def test_lead_conversation__simulated_user__writes_until_it_ends() -> None:
     target, led = play("hi", "4711")
     assert [request.message for request in target.requests] == ["hi", "4711"]
-    assert (led.user_end, led.user_cost_usd, led.user_usage) == ("reached", 0.75, Usage(input_tokens=15))
+    assert (led.user_end, led.judge_costs) == ("reached", (Usage(input_tokens=15), 0.75))
 
 
 def test_lead_conversation__first_message_and_most_messages__need_no_request_of_the_user() -> None:
     target, led = play("4711", "more", first_message="hi", max_messages=2)
     assert [request.message for request in target.requests] == ["hi", "4711"]
-    assert (led.user_end, led.user_cost_usd) == ("max_messages", 0.25)
+    assert (led.user_end, led.judge_costs[1]) == ("max_messages", 0.25)
 
 
 def test_lead_conversation__user_without_a_message__is_an_error_of_the_turn_that_it_should_begin() -> None:
     _, led = play("hi", EvaluatorError("no message", cost_usd=0.5))
-    assert (str(led.error), led.failed_turn, len(led.turns), led.user_cost_usd, led.attempts) == (
+    assert (str(led.error), led.failed_turn, len(led.turns), led.judge_costs[1], led.attempts) == (
         "no message",
         2,
         1,
@@ -285,3 +310,55 @@ def test_lead_conversation__user_ends_before_the_first_message__is_an_error() ->
         "the simulated user ended the conversation before its first message",
         1,
     )
+
+
+def test_lead_conversation__session_that_cannot_be_closed__is_an_error_of_the_last_turn() -> None:
+    class Stubborn:
+        async def __aenter__(self):
+            return self
+
+        async def __aexit__(self, *_):
+            raise TargetError("the program did not end", fault=TargetFault.REFUSED)
+
+    class Opening(SessionTarget):
+        async def respond(self, request):
+            await request.open_session.enter("it", Stubborn)
+            return await super().respond(request)
+
+    led = lead(Opening())
+    assert (str(led.error), led.failed_turn, len(led.turns)) == ("the program did not end", 3, 3)
+
+
+def test_lead_conversation__cancelled__closes_its_session() -> None:
+    closed = []
+
+    class Waiting(SessionTarget):
+        async def respond(self, request):
+            stack = AsyncExitStack()
+            stack.callback(closed.append, request.session)
+            await request.open_session.enter("it", lambda: stack)
+            await asyncio.sleep(60)
+
+    async def cancel() -> None:
+        target, case = Waiting(), make_talk()
+        services = ConversationServices(send=target.respond, score_turn=None)
+        with contextlib.suppress(TimeoutError):
+            request = build_request(TrialJob(case, 0))
+            await asyncio.wait_for(lead_conversation(request, case, services), 0.01)
+
+    asyncio.run(cancel())
+    assert len(closed) == 1
+
+
+def test_lead_conversation__secret_in_a_response__is_masked_in_what_the_next_turn_repeats() -> None:
+    class Leaking(SessionTarget):
+        def make_response(self, request):
+            call = ToolCall(name="t", params={"key": SECRET}, id="1")
+            own = (Message(role="assistant", content=f"ok {SECRET}", tool_calls=(call,)),)
+            return Response(text=f"ok {SECRET}", new_messages=own if request.turn == 2 else ())
+
+    target = Leaking()
+    led = lead(mask_target(target, Redactor([SECRET])))
+    assert led.error is None
+    assert [one.content for one in target.requests[2].messages][1:4:2] == ["ok ***", "ok ***"]
+    assert SECRET not in repr(target.requests[2].messages)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, JudgeReply
-from eval_gate.evaluators.conversation import score_conversation, score_turn, select_window
+from eval_gate.evaluators.conversation import format_expected, score_conversation, score_turn, select_window
 from eval_gate.model.case import Aggregation, CaseTurn, ConversationSpec, TurnAggregation
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.specs.agentv import ExecutionMetrics, MetricLimit, TextAssertion
@@ -356,3 +356,18 @@ def test_agentv__any_scores_of_turns__are_joined_within_their_range(scores: list
     assert min(values) - 1e-9 <= joined.score <= max(values) + 1e-9
     assert joined.passed is (joined.score == 1.0)
     assert (joined.error is None) is joined.passed
+
+
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [
+        (None, None),
+        ([], None),
+        ("fine", "fine"),
+        ([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "b"),
+        ([{"role": "assistant", "content": {"a": 1}}], '{\n  "a": 1\n}'),
+        ({"a": 1}, '{\n  "a": 1\n}'),
+    ],
+)
+def test_expected__response_of_a_turn__is_the_reference_of_its_judge(expected, text: str | None) -> None:
+    assert format_expected(expected) == text

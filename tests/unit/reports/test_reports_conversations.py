@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from eval_gate.model.execution import CaseDetails
+from eval_gate.model.result import CaseText, RunResult
 from eval_gate.reports.case_annotations import build_annotations
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.rendering import render
 from eval_gate.reports.view.report_view import build_view
-from tests.support.chat_results import STATES, judge_chats, make_chat, make_conversation
-from tests.support.pages import without_assets
-from tests.unit.reports.test_reports_sides import ON_PAGE
+from eval_gate.results.detail_truncation import drop_response
+from eval_gate.struct import replace
+from tests.support.chat_results import (
+    BEFORE,
+    FAILED,
+    FORGOT,
+    NOT_SENT,
+    STATES,
+    forgetful,
+    judge_chats,
+    make_chat,
+    make_conversation,
+    talkative,
+)
+from tests.support.pages import case_on, page_data, without_assets
+from tests.unit.reports.test_reports_sides import HOSTILE, ON_PAGE, assert_hostile_text_is_inert
 
 RUNS = {name: make() for name, make in STATES.items()}
 
@@ -56,3 +74,99 @@ def test_junit__text_with_role_lines__forges_no_message() -> None:
     output = ET.fromstring(render("junit", run, ReportContext())).find(".//system-out").text
     assert [line for line in output.split("\n") if line and line[0] != " "] == ["user:", "assistant:"]
     assert "not sent" not in output
+
+
+def make_hostile(turns: int, size: int) -> RunResult:
+    """A conversation of hostile texts only, which failed in its last turn but one."""
+    calls = [(HOSTILE, {HOSTILE: HOSTILE})]
+    here = [(HOSTILE + "x" * size, "y" * size + HOSTILE, calls) for _ in range(turns)]
+    there = [(f"z{HOSTILE}", "y" * size + HOSTILE[::-1], []) for _ in range(turns)]
+    letters = "P" * (turns - 2) + "FN"
+    case = make_chat(
+        HOSTILE,
+        "FFFF",
+        make_conversation(here, letters),
+        (turns - 1,) * 4,
+        error=f"turn {turns - 1}: {HOSTILE}",
+        text=CaseText(prompt=HOSTILE, expectation=(HOSTILE,)),
+    )
+    return judge_chats(case, baseline=make_conversation(there, "P" * turns))
+
+
+@pytest.mark.parametrize(("turns", "size"), [(2, 1), (100, 20_000)])
+def test_comment__hostile_texts_in_turns__stay_text_and_the_comment_small(turns, size) -> None:
+    view = build_view(make_hostile(turns, size), ON_PAGE)
+    for text in (render_comment(view), render_summary(view)):
+        assert len(text) < 20_000
+        assert f"**turn {turns - 1} of {turns}:** `" in text
+        assert f"Turn {turns} was not sent." in text
+        assert_hostile_text_is_inert(text)
+    assert ("Turns 1 to 98 pass, with other calls in turns 1 to 98." in render_comment(view)) == (turns == 100)
+
+
+@pytest.mark.parametrize("report", ["console", "junit"])
+def test_reports__hostile_texts_in_turns__hide_and_command_nothing(report) -> None:
+    text = render(report, make_hostile(3, 1), ReportContext())
+    assert "\u202e" not in text
+    assert not re.search(r"^\s*::error|##\[", text, re.MULTILINE) or report == "junit"
+
+
+def test_html__hostile_texts_in_turns__are_data() -> None:
+    page = render("html", make_hostile(3, 1), ON_PAGE)
+    assert "<script>x" not in page
+    assert "\u202e" not in page
+    turns = page_data(page)["details"]["0"]["now"]["perTurn"]
+    assert [turn["status"] for turn in turns] == ["P", "F", "U"]
+    assert turns[0]["message"].startswith("```\n~~~~")
+
+
+@given(st.lists(st.text(max_size=40), min_size=1, max_size=4), st.text(max_size=60))
+def test_comment__any_texts_in_turns__leave_the_rest_as_it_is(texts, error) -> None:
+    """A reader finds the same headings and folds whatever a conversation holds."""
+    runs = [
+        judge_chats(
+            make_chat(
+                "a",
+                "FFFF",
+                make_conversation([(text, text, []) for text in said], "P" * (len(said) - 1) + "F"),
+                (len(said),) * 4,
+                error=f"turn {len(said)}: toolsCalled: {failure}",
+            ),
+            baseline=make_conversation([("q", "r", [])] * len(said), "P" * len(said)),
+        )
+        for said, failure in ((texts, error), (["plain"] * len(texts), "plain"))
+    ]
+    begins = re.compile(r"^(?:#+ |\*\*[A-Z]\w+|<details>|</details>|\| )", re.MULTILINE)
+    shapes = [begins.findall(render_comment(build_view(run, ON_PAGE))) for run in runs]
+    assert shapes[0] == shapes[1]
+
+
+@pytest.mark.parametrize("keep", ["texts", "turns", "all"])
+def test_reports__texts_of_turns_are_not_stored__say_so_and_still_name_the_turn(keep) -> None:
+    """What `keepResponses: none`, an older version and another tool leave."""
+    details = CaseDetails()
+    if keep == "texts":
+        details = drop_response(make_conversation((*BEFORE[:2], FORGOT, *NOT_SENT), "PPFNN"))
+    case = make_chat("a", "FFFF", details, (3, 3, 3, 3), error=FAILED)
+    run = judge_chats(case, baseline=make_conversation(BEFORE, "PPPPP") if keep == "turns" else details)
+    comment, page = render_comment(build_view(run, ON_PAGE)), render("html", run, ON_PAGE)
+    assert f"**turn 3{' of 5' if keep == 'texts' else ''}:** `responseContainsNumber:" in comment
+    assert "Failed in turn 3 each time." in comment
+    assert ("The response here is not stored. The baseline's:" in comment) == (keep == "turns")
+    assert case_on(page, "a")["turn"] == 3
+
+
+def test_reports__simulated_user__its_cost_is_named_beside_the_judges() -> None:
+    run = talkative()
+    run = replace(run, summary=replace(run.summary, judge_cost_usd=0.5))
+    assert "LLM judges and simulated users $0.50" in render_comment(build_view(run, ON_PAGE))
+    other = replace(forgetful(), summary=run.summary)
+    assert "LLM judges $0.50" in render_comment(build_view(other, ON_PAGE))
+
+
+def test_html__conversation__requests_of_turns_are_no_tries() -> None:
+    run = forgetful()
+    cases = tuple(replace(case, attempts=12) for case in run.suites[0].cases)
+    page = render("html", replace(run, suites=(replace(run.suites[0], cases=cases),)), ON_PAGE)
+    assert "attempts" not in case_on(page, "gs-refund-chat-001")["now"]
+    assert case_on(page, "gs-hours")["now"]["attempts"] == 12

@@ -167,6 +167,23 @@ HOSTILE = (
 )
 
 
+def assert_hostile_text_is_inert(text: str) -> None:
+    """Nothing of `HOSTILE` is more than text: every fence is closed, and outside there is no markup that it brought."""
+    assert "\u202e" not in text
+    outside, inside = [], None
+    for line in text.splitlines():
+        if inside is None and line.startswith("~~~"):
+            inside = re.match(r"~+", line)[0]
+        elif inside is not None and line.strip() == inside:
+            inside = None
+        elif inside is None:
+            outside.append(line)
+    assert inside is None
+    shown = re.sub(r"<summary>[^<>]*</summary>|(`+)(?!`).*?(?<!`)\1(?!`)", "", "\n".join(outside))
+    assert shown.count("</details>") == shown.count("<details>")
+    assert not re.search(r"<script|@team|(?<!&)#12|!\[i\]|GH-3", shown)
+
+
 @pytest.mark.parametrize("size", [1, 20_000])
 def test_comment__hostile_answers__stay_in_their_fence(size) -> None:
     answers = [
@@ -178,20 +195,8 @@ def test_comment__hostile_answers__stay_in_their_fence(size) -> None:
     for make in (render_comment, render_summary):
         text = make(build_view(run, ON_PAGE))
         assert len(text) < 20_000
-        assert "\u202e" not in text
-        outside, inside = [], None
-        for line in text.splitlines():
-            if inside is None and line.startswith("~~~"):
-                inside = re.match(r"~+", line)[0]
-            elif inside is not None and line.strip() == inside:
-                inside = None
-            elif inside is None:
-                outside.append(line)
-        assert inside is None
         assert "[U+202E]" in text
-        shown = re.sub(r"<summary>[^<>]*</summary>|(`+)(?!`).*?(?<!`)\1(?!`)", "", "\n".join(outside))
-        assert shown.count("</details>") == shown.count("<details>")
-        assert not re.search(r"<script|@team|(?<!&)#12|!\[i\]|GH-3", shown)
+        assert_hostile_text_is_inert(text)
 
 
 def test_comment__nothing_is_kept__has_no_folds() -> None:

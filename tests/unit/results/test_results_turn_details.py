@@ -14,6 +14,8 @@ from tests.support.chat_results import BEFORE, FIND, FORGOT, REFUND, make_chat, 
 from tests.support.results import make_result
 
 BASELINE = make_conversation(BEFORE, "PPPPP")
+SAME = (BEFORE[0][0], f"Certainly. {BEFORE[0][1]}", BEFORE[0][2])
+"""The first turn in other words."""
 
 
 def make_case(details: CaseDetails, failed_turn: int | None = None):
@@ -46,11 +48,21 @@ def test_slice_turn__calls_beyond_the_limit_are_dropped__the_names_stay() -> Non
         (make_conversation((*BEFORE[:2], FORGOT), "PPF"), 3, BASELINE, 3),
         (make_conversation((*BEFORE[:2], FORGOT, *BEFORE[3:]), "PPPPP"), None, BASELINE, 3),
         (make_conversation((*BEFORE[:3], (*BEFORE[3][:2], [FIND]), BEFORE[4]), "PPPPP"), None, BASELINE, 4),
+        (make_conversation((SAME, *BEFORE[1:3], (*BEFORE[3][:2], [FIND]), BEFORE[4]), "PPPPP"), None, BASELINE, 4),
         (BASELINE, None, BASELINE, 5),
         (make_conversation(BEFORE[:4], "PPPP"), None, BASELINE, 5),
         (make_conversation((*BEFORE[:2], *((one[0], None, []) for one in BEFORE[2:])), "PPNNN"), None, NO_DETAILS, 2),
     ],
-    ids=["one request", "failed", "another response", "another call", "same", "shorter", "no baseline"],
+    ids=[
+        "one request",
+        "failed",
+        "another response",
+        "another call",
+        "other words and another call",
+        "same",
+        "shorter",
+        "no baseline",
+    ],
 )
 def test_select_turn__conversation__failed_then_first_difference_then_last(here, failed_turn, baseline, number) -> None:
     assert select_turn(make_case(here, failed_turn), before(baseline)) == number

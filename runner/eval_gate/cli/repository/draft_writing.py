@@ -23,6 +23,7 @@ from eval_gate.drafts.draft_file import (
 from eval_gate.drafts.observation import Observation, ObservationSet, mask_observations
 from eval_gate.drafts.sources.questions import read_questions
 from eval_gate.drafts.stored_responses import ResponseStore, build_stored_responses
+from eval_gate.drafts.turn_joining import list_turns
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.files.file_paths import DRAFT_RECORDING, format_path
@@ -128,7 +129,9 @@ def _list_problems(skipped: Sequence[SkippedObservation]) -> list[Problem]:
 
 
 def _format_question(observation: Observation) -> str:
-    return to_one_line(observation.question, _MAX_PROMPT)
+    turns = list_turns(observation)
+    text = to_one_line(turns[0].question, _MAX_PROMPT)
+    return text if len(turns) == 1 else f"{text} ({format_count(len(turns), 'turn')})"
 
 
 def _print_summary(drafts: DraftFile, source: ObservationSet, call: DraftCall) -> None:

@@ -9,11 +9,11 @@ from typing import Final
 from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.sources.collection import ObservationCollector
 from eval_gate.drafts.sources.source_file import SourceFile, SourceLine, build_source_error, read_source
-from eval_gate.drafts.sources.source_messages import PromptError, UserPrompt, parse_prompt
+from eval_gate.drafts.sources.source_messages import PromptError, UserPrompt, build_prompt, parse_prompt
 from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
-from eval_gate.model.conversation import Response
+from eval_gate.model.conversation import Message, Response
 from eval_gate.model.limits import DOCUMENT_VALUES
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError
@@ -24,6 +24,7 @@ from eval_gate.text.quoting import quote_value
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 
 PROMPT_FIELD: Final = "question"
+SESSION_FIELD: Final = "session"
 DEFAULT_PROMPT_PATH: Final = "message"
 PATH_SETTINGS: Final[Mapping[str, str]] = {
     "response": "response_path",
@@ -42,10 +43,12 @@ _MAX_PROBLEMS: Final = 10
 
 
 class LogMapping(FrozenStruct):
-    """Places of the prompt and of the parts of the response in a log entry."""
+    """Places of the prompt, the session, and the parts of the response in a log entry."""
 
     prompt: FieldPath
     settings: ResponseSettings
+    session: FieldPath | None = None
+    """Place of the id of the session, for a log whose entries do not have the messages before the prompt."""
 
 
 def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
@@ -53,11 +56,12 @@ def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
 
     The other paths are the defaults of a target. Raises GateError `unknown-value` with all problems.
     """
-    question, changes, problems = FieldPath(DEFAULT_PROMPT_PATH), dict[str, object](), list[Problem]()
+    own_paths = {PROMPT_FIELD: FieldPath(DEFAULT_PROMPT_PATH)}
+    changes, problems = dict[str, object](), list[Problem]()
+    known_names = (PROMPT_FIELD, SESSION_FIELD, *PATH_SETTINGS)
     for field, text in fields.items():
         name = field.removesuffix("Path").removesuffix("Field")
-        if name != PROMPT_FIELD and name not in PATH_SETTINGS:
-            known_names = (PROMPT_FIELD, *PATH_SETTINGS)
+        if name not in known_names:
             what = f"{quote_value(field)} is not known{format_suggestion(field, known_names)}"
             problems.append(Problem(f"{what}; known: {', '.join(known_names)}", field="--field"))
             continue
@@ -66,8 +70,8 @@ def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
         except ValueError as error:
             problems.append(Problem(str(error), field=f"--field {name}"))
             continue
-        if name == PROMPT_FIELD:
-            question = path
+        if name in {PROMPT_FIELD, SESSION_FIELD}:
+            own_paths[name] = path
         else:
             key = PATH_SETTINGS[name]
             changes[key] = (path,) if key in _LIST_SETTINGS else path
@@ -76,7 +80,8 @@ def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
         raise GateError(
             "unknown-value", what, "--field question=request.text --field response=reply", problems=problems
         )
-    return LogMapping(question, ResponseSettings(name="log", provider="log").model_copy(update=changes))
+    settings = ResponseSettings(name="log", provider="log").model_copy(update=changes)
+    return LogMapping(own_paths[PROMPT_FIELD], settings, own_paths.get(SESSION_FIELD))
 
 
 def read_log(path: Path, fields: Mapping[str, str] | None = None) -> ObservationSet:
@@ -98,7 +103,8 @@ class _LogReader:
 
     def __init__(self, source: SourceFile, mapping: LogMapping) -> None:
         self._source = source
-        self._prompt = mapping.prompt
+        self._prompt, self._session = mapping.prompt, mapping.session
+        self._conversations: dict[str, tuple[Message, ...]] = {}
         self._responses = ResponseReader(mapping.settings)
         self._collector = ObservationCollector("line")
         self._has_response = False
@@ -119,10 +125,22 @@ class _LogReader:
             return
         try:
             prompt = parse_prompt(value)
+            session = self._find_session(entry)
+            if session is not None and not prompt.earlier_messages:
+                prompt = build_prompt(prompt.text, self._conversations.get(session, ()))
         except PromptError as error:
             self._leave_out(line, str(error), error.detail)
             return
-        self._read_response(line, entry, prompt)
+        response = self._read_response(line, entry, prompt)
+        if session is not None and response is not None:
+            reply = (Message(role="assistant", content=response.text),) if response.text.strip() else ()
+            own = Message(role="user", content=prompt.text)
+            self._conversations[session] = (*prompt.earlier_messages, own, *reply)
+
+    def _find_session(self, entry: JsonValue) -> str | None:
+        """Find the id of the session, a text or a whole number; None if the entry has none."""
+        value = self._session.find_first(entry) if self._session is not None else None
+        return str(value) if isinstance(value, str | int) and not isinstance(value, bool) and value != "" else None
 
     def build(self) -> ObservationSet:
         """Build the observations of all lines so far."""
@@ -137,7 +155,8 @@ class _LogReader:
             problems, "say where the parts are: --field question=request.text --field response=reply"
         )
 
-    def _read_response(self, line: SourceLine, entry: JsonValue, prompt: UserPrompt) -> None:
+    def _read_response(self, line: SourceLine, entry: JsonValue, prompt: UserPrompt) -> Response | None:
+        """Read the response to a prompt and collect it, or why there is none."""
         response: Response | str
         try:
             response = self._responses.read_document(entry, 0.0, escaped=True)
@@ -147,6 +166,7 @@ class _LogReader:
             own = entry.get("error") if isinstance(entry, dict) else None
             response = own if isinstance(own, str) and own.strip() else str(error)
         self._collector.add_execution(prompt, response, Location(file=self._source.shown_as, line=line.number))
+        return None if isinstance(response, str) else response
 
     def _leave_out(self, line: SourceLine, reason: str, detail: str = "") -> None:
         self._collector.leave_out(reason, f"{self._source.shown_as}:{line.number}", detail)

@@ -116,14 +116,19 @@ class EvaluatorReader:
                 specs.append(self._read_evaluator(one, (*path, index), depth))
             elif first:
                 first = False
-                rubric = self._build_criteria_rubric(texts, path)
-                specs.append(replace(rubric, weight=1.0) if rubric is not None and of_turn else rubric)
+                specs.append(self._build_criteria_rubric(texts, path, of_turn=of_turn))
         return tuple(spec for spec in specs if spec is not None)
 
-    def _build_criteria_rubric(self, texts: Sequence[str], path: Path) -> EvaluatorSpec | None:
-        """Build one rubric, scored in one request, in which each text has the weight of one assertion."""
+    def _build_criteria_rubric(self, texts: Sequence[str], path: Path, *, of_turn: bool) -> EvaluatorSpec | None:
+        """Build one rubric, scored in one request. Its texts weigh one assertion each; those of a turn, one together.
+
+        A text of a turn is not required: it only lowers the score of its turn (AgentV 4.42.4, `buildTurnAssertions`).
+        """
         checks = self.parts.read_checks(list(texts), path)
-        return RubricJudge(label="rubrics", weight=float(len(checks)), checks=checks) if checks else None
+        if of_turn:
+            checks = tuple(replace(check, required=False) for check in checks)
+        weight = 1.0 if of_turn else float(len(checks))
+        return RubricJudge(label="rubrics", weight=weight, checks=checks) if checks else None
 
     def _read_evaluator(self, raw: JsonValue, path: Path, depth: int) -> EvaluatorSpec | None:
         entry = self._read_by_type(V4_EVALUATOR_MODELS if self._findings.today else EVALUATOR_MODELS, raw, path)

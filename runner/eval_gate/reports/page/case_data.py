@@ -9,15 +9,17 @@ from typing import Any, Final
 
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.conversation import Message
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall, Trial, format_error
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall, Trial, TurnResult, format_error
 from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.page.truncation import PageTruncation
 from eval_gate.reports.rerun_command import build_case_rerun_command, find_preparatory_cases
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
+from eval_gate.reports.wording.failed_turns import describe_user_end
 from eval_gate.reports.wording.numbers import format_money, format_score
 from eval_gate.reports.wording.waivers import build_case_waive_command, build_waive_comment
+from eval_gate.results.turn_details import count_scripted_turns, select_turn
 from eval_gate.text.safe_output import reveal_invisible
 
 STATUS_LETTERS: Final = {
@@ -27,6 +29,7 @@ STATUS_LETTERS: Final = {
     Status.SKIPPED: "S",
     Status.NOT_RUN: "N",
 }
+_TURN_LETTERS: Final = STATUS_LETTERS | {Status.NOT_RUN: "U"}
 MAX_EXPECTED: Final = 60
 """Lines of an expectation."""
 MAX_BEHAVIOUR: Final = 30
@@ -60,7 +63,7 @@ def build_case_data(row: CaseRow, view: ReportView, cut: PageTruncation) -> Data
         "before": _build_baseline_side(row, cut),
     }
     if case is not None:
-        data |= _describe_case(case, cut) | _build_actions(row, view)
+        data |= _describe_case(row, case, cut) | _build_actions(row, view)
         data["now"] = _build_current_side(case, cut)
         data["checks"] = _build_checks(case.evaluator_results, _get_baseline_checks(row), cut)
         data["runs"] = _build_executions(case, cut)
@@ -80,12 +83,14 @@ def _truncate_text(text: str | None, cut: PageTruncation, most: int | None = Non
     return f"{reveal_invisible(text[:limit])}… [{len(text) - limit:,} more characters]"
 
 
-def _describe_case(case: CaseResult, cut: PageTruncation) -> Data:
+def _describe_case(row: CaseRow, case: CaseResult, cut: PageTruncation) -> Data:
     text = case.text
     lines = text.expectation[:MAX_EXPECTED] if text else ()
     return {
         "about": _truncate_text(case.description, cut, 2_000),
-        "error": _truncate_text(format_error(case.error, case.error_hint) or None, cut),
+        "error": _truncate_text(row.expand_turn(format_error(case.error, case.error_hint)) or None, cut),
+        "turn": select_turn(case, row.case_change.baseline_result if row.case_change else None),
+        "turnCount": count_scripted_turns(case),
         "question": _truncate_text(text.prompt, cut) if text else None,
         "expected": [_truncate_text(line, cut, 2_000) for line in lines],
         "askedCut": (text.truncated or len(text.expectation) > MAX_EXPECTED if text else False) or None,
@@ -148,7 +153,7 @@ def _build_current_side(case: CaseResult, cut: PageTruncation) -> Data:
             "tokens": [one.usage.input_tokens, one.usage.output_tokens] if one.usage else None,
             "cost": _format_cost(one.cost_usd),
             "judge": _format_cost(one.judge_cost_usd),
-            "attempts": tries if tries > 1 else None,
+            "attempts": tries if tries > 1 and not case.details.turns else None,
             **_build_response(case.details, cut),
         }
     )
@@ -193,10 +198,28 @@ def _build_response(details: CaseDetails, cut: PageTruncation) -> Data:
         "length": details.response_length if details.response_truncated else None,
         "calls": calls,
         "talk": [_build_message(message, cut) for message in messages],
+        "perTurn": [_build_turn(turn, cut, has_user=details.user_end is not None) for turn in details.turns],
+        "userEnd": describe_user_end(details.user_end, None),
         "missing": {reveal_invisible(name): number for name, number in dropped_counts.items()},
         "turns": details.max_turns_reached or None,
         "replayed": details.replayed or None,
     }
+
+
+def _build_turn(turn: TurnResult, cut: PageTruncation, *, has_user: bool) -> Data:
+    """Build the data of one turn; its tool calls are the next `calls` of the execution."""
+    return _drop_empty(
+        {
+            "message": _truncate_text(turn.message, cut),
+            "answer": _truncate_text(turn.response, cut),
+            "length": turn.response_length if turn.response_truncated else None,
+            "calls": turn.calls or None,
+            # a turn of a simulated user checks nothing by itself
+            "status": _TURN_LETTERS[turn.status] if turn.status and not has_user else None,
+            "ms": round(turn.duration_ms, 1) or None,
+            "error": _truncate_text(turn.error, cut, 600),
+        }
+    )
 
 
 def _build_tool_call(call: StoredCall, cut: PageTruncation) -> Data:
@@ -341,6 +364,7 @@ def _build_execution(trial: Trial, cut: PageTruncation, *, is_rerun: bool) -> Da
         "error": _truncate_text(trial.error, cut, 4_000),
         "again": is_rerun or None,
         "decisive": trial.decisive or None,
+        "turn": trial.failed_turn,
     }
     if trial.details is not None and cut.executions:
         data["side"] = _drop_empty(_build_response(trial.details, cut))

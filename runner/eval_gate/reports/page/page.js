@@ -11,7 +11,7 @@
   const STATUS = {
     P: ["pass", "✓", "pass"], F: ["fail", "✕", "fail"], E: ["warn", "!", "error"],
     S: ["soft", "–", "skipped"], N: ["soft", "–", "not run"], "-": ["soft", "–", "removed"],
-    M: ["warn", "±", "both"], C: ["warn", "!", "agent error"],
+    M: ["warn", "±", "both"], C: ["warn", "!", "agent error"], U: ["soft", "–", "not sent"],
   };
 
   /* --- Elements ------------------------------------------------------------------------------------------------ */
@@ -513,6 +513,7 @@
   /* The case in the order in which it is judged. */
   function story(n, said) {
     const { before, now = {} } = said;
+    const turns = isTalk(before, now);
     return [
       make("div", { class: "seen" },
         said.error ? why(said.error) : said.what ? why(said.what) : null,
@@ -523,7 +524,7 @@
         said.question || said.expected ? asked(said) : null),
       part("What is different", said.behaves ? behaves(said.behaves) : null),
       answers(n, said, before, now),
-      page.carries.calls && (now.status !== "E" || now.calls) && part("Tool calls", calls(before, now), missing(now, "toolCalls", "more call", `in ${ours}`), missing(before, "toolCalls", "more call", "in the baseline")),
+      !turns && page.carries.calls && (now.status !== "E" || now.calls) && part("Tool calls", calls(before, now), missing(now, "toolCalls", "more call", `in ${ours}`), missing(before, "toolCalls", "more call", "in the baseline")),
       part("Conversation", talk(page.here, now), before ? talk("Baseline", before) : null),
       part("Checks", said.checks ? checks(said.checks, said.changed) : null, asserted(said)),
       record(said),
@@ -540,7 +541,7 @@
   }
 
   /* What was asked, in one line until it is opened. */
-  const asked = (said) => make("div", { class: "prompt" }, folded(["Prompt ", foreign("span", (said.question || "").slice(0, 300), { class: "soft" })], () => [
+  const asked = (said) => make("div", { class: "prompt" }, folded([said.turnCount ? "Script " : "Prompt ", foreign("span", (said.question || "").slice(0, 300), { class: "soft" })], () => [
     said.question ? whole(said.question, "asked") : null,
     said.expected ? make("div", { class: "expected" }, make("p", { class: "label" }, "Expected"), make("ul", {}, said.expected.map((line) => foreign("li", line)))) : null,
     said.askedCut ? make("p", { class: "soft" }, "The prompt or the expectation is longer; see the eval file.") : null]));
@@ -574,10 +575,10 @@
       const run = runs[shown];
       const own = !run || (decisive ? run === decisive : !run.side && run.status === now.status);
       const one = own ? now : run.side || {};
-      box.replaceChildren(...[compared(before, one, run, own)].flat(Infinity).filter(Boolean));
+      box.replaceChildren(...[isTalk(before, one) ? turns(before, one, (own ? said : run).turn, said) : compared(before, one, run, own)].flat(Infinity).filter(Boolean));
       if (run && !own && run.checks) box.append(folded("Checks of this execution", () => checks(run.checks)));
       if (run && run.error && !own && !(said.error || said.what || "").startsWith(run.error)) box.append(why(run.error));
-      if (run && !own && (one.calls || []).length) box.append(folded("Tool calls of this execution", () => calls(null, one)));
+      if (run && !own && !one.perTurn && (one.calls || []).length) box.append(folded("Tool calls of this execution", () => calls(null, one)));
       dots.forEach((dot, place) => dot.setAttribute("aria-pressed", place === shown));
     };
     const dots = runs.map((run, place) => {
@@ -590,7 +591,49 @@
     const then = before && before.runs ? make("div", { class: "dots" },
       make("span", { class: "label" }, "Baseline"),
       [...before.runs].map((letter) => mark(letter))) : null;
-    return make("section", { class: "part" }, make("h3", { class: "unseen" }, before ? `Baseline and ${ours}` : "Response"), make("div", { class: "line" }, then, row), box);
+    const heading = isTalk(before, now) ? make("h3", {}, "Conversation") : make("h3", { class: "unseen" }, before ? `Baseline and ${ours}` : "Response");
+    return make("section", { class: "part" }, heading, make("div", { class: "line" }, then, row), box);
+  }
+
+  const isTalk = (before, now) => Boolean(now.perTurn || (before && before.perTurn));
+
+  const UNSENT = { status: "U", calls: [] };
+
+  /* A conversation: turns of the same number stand beside each other; the one to look at is open. */
+  function turns(before, one, opened, said) {
+    const split = (side) => {
+      let at = 0;
+      return ((side && side.perTurn) || []).map((turn) => ({ ...turn, calls: ((side && side.calls) || []).slice(at, (at += turn.calls || 0)) }));
+    };
+    const [then, now] = [split(before), split(one)];
+    const list = Array.from({ length: Math.max(then.length, now.length) }, (_, place) =>
+      make("li", {}, turn(place + 1, then.length ? then[place] || UNSENT : null, now[place] || UNSENT, place + 1 === opened, said)));
+    return [
+      one.perTurn ? null : make("p", { class: "soft" }, `The conversation of ${ours} is not stored.`),
+      one.userEnd ? make("p", { class: "soft" }, `A simulated user wrote the messages, so they can differ. ${page.here}: ${one.userEnd}.${before && before.userEnd ? ` Baseline: ${before.userEnd}.` : ""}`) : null,
+      make("ol", { class: "turns" }, list), missing(one, "toolCalls", "more call", `in ${ours}`), missing(one, "turns", "more turn", `in ${ours}`)];
+  }
+
+  function turn(number, was, is, opened, said) {
+    const ended = [...new Set([was, is].map((side) => side && side.status && STATUS[side.status][2]).filter(Boolean))].join(" → ");
+    const parts = [was === UNSENT ? `only in ${ours}` : is === UNSENT ? "only in the baseline" : ended,
+      is.calls.length ? is.calls.map((call, place) => [place ? ", " : "", foreign("code", call.name)]) : null,
+      was && ![was.status, is.status].some((letter) => letter === "U" || letter === "E") ? likenessOf(was, is) : null].filter((words) => words && words.length);
+    const title = [is.status ? mark(is.status) : null, ` Turn ${number}${said.turnCount ? ` of ${said.turnCount}` : ""}`, make("span", { class: "soft" }, parts.map((words) => [" · ", words]))];
+    const message = (text, kind) => make("td", { class: kind }, whole(text === undefined ? "–" : text));
+    return folded(title, () => [
+      make("p", { class: "label" }, "User"),
+      was && was.message !== is.message && is.status !== "U" && was.status !== "U"
+        ? make("table", { class: "sides" }, make("tbody", {}, make("tr", {}, message(was.message, "then"), message(is.message, "now"))))
+        : whole(is.message ?? (was && was.message) ?? "The message is not stored.", "asked"),
+      is.error && !(said.error || "").includes(is.error) ? why(is.error) : null,
+      compared(was, is, null, true),
+      is.calls.length || (was && was.calls.length) ? [make("p", { class: "label" }, "Tool calls"), calls(was, is)] : null], opened);
+  }
+
+  function likenessOf(was, is) {
+    const [then, now] = [was, is].map((side) => JSON.stringify(side.calls.map((call) => [call.name, call.args])));
+    return then !== now ? "other calls" : was.answer !== is.answer ? "other words" : "same";
   }
 
   function sideTitle(name, one, extra) {
@@ -624,6 +667,7 @@
   }
 
   function nothing(status) {
+    if (status === "U") return "Not sent.";
     if (status === "E") return "No response: the case has no score.";
     if (status === "S" || status === "N") return "No response: the case was not run.";
     return "The response is not stored.";
@@ -745,7 +789,7 @@
     row("Tokens in", counted(was)[0], counted(now)[0]);
     row("Tokens out", counted(was)[1], counted(now)[1]);
     row("Cost", was.cost, now.cost);
-    row("Cost of judges", undefined, now.judge);
+    row(now.userEnd ? "Cost of judges and simulated user" : "Cost of judges", undefined, now.judge);
     row("Tries", undefined, now.attempts);
     if (!rows.length) return null;
     return make("table", { class: "numbers" },

@@ -50,6 +50,7 @@ from eval_gate.reports.wording.spending import (
 )
 from eval_gate.reports.wording.verdict import describe_changes_since_push
 from eval_gate.reports.wording.waivers import build_waive_comment
+from eval_gate.results.turn_details import has_simulated_user
 from eval_gate.struct import replace
 from eval_gate.text.escape import format_count
 
@@ -332,7 +333,8 @@ class ReportView(CaseLists):
 
         The change since the baseline is left out after re-runs, which would look like an increase.
         """
-        own = describe_spending(self.summary, self._baseline if self.reruns is None else None)
+        has_users = any(has_simulated_user(case) for _, case in self.run.iter_cases())
+        own = describe_spending(self.summary, self._baseline if self.reruns is None else None, has_users=has_users)
         return " · ".join(filter(None, [own, describe_warm_up(self.run)]))
 
     @property

@@ -19,15 +19,9 @@ from eval_gate.model.comparison import CaseChange
 from eval_gate.model.execution import NO_DETAILS, BaselineResult, CaseDetails, Status, StoredCall, Trial
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.text_difference import CONTEXT_CHARACTERS, TextDifference, compare_texts
-from eval_gate.reports.wording.failed_turns import describe_user_end, format_turn, format_turns
+from eval_gate.reports.wording.failed_turns import describe_user_end, format_turns
 from eval_gate.reports.wording.numbers import quote_in_backticks
-from eval_gate.results.turn_details import (
-    count_scripted_turns,
-    has_other_calls,
-    has_simulated_user,
-    select_turn,
-    slice_turn,
-)
+from eval_gate.results.turn_details import has_other_calls, has_simulated_user, select_turn, slice_turn
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import format_count, format_first_few
 from eval_gate.text.quoting import capitalize_first
@@ -52,8 +46,8 @@ _TURN_RESULTS: Final = {
 class ComparedTurn(FrozenStruct):
     """The turn of a conversation that is compared, and sentences about the others."""
 
-    label: str
-    """`turn 3 of 5`."""
+    number: int
+    """Which turn, counted from 1."""
     message: str | None
     """The user's message here."""
     baseline_message: str | None
@@ -134,12 +128,15 @@ def _find_failed_trial(case: CaseResult) -> Trial | None:
 def _build_turn(case: CaseResult, baseline: BaselineResult | None, number: int) -> ComparedTurn:
     details, earlier = case.details, baseline.details if baseline else NO_DETAILS
     messages = [dict(enumerate((one.message for one in side.turns), 1)).get(number) for side in (details, earlier)]
-    calls = "" if has_simulated_user(case) else _describe_earlier_calls(details, earlier, number)
-    sentences = [_describe_turns(details, range(1, number), calls), _describe_turns(details, range(number + 1, 1000))]
-    if end := describe_user_end(details.user_end, earlier.user_end):
-        sentences[1] = f"{sentences[1]} {capitalize_first(end)}.".strip()
+    if has_simulated_user(case):  # its turns have no results of their own, and their calls need not be the same
+        end = describe_user_end(details.user_end, earlier.user_end)
+        sentences = ["", f"{capitalize_first(end)}." if end else ""]
+    else:
+        calls = _describe_earlier_calls(details, earlier, number)
+        sentences = [_describe_turns(details, range(1, number), calls)]
+        sentences.append(_describe_turns(details, range(number + 1, len(details.turns) + 1)))
     return ComparedTurn(
-        label=format_turn(number, count_scripted_turns(case)),
+        number=number,
         message=messages[0],
         baseline_message=messages[1] if messages[0] != messages[1] else None,
         earlier_turns=sentences[0],

@@ -18,7 +18,7 @@ _LABEL: Final = re.compile(r"((?:agent error in )?turn \d+(?: of \d+)?): ")
 _USER_ENDS: Final = {
     "reached": "reached (its own claim)",
     "given_up": "given up (its own claim)",
-    "max_messages": "it may send no further message",
+    "max_messages": "no message left (maxMessages)",
 }
 
 
@@ -56,20 +56,20 @@ def format_turns(numbers: Sequence[int]) -> str:
 
 
 def describe_failed_turns(trials: Iterable[Trial]) -> tuple[str, ...]:
-    """`each time in turn 3`, `failed in turn 3 (3 executions) and turn 2 (1)`, `agent error in turn 2 (1 execution)`.
+    """`failed in turn 3 each time`, `failed in turn 3 (3 executions) and turn 2 (1)`, `agent error in turn 2 (…)`.
 
     Nothing for a single execution, and for a case with one request.
     """
     counts: dict[str, Counter[int | None]] = defaultdict(Counter)
-    unsuccessful = [trial for trial in trials if trial.status in {Status.FAILED, Status.ERROR}]
-    turns = {trial.failed_turn for trial in unsuccessful}
-    if len(unsuccessful) < 2 or turns == {None}:
+    for trial in trials:
+        if trial.status in {Status.FAILED, Status.ERROR}:
+            error = ERROR_KIND_WORDS[trial.error_kind][0] if trial.error_kind else "error"
+            counts[error if trial.status is Status.ERROR else "failed"][trial.failed_turn] += 1
+    places = [(kind, turn) for kind, turns in counts.items() for turn in turns.elements()]
+    if len(places) < 2 or not any(turn for _, turn in places):
         return ()
-    if len(turns) == 1 and len({trial.status for trial in unsuccessful}) == 1:
-        return (f"each time in turn {unsuccessful[0].failed_turn}",)
-    for trial in unsuccessful:
-        error = ERROR_KIND_WORDS[trial.error_kind][0] if trial.error_kind else "error"
-        counts[error if trial.status is Status.ERROR else "failed"][trial.failed_turn] += 1
+    if len(set(places)) == 1:
+        return (f"{places[0][0]} in turn {places[0][1]} each time",)
     return tuple(f"{kind} in {_format_turn_counts(turns)}" for kind, turns in counts.items())
 
 

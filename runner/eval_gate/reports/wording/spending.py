@@ -15,7 +15,7 @@ from eval_gate.reports.wording.numbers import format_money, format_percent, form
 from eval_gate.text.escape import format_count
 
 
-def describe_spending(summary: Summary, baseline: BaselineFacts | None) -> str:
+def describe_spending(summary: Summary, baseline: BaselineFacts | None, *, has_users: bool = False) -> str:
     """`cost $0.84 (+3 %) · agent time 214 s (−5 %) · wall time 30 s`; changes only for runs of equally many cases."""
     same = baseline is not None and baseline.total_cases == summary.total_cases
     then_cost = baseline.estimated_cost_usd if same and baseline else None
@@ -26,7 +26,7 @@ def describe_spending(summary: Summary, baseline: BaselineFacts | None) -> str:
             f"cost {format_money(summary.estimated_cost_usd)}{_format_change(then_cost, summary.estimated_cost_usd)}"
         )
     if summary.judge_cost_usd is not None:
-        parts.append(f"LLM judges {format_money(summary.judge_cost_usd)}")
+        parts.append(f"LLM judges{' and simulated users' if has_users else ''} {format_money(summary.judge_cost_usd)}")
     if summary.replayed:
         parts.append(f"{summary.replayed} replayed")
     parts.append(

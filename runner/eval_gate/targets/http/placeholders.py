@@ -7,7 +7,7 @@ import re
 import string
 import uuid
 from collections.abc import Callable, Iterator
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
@@ -16,6 +16,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import Request
+from eval_gate.targets.response.field_paths import MISSING, MissingValue
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.json_values import ValuePath, iter_leaves, iter_texts
 from eval_gate.text.quoting import quote_value
@@ -49,17 +50,11 @@ class SessionScope(StrEnum):
     """One session for a case in a run, shared by its trials; a re-run has its own."""
 
 
-class NoValue(Enum):
-    """Mark of a placeholder without a value, such as `{{session}}` before the agent has returned an id.
+Placeholder: TypeAlias = JsonValue | MissingValue
+"""Value of a placeholder; `MISSING` where it has none, such as `{{session}}` before the agent has returned an id.
 
-    A member, query parameter or header that is only such a placeholder is left out.
-    """
-
-    NO_VALUE = "no-value"
-
-
-NO_VALUE: Final = NoValue.NO_VALUE
-Placeholder: TypeAlias = JsonValue | NoValue
+A member, query parameter or header that is only such a placeholder is left out.
+"""
 
 
 class SessionUse(FrozenStruct):
@@ -124,7 +119,7 @@ class PlaceholderValues:
         request, session = self._request, self._request.open_session
         if name == TASK or (name == SESSION and self._use.agent_makes_id):
             text = None if session is None else session.values.get(name)
-            return NO_VALUE if text is None else json.loads(text)
+            return MISSING if text is None else json.loads(text)
         if name == SESSION and session is not None:
             return session.id
         if name == SESSION and self._use.scope is SessionScope.CASE:
@@ -149,17 +144,17 @@ def fill_template(template: JsonValue, value_of: Callable[[str], Placeholder]) -
     Members of mappings and lists whose placeholder has no value are left out.
     """
     filled = _fill_value(template, value_of)
-    return None if isinstance(filled, NoValue) else filled
+    return None if isinstance(filled, MissingValue) else filled
 
 
 def _fill_value(template: JsonValue, value_of: Callable[[str], Placeholder]) -> Placeholder:
     match template:
         case dict():
             members = ((key, _fill_value(value, value_of)) for key, value in template.items())
-            return {key: value for key, value in members if not isinstance(value, NoValue)}
+            return {key: value for key, value in members if not isinstance(value, MissingValue)}
         case list():
             values = (_fill_value(value, value_of) for value in template)
-            return [value for value in values if not isinstance(value, NoValue)]
+            return [value for value in values if not isinstance(value, MissingValue)]
         case str():
             alone = _PLACEHOLDER.fullmatch(template)
             return (
@@ -173,7 +168,7 @@ def _fill_value(template: JsonValue, value_of: Callable[[str], Placeholder]) -> 
 
 def format_value(value: Placeholder) -> str:
     """Format a value as a part of a text; whole numbers exactly, which ids may be."""
-    if isinstance(value, NoValue):
+    if isinstance(value, MissingValue):
         return ""
     return str(value) if type(value) is int else as_text(value)
 
@@ -183,7 +178,7 @@ def fill_address(text: str, value_of: Callable[[str], Placeholder]) -> str:
     return _PLACEHOLDER.sub(lambda match: quote(to_well_formed(format_value(value_of(match[1]))), safe=""), text)
 
 
-def fill_header(text: str, value_of: Callable[[str], Placeholder]) -> str | NoValue:
+def fill_header(text: str, value_of: Callable[[str], Placeholder]) -> str | MissingValue:
     """Replace the placeholders in the value of a header; `{{session}}` alone has no value before the agent's id.
 
     The id goes back as the agent wrote it, which may have signs such as `/` and `=`: no visible sign of ASCII can end a
@@ -193,7 +188,11 @@ def fill_header(text: str, value_of: Callable[[str], Placeholder]) -> str | NoVa
     if alone is None or alone[1] not in {SESSION, TASK}:
         return fill_address(text, value_of)
     value = value_of(alone[1])
-    return value if isinstance(value, NoValue) else quote(to_well_formed(format_value(value)), safe=string.punctuation)
+    return (
+        value
+        if isinstance(value, MissingValue)
+        else quote(to_well_formed(format_value(value)), safe=string.punctuation)
+    )
 
 
 def iter_placeholders(template: JsonValue) -> Iterator[str]:

@@ -17,7 +17,6 @@ from eval_gate.targets.agent_address import ContainerProbe, resolve_host
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.http.connection import HttpRequest
 from eval_gate.targets.http.placeholders import (
-    NoValue,
     PlaceholderValues,
     fill_address,
     fill_header,
@@ -25,6 +24,7 @@ from eval_gate.targets.http.placeholders import (
     format_value,
     iter_placeholders,
 )
+from eval_gate.targets.response.field_paths import MissingValue
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 if TYPE_CHECKING:
@@ -81,7 +81,10 @@ class RequestBuilder:
         if not self._own_headers and values.cookie is None:
             return self.headers
         filled = {name: fill_header(text, values.__getitem__) for name, text in self._own_headers.items()}
-        headers = {**self.headers, **{name: text for name, text in filled.items() if not isinstance(text, NoValue)}}
+        headers = {
+            **self.headers,
+            **{name: text for name, text in filled.items() if not isinstance(text, MissingValue)},
+        }
         if values.cookie is not None:
             headers["cookie"] = "; ".join(filter(None, (headers.get("cookie"), values.cookie)))
         return headers

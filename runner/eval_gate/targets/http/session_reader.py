@@ -19,7 +19,6 @@ from eval_gate.targets.http.placeholders import COOKIE, SESSION, TASK
 from eval_gate.targets.http.settings import CallsScope, HttpSettings
 from eval_gate.targets.response.field_paths import MISSING, MissingValue
 from eval_gate.targets.response.settings import EventRule
-from eval_gate.text.sources.validation_errors import describe_value
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 
 _MAX_ID: Final = 1_000
@@ -59,14 +58,14 @@ class SessionReader:
 
         Raises TargetError for an id that is missing or malformed, and for fewer calls than before.
         """
-        session = self._session
-        if not isinstance(self._id, MissingValue):
-            session.id, session.has_own_id = self._check_id(self._id, self._id_key), True
+        session, setting = self._session, self._settings.id_setting
+        if setting is not None and not isinstance(self._id, MissingValue):
+            session.id, session.has_own_id = self._check_id(self._id, setting), True
             session.values[SESSION] = json.dumps(self._id)
             if self._settings.session_cookie is not None:
                 session.values[COOKIE] = f"{self._settings.session_cookie}={session.id}"
-        elif self._is_id_required and not session.has_own_id:
-            raise self._build_error("the response has no id of the conversation", self._id_key)
+        elif setting is not None and not session.has_own_id and self._is_id_required:
+            raise self._build_error("the response has no id of the conversation", setting)
         session.values.pop(TASK, None)
         if not isinstance(self._task, MissingValue):
             self._check_id(self._task, "taskPath")
@@ -76,35 +75,19 @@ class SessionReader:
         return response
 
     @property
-    def _id_key(self) -> str:
-        """Name of the setting that says where the id is."""
-        settings = self._settings
-        return (
-            "sessionHeader"
-            if settings.session_header
-            else "sessionCookie"
-            if settings.session_cookie
-            else "sessionPath"
-        )
-
-    @property
     def _is_id_required(self) -> bool:
         """Whether the next turn needs the id: no condition lets a response be without it, or nothing else is sent."""
-        settings = self._settings
-        is_unconditional = any(rule.where is None and rule.event is None for rule in settings.session_path)
-        is_remembered = not settings.sent_placeholders & {"conversation", "prompt"}
-        return settings.session_use.agent_makes_id and (not settings.session_path or is_unconditional or is_remembered)
+        rules = self._settings.session_path
+        is_conditional = bool(rules) and not any(rule.where is None and rule.event is None for rule in rules)
+        return not (is_conditional and self._settings.repeats_messages)
 
     def _check_id(self, value: JsonValue, key: str) -> str:
         """Return an id as text. Raises TargetError for a value that must not be sent."""
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        if not isinstance(value, str):
-            raise self._build_error(f"the id is not a text but {describe_value(value)}", key)
-        if not value or len(value) > _MAX_ID or _UNPRINTABLE.search(value):
+        text = str(value) if type(value) is int else value
+        if not isinstance(text, str) or not 1 <= len(text) <= _MAX_ID or _UNPRINTABLE.search(text):
             what = f"the id is not a text of 1 to {_MAX_ID:,} characters without control characters"
             raise self._build_error(what, key)
-        return value
+        return text
 
     def _drop_earlier_calls(self, response: Response) -> Response:
         """Return the response with the calls of its own turn, if it lists any."""

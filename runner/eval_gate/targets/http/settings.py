@@ -314,7 +314,9 @@ class HttpSettings(StreamSettings):
             raise ValueError("the agent makes the ids, so that trials cannot share one: remove `session: case`")
         if any(data.get(name) for name in ("session_path", "session_header") if name != info.field_name):
             raise ValueError("keep one of sessionPath, sessionHeader and sessionCookie: the agent's id is at one place")
-        for key, template in _iter_request_parts(data):
+        poll: Polling | None = data.get("poll")
+        job_url = poll.url.open() if poll and poll.url else None
+        for key, template in (*_iter_request_parts(data), ("poll", job_url)):
             if next(iter_partial_fields(template, SESSION), None) is not None:
                 raise ValueError(
                     f"the first request has no id yet: write {{{{session}}}} in {key} as a whole value, which is then "
@@ -335,11 +337,21 @@ class HttpSettings(StreamSettings):
         return frozenset(name for _, template in parts for name in iter_placeholders(template))
 
     @property
+    def id_setting(self) -> str | None:
+        """Name of the setting that says where the agent's id is; None if Eval Gate makes the ids."""
+        names = ("session_path", "session_header", "session_cookie")
+        return next((to_camel_case(name) for name in names if getattr(self, name)), None)
+
+    @property
     def session_use(self) -> SessionUse:
         """What the requests have of the session of a conversation."""
-        makes_id = bool(self.session_path or self.session_header or self.session_cookie)
         is_sent = "session" in self.sent_placeholders or self.session_cookie is not None
-        return SessionUse(self.session, is_sent, makes_id)
+        return SessionUse(self.session, is_sent, self.id_setting is not None)
+
+    @property
+    def repeats_messages(self) -> bool:
+        """Whether requests have all messages, at least as long as the agent cannot know them."""
+        return bool(self.sent_placeholders & {"conversation", "prompt"})
 
     @property
     def repeats_turns(self) -> bool:
@@ -357,7 +369,7 @@ class HttpSettings(StreamSettings):
             return "it does not send {{message}}, so that all turns would be the same request"
         if use.agent_makes_id and not use.is_sent:
             return "it does not send {{session}}, the id that the agent returned"
-        if not use.is_sent and not sent & {"conversation", "prompt"}:
+        if not use.is_sent and not self.repeats_messages:
             return "it sends neither {{session}} nor {{conversation}}, so the agent does not know the turns before"
         return None
 

@@ -124,8 +124,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     def _note_turn(self, request: Request) -> None:
         """Note for the result what a turn of a conversation sent twice, or did not send."""
-        sends_all = self._settings.sent_placeholders & {"conversation", "prompt"}
-        if request.turn == 1 and len(request.messages) > 1 and not sends_all:
+        if request.turn == 1 and len(request.messages) > 1 and not self._settings.repeats_messages:
             what = "did not get the messages before the first turn: {{message}} is only the last one"
             self._turn_notices.add(what)
         if request.turn > 1 and self._settings.repeats_turns:

@@ -138,7 +138,10 @@ def test_read_log__no_line_with_a_response__names_the_keys_that_are_there(tmp_pa
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"questoin": "a"}, '--field: "questoin" is not known (did you mean "question"?); known: question, response'),
+        (
+            {"questoin": "a"},
+            '--field: "questoin" is not known (did you mean "question"?); known: question, session, response',
+        ),
         ({"question": "a[b"}, "--field question: "),
     ],
 )
@@ -226,3 +229,28 @@ def test_read_journal__nothing_recorded__is_no_error(tmp_path) -> None:
 def test_default_paths__are_those_of_a_target() -> None:
     mapping = json_log.build_log_mapping({})
     assert (str(mapping.prompt), mapping.settings.response_path) == ("message", ("response",))
+
+
+def test_read_log__session__gives_each_question_the_messages_before_it(tmp_path) -> None:
+    lines = [
+        entry("a", "1", chat={"id": "x"}),
+        entry("b", "2", chat={"id": 7}),
+        entry("c", "3", chat={"id": "x"}),
+        {"message": "broken", "error": "HTTP 500", "chat": {"id": "x"}},
+        entry("d", "4", chat={"id": 7}),
+        entry("e", "5", chat={"id": "x"}),
+        entry([{"role": "user", "content": "y"}, {"role": "user", "content": "z"}], "6", chat={"id": "x"}),
+        entry("f", "7", chat={"id": None}),
+    ]
+    read_set = read(tmp_path, *lines, fields={"session": "chat.id"})
+    earlier = {one.question: [message.content for message in one.earlier_messages] for one in read_set.observations}
+    assert earlier == {
+        "a": [],
+        "b": [],
+        "c": ["a", "1"],
+        "broken": ["a", "1", "c", "3"],
+        "d": ["b", "2"],
+        "e": ["a", "1", "c", "3"],
+        "z": ["y"],
+        "f": [],
+    }

@@ -54,7 +54,8 @@ def trial(letter: str, turn: int | None) -> Trial:
     [
         ([("F", 3)], ()),
         ([("F", None), ("F", None)], ()),
-        ([("F", 3), ("P", None), ("F", 3)], ("each time in turn 3",)),
+        ([("F", 3), ("P", None), ("F", 3)], ("failed in turn 3 each time",)),
+        ([("E", 2), ("E", 2)], ("agent error in turn 2 each time",)),
         ([("F", 2), ("F", 3), ("F", 3)], ("failed in turn 3 (2 executions) and turn 2 (1)",)),
         ([("F", 3), ("F", None)], ("failed in turn 3 (1 execution) and no single turn (1)",)),
         (

@@ -526,6 +526,11 @@ def test_conversation_problem__request_that_cannot_hold_one__is_known_before_the
             "must be a whole value",
         ),
         ({"requestTemplate": {"q": "{{prompt}}", "t": "{{task}}"}}, "requestTemplate", "{{task}} has no value"),
+        (
+            {"sessionPath": "id", "poll": {"url": "/jobs/{{id}}?s={{session}}", "idPath": "job"}},
+            "sessionPath",
+            "in poll as a whole value",
+        ),
         ({"responseFormat": "text", "sessionPath": "id"}, "sessionPath", "a plain text has no paths"),
         ({"toolCallsScope": "all"}, "toolCallsScope", "'turn' or 'conversation'"),
     ],

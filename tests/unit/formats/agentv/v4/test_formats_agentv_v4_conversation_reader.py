@@ -99,6 +99,8 @@ def test_turn__texts__are_one_judge_that_weighs_like_one_assertion(repository) -
     assert isinstance(judge, RubricJudge)
     assert (judge.weight, [check.description for check in judge.checks]) == (1.0, ["A.", "B."])
     assert case.evaluators[0].weight == 2.0
+    required = [[check.required for check in rubric.checks] for rubric in (judge, case.evaluators[0])]
+    assert required == [[False, False], [True, True]]
 
 
 def test_turn__expected_output__is_what_its_own_assertions_compare_with(repository) -> None:
