@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.integration.test_integration_run import record
 from tests.support.program import gate
@@ -27,12 +29,12 @@ def store(session, text):
     return messages
 
 
-how, *rest = sys.argv[1:]
-if how == "session":
+how, *rest = sys.argv[1:] or ["lines"]
+if how == "--session":
     print(answer(store(*rest)))
-elif how == "resume":
+elif how == "--resume":
     print(answer(store(rest[0], pathlib.Path(rest[1]).read_text())))
-elif how == "history":
+elif how == "--history":
     print(answer([one["content"] for one in json.load(open(rest[0])) if one["role"] == "user"]))
 elif how == "lines":
     said = []
@@ -53,15 +55,17 @@ elif how == "hangs once":
             time.sleep(60)
         print(json.dumps({"text": f"{number + 1}: order 4711"}), flush=True)
 """
-RUN = f"{sys.executable} ../desk.py"
+PAGE = (Path(__file__).parents[2] / "docs" / "targets.md").read_text(encoding="utf-8")
+SECTION = PAGE.partition("### A command with several turns\n")[2].partition("\n## ")[0]
+SHOWN = {one["name"]: one for one in yaml.safe_load(re.findall(r"```yaml\n(.*?)```", SECTION, re.DOTALL)[0])}
+"""The targets of the page, whose programs are called `desk.py`."""
+RUN = f"{sys.executable} desk.py"
 TARGETS = {
-    "session": {"command": f"{RUN} session {{SESSION}} {{PROMPT}}"},
+    **SHOWN,
     "resume": {
-        "command": f"{RUN} session {{SESSION}} {{PROMPT}}",
-        "resume_command": f"{RUN} resume {{SESSION}} {{PROMPT_FILE}}",
+        "command": f"{RUN} --session {{SESSION}} {{PROMPT}}",
+        "resume_command": f"{RUN} --resume {{SESSION}} {{PROMPT_FILE}}",
     },
-    "history": {"command": f"{RUN} history {{CONVERSATION_FILE}}"},
-    "lines": {"command": f"{RUN} lines", "conversation": "lines"},
     "dies": {"command": f"{RUN} dies", "conversation": "lines"},
     "hangs": {"command": f"{RUN} 'hangs once'", "conversation": "lines", "timeout_seconds": 2, "max_retries": 1},
     "batch": {"command": f"{RUN} lines {{PROMPT}}", "provider_batching": True},
@@ -76,13 +80,13 @@ TURNS = [
 ]
 
 
-def run(folder: Path, name: str, *options: str, turns=TURNS):
+def run(folder: Path, name: str, *options: str, turns=TURNS, program: str = DESK):
     (folder / "evals").mkdir()
-    (folder / "desk.py").write_text(DESK)
+    (folder / "evals" / "desk.py").write_text(program)
     (folder / "evals" / "desk.golden.json").write_text(
         json.dumps([{"id": case, "turns": turns} for case in ("gs-a", "gs-b")])
     )
-    described = {"name": name, "provider": "cli", **TARGETS[name]}
+    described = {"provider": "cli", **TARGETS[name], "name": name}
     (folder / "targets.yaml").write_text(json.dumps({"targets": [described]}))
     return gate(folder, "run", "--target", name, *options)
 
@@ -92,7 +96,7 @@ def cases(folder: Path) -> list[dict]:
 
 
 @pytest.mark.rows_each("name")
-@pytest.mark.parametrize("name", ["session", "resume", "history", "lines"])
+@pytest.mark.parametrize("name", [*SHOWN, "resume"])
 def test_conversation__each_way_of_a_command__remembers_the_first_turn(tmp_path, name) -> None:
     done = run(tmp_path, name, "--concurrency", "2")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -100,8 +104,17 @@ def test_conversation__each_way_of_a_command__remembers_the_first_turn(tmp_path,
         assert [turn["response"] for turn in case["details"]["turns"]] == [
             f"{number}: My order is 4711." for number in (1, 2, 3)
         ]
-    if name in {"session", "resume"}:
+    if name in {"desk", "resume"}:
         assert len(list((tmp_path / "evals").glob("*-*.json"))) == 2  # a session for each conversation
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_page__programs_of_it__hold_a_conversation(tmp_path, number) -> None:
+    programs = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
+    assert len(programs) == 2
+    turns = [{"message": "one"}, {"message": "two", "expect": {"responseContains": ["You said 2 things."]}}]
+    done = run(tmp_path, ("replay", "live")[number], turns=turns, program=programs[number])
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_conversation__program_dies_in_the_second_turn__is_an_agent_error_that_names_it(tmp_path) -> None:

@@ -92,7 +92,9 @@ class LineProgram:
 
         Raises TargetError, and ProgramEndError if no line can come any more.
         """
-        self._take_line()
+        if (line := self._take_line()) is not None:
+            what = f"the command printed a line before it got the message: it begins {format_excerpt(line)}"
+            raise TargetError(what, fault=TargetFault.MALFORMED, hint=LINE_HINT)
         limit_s, is_whole = self._choose_limit()
         began = time.perf_counter()
         self._program.write(json.dumps({"message": message, "session": session}).encode() + b"\n")
