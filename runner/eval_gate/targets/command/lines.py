@@ -16,7 +16,7 @@ from eval_gate.targets.command.call import MAX_OUTPUT, MAX_QUOTED
 from eval_gate.targets.deadline import pause_case_clock
 from eval_gate.text.untrusted.excerpt import format_excerpt
 
-_SETTLE_S: Final = 0.05
+_SECOND_LINE_S: Final = 0.05
 """Seconds in which a second line is noticed that a program prints right after the first one."""
 _FINAL_OUTPUT_S: Final = 1.0
 """Seconds in which the last output of a program that ended is read: one that left its group may hold the pipe open."""
@@ -106,7 +106,7 @@ class LineProgram:
         if not self._reader.has_news.is_set():
             raise self._build_end_error()
         with pause_case_clock():
-            await asyncio.sleep(_SETTLE_S)
+            await asyncio.sleep(_SECOND_LINE_S)
         line = self._take_line()
         assert line is not None  # there is news
         return line, seconds * 1000

@@ -54,8 +54,8 @@ def _contains(command: Secret[str], placeholders: Iterable[str]) -> bool:
 
 def _list_placeholders(names: Sequence[str]) -> str:
     """List placeholders as they are written: `{A}, {B} or {C}`."""
-    *others, last = (f"{{{name}}}" for name in names)
-    return f"{', '.join(others)} or {last}"
+    *first_names, last_name = (f"{{{name}}}" for name in names)
+    return f"{', '.join(first_names)} or {last_name}"
 
 
 _NOT_IN_LINES: Final = (*MESSAGE_PLACEHOLDERS, "OUTPUT_FILE")
@@ -211,15 +211,15 @@ class CliSettings(ProgramSettings, StreamSettings):
     def _check_lines(cls, conversation: str | None, info: ValidationInfo) -> str | None:
         if conversation is None:
             return None
-        given = info.data
+        values = info.data
         for name in ("agent_protocol", "provider_batching", "resume_command"):
-            if given.get(name):
+            if values.get(name):
                 raise ValueError(
                     f"lines has one process for all turns, so {to_camel(name)} has no effect: remove either"
                 )
-        if given.get("response_format", ResponseFormat.JSON) is not ResponseFormat.JSON:
+        if values.get("response_format", ResponseFormat.JSON) is not ResponseFormat.JSON:
             raise ValueError("lines reads one line of JSON for each turn, so responseFormat has to be json")
-        command = given.get("command_template")
+        command = values.get("command_template")
         if command is not None and _contains(command, _NOT_IN_LINES):
             listed = _list_placeholders(_NOT_IN_LINES)
             raise ValueError(f"lines exchanges lines of JSON, so a command must not contain {listed}")

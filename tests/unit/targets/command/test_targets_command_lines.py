@@ -42,7 +42,7 @@ for line in sys.stdin:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch) -> None:
-    monkeypatch.setattr(lines, "_SETTLE_S", 0.02)
+    monkeypatch.setattr(lines, "_SECOND_LINE_S", 0.02)
     monkeypatch.setattr(run_module, "GRACE_S", 0.3)
 
 
