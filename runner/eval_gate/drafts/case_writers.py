@@ -40,11 +40,13 @@ class DraftCase(FrozenStruct):
     @property
     def description(self) -> str:
         """The description of the case."""
-        return describe_turns(self.expectations) if self.observation.turns else self.expectations[0].description
+        return describe_draft(self.observation, self.expectations)
 
 
-def describe_turns(expectations: Sequence[DraftExpectation]) -> str:
-    """Describe what the turns of a conversation expect, without those that expect nothing."""
+def describe_draft(observation: Observation, expectations: Sequence[DraftExpectation]) -> str:
+    """Describe what a draft expects; in a conversation, turn by turn, without those that expect nothing."""
+    if not observation.turns:
+        return expectations[0].description
     described = ((number, one.description) for number, one in enumerate(expectations, 1))
     return "; ".join(f"turn {number}: {text}" for number, text in described if text)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from eval_gate.drafts.case_edit import ANY_TARGET, CaseFile, RawCase
-from eval_gate.drafts.case_writers import describe_turns
+from eval_gate.drafts.case_writers import describe_draft
 from eval_gate.drafts.expectation_merge import ExpectationMerger, Part
 from eval_gate.drafts.expectations import derive_expectation
 from eval_gate.drafts.observation import Observation
@@ -115,18 +115,19 @@ async def update_case(
     raw = file.find_raw_case(case)
     matcher = PatternMatcher()
     try:
-        new, merged = dict(raw), False
-        for part in _list_parts(raw, case, observed.scored, observed.masked):
+        new = raw
+        for part in _list_parts(case, observed.scored, observed.masked):
             scoring = _ResponseScoring(file.suite.format, part.scored.responses, tokens, matcher)
-            changed = await _merge_case(part.raw, part.build_merger(scoring, moment), scoring)
-            if changed is not None:
-                new, merged = part.put_back(new, changed), True
+            called_tools = {call.name for response in part.scored.responses for call in response.tool_calls}
+            merger = ExpectationMerger(derive_expectation(part.masked, moment), called_tools, scoring.fails)
+            new = part.replace_in(new, await _merge_case(part.find_in(new), merger, scoring))
         remarks: list[str] = []
-        if merged and not is_same_value(raw, new):
-            new, remarks = _renew_description(raw, new, _describe(observed.masked, moment))
+        if not is_same_value(raw, new):
+            derived = [derive_expectation(one, moment) for one in list_turns(observed.masked)]
+            new, remarks = _renew_description(raw, new, describe_draft(observed.masked, derived))
             file = file.replace_cases({case.id: new})
             case = next(one for one in file.suite.cases if one.id == case.id)
-        for part in _list_parts(file.find_raw_case(case), case, observed.scored, observed.masked):
+        for part in _list_parts(case, observed.scored, observed.masked):
             scoring = _ResponseScoring(file.suite.format, part.scored.responses, tokens, matcher)
             remarks += [f"{part.label}{one}" async for one in scoring.iter_failures(part.case)]
         if _scores_transcript(case) and case.evaluators:
@@ -140,7 +141,6 @@ class _Part(NamedTuple):
     """A part of a case with expectations of its own: a turn, or without a number the case itself."""
 
     number: int | None
-    raw: RawCase
     case: EvalCase
     scored: Observation
     masked: Observation
@@ -150,41 +150,34 @@ class _Part(NamedTuple):
         """What remarks about this part begin with."""
         return f"turn {self.number}: " if self.number is not None else ""
 
-    def build_merger(self, scoring: _ResponseScoring, moment: datetime | None) -> ExpectationMerger:
-        """Build the merger of its expectations with what the responses have in common."""
-        called_tools = {call.name for response in self.scored.responses for call in response.tool_calls}
-        return ExpectationMerger(derive_expectation(self.masked, moment), called_tools, scoring.fails)
+    def find_in(self, raw: RawCase) -> RawCase:
+        """Find this part in its case as it is written."""
+        part = raw if self.number is None else _get_turns(raw)[self.number - 1]
+        return part if isinstance(part, dict) else {}
 
-    def put_back(self, case: RawCase, changed: RawCase) -> RawCase:
-        """Return the case with this part changed."""
-        turns = case.get("turns")
-        if self.number is None or not isinstance(turns, list):
-            return {**changed, **({"turns": turns} if "turns" in case else {})}
-        return {**case, "turns": [changed if at == self.number else one for at, one in enumerate(turns, 1)]}
+    def replace_in(self, raw: RawCase, part: RawCase) -> RawCase:
+        """Return the case with this part replaced."""
+        if self.number is None:
+            return part
+        return {**raw, "turns": [part if at == self.number else one for at, one in enumerate(_get_turns(raw), 1)]}
 
 
-def _list_parts(raw: RawCase, case: EvalCase, scored: Observation, masked: Observation) -> list[_Part]:
-    """List the turns of a case, then the case itself, whose expectations are about the whole conversation."""
-    parts: list[_Part] = []
-    turns = raw.get("turns")
-    if case.conversation is not None and isinstance(turns, list):
-        for number, (one, turn) in enumerate(zip(turns, split_turns(case), strict=True), 1):
-            assert isinstance(one, dict)
-            parts.append(_Part(number, one, turn, scored.turns[number - 1], masked.turns[number - 1]))
-    if _scores_transcript(case):
-        return parts
-    return [*parts, _Part(None, raw, replace(case, conversation=None), scored, masked)]
+def _list_parts(case: EvalCase, scored: Observation, masked: Observation) -> list[_Part]:
+    """List the turns of a conversation, then the case itself, unless what it expects is about a transcript."""
+    turns = zip(split_turns(case), scored.turns, masked.turns, strict=case.conversation is not None)
+    parts = [_Part(number, *turn) for number, turn in enumerate(turns, 1)]
+    return (
+        parts if _scores_transcript(case) else [*parts, _Part(None, replace(case, conversation=None), scored, masked)]
+    )
 
 
 def _scores_transcript(case: EvalCase) -> bool:
-    """Whether the assertions of the whole are about a transcript, which no derived expectation describes."""
     return case.conversation is not None and case.conversation.scores_transcript
 
 
-def _describe(observation: Observation, moment: datetime | None) -> str:
-    """Describe what a draft of these responses expects."""
-    expectations = [derive_expectation(one, moment) for one in list_turns(observation)]
-    return describe_turns(expectations) if observation.turns else expectations[0].description
+def _get_turns(raw: RawCase) -> list[JsonValue]:
+    turns = raw.get("turns")
+    return turns if isinstance(turns, list) else []
 
 
 def _renew_description(raw: RawCase, new: RawCase, description: str) -> tuple[RawCase, list[str]]:
@@ -192,18 +185,12 @@ def _renew_description(raw: RawCase, new: RawCase, description: str) -> tuple[Ra
     old = raw.get("description")
     if not isinstance(old, str) or not old.strip():
         return new, []
-    turns = raw.get("turns")
-    if isinstance(turns, list):
-        _, *parts = _TURN_LABEL.split(old)
-        numbered = list(zip(map(int, parts[::2]), parts[1::2], strict=True))
-        is_drafted = bool(numbered) and _TURN_LABEL.match(old) is not None
-        is_drafted = is_drafted and all(
-            0 < number <= len(turns) and is_drafted_description(text, _get_expectation(turns[number - 1]))
-            for number, text in numbered
-        )
-    else:
-        is_drafted = is_drafted_description(old, _get_expectation(raw))
-    if is_drafted:
+    parts: list[tuple[str, JsonValue]] = [(old, raw)]
+    if turns := {str(number): turn for number, turn in enumerate(_get_turns(raw), 1)}:
+        begin, *labelled = _TURN_LABEL.split(old)
+        numbered = zip(labelled[::2], labelled[1::2], strict=True)
+        parts = [(begin, None)] if begin else [(text, turns.get(number)) for number, text in numbered]
+    if all(is_drafted_description(text, _get_expectation(part)) for text, part in parts):
         return {**new, "description": description}, []
     return new, ["its description stays, because a person wrote or changed it: check that it still holds"]
 
@@ -215,15 +202,15 @@ def _get_expectation(part: JsonValue) -> JsonValue:
     return part["expect"] if "expect" in part else part.get(find_used_name(part, ASSERTIONS) or "")
 
 
-async def _merge_case(raw: RawCase, merger: ExpectationMerger, scoring: _ResponseScoring) -> RawCase | None:
-    """Return the case, or turn, with its merged expectations; None if it has none that can be found in responses."""
+async def _merge_case(raw: RawCase, merger: ExpectationMerger, scoring: _ResponseScoring) -> RawCase:
+    """Return the case, or turn, with its merged expectations, as far as responses show them."""
     if scoring.format == "tool-forge":
         expect = raw.get("expect")
-        return {**raw, "expect": await merger.merge_expect(expect)} if isinstance(expect, dict) else None
+        return {**raw, "expect": await merger.merge_expect(expect)} if isinstance(expect, dict) else raw
     name = find_used_name(raw, ASSERTIONS)
     listed = raw.get(name) if name else None
     if name is None or not isinstance(listed, list):
-        return None
+        return raw
     return {**raw, name: await merger.merge_assertions(listed)}
 
 

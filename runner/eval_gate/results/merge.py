@@ -301,7 +301,7 @@ def describe_missing_shards(runs: Sequence[RunResult]) -> str:
     absent = [index for index in range(1, count + 1) if index not in present]
     if not absent:
         return ""
-    spans = _format_spans(absent)
+    spans = format_spans(absent)
     if len(spans) > MAX_SPANS:
         numbers = f"{', '.join(spans[:MAX_SPANS])} and others, {len(absent):,} in all,"
     else:
@@ -310,7 +310,7 @@ def describe_missing_shards(runs: Sequence[RunResult]) -> str:
     return f"shard{'s' if plural else ''} {numbers} of {count:,} {'are' if plural else 'is'} missing"
 
 
-def _format_spans(numbers: Sequence[int]) -> list[str]:
+def format_spans(numbers: Sequence[int]) -> list[str]:
     """Format ascending numbers, three or more in a row as `3 to 8`."""
     spans: list[list[int]] = []
     for number in numbers:

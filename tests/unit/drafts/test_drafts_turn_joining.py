@@ -45,7 +45,7 @@ def list_turns(observation: Observation) -> list[tuple[str, list[str]]]:
     return [(turn.question, [one.text for one in turn.responses]) for turn in observation.turns]
 
 
-def test_join__turn_that_begins_with_another_one__is_its_next_turn() -> None:
+def test_join_conversations__turn_that_begins_with_another_one__is_its_next_turn() -> None:
     other = observe("Where is it?", respond("In Oslo."))
     alone, joined = join_conversations([FIRST, other, SECOND])
     assert alone is other
@@ -53,7 +53,7 @@ def test_join__turn_that_begins_with_another_one__is_its_next_turn() -> None:
     assert (joined.question, joined.earlier_messages) == (HOW_MUCH[0], ())
 
 
-def test_join__two_interleaved_sessions__are_two_conversations_in_any_order_of_the_lines() -> None:
+def test_join_conversations__two_interleaved_sessions__are_two_conversations_in_any_order_of_the_lines() -> None:
     hello, bye = ("Hello.", "Hi."), ("Bye.", "Ciao.")
     lines = [
         observe(MONEY[0], respond(MONEY[1])),
@@ -68,7 +68,7 @@ def test_join__two_interleaved_sessions__are_two_conversations_in_any_order_of_t
     assert sorted(list_turns(one) for one in join_conversations(lines[::-1])) == sorted([money, greeting])
 
 
-def test_join__users_who_say_the_same__are_executions_of_one_conversation() -> None:
+def test_join_conversations__users_who_say_the_same__are_executions_of_one_conversation() -> None:
     """A written conversation sends the messages of the user, whatever the agent responds."""
     other = (MONEY[0], "49.90 euros for A-4711. What happened?")
     joined = join_conversations(
@@ -83,7 +83,7 @@ def test_join__users_who_say_the_same__are_executions_of_one_conversation() -> N
     ]
 
 
-def test_join__two_endings_of_one_beginning__are_two_conversations_with_all_that_was_seen_of_it() -> None:
+def test_join_conversations__two_endings_of_one_beginning__are_two_conversations_with_all_that_was_seen_of_it() -> None:
     joined = join_conversations(
         [
             FIRST,
@@ -94,18 +94,18 @@ def test_join__two_endings_of_one_beginning__are_two_conversations_with_all_that
     assert [[turn.question for turn in one.turns] for one in joined] == [[MONEY[0], "No."], [MONEY[0], HOW_MUCH[0]]]
 
 
-def test_join__turn_without_a_response__takes_nothing_from_the_turns_before() -> None:
+def test_join_conversations__turn_without_a_response__takes_nothing_from_the_turns_before() -> None:
     failed = Observation(HOW_MUCH[0], (), history(MONEY), errors=("HTTP 500",))
     assert join_conversations([FIRST, failed]) == (FIRST, failed)
 
 
-def test_join__earlier_turns_that_the_source_does_not_have__are_only_sent() -> None:
+def test_join_conversations__earlier_turns_that_the_source_does_not_have__are_only_sent() -> None:
     (joined,) = join_conversations([SECOND])
     assert list_turns(joined) == [(MONEY[0], []), (HOW_MUCH[0], [HOW_MUCH[1]])]
     assert joined.earlier_messages == ()
 
 
-def test_join__messages_that_are_not_in_turn__are_left_to_a_person() -> None:
+def test_join_conversations__messages_that_are_not_in_turn__are_left_to_a_person() -> None:
     odd = Observation("c", (respond("d"),), (Message(role="user", content="a"), Message(role="user", content="b")))
     assert join_conversations([odd]) == (odd,)
     built = build("tool-forge", odd)
@@ -114,7 +114,7 @@ def test_join__messages_that_are_not_in_turn__are_left_to_a_person() -> None:
     ]
 
 
-def test_join__empty_response__is_no_message_of_the_next_turn() -> None:
+def test_join_conversations__empty_response__is_no_message_of_the_next_turn() -> None:
     silent = observe("a", respond(" ", FIND))
     following = Observation("b", (respond("c"),), (Message(role="user", content="a"),))
     (joined,) = join_conversations([silent, following])
@@ -125,7 +125,7 @@ WORDS = st.sampled_from("abc")
 
 
 @given(st.lists(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=4), min_size=1, max_size=5), st.randoms())
-def test_join__any_sessions__give_each_script_once_with_every_response(sessions, random) -> None:
+def test_join_conversations__any_sessions__give_each_script_once_with_every_response(sessions, random) -> None:
     lines = [
         observe(said, respond(text), after=tuple(session[:at]))
         for session in sessions

@@ -9,11 +9,11 @@ from typing import Final
 from eval_gate.drafts.observation import ObservationSet
 from eval_gate.drafts.sources.collection import ObservationCollector
 from eval_gate.drafts.sources.source_file import SourceFile, SourceLine, build_source_error, read_source
-from eval_gate.drafts.sources.source_messages import PromptError, UserPrompt, build_prompt, parse_prompt
+from eval_gate.drafts.sources.source_messages import PromptError, SessionMessages, UserPrompt, parse_prompt
 from eval_gate.errors import GateError, Problem, format_suggestion
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
-from eval_gate.model.conversation import Message, Response
+from eval_gate.model.conversation import Response
 from eval_gate.model.limits import DOCUMENT_VALUES
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError
@@ -104,7 +104,7 @@ class _LogReader:
     def __init__(self, source: SourceFile, mapping: LogMapping) -> None:
         self._source = source
         self._prompt, self._session = mapping.prompt, mapping.session
-        self._conversations: dict[str, tuple[Message, ...]] = {}
+        self._sessions = SessionMessages()
         self._responses = ResponseReader(mapping.settings)
         self._collector = ObservationCollector("line")
         self._has_response = False
@@ -124,18 +124,14 @@ class _LogReader:
             self._leave_out(line, f"no question at {self._prompt}", self._prompt.describe_nearest_keys(entry))
             return
         try:
-            prompt = parse_prompt(value)
             session = self._find_session(entry)
-            if session is not None and not prompt.earlier_messages:
-                prompt = build_prompt(prompt.text, self._conversations.get(session, ()))
+            prompt = self._sessions.complete_prompt(session, parse_prompt(value))
         except PromptError as error:
             self._leave_out(line, str(error), error.detail)
             return
         response = self._read_response(line, entry, prompt)
-        if session is not None and response is not None:
-            reply = (Message(role="assistant", content=response.text),) if response.text.strip() else ()
-            own = Message(role="user", content=prompt.text)
-            self._conversations[session] = (*prompt.earlier_messages, own, *reply)
+        if response is not None:
+            self._sessions.add_exchange(session, prompt, prompt.text, response.text)
 
     def _find_session(self, entry: JsonValue) -> str | None:
         """Find the id of the session, a text or a whole number; None if the entry has none."""

@@ -36,10 +36,9 @@ from eval_gate.drafts.sources.exchange_journal import (
 )
 from eval_gate.drafts.sources.json_log import read_journal
 from eval_gate.drafts.sources.request_mapping import RequestContent, RequestMapping
-from eval_gate.drafts.sources.source_messages import PromptError, build_prompt
+from eval_gate.drafts.sources.source_messages import PromptError, SessionMessages
 from eval_gate.errors import GateError
 from eval_gate.files.certificates import load_ssl_context
-from eval_gate.model.conversation import Message
 from eval_gate.model.limits import DRAFT_SOURCE_BYTES, MAX_RESPONSE_BYTES
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.agent_address import ContainerProbe, is_local_host
@@ -171,7 +170,7 @@ class RecordingProxy:
         self._origin = builder.url.origin()
         self._host = builder.headers.get("host") or self._origin.host_port_subcomponent or ""
         self._pool = make_pool(_MAX_CLIENTS, load_ssl_context() if self._origin.scheme == "https" else None)
-        self._conversations: dict[str, tuple[Message, ...]] = {}
+        self._sessions = SessionMessages(_MAX_SESSIONS)
         self._tasks = set[asyncio.Task[None]]()
         self._not_recorded: Counter[str] = Counter()
         self._recorded = 0
@@ -335,10 +334,8 @@ class RecordingProxy:
         self, content: RequestContent, received: _Received, duration_ms: float, redact: Redactor
     ) -> RecordedExchange:
         """Build the record of one exchange. Raises PromptError and DecompressionError."""
-        prompt = self._requests.parse_prompt(content)
         session = self._requests.find_session(content)
-        if session is not None and not prompt.earlier_messages:
-            prompt = build_prompt(prompt.text, self._conversations.get(session, ()))
+        prompt = self._sessions.complete_prompt(session, self._requests.parse_prompt(content))
         if received.error is not None or received.head is None:
             # masked before it is cut: the agent may repeat what the client sent
             return RecordedExchange(prompt, error=received.error and redact(received.error)[:_MAX_ERROR])
@@ -347,13 +344,7 @@ class RecordingProxy:
             response = parse_response(self._settings, redact, received.head, body, duration_ms)
         except (TargetError, DecompressionError) as error:
             return RecordedExchange(prompt, error=str(error))
-        if session is not None and (session in self._conversations or len(self._conversations) < _MAX_SESSIONS):
-            reply = (Message(role="assistant", content=response.text),) if response.text.strip() else ()
-            self._conversations[session] = (
-                *prompt.earlier_messages,
-                Message(role="user", content=redact(prompt.text)),
-                *reply,
-            )
+        self._sessions.add_exchange(session, prompt, redact(prompt.text), response.text)
         return RecordedExchange(prompt, response)
 
 

@@ -6,6 +6,7 @@ Encodings differ in the names of keys, in the structure around a message, and in
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
 from typing import Final, Literal, TypeAlias
 
 from eval_gate.model.base import JsonValue
@@ -244,6 +245,25 @@ def build_prompt(text: str, earlier_messages: tuple[Message, ...] = ()) -> UserP
     if any(len(str(one)) > DRAFT_PROMPT for one in (text, *(one.content for one in earlier_messages))):
         raise PromptError(f"message of more than {DRAFT_PROMPT:,} characters")
     return UserPrompt(to_well_formed(text), earlier_messages)
+
+
+class SessionMessages:
+    """Messages of each session so far, for sources in which an entry has only its own; of `most` sessions at most."""
+
+    def __init__(self, most: float = inf) -> None:
+        self._messages: dict[str, tuple[Message, ...]] = {}
+        self._most = most
+
+    def complete_prompt(self, session: str | None, prompt: UserPrompt) -> UserPrompt:
+        """Add the messages before a prompt that has none. Raises PromptError if they are too many."""
+        earlier = self._messages.get(session or "", ())
+        return build_prompt(prompt.text, earlier) if earlier and not prompt.earlier_messages else prompt
+
+    def add_exchange(self, session: str | None, prompt: UserPrompt, text: str, reply: str) -> None:
+        """Remember a prompt, as `text`, and the reply to it."""
+        if session and (session in self._messages or len(self._messages) < self._most):
+            replies = (Message(role="assistant", content=reply),) if reply.strip() else ()
+            self._messages[session] = (*prompt.earlier_messages, Message(role="user", content=text), *replies)
 
 
 def parse_prompt(value: JsonValue) -> UserPrompt:

@@ -17,6 +17,7 @@ from eval_gate.drafts.sources.otlp import SpanKey, TraceSpan, measure_ms, read_s
 from eval_gate.drafts.sources.source_file import build_source_error, read_source
 from eval_gate.drafts.sources.source_messages import (
     PromptError,
+    SessionMessages,
     SourceCall,
     SourceMessage,
     UserPrompt,
@@ -36,7 +37,7 @@ from eval_gate.drafts.sources.span_messages import (
 from eval_gate.errors import Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
-from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
+from eval_gate.model.conversation import Response, ToolCall, ToolSpec
 from eval_gate.model.limits import CALL_NAME, MCP_TOOLS, RESPONSE_CALLS
 from eval_gate.struct import Struct, field, replace
 
@@ -63,9 +64,9 @@ def read_traces(path: Path) -> ObservationSet:
     turns = sorted(_iter_turns(spans), key=lambda turn: turn.start_ns)
     if not turns:
         raise build_source_error([Problem(_NO_SPANS, source.shown_as)])
-    conversations: dict[str, list[Message]] = {}
+    sessions = SessionMessages()
     for turn in _join_turns(turns):
-        _collect_turn(turn, collector, conversations, source.shown_as)
+        _collect_turn(turn, collector, sessions, source.shown_as)
     if collector.is_empty:
         raise build_source_error([Problem(reason, place) for reason, place in collector.reasons])
     return collector.build(_read_tools(spans.values()))
@@ -199,18 +200,13 @@ def _join_turns(turns: Iterable[_Turn]) -> list[_Turn]:
     return joined
 
 
-def _collect_turn(
-    turn: _Turn, collector: ObservationCollector, conversations: dict[str, list[Message]], shown_as: str
-) -> None:
+def _collect_turn(turn: _Turn, collector: ObservationCollector, sessions: SessionMessages, shown_as: str) -> None:
     """Collect one turn, and remember it for the later ones of its conversation."""
     first = turn.spans[0]
     place = f"{shown_as}:{first.line} span {first.key[1][:40]}"
     own = read_messages(turn.agent, SpanKind.AGENT) if turn.agent else SpanMessages()
     try:
-        prompt = _find_turn_prompt(turn, own)
-        earlier = conversations.get(turn.conversation, [])
-        if not prompt.earlier_messages and turn.conversation and earlier:
-            prompt = build_prompt(prompt.text, tuple(earlier))
+        prompt = sessions.complete_prompt(turn.conversation, _find_turn_prompt(turn, own))
     except PromptError as error:
         collector.leave_out(str(error), place, error.detail)
         return
@@ -219,10 +215,8 @@ def _collect_turn(
     if failed is None and not response.text.strip() and not response.tool_calls:
         failed = next((span.error for span, _ in turn.models if span.error), "the trace has no response")
     collector.add_execution(prompt, response if failed is None else failed, Location(file=shown_as, line=first.line))
-    if failed is None and turn.conversation:
-        replies = (Message(role="assistant", content=response.text),) if response.text.strip() else ()
-        question = Message(role="user", content=prompt.text)
-        conversations[turn.conversation] = [*prompt.earlier_messages, question, *replies]
+    if failed is None:
+        sessions.add_exchange(turn.conversation, prompt, prompt.text, response.text)
 
 
 def _find_turn_prompt(turn: _Turn, own: SpanMessages) -> UserPrompt:

@@ -122,7 +122,7 @@ class EvaluatorReader:
     def _build_criteria_rubric(self, texts: Sequence[str], path: Path, *, of_turn: bool) -> EvaluatorSpec | None:
         """Build one rubric, scored in one request. Its texts weigh one assertion each; those of a turn, one together.
 
-        A text of a turn is not required: it only lowers the score of its turn (AgentV 4.42.4, `buildTurnAssertions`).
+        A text of a turn is not required: it only lowers the score of its turn (AgentV 4.42.4).
         """
         checks = self.parts.read_checks(list(texts), path)
         if of_turn:

@@ -16,7 +16,7 @@ from eval_gate.formats.document_reader import DocumentReader, Findings, find_ski
 from eval_gate.formats.documents import JSON, YAML
 from eval_gate.formats.tool_forge import lint
 from eval_gate.formats.tool_forge.case_expectation import CaseExpectation
-from eval_gate.formats.tool_forge.file_model import Envelope, ToolForgeCase, ToolForgeUser
+from eval_gate.formats.tool_forge.file_model import Envelope, ToolForgeCase
 from eval_gate.model.base import JsonValue, as_fields
 from eval_gate.model.case import (
     CaseTurn,
@@ -25,7 +25,6 @@ from eval_gate.model.case import (
     EvalMistake,
     EvalSuite,
     Location,
-    SimulatedUser,
     SuiteMetadata,
     Tier,
 )
@@ -256,7 +255,9 @@ def _build_case(
 ) -> EvalCase:
     max_turns = case.max_turns or 5
     conversation = _build_conversation(case, expected)
-    question = dump_sorted_json([*_list_prompt_parts(case, conversation, max_turns)])
+    question = dump_sorted_json(
+        [_get_prompt(case, conversation), case.stubs, max_turns, *([case.on_turn_failure] if case.turns else ())]
+    )
     return EvalCase(  # validated already, and large in a hostile file
         id=case.id,
         suite=location.file,
@@ -279,18 +280,11 @@ def _build_case(
     )
 
 
-def _list_prompt_parts(
-    case: ToolForgeCase, conversation: ConversationSpec | None, max_turns: int
-) -> Iterator[JsonValue]:
-    """Yield what makes up the prompt of a case, for its fingerprint."""
+def _get_prompt(case: ToolForgeCase, conversation: ConversationSpec | None) -> JsonValue:
+    """Return the message, the messages of all turns, or the description of a simulated user."""
     if conversation is not None and conversation.user is not None:
-        yield as_fields(conversation.user)
-    else:
-        yield case.input.message if case.input is not None else [*case.messages]
-    yield case.stubs
-    yield max_turns
-    if conversation is not None and conversation.turns:
-        yield case.on_turn_failure
+        return as_fields(conversation.user)
+    return case.input.message if case.input is not None else [*case.messages]
 
 
 def _build_conversation(case: ToolForgeCase, expected: CaseExpectation) -> ConversationSpec | None:
@@ -301,19 +295,9 @@ def _build_conversation(case: ToolForgeCase, expected: CaseExpectation) -> Conve
             CaseTurn(message=turn.message, evaluators=evaluators)
             for turn, evaluators in zip(case.turns or (), expected.turns, strict=True)
         ),
-        user=_build_user(case.user) if case.user is not None else None,
+        user=case.user.to_simulated_user() if case.user is not None else None,
         stop_score=None if case.on_turn_failure == "continue" else 1.0,
         all_evaluators=(*chain.from_iterable(expected.turns), *expected.evaluators),
-    )
-
-
-def _build_user(user: ToolForgeUser) -> SimulatedUser:
-    return SimulatedUser(
-        goal=user.goal,
-        persona=user.persona,
-        facts=tuple(user.facts),
-        max_messages=user.max_messages,
-        first_message=user.first_message,
     )
 
 

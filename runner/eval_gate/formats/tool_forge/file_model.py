@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from eval_gate.formats.document_reader import CaseId, FileModel, NumberText, Text
+from eval_gate.model.case import SimulatedUser
 from eval_gate.model.limits import CASES, TURN_CHARACTERS, TURNS, USER_MESSAGES
 
 Positive = Annotated[float, Field(gt=0)]
@@ -145,6 +146,11 @@ class ToolForgeUser(FileModel):
     )
     first_message: Message | None = Field(default=None, description="First message; by default, the model writes it.")
 
+    def to_simulated_user(self) -> SimulatedUser:
+        """Convert the user to the one that the engine plays."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return SimulatedUser(**fields | {"facts": tuple(self.facts)})
+
 
 def _require_key(key: str, schema: dict[str, JsonValue]) -> JsonValue:
     """Build the JSON Schema of an object that has this key with such a value."""
@@ -210,12 +216,8 @@ class ToolForgeCase(FileModel):
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """Written messages of the user, in order; of a simulated user, only the first one can be written."""
-        if self.input is not None:
-            return (self.input.message,)
-        if self.turns is not None:
-            return tuple(turn.message for turn in self.turns)
-        return (self.user.first_message,) if self.user is not None and self.user.first_message is not None else ()
+        """Written messages of the user, in order."""
+        return (self.input.message,) if self.input is not None else tuple(turn.message for turn in self.turns or ())
 
     @property
     def question(self) -> str:

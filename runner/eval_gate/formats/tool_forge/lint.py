@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
@@ -70,30 +70,27 @@ def lint_case(case: ToolForgeCase, path: Path, tier: Tier, findings: Findings, *
     else:
         for place, words in unknown.items():
             findings.add(f"{words}: it is not checked", place, silent=True)
-    _lint_case_keys(case, path, parts, unknown, findings)
+    for place, part in parts.items():
+        _lint_unknown_keys(part, place, findings, [one for one in unknown if one[:-1] == place])
+    for key, source in (("input", case.input), ("user", case.user)):
+        if source is not None:
+            _lint_unknown_keys(source, (*path, key), findings)
     for place, text in _iter_sent_texts(case, path):
         for token in find_tokens(text):
             findings.add(f"{token} is sent as it is: tokens are not replaced in messages", place)
     expectations = {(*place, "expect"): part.expect for place, part in parts.items() if part.expect is not None}
-    if expectations and is_unchecked and not unknown:
+    _lint_expectations(expectations, findings, is_unchecked=is_unchecked and not unknown)
+    if tier is Tier.REGRESSION and expectations:
+        _lint_regression(case, path, expectations, findings)
+
+
+def _lint_expectations(expectations: Mapping[Path, Expect], findings: Findings, *, is_unchecked: bool) -> None:
+    if expectations and is_unchecked:
         is_empty = not any(one.model_fields_set for one in expectations.values())
         what = "`expect` is empty" if is_empty else "nothing is checked"
         findings.add(f"{what}: the case passes with every response", next(iter(expectations)), silent=True)
     for place, expect in expectations.items():
         _lint_expect(expect, place, findings)
-    if tier is Tier.REGRESSION and expectations:
-        _lint_regression(case, path, expectations, findings)
-
-
-def _lint_case_keys(
-    case: ToolForgeCase, path: Path, parts: Mapping[Path, _Part], reported: Collection[Path], findings: Findings
-) -> None:
-    """Find unknown keys of a case and its parts, without those that are reported already."""
-    for place, part in parts.items():
-        _lint_unknown_keys(part, place, findings, [one for one in reported if one[:-1] == place])
-    for key, source in (("input", case.input), ("user", case.user)):
-        if source is not None:
-            _lint_unknown_keys(source, (*path, key), findings)
 
 
 def _iter_parts(case: ToolForgeCase, path: Path) -> Iterator[tuple[Path, _Part]]:
@@ -109,11 +106,9 @@ def _iter_sent_texts(case: ToolForgeCase, path: Path) -> Iterator[tuple[Path, st
         yield (*path, "input", "message"), case.input.message
     for index, turn in enumerate(case.turns or ()):
         yield (*path, "turns", index, "message"), turn.message
-    if (user := case.user) is not None:
-        for key, text in (("goal", user.goal), ("persona", user.persona), ("firstMessage", user.first_message or "")):
-            yield (*path, "user", key), text
-        for index, fact in enumerate(user.facts):
-            yield (*path, "user", "facts", index), fact
+    if case.user is not None:
+        texts = case.user.model_dump(by_alias=True, exclude_none=True, include=set(type(case.user).model_fields))
+        yield from (((*path, "user", *steps), str(text)) for steps, text in iter_leaves(texts))
 
 
 def _find_unknown_expectations(part: _Part, path: Path, findings: Findings, *, is_unchecked: bool) -> dict[Path, str]:

@@ -194,7 +194,7 @@ LINTED = [
 
 
 @pytest.mark.parametrize(("case", "problems"), LINTED, ids=lambda value: str(value)[:60])
-def test_strict__what_checks_nothing__is_refused_and_else_warned_about(case, problems) -> None:
+def test_lint_case__what_checks_nothing__is_refused_and_else_warned_about(case, problems) -> None:
     assert refused(case, strict=True) == problems
     loaded = read(case)
     said = [*loaded.warnings, *(mistake.message for mistake in loaded.mistakes)]
@@ -318,7 +318,7 @@ READER_ONLY = "toolsCalled and toolsAcceptable exclude each other"
 
 
 @pytest.mark.parametrize("case", VALID, ids=str)
-def test_schema__conversation_that_is_read__is_valid(case) -> None:
+def test_build_json_schema__conversation_that_is_read__is_valid(case) -> None:
     assert read(case).id == "gs-1"
     SCHEMA.validate(case)
 
@@ -326,7 +326,7 @@ def test_schema__conversation_that_is_read__is_valid(case) -> None:
 @pytest.mark.parametrize(
     "case", [case for case, problem in REFUSED if READER_ONLY not in problem], ids=lambda case: str(case)[:60]
 )
-def test_schema__conversation_that_is_refused__is_not_valid(case) -> None:
+def test_build_json_schema__conversation_that_is_refused__is_not_valid(case) -> None:
     assert not SCHEMA.is_valid(case)
 
 
@@ -345,12 +345,12 @@ def test_schema__conversation_that_is_refused__is_not_valid(case) -> None:
     ],
     ids=str,
 )
-def test_recognize__turns__belong_to_the_format_whose_keys_they_have(document, dialect) -> None:
+def test_recognize_document__turns__belong_to_the_format_whose_keys_they_have(document, dialect) -> None:
     assert recognize_document(document, Path("a.json")) is DIALECTS[dialect]
 
 
 @pytest.mark.parametrize(
     "case", [{"id": "a", "turns": [{"text": "b"}]}, {"user": {"name": "n"}}, {"turns": 3}], ids=str
 )
-def test_recognize__other_turns_and_users__are_no_evals(case) -> None:
+def test_recognize_document__other_turns_and_users__are_no_evals(case) -> None:
     assert recognize_document([case], Path("a.json")) is None

@@ -432,7 +432,10 @@ JSON = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["id", "input", "message", "expect", "toolsCalled", "toolsAcceptable", "toolParams", "stubs", "x"]
+                [
+                    *("id", "input", "message", "expect", "toolsCalled", "toolsAcceptable", "toolParams", "stubs", "x"),
+                    *("turns", "user", "goal", "onTurnFailure"),
+                ]
             ),
             inner,
             max_size=4,

@@ -32,7 +32,6 @@ from eval_gate.formats.agentv.v4.conversation_reader import (
     ConversationReader,
     TurnParts,
     add_conversation,
-    check_input_texts,
     has_mode,
 )
 from eval_gate.formats.agentv.v4.workspace_reader import WorkspaceReader
@@ -125,11 +124,10 @@ class AgentV4CaseReader(CaseReader):
         self._evaluators.parts.has_workspace = workspace is not None
         is_conversation = has_mode(case, path, self._findings)
         turns = self._read_input(case, path, template, alone=alone, only_text=is_conversation)
-        conversation = (
-            self._conversations.read(case, path, self._build_turn_parts(template, defaults), own_pass_score)
-            if is_conversation
-            else None
-        )
+        conversation = None
+        if "turns" in case:
+            parts = TurnParts(self._read_turn_assertions, self._read_expected, template.fill, defaults.evaluators)
+            conversation = self._conversations.read(case["turns"], (*path, "turns"), parts)
         if template.too_much:
             self._findings.add_problem(
                 f"more than {MAX_TEMPLATE_CHARACTERS:,} characters would be filled in", (*path, "vars")
@@ -141,9 +139,7 @@ class AgentV4CaseReader(CaseReader):
         if judged is None:
             judged = self.build_evaluator_set((), path) if is_conversation else defaults.evaluators
         if is_conversation:
-            if conversation is not None and not (
-                judged.specs or any(turn.evaluators for turn in conversation.spec.turns)
-            ):
+            if conversation is not None and not (judged.specs or any(turn.evaluators for turn in conversation.turns)):
                 self._findings.add_warning(_NOTHING_CHECKED, path, silent=True)
         elif entry is not None and not (entry.criteria or expected or find_used_name(case, file_model.ASSERTIONS)):
             self._findings.add_problem(f'the case "{entry.id}" is not complete: {_NOTHING_EXPECTED}', path)
@@ -157,7 +153,7 @@ class AgentV4CaseReader(CaseReader):
         case_score = self._suite.pass_score if own_pass_score is None else own_pass_score
         built = self.build_case(entry, path, texts, judged, target)
         if conversation is not None:
-            built = add_conversation(built, conversation, turns)
+            built = add_conversation(built, entry, conversation, turns, own_pass_score)
         return _add_workspace(_add_pass_rules(built, case_score, self._suite.attempt_rule), workspace)
 
     def _read_targets(self, execution: file_model.AgentV4Execution | None, path: Path) -> tuple[str, ...]:
@@ -198,59 +194,55 @@ class AgentV4CaseReader(CaseReader):
         where: Path = (*path, "input_files")
         if files is None and not alone and self._suite.input_files is not None:
             files, where = template.fill(self._suite.input_files), ("input_files",)
-        if only_text and not self._check_input_texts(case, path, files, where, alone=alone):
-            return ()
+        if only_text and files is not None:
+            self._findings.add_problem(ONLY_TEXT, where)
+            files = None
         shared: tuple[MessageTurn, ...] = ()
         if not alone and self._suite.input is not None:
-            shared = self._read_messages(template.fill(self._suite.input), ("input",), "user")
+            shared = self._read_messages(template.fill(self._suite.input), ("input",), "user", only_text=only_text)
             if len(self._findings.problems) > problem_count:  # once is enough, not with every case
                 self._suite = replace(self._suite, input=None)
         if files is not None and not isinstance(own, str):
             self._findings.add_problem("needs an `input` that is one text", where)
-        own_turns = self._read_messages(own, (*path, "input"), "user", files if isinstance(own, str) else None)
+        own_files = files if isinstance(own, str) else None
+        own_turns = self._read_messages(own, (*path, "input"), "user", own_files, only_text=only_text)
         if len(self._findings.problems) == problem_count and not any(turn.is_visible for turn in own_turns):
             self._findings.add_problem("is empty: it has no text and no attached file with text", (*path, "input"))
         return (*shared, *own_turns)
 
-    def _check_input_texts(
-        self, case: dict[str, JsonValue], path: Path, files: JsonValue, where: Path, *, alone: bool
-    ) -> bool:
-        """Report what AgentV does not send as text before the first turn; return whether there is none."""
-        if files is not None and "input_files" not in case:
-            self._findings.add_problem(ONLY_TEXT, where)
-        shared = None if alone else self._suite.input
-        places: tuple[tuple[JsonValue, Path], ...] = ((shared, ("input",)), (case["input"], (*path, "input")))
-        wrong = [place for raw, place in places if not check_input_texts(raw, place, self._findings)]
-        return not wrong and files is None
-
-    def _build_turn_parts(self, template: CaseTemplate, defaults: FileDefaults) -> TurnParts:
-        return TurnParts(self._read_turn_assertions, self._read_expected, template.fill, defaults.evaluators)
-
     def _read_turn_assertions(
-        self, turn: Mapping[str, JsonValue], path: Path, expected: tuple[MessageTurn, ...]
+        self, turn: dict[str, JsonValue], path: Path, expected: tuple[MessageTurn, ...]
     ) -> EvaluatorSet | None:
         """Read the assertions of a turn, which compare with its own expected output; None without any."""
-        own, raw = self._find_assertion_list(dict(turn), path)
+        own, raw = self._find_assertion_list(turn, path)
         if raw is None:
             return None
         self._evaluators.expected = _find_expected_json(expected)
         return self.build_evaluator_set(self._evaluators.read_evaluators(raw, own, of_turn=True), path)
 
-    def _read_messages(self, raw: JsonValue, path: Path, role: str, files: JsonValue = None) -> tuple[MessageTurn, ...]:
-        """Read messages: a list, one message, a text, or an object that is sent as JSON."""
+    def _read_messages(
+        self, raw: JsonValue, path: Path, role: str, files: JsonValue = None, *, only_text: bool = False
+    ) -> tuple[MessageTurn, ...]:
+        """Read messages: a list, one message, a text, or an object that is sent as JSON, unless it is `only_text`."""
         if isinstance(files, list) and isinstance(raw, str):
             parts: list[JsonValue] = [{"type": "file", "value": one} for one in files]
             raw = [{"role": role, "content": [*parts, {"type": "text", "value": raw}]}]
         elif isinstance(raw, dict):
+            if only_text and not isinstance(raw.get("content"), str):
+                self._findings.add_problem(ONLY_TEXT, path)
             raw = [raw if "role" in raw else {"role": role, "content": raw}]
         elif isinstance(raw, list):
             raw = [_wrap_text_parts(one) for one in raw]
             for index, one in enumerate(raw):
-                self._refuse_images(one, (*path, index, "content"))
+                self._check_content(one, (*path, index, "content"), only_text=only_text)
         return self._turns.read(raw, path, "assistant" if role == "assistant" else "user")
 
-    def _refuse_images(self, message: JsonValue, path: Path) -> None:
+    def _check_content(self, message: JsonValue, path: Path, *, only_text: bool) -> None:
+        """Report images, and with `only_text` everything else that is no text."""
         content = message.get("content") if isinstance(message, dict) else None
+        if only_text and isinstance(content, dict | list):
+            self._findings.add_problem(ONLY_TEXT, path)
+            return
         for index, part in enumerate(content if isinstance(content, list) else ()):
             if isinstance(part, dict) and part.get("type") == "image":
                 self._findings.add_problem(unsupported_features.IMAGE, (*path, index))

@@ -269,15 +269,6 @@ class AgentV4Turn(AgentVFileModel):
     assertions: SkipValidation[Assertions] = Field(default=None, validation_alias=AliasChoices(*ASSERTIONS))
 
 
-class AgentV4Conversation(AgentVFileModel):
-    """How a conversation is scored, and when it stops."""
-
-    mode: Literal["conversation"] = "conversation"
-    aggregation: Literal["mean", "min", "max"] = "mean"
-    on_turn_failure: Literal["continue", "stop"] = "continue"
-    window_size: Annotated[int, Field(ge=1)] | None = None
-
-
 _TEXT_MESSAGES: Final[JsonValue] = {
     "type": ["string", "array"],
     "items": {"properties": {"content": {"type": ["string", "null"]}}},
@@ -311,19 +302,17 @@ class AgentV4Case(AgentVFileModel):
     workspace: SkipValidation[str | AgentV4Workspace | None] = None
     metadata: dict[str, JsonValue] | None = None
     vars: dict[str, JsonValue] | None = None
-    mode: SkipValidation[Literal["conversation"]] = Field(
-        default="conversation", description="The case is a conversation of several turns."
-    )
+    mode: Literal["conversation"] = Field(default="conversation", description="The case has several turns.")
     turns: SkipValidation[Annotated[list[AgentV4Turn], Field(min_length=1, max_length=TURNS)] | None] = Field(
         default=None, description="Messages of a conversation, each sent after the response to the one before."
     )
-    aggregation: SkipValidation[Literal["mean", "min", "max"]] = Field(
+    aggregation: Literal["mean", "min", "max"] = Field(
         default="mean", description="How the scores of the turns and of the whole become one."
     )
-    on_turn_failure: SkipValidation[Literal["continue", "stop"]] = Field(
+    on_turn_failure: Literal["continue", "stop"] = Field(
         default="continue", description="Whether further turns are sent after one that fails."
     )
-    window_size: SkipValidation[Annotated[int, Field(ge=1)] | None] = Field(
+    window_size: Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="Exchanges, the newest last, that each request repeats; by default all."
     )
     description: str | None = None

@@ -126,7 +126,7 @@ def test_turn__variables__are_filled_in_but_not_into_assertions(repository) -> N
     assert turn.evaluators[0].values == ("{{d}}",)
 
 
-def test_whole__skip_defaults__drops_input_and_assertions_of_the_file(repository) -> None:
+def test_conversation__skip_defaults__drops_input_and_assertions_of_the_file(repository) -> None:
     head = "input: SUITE\nassertions: [{type: is-json}]\n"
     case, _ = read(repository, file("  execution: {skip_defaults: true}\n", head))
     assert (case.evaluators, [one.content for one in case.messages]) == ((), ["Is it so?"])
@@ -216,13 +216,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "problem"), REFUSED, ids=lambda value: str(value)[-70:])
-def test_refused__wrong_conversation__is_named_with_line_and_field(repository, text, problem) -> None:
+def test_conversation_reader__wrong_conversation__is_named_with_line_and_field(repository, text, problem) -> None:
     repository.write("evals/a.md", "A.")
     assert repository.problems(text) == [problem]
 
 
 @pytest.mark.parametrize("key", ["aggregation: min", "on_turn_failure: stop", "window_size: 2"])
-def test_refused__setting_without_mode__is_named(repository, key) -> None:
+def test_conversation_reader__setting_without_mode__is_named(repository, key) -> None:
     name = key.partition(":")[0]
     text = f"tests:\n- id: one\n  input: x\n  criteria: y\n  {key}\n"
     assert repository.problems(text) == [f"5: tests[0].{name}: `{name}` needs `mode: conversation`"]
@@ -248,12 +248,12 @@ EXPECTATIONS = [
 ]
 
 
-def test_fingerprint__other_messages_or_rules__are_another_prompt(repository) -> None:
+def test_add_conversation__other_messages_or_rules__are_another_prompt(repository) -> None:
     cases = [repository.case(text) for text in PROMPTS]
     assert len({case.prompt_fingerprint for case in cases}) == len({case.fingerprint for case in cases}) == len(PROMPTS)
 
 
-def test_fingerprint__other_scoring__is_another_expectation_of_the_same_prompt(repository) -> None:
+def test_add_conversation__other_scoring__is_another_expectation_of_the_same_prompt(repository) -> None:
     cases = [repository.case(text) for text in EXPECTATIONS]
     assert len({case.expectation_fingerprint for case in cases}) == len(EXPECTATIONS)
     assert len({case.fingerprint for case in cases}) == len(EXPECTATIONS)
@@ -269,12 +269,12 @@ ONLY_READ = (
 
 
 @pytest.mark.parametrize("text", [*PROMPTS, *EXPECTATIONS, file("  aggregation: max\n")])
-def test_schema__conversation_that_is_read__is_valid(text) -> None:
+def test_build_json_schema__conversation_that_is_read__is_valid(text) -> None:
     SCHEMA.validate(parse_yaml(text.encode(), "a.yaml")[0])
 
 
 @pytest.mark.parametrize(
     "text", [text for text, _ in REFUSED if not any(one in text for one in ONLY_READ)], ids=lambda text: text[-70:]
 )
-def test_schema__conversation_that_is_refused__is_not_valid(text) -> None:
+def test_build_json_schema__conversation_that_is_refused__is_not_valid(text) -> None:
     assert not SCHEMA.is_valid(parse_yaml(text.encode(), "a.yaml")[0])

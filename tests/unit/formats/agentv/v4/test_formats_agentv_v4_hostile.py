@@ -62,6 +62,21 @@ SUITE = {
             ],
         },
         {"id": "two", "input": {"a": 1}, "criteria": "x", "execution": {"skip_defaults": True}},
+        {
+            "id": "four",
+            "mode": "conversation",
+            "aggregation": "min",
+            "on_turn_failure": "stop",
+            "window_size": 2,
+            "vars": {"a": "b"},
+            "input": [{"role": "system", "content": "S"}],
+            "execution": {"skip_defaults": True, "threshold": 0.5},
+            "turns": [
+                {"input": "{{ a }}", "expected_output": [{"role": "assistant", "content": {"a": 1}}]},
+                {"input": "b", "assertions": ["A text.", {"type": "is-json"}]},
+            ],
+            "assertions": [{"type": "contains", "value": "user: b"}],
+        },
         "file://cases.yaml",
     ],
 }
@@ -104,11 +119,11 @@ def load(repository: Repository, document) -> list[str]:
         assert error.problems
         assert all(problem.line for problem in error.problems)
         return [str(problem) for problem in error.problems]
-    assert all(case.evaluators and case.messages and case.brief for case in suite.cases)
+    assert all((case.evaluators or case.conversation) and case.messages and case.brief for case in suite.cases)
     return []
 
 
-def test_load__suite_as_it_is__has_three_cases(repository) -> None:
+def test_load__suite_as_it_is__has_no_problem(repository) -> None:
     assert load(repository, SUITE) == []
 
 
