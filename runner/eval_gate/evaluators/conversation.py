@@ -30,20 +30,20 @@ _NOT_SENT: Final = "not sent, because of an earlier turn"
 async def score_turn(context: EvaluationContext, turn: CaseTurn, history: Sequence[Message]) -> CaseScore:
     """Score the response to one turn. Raises EvaluatorError, whose message does not name the turn.
 
-    `history` are all messages up to the response and with it. A turn without evaluators has the full score.
+    `history` are the messages that graders see, up to the response and with it. A turn without evaluators has the full
+    score.
     """
     if not turn.evaluators:
         return CaseScore(passed=True, score=1.0)
-    spec = _get_spec(context)
-    window = select_window(history, spec.window)
+    messages = tuple(history)
     case = replace(
         context.case,
         conversation=None,
-        messages=window,
+        messages=messages,
         evaluators=turn.evaluators,
-        brief=None if context.case.brief is None else _build_turn_brief(context.case.brief, turn, window),
+        brief=None if context.case.brief is None else _build_turn_brief(context.case.brief, turn, messages),
     )
-    return await score_evaluators(replace(context, case=case, history=window))
+    return await score_evaluators(replace(context, case=case, history=messages))
 
 
 async def score_conversation(
@@ -52,27 +52,16 @@ async def score_conversation(
     """Score the whole conversation, and join this score with those of its turns.
 
     The response of the context is that of all turns: the last text, the calls in order, and sums. A turn that was not
-    sent has no score, or is missing at the end. Raises EvaluatorError, with what the judges of the turns cost.
+    sent has no score, or is missing at the end. Costs are those of the whole alone. Raises EvaluatorError.
     """
-    spec = _get_spec(context)
-    turns = (*turns, *[None] * (len(spec.turns) - len(turns)))
-    try:
-        if spec.aggregation is TurnAggregation.FIRST_FAILURE:
-            return await _score_until_failure(context, turns, history)
-        return await _score_members(context, spec, turns, history)
-    except EvaluatorError as error:
-        scored = [one for one in turns if one is not None]
-        error.usage = Usage.add_up((error.usage, *(one.judge_usage for one in scored)))
-        error.cost_usd = add_up((error.cost_usd, *(one.judge_cost_usd for one in scored)))
-        raise
-
-
-def select_window(history: Sequence[Message], window: int | None) -> tuple[Message, ...]:
-    """Select the system messages and the newest others, two for each exchange of the window; None selects all."""
-    if window is None:
-        return tuple(history)
-    rest = [message for message in history if message.role != "system"]
-    return (*(message for message in history if message.role == "system"), *rest[-2 * window :])
+    spec = context.case.conversation
+    if spec is None:
+        raise LookupError(f"the case {context.case.id} has no turns")
+    unbilled = (one and replace(one, judge_usage=None, judge_cost_usd=None) for one in turns)
+    turns = (*unbilled, *[None] * (len(spec.turns) - len(turns)))
+    if spec.aggregation is TurnAggregation.FIRST_FAILURE:
+        return await _score_until_failure(context, spec, turns, history)
+    return await _score_members(context, spec, turns, history)
 
 
 def format_expected(expected: JsonValue) -> str | None:
@@ -80,12 +69,6 @@ def format_expected(expected: JsonValue) -> str | None:
     last = expected[-1] if isinstance(expected, list) and expected else expected
     content = last["content"] if isinstance(last, dict) and "content" in last else last
     return format_content(content) if content else None
-
-
-def _get_spec(context: EvaluationContext) -> ConversationSpec:
-    if context.case.conversation is None:
-        raise LookupError(f"the case {context.case.id} has no turns")
-    return context.case.conversation
 
 
 def _join_transcript(history: Sequence[Message]) -> str:
@@ -130,7 +113,10 @@ async def _score_whole(context: EvaluationContext, spec: ConversationSpec, histo
 
 
 async def _score_until_failure(
-    context: EvaluationContext, turns: Sequence[CaseScore | None], history: Sequence[Message]
+    context: EvaluationContext,
+    spec: ConversationSpec,
+    turns: Sequence[CaseScore | None],
+    history: Sequence[Message],
 ) -> CaseScore:
     """Take the turns in order, then the whole, up to the first failure (tool-forge, "Assertion Execution")."""
     parts = [_Part(f"turn {number}", score) for number, score in enumerate(turns, 1) if score is not None]
@@ -140,7 +126,7 @@ async def _score_until_failure(
     if failure is not None:
         outcome = CaseScore(passed=False, score=failure.score.score, error=failure.describe_failure())
     elif context.case.evaluators:
-        whole = await _score_whole(context, _get_spec(context), history)
+        whole = await _score_whole(context, spec, history)
         score = min(one.score for one in (*scores, whole)) if whole.passed else whole.score
         outcome = CaseScore(passed=whole.passed, score=score, error=whole.error)
     else:
