@@ -23,7 +23,7 @@ from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.rerun_policy import RerunSpacing
 from eval_gate.engine.retention import MAX_ERROR, add_turns, build_details
 from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
-from eval_gate.engine.worker_pool import yield_slot
+from eval_gate.engine.worker_pool import await_unless_stopped, yield_slot
 from eval_gate.engine.workspaces import WorkspaceArtifacts
 from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregation import score_case
@@ -536,7 +536,7 @@ async def request_batches(
         if stop.is_set():
             break
         try:
-            responses = await _await_batch(target, group, limits, stop)
+            responses = await await_unless_stopped(_request_batch(target, group, limits), stop) or {}
         except TargetError as error:
             batch.notices.append(
                 f"the batch of {len(group)} cases of {suite} failed, so each case ran by itself: {error.message}"
@@ -544,21 +544,6 @@ async def request_batches(
             continue
         batch.responses |= {(CaseKey(suite, case_id), trial): response for case_id, response in responses.items()}
     return batch
-
-
-async def _await_batch(
-    target: BatchTarget, group: Sequence[TrialJob], limits: RunLimits, stop: asyncio.Event
-) -> Mapping[str, Response]:
-    """Await the responses to a batch of jobs, or return none if the run is stopped first."""
-    request_task = asyncio.ensure_future(_request_batch(target, group, limits))
-    stop_task = asyncio.ensure_future(stop.wait())
-    try:
-        await asyncio.wait({request_task, stop_task}, return_when=asyncio.FIRST_COMPLETED)
-        return request_task.result() if request_task.done() else {}
-    finally:
-        for task in (request_task, stop_task):
-            task.cancel()
-        await asyncio.gather(request_task, stop_task, return_exceptions=True)
 
 
 async def _request_batch(target: BatchTarget, group: Sequence[TrialJob], limits: RunLimits) -> Mapping[str, Response]:
