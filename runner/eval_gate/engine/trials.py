@@ -437,7 +437,6 @@ def _add_target_error(trial_record: TrialRecord, error: TargetError) -> TrialRec
 
 
 def _add_scores(trial_record: TrialRecord, case_score: CaseScore) -> TrialRecord:
-    """Add the scores of the response."""
     results = truncate_judge_prompts(case_score.results)
     return replace(
         trial_record,

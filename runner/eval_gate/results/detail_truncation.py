@@ -158,7 +158,6 @@ def truncate_judge_prompts(results: Iterable[EvaluatorResult]) -> tuple[Evaluato
 def _map_judge_facts(
     results: Iterable[EvaluatorResult], change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> tuple[EvaluatorResult, ...]:
-    """Change the facts of each LLM judge."""
     return tuple(
         result
         if result.evaluator_provider_request is None and not result.evaluator_results

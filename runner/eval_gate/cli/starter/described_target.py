@@ -382,7 +382,6 @@ def _describe_probe(response: Response) -> Iterator[str]:
 
 
 def _get_value(settings: Mapping[str, JsonValue], place: tuple[str, ...]) -> JsonValue:
-    """Get the value at a place; None if nothing is there."""
     value: JsonValue = dict(settings)
     for key in place:
         value = value.get(key) if isinstance(value, dict) else None
