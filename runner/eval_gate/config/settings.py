@@ -551,7 +551,6 @@ SETTINGS: Final[Mapping[str, Setting]] = {row.key: row for row in iter_settings(
 KEYS: Final[Mapping[str, str]] = {name: row.key for row in SETTINGS.values() for name in row.keys}
 """The key of each setting by each of its keys: its own, and those of specifications."""
 POLICY_KEYS: Final = frozenset(row.key for row in iter_settings(Policy))
-"""Keys of the policy."""
 RECORDED_RULES: Final[Mapping[str, str]] = {
     **{row.key: row.name for row in iter_settings(Policy)},
     **{row.key: "base_agent" for row in iter_settings(BaseAgentChoice)},
