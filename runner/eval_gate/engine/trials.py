@@ -229,7 +229,7 @@ class TrialRunner:
         try:
             response = batch_response or await self._request_response(request, self._get_timeout_ms(job.case))
         except TargetError as error:
-            return _require_contact(self._build_error_record(job, error, _measure_ms(started)), error)
+            return _require_contact(_add_target_error(self._build_record(job, _measure_ms(started)), error), error)
         return await self._score_response(job, response, workspace)
 
     async def _run_conversation(
@@ -368,9 +368,6 @@ class TrialRunner:
             error_cause=failure.error_cause,
             error_hint=failure.error_hint,
         )
-
-    def _build_error_record(self, job: TrialJob, error: TargetError, duration_ms: float) -> TrialRecord:
-        return _add_target_error(self._build_record(job, duration_ms), error)
 
     def _build_response_record(
         self,
