@@ -209,7 +209,7 @@ class BaseAgentFollowUp:
             PatternMatcher(),
             CaseWorkspaces(hooks),
             fingerprints,
-            is_affordable=lambda _key, usd: self._has_budget(usd),
+            can_continue=lambda _key, _target, usd: self._has_budget(usd),
         )
 
     def _add_cost(self, _key: TrialKey, usd: float) -> None:

@@ -54,10 +54,8 @@ class ConversationServices(FrozenStruct):
     """How often, and after which delay, the conversation is started again."""
     remembers_turns: bool = True
     """Whether the agent may remember earlier turns. If not, the target itself has retried all that can be."""
-    is_affordable: Callable[[float], bool] = lambda _usd: True
-    """Whether the run can afford a further turn of an execution that cost this much."""
-    note_response: Callable[[], None] = lambda: None
-    """Notes that the target responded to a turn."""
+    can_continue: Callable[[float], bool] = lambda _usd: True
+    """Whether the run can afford a further turn of an execution to which the target responded at this cost."""
 
 
 class LedConversation:
@@ -196,7 +194,6 @@ class LedConversation:
                 response = await self._services.send(request)
             finally:
                 self.request_ms += (time.perf_counter() - started) * 1000
-            self._services.note_response()
             _check_size([*(turn.response for turn in self.turns), response])
             self.failed_message = None
             self.turns.append(FinishedTurn(turn.message, response))
@@ -231,7 +228,7 @@ class LedConversation:
         """Check that the run can afford a further turn; the first one was allowed with the execution."""
         sent = self._sent_turns
         usd = add_up((*(turn.response.cost_usd for turn in sent), self.judge_costs[1])) or 0.0
-        if sent and not self._services.is_affordable(usd):
+        if sent and not self._services.can_continue(usd):
             raise BudgetUsedError(self._number, usd)
 
     def _list_window(self) -> tuple[Message, ...]:

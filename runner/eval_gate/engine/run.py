@@ -379,8 +379,7 @@ class Run:
             self._case_workspaces,
             fingerprints,
             artifacts,
-            is_affordable=self._can_continue,
-            note_turn=self._breaker.note_turn,
+            can_continue=self._can_continue,
         )
 
     def _create_base_agent_run(self) -> BaseAgentRun | None:
@@ -464,8 +463,9 @@ class Run:
         budget = self._plan.limits.max_cost_usd
         return budget is not None and self._spent >= budget
 
-    def _can_continue(self, key: TrialKey, usd: float) -> bool:
+    def _can_continue(self, key: TrialKey, target: Target, usd: float) -> bool:
         """Whether a conversation that has cost this much may have a further turn, given all that are in progress."""
+        self._breaker.note_turn(target)
         budget = self._plan.limits.max_cost_usd
         self._conversation_costs[key] = usd
         return budget is None or self._spent + sum(self._conversation_costs.values()) < budget

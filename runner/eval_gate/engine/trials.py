@@ -93,10 +93,8 @@ class TrialServices(FrozenStruct):
     fingerprints: ExecutionFingerprints
     artifacts: WorkspaceArtifacts | None = None
     """Stores workspace artifacts of failing cases; None if they are not stored."""
-    is_affordable: Callable[[TrialKey, float], bool] = lambda _key, _usd: True
-    """Whether the run can afford a further turn of an execution that cost this much, in US dollars."""
-    note_turn: Callable[[Target], None] = lambda _target: None
-    """Notes that a target responded to a turn of a conversation."""
+    can_continue: Callable[[TrialKey, Target, float], bool] = lambda _key, _target, _usd: True
+    """Whether the run can afford a further turn of an execution to which the target responded at this cost (USD)."""
 
     def require_unchanged_programs(self, case: EvalCase) -> None:
         """Check that no file which a program of the case can load was written to since the run was planned.
@@ -272,8 +270,7 @@ class TrialRunner:
             move_user=None if player is None else player.move,
             retry_policy=target.retry_policy,
             remembers_turns=target.remembers_turns,
-            is_affordable=lambda usd: shared.is_affordable(job.key, spent_usd + usd),
-            note_response=lambda: shared.note_turn(target),
+            can_continue=lambda usd: shared.can_continue(job.key, target, spent_usd + usd),
         )
 
     async def _score_response(

@@ -41,7 +41,7 @@ async def score_turn(context: EvaluationContext, turn: CaseTurn, history: Sequen
         conversation=None,
         messages=messages,
         evaluators=turn.evaluators,
-        brief=None if context.case.brief is None else _build_turn_brief(context.case.brief, turn, messages),
+        brief=context.case.brief and _build_turn_brief(context.case.brief, turn, messages),
     )
     return await score_evaluators(replace(context, case=case, history=messages))
 
@@ -76,21 +76,22 @@ def _join_transcript(history: Sequence[Message]) -> str:
     return "\n\n".join(f"{role}: {text}" for role, text in list_texts(history))
 
 
-def _messages_to_json(history: Sequence[Message]) -> list[JsonValue]:
-    return [{"role": message.role, "content": message.content} for message in history]
-
-
 def _build_turn_brief(brief: CaseBrief, turn: CaseTurn, window: Sequence[Message]) -> CaseBrief:
     """Build what graders of one turn get: the messages of the window, and the response that the turn expects."""
     newest = max((number for number, message in enumerate(window) if message.role == "user"), default=len(window))
-    question = format_transcript(window[: newest + 1])
+    return _change_brief(brief, format_transcript(window[: newest + 1]), window, turn.expected_messages)
+
+
+def _change_brief(
+    brief: CaseBrief, question: str, messages: Sequence[Message], expected: JsonValue = None
+) -> CaseBrief:
     return replace(
         brief,
         question=question,
         linked_question=question,
-        reference_answer=format_expected(turn.expected_messages),
-        input_messages=_messages_to_json(window),
-        expected_messages=turn.expected_messages,
+        reference_answer=format_expected(expected),
+        input_messages=[{"role": message.role, "content": message.content} for message in messages],
+        expected_messages=expected,
     )
 
 
@@ -100,15 +101,8 @@ async def _score_whole(context: EvaluationContext, spec: ConversationSpec, histo
     if not spec.scores_transcript:
         return await score_evaluators(context)
     transcript = _join_transcript(history)
-    brief = replace(
-        context.case.brief or CaseBrief(question="", linked_question=""),
-        question=transcript,
-        linked_question=transcript,
-        reference_answer=None,
-        input_messages=_messages_to_json(history),
-        expected_messages=None,
-    )
-    whole = replace(context.case, brief=brief, messages=tuple(history))
+    brief = context.case.brief or CaseBrief(question="", linked_question="")
+    whole = replace(context.case, brief=_change_brief(brief, transcript, history), messages=tuple(history))
     return await score_evaluators(replace(context, case=whole, response=replace(context.response, text=transcript)))
 
 

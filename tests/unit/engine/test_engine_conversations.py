@@ -426,5 +426,5 @@ def test_led_conversation__retry_after__is_waited_for_before_it_begins_again(mon
 def test_led_conversation__budget_used__does_not_begin_again() -> None:
     target = SessionTarget([None, AWAY])
     with pytest.raises(BudgetUsedError) as caught:
-        lead(target, is_affordable=lambda usd: len(target.requests) < 2)
+        lead(target, can_continue=lambda usd: len(target.requests) < 2)
     assert (caught.value.turn, caught.value.cost_usd, len(target.taken_in)) == (1, 0.01, 1)
