@@ -15,6 +15,7 @@ from tests.support.agents import Exchange
 from tests.support.order_desk import (
     BROKEN,
     SCRIPTS,
+    USERS,
     DeskAgent,
     DeskWorld,
     SessionDesk,
@@ -23,6 +24,7 @@ from tests.support.order_desk import (
     loopback_desk,
     model_desk,
     session_desk,
+    with_users,
 )
 from tests.support.program import CLEAN, PROGRAM, gate
 from tests.support.world import ActionWorld, Script, expect, plain, words
@@ -241,6 +243,49 @@ def test_kill__in_the_middle_of_conversations__resumes_them_in_new_sessions_and_
     check_sessions(desk)
     again = [messages for session, messages in desk.sessions.items() if session not in sessions]
     assert sorted(again) == sorted(MESSAGES[one] for one in MESSAGES.keys() - finished)
+
+
+# -- simulated users --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def users(desk, tmp_path) -> Iterator[DeskWorld]:
+    """The three simulated users alone, played by a model over loopback."""
+    with desk_model() as url:
+        made = with_users(loopback_desk(desk), url)
+        made.cases = USERS
+        yield DeskWorld(tmp_path, made)
+
+
+@pytest.mark.parametrize("variant", BROKEN)
+def test_users__turn_3_breaks__are_red_for_what_the_whole_checks_and_show_turn_3(users, variant) -> None:
+    users.main("main*4")
+    seen = users.here(variant)
+    expect(seen, 1, "3 regressions", regression=[one["id"] for one in USERS])
+    assert plain(seen.report).count("**Turn 3, the user:**") == 3, seen.report
+    assert "its own claim" in seen.report
+    for one in seen.json["suites"][0]["cases"]:
+        assert (one["failedTurn"], one["details"]["userEnd"] in {"reached", "max_messages"}) == (None, True), one
+
+
+def test_users__recorded__are_replayed_without_a_model_until_a_conversation_differs(desk, tmp_path) -> None:
+    with desk_model() as url:
+        made = with_users(loopback_desk(desk), url)
+        made.cases = USERS
+        world = DeskWorld(tmp_path, made)
+        assert world.run("steady", "--recording", "auto").returncode == 0
+    done = world.run("steady", "--recording", "replay")
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = world.run("steady+forgets:4712", "--recording", "replay")
+    assert done.returncode == 3, done.stdout + done.stderr
+    results = json.loads(world.record().read_text())["suites"][0]["cases"]
+    assert [(one["status"], one["errorKind"]) for one in results] == [
+        ("passed", None),
+        ("error", "evaluation_error"),
+        ("passed", None),
+    ]
+    assert results[1]["error"].startswith("turn 4: the simulated user person gave no message: no response is recorded")
+    assert len(results[1]["details"]["turns"]) == 3, "what was said before is kept"
 
 
 # -- files with mistakes ----------------------------------------------------------------------------------------------

@@ -81,6 +81,24 @@ def test_run__budget_used_within_a_conversation__is_inconclusive_and_names_case_
     assert (done.returncode, record(tmp_path)["summary"]["passed"]) == (0, CASES)
 
 
+def test_run__one_message__has_the_case_fingerprints_that_it_had_before_there_were_conversations(tmp_path) -> None:
+    write_project(tmp_path)
+    case = {
+        "id": "gs-one-001",
+        "input": {"message": "hi"},
+        "expect": {"responseContains": ["hi"], "toolsCalled": ["x"]},
+    }
+    (tmp_path / "evals" / "desk.golden.json").write_text(json.dumps([case | {"description": "one"}]))
+    gate(tmp_path, "run", *OPTIONS)
+    (case,) = record(tmp_path)["suites"][0]["cases"]
+    assert case["fingerprint"] == "d6dfd48f8e65f5b6c3db905d48374583b561141112ab38cd18012f4759582bab"
+    assert (case["fingerprints"]["prompt"], case["fingerprints"]["expectation"]) == (
+        "877b7cb0e515814d",
+        "8288362b614a2894",
+    )
+    assert (case["details"]["turns"], case["failedTurn"]) == ([], None)
+
+
 def write_user(folder: Path, **user) -> None:
     write_project(folder)
     (folder / "go").touch()

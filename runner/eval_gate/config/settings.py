@@ -262,7 +262,7 @@ class RunLimits:
     )
     max_cost_usd: float | None = define_setting(
         None,
-        "Cost in US dollars, of target and judges together, after which no further case starts.",
+        "Cost in US dollars, of target and judges together, after which no further case or turn starts.",
         default_text="no limit",
         panel=Panel.BUDGET,
         limits={"gt": 0},

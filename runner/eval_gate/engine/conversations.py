@@ -12,10 +12,11 @@ from eval_gate.engine.simulated_user import UserMove
 from eval_gate.evaluators.base import CaseScore, EvaluatorError
 from eval_gate.model.case import CaseTurn, ConversationSpec, EvalCase, SimulatedUser
 from eval_gate.model.conversation import Message, Response
-from eval_gate.model.execution import UserEnd
+from eval_gate.model.execution import ErrorCause, UserEnd
+from eval_gate.model.limits import MAX_RESPONSE_BYTES, RESPONSE_CALLS
 from eval_gate.model.usage import Number, Usage, add_up
 from eval_gate.struct import FrozenStruct, field, replace
-from eval_gate.targets.base import Request, RetryPolicy, TargetError
+from eval_gate.targets.base import Request, RetryPolicy, TargetError, TargetFault
 from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.text.escape import format_count
 
@@ -207,6 +208,7 @@ class _Try:
             request = replace(self._request, messages=self._list_window(), turn=self.number, open_session=session)
             response = await self._services.send(request)
             self._services.note_response()
+            _check_size([*(turn.response for turn in self.turns), response])
             finished = FinishedTurn(self.message, response)
             self.message = None
             self.turns.append(finished)
@@ -255,6 +257,18 @@ class _Try:
             if is_system[at] or at in newest
             for message in exchange
         )
+
+
+def _check_size(responses: Sequence[Response]) -> None:
+    """Check that all responses together are no larger than one may be: all are kept to the end. Raises TargetError."""
+    parts = (
+        ("characters", sum(len(response.text) for response in responses), MAX_RESPONSE_BYTES),
+        ("tool calls", sum(len(response.tool_calls) for response in responses), RESPONSE_CALLS),
+    )
+    for what, size, limit in parts:
+        if size > limit:
+            message = f"agent error: the responses of the conversation have more than {limit:,} {what}"
+            raise TargetError(message, fault=TargetFault.MALFORMED, known_cause=ErrorCause.TOO_LARGE)
 
 
 def _compute_cost_usd(turns: Sequence[FinishedTurn], moves: Sequence[UserMove]) -> float:

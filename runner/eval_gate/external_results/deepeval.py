@@ -17,14 +17,7 @@ from eval_gate.external_results.chat_turns import build_turns, is_of_user
 from eval_gate.external_results.json_streaming import read_record
 from eval_gate.external_results.prompt_digests import digest_prompt
 from eval_gate.external_results.records import Fields, iter_listed_records
-from eval_gate.external_results.result_rows import (
-    FileFacts,
-    ResultRow,
-    RowPlace,
-    RowScore,
-    shorten_name,
-    to_text,
-)
+from eval_gate.external_results.result_rows import FileFacts, ResultRow, RowPlace, RowScore, shorten_name, to_text
 from eval_gate.external_results.statuses import end_execution, parse_tables
 from eval_gate.text.digest import compute_fingerprint
 

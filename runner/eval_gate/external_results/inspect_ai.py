@@ -323,7 +323,7 @@ def _iter_tool_calls(sample: Fields) -> Iterator[ToolCall]:
 
 
 def _build_turns(sample: Fields) -> tuple[TurnResult, ...]:
-    """Build the turns of a sample without what its input has before the last message: examples, which nobody said."""
+    """Build the turns of a sample, from the last message of its input on: the others are examples."""
     messages = sample.members("messages")
     inputs = list(takewhile(lambda one: one.get("source") == "input", messages))
     begin = next((at for at in reversed(range(len(inputs))) if is_of_user(inputs[at])), 0)

@@ -87,7 +87,7 @@ MCP_BYTES: Final = _TOOLS.add("output of an MCP server that is started", 16_000_
 MCP_LINES: Final = _TOOLS.add("lines in this output", 10_000, "lines")
 
 _RESPONSES: Final = _Section("Responses")
-MAX_RESPONSE_BYTES: Final = _RESPONSES.add("response, uncompressed", 10_000_000, "bytes")
+MAX_RESPONSE_BYTES: Final = _RESPONSES.add("response, uncompressed, and text of all turns", 10_000_000, "bytes")
 """Maximum size of an uncompressed response; the default for HTTP agents."""
 RESPONSE_VALUES: Final = _RESPONSES.add("values in a response", 250_000, "values")
 """Maximum values in a response. One byte of JSON needs up to 60 bytes of memory."""
@@ -97,7 +97,7 @@ MAX_COST_USD: Final = _RESPONSES.add("cost of a response", 1e9, "USD")
 MAX_TOKENS: Final = _RESPONSES.add("tokens of a response", 10**15, "tokens")
 MAX_DURATION_MS: Final = _RESPONSES.add("duration of a call", 1e12, "milliseconds")
 """Maximum duration of anything, in milliseconds (30 years)."""
-RESPONSE_CALLS: Final = _RESPONSES.add("tool calls in a response", 10_000, "calls")
+RESPONSE_CALLS: Final = _RESPONSES.add("tool calls in a response, and in all turns", 10_000, "calls")
 CALL_NAME: Final = _RESPONSES.add("name of a tool", 1_000, "characters")
 RESPONSE_MESSAGES: Final = _RESPONSES.add("messages in a response", 10_000, "messages")
 RESPONSE_EVENTS: Final = _RESPONSES.add("events in a trace", 100_000, "events")

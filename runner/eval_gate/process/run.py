@@ -127,11 +127,11 @@ class InteractiveProgram:
     """A running program that takes input; `ended` is set when it has exited."""
 
     def __init__(
-        self, command: Command, child: ChildProcess, streams: tuple[ProgramInput, ProgramOutput, ProgramOutput]
+        self, command: Command, child: ChildProcess, inlet: ProgramInput, output: ProgramOutput, errors: ProgramOutput
     ) -> None:
         self._command = command
         self._child = child
-        inlet, output, self._errors = streams
+        self._errors = errors
         self.write = inlet.write
         self.ended: asyncio.Event = child.exited
         self.output_closed: asyncio.Event = output.closed
@@ -161,10 +161,9 @@ async def start_interactive(command: Command) -> AsyncIterator[InteractiveProgra
     inlet = ProgramInput(b"", stays_open=True)
     output, errors = ProgramOutput(command.max_output, command.watch), ProgramOutput(command.max_errors)
     with contextlib.ExitStack() as stack:
-        streams = (inlet, output, errors)
-        child = _start_program(command, streams, stack)
+        child = _start_program(command, (inlet, output, errors), stack)
         try:
-            yield InteractiveProgram(command, child, streams)
+            yield InteractiveProgram(command, child, inlet, output, errors)
         finally:
             inlet.close()
             try:

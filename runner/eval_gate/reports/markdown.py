@@ -234,7 +234,10 @@ def _format_metric_row(row: MetricRow) -> str:
 
 def _format_prompt_lines(sides: ResponseComparison, row: CaseRow) -> list[str]:
     label, failure = _split_failure(row)
-    lines = [f"**{_describe_failed(label or row.failed_turn)}:** {format_code_span(failure)}"] if failure else []
+    if label is None and row.failed_turn:
+        label = f"turn {row.failed_turn}"
+    kind = "Failed" if label is None else f"Failed in {label}" if label.startswith("turn") else capitalize_first(label)
+    lines = [f"**{kind}:** {format_code_span(failure)}"] if failure else []
     if sides.turn:
         lines.append(_format_turn(sides.turn))
     elif sides.prompt:
@@ -250,7 +253,8 @@ def _format_prompt_lines(sides: ResponseComparison, row: CaseRow) -> list[str]:
         )
         lines.append(f"**Expected before this change:** {baseline_checks}")
     if sides.call_changes:
-        where = " of all turns" if sides.turn and not row.failed_turn else ""
+        turn = sides.turn.number if sides.turn else None
+        where = f" in turn {turn}" if row.failed_turn else " in all turns" if turn else ""
         lines.append(f"**Tool calls{where}:** {'; '.join(map(markdown_fragments.format_prose, sides.call_changes))}")
     return ["<br>\n".join(lines)] if lines else []
 
@@ -259,13 +263,6 @@ def _split_failure(row: CaseRow) -> tuple[str | None, str | None]:
     """Split what failed into the turn of a conversation and the rest."""
     failure = row.shorten_failure()
     return split_turn_label(failure) if failure and row.failed_turn else (None, failure)
-
-
-def _describe_failed(label: str | None) -> str:
-    """`Failed`, `Failed in turn 3 of 5`, `Agent error in turn 2 of 5`."""
-    if label is None:
-        return "Failed"
-    return f"Failed in {label}" if label.startswith("turn") else capitalize_first(label)
 
 
 def _format_turn(turn: ComparedTurn) -> str:

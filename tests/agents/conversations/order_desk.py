@@ -2,8 +2,8 @@
 
 Each kind of agent keeps the messages in its own way and asks `answer` for the response to the last one. `main` words
 some responses differently each time, and one order now and then makes it hesitate. The other variants are changes that
-break turn 3 alone, `NAME:ORDER` only in conversations about that order. A file `variant.txt` in the working folder
-names the one that runs.
+break turn 3 alone, `NAME:ORDER` only in conversations about that order. `steady` is without chance, and so is
+`steady+NAME`. A file `variant.txt` in the working folder names the one that runs.
 """
 
 import random
@@ -37,7 +37,8 @@ def variant() -> str:
 
 def answer(messages: list[str], runs: str) -> tuple[str, list[dict]]:
     """Return the text and the tool calls for the last of the messages of one session, oldest first."""
-    runs, _, only = runs.partition(":")
+    is_steady = runs.startswith(STEADY)
+    runs, _, only = runs.removeprefix(f"{STEADY}+").partition(":")
     if not any(only in message for message in messages):
         runs = MAIN
     breaks = runs if len(messages) == 3 else MAIN
@@ -47,11 +48,12 @@ def answer(messages: list[str], runs: str) -> tuple[str, list[dict]]:
     if breaks == "forgets":
         facts.pop("order", None)
     text, calls = _handle(messages[-1], facts)
-    if runs == STEADY:
+    calls = calls * 2 if breaks == "calls_twice" else calls
+    if is_steady:
         return text, calls
     if len(messages) == 2 and facts.get("order") == HESITATES[0] and random.random() < HESITATES[1]:
         text = "One moment."
-    return random.choice(OPENINGS) + text, calls * 2 if breaks == "calls_twice" else calls
+    return random.choice(OPENINGS) + text, calls
 
 
 def _handle(message: str, facts: dict[str, str]) -> tuple[str, list[dict]]:

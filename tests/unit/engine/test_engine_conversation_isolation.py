@@ -30,11 +30,16 @@ class Witness(SessionTarget):
     def __init__(self) -> None:
         super().__init__()
         self._random = random.Random(61)
+        self._full = asyncio.Event()
+        """Set when as many executions as allowed were in progress; the first ones wait for it."""
         self.executions: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
         self.owners: dict[str, tuple[str, int]] = {}
         self.mixtures: list[str] = []
 
     async def _meet(self, request: Request) -> Response:
+        if self.in_flight == AT_ONCE:
+            self._full.set()
+        await self._full.wait()
         if self._random.random() < 1 / 30:
             raise copy_error(AWAY)
         own, session = (request.case_id, request.trial), request.session

@@ -17,6 +17,7 @@ from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from tests.support.cases import Watching, make_case, make_plan, make_suite
 from tests.support.talks import AWAY, BROKEN, LATE, UNREACHABLE, SessionTarget, make_talk, make_turn
+from tests.support.virtual_time import VirtualTime
 
 P, F, E, N = Status.PASSED, Status.FAILED, Status.ERROR, Status.NOT_RUN
 
@@ -99,24 +100,20 @@ def test_run__error_in_the_first_turn__has_no_response(tmp_path) -> None:
     assert [turn.status for turn in case.details.turns] == [E, N, N]
 
 
-def test_run__turn_without_a_response_in_time__limit_is_that_of_a_turn(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("last_s", "status", "error"), [(40, P, None), (60, E, "turn 3: timeout: no response within ")]
+)
+def test_run__time_limit__is_that_of_each_turn(tmp_path, monkeypatch, last_s, status, error) -> None:
     class Slow(SessionTarget):
         async def respond(self, request):
-            await asyncio.sleep(60 if request.turn == 3 else 0.02)
+            await asyncio.sleep(last_s if request.turn == 3 else 40)
             return await super().respond(request)
 
-    case = run_one(Slow(), tmp_path, limits=RunLimits(timeout_ms=50))
-    assert (case.error, case.failed_turn) == ("turn 3: timeout: no response within 50 ms", 3)
-    assert case.trials[0].timed_out
-    ten = make_talk("c", *[make_turn(f"m{number}") for number in range(1, 6)])
-    ten = replace(ten, conversation=replace(ten.conversation, turns=ten.conversation.turns[:2] * 2))
-
-    class Steady(SessionTarget):
-        async def respond(self, request):
-            await asyncio.sleep(0.02)
-            return await super().respond(request)
-
-    assert run_one(Steady(), tmp_path / "b", ten, limits=RunLimits(timeout_ms=50)).status is P
+    plan = make_plan(make_suite(make_talk()), target=Slow(), limits=RunLimits(timeout_ms=50_000))
+    ((_, case),) = VirtualTime(monkeypatch).run(Run(plan, tmp_path, Watching()).execute()).iter_cases()
+    assert (case.status, case.failed_turn) == (status, 3 if error else None)
+    assert case.error is error or case.error.startswith(error)
+    assert case.trials[0].timed_out is bool(error)
 
 
 def test_run__turns_that_time_out_in_a_target_that_responds__are_not_the_whole_target(tmp_path) -> None:
@@ -286,27 +283,27 @@ class Wanted(NamedTuple):
     trouble: None
 
 
-def test_base_agent__conversation__is_run_in_sessions_of_its_own(tmp_path) -> None:
+def test_base_agent_follow_up__conversation__is_run_in_sessions_of_its_own(tmp_path) -> None:
     base_agent = Scripted("ok", "no")
     ((_, case),) = run_base_agent(tmp_path, base_agent).iter_cases()
     assert [(one.status, one.failed_turn, one.same_as_current) for one in case.base_agent_trials] == [(F, 2, True)] * 2
     assert list(base_agent.taken_in.values()) == [[1, 2], [1, 2]]
 
 
-def test_base_agent__that_cannot_hold_a_conversation__does_not_run_it(tmp_path) -> None:
+def test_base_agent_follow_up__that_cannot_hold_a_conversation__does_not_run_it(tmp_path) -> None:
     base_agent = Scripted("ok", "no")
     base_agent.conversation_problem = "it forgets"
     ((_, case),) = run_base_agent(tmp_path, base_agent).iter_cases()
     assert (case.base_agent_trials, base_agent.asked) == ((), [])
 
 
-def test_base_agent__budget_used_between_turns__ends_with_its_cost_and_says_so(tmp_path) -> None:
+def test_base_agent_follow_up__budget_used_between_turns__ends_with_its_cost_and_says_so(tmp_path) -> None:
     base_agent = SessionTarget()
     result = run_base_agent(tmp_path, base_agent, usd=0.015)
     assert result.base_agent.problem == "the cost limit of the run is used up"
     assert list(base_agent.taken_in.values()) == [[1, 2]]
 
 
-def test_base_agent__other_words_in_an_earlier_turn__are_another_response(tmp_path) -> None:
+def test_base_agent_follow_up__other_words_in_an_earlier_turn__are_another_response(tmp_path) -> None:
     ((_, case),) = run_base_agent(tmp_path, Scripted("ok, well", "no")).iter_cases()
     assert [one.same_as_current for one in case.base_agent_trials] == [False, False]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.engine.conversations import (
+    BudgetUsedError,
     ConversationServices,
     FinishedConversation,
     join_turns,
@@ -37,6 +38,11 @@ from tests.support.talks import (
     make_talk,
     make_turn,
 )
+from tests.support.virtual_time import VirtualTime
+
+
+async def score_fully(response, turn, history) -> CaseScore:
+    return CaseScore(passed=True, score=1.0)
 
 
 def lead(target, case=None, **services) -> FinishedConversation:
@@ -362,3 +368,44 @@ def test_lead_conversation__secret_in_a_response__is_masked_in_what_the_next_tur
     assert led.error is None
     assert [one.content for one in target.requests[2].messages][1:4:2] == ["ok ***", "ok ***"]
     assert SECRET not in repr(target.requests[2].messages)
+
+
+@pytest.mark.parametrize(
+    ("response", "what"),
+    [
+        (Response(text="ok" * 2_500_000), "10,000,000 characters"),
+        (Response(text="ok", tool_calls=(ToolCall(name="t"),) * 4_000), "10,000 tool calls"),
+    ],
+    ids=["text", "calls"],
+)
+def test_lead_conversation__responses_larger_than_one_may_be__end_it_with_an_agent_error(response, what) -> None:
+    class Long(SessionTarget):
+        def make_response(self, request):
+            return response
+
+    led = lead(Long())
+    assert str(led.error) == f"agent error: the responses of the conversation have more than {what}"
+    assert (led.failed_turn, led.error.cause, led.error.error_kind) == (3, "too_large", "agent_error")
+
+
+def test_lead_conversation__retry_after__is_waited_for_before_it_begins_again(monkeypatch) -> None:
+    clock = VirtualTime(monkeypatch)
+
+    class Away(SessionTarget):
+        async def respond(self, request):
+            if len(self.taken_in) == 1 and request.turn == 2:
+                raise TargetError("HTTP 503", fault=TargetFault.REFUSED, status=503, retryable=True, retry_after_s=20)
+            return await super().respond(request)
+
+    target, case = Away(), make_talk()
+    services = ConversationServices(send=target.respond, score_turn=score_fully, retry_policy=target.retry_policy)
+    began = clock.now
+    led = clock.run(lead_conversation(build_request(TrialJob(case, 0)), case, services))
+    assert (led.error, len(led.turns), clock.now - began) == (None, 3, 20.0)
+
+
+def test_lead_conversation__budget_used__does_not_begin_again() -> None:
+    target = SessionTarget([None, AWAY])
+    with pytest.raises(BudgetUsedError) as caught:
+        lead(target, is_affordable=lambda usd: len(target.requests) < 2)
+    assert (caught.value.turn, caught.value.cost_usd, len(target.taken_in)) == (1, 0.01, 1)

@@ -71,7 +71,7 @@ def test_deepeval__conversation_with_another_response__asks_and_expects_the_same
     assert "Ada" in first.prompt or scenario
 
 
-def test_inspect__messages_of_a_sample__are_turns_without_the_examples_of_its_input() -> None:
+def test_inspect_ai__messages_of_a_sample__are_turns_without_the_examples_of_its_input() -> None:
     [[row]] = load("inspect-conversation.json").cases.values()
     assert texts(row) == [
         ("I am Ada.", "Hello Ada.", 0),

@@ -53,6 +53,14 @@ def test_console__conversation__looks_like_this(golden, state) -> None:
     golden(f"conversations/{state}.txt", text)
 
 
+@pytest.mark.parametrize(
+    ("state", "line"), [("turn-3", "turn 3 of 5: r"), ("agent-error", "agent error: turn 2 of 5: H")]
+)
+def test_console__verbose__names_the_turn(state, line) -> None:
+    text = render("console", RUNS[state], ReportContext(), style=ConsoleStyle(verbose=True))
+    assert f"    → {line}" in text
+
+
 @pytest.mark.parametrize("state", ["turn-3", "agent-error"])
 def test_annotation__conversation__names_the_turn(golden, state) -> None:
     lines = [f"{one.title}\n{one.message}\n" for one in build_annotations(build_view(RUNS[state], ON_PAGE)).items]
@@ -170,3 +178,17 @@ def test_html__conversation__requests_of_turns_are_no_tries() -> None:
     page = render("html", replace(run, suites=(replace(run.suites[0], cases=cases),)), ON_PAGE)
     assert "attempts" not in case_on(page, "gs-refund-chat-001")["now"]
     assert case_on(page, "gs-hours")["now"]["attempts"] == 12
+
+
+def test_comment__several_conversations__are_grouped_by_turn_and_check() -> None:
+    here = make_conversation((*BEFORE[:2], FORGOT, *NOT_SENT), "PPFNN")
+    cases = [
+        make_chat(f"c{place}", "FFFF", here, (turn,) * 4, error=f"turn {turn}: responseContainsNumber: {place}")
+        for place, turn in enumerate((3, 3, 2, 2))
+    ]
+    run = judge_chats(*cases)
+    comment, console = render_comment(build_view(run, ON_PAGE)), render("console", run, ReportContext())
+    for turn, names in ((3, "01"), (2, "23")):
+        assert f"**2 regressions:** `turn {turn}: responseContainsNumber` · each: " in comment
+        assert f"  2 cases: turn {turn}: responseContainsNumber\n" in console
+        assert all(f"**turn {turn} of 5:** `responseContainsNumber: {name}`" in comment for name in names)

@@ -12,6 +12,7 @@ USED = (
     *(
         "systemPromptPath",
         "judge",
+        "simulatedUser",
         "rubric",
         "baseAgentEndpoint",
         "baseAgentTarget",

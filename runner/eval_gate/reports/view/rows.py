@@ -206,14 +206,13 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         first = find_first_line(self.case.error or next(failed, None))
         return low or ((first,) if first else ())
 
-    @cached_property
-    def failed_turn(self) -> str | None:
-        """`turn 3 of 5`: the first turn that failed in the execution that `failures` describe; None without one."""
+    @property
+    def failed_turn(self) -> int | None:
+        """First turn that failed in the execution that `failures` describe; None if none did."""
         if self.case is None:
             return None
         failed = (trial for trial in self.case.trials if trial.status in {Status.FAILED, Status.ERROR})
-        one = self.case if self.case.error else next(failed, self.case)
-        return turn_words.format_turn(one.failed_turn, count_scripted_turns(self.case)) if one.failed_turn else None
+        return (self.case if self.case.error else next(failed, self.case)).failed_turn
 
     def expand_turn(self, error: str) -> str:
         """Name the turn in an error of the case as reports do: `turn 3 of 5: …`."""

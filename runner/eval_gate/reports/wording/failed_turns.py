@@ -9,11 +9,11 @@ from typing import Final
 
 from eval_gate.gate.reason_wording import ERROR_KIND_WORDS
 from eval_gate.model.execution import Status, Trial, UserEnd
-from eval_gate.text.escape import format_count
+from eval_gate.text.escape import format_count, format_spans
 
 MAX_TURNS_NAMED: Final = 4
 """Turns in which executions failed that are named."""
-_TURN: Final = re.compile(r"turn (?P<number>\d+): (?P<kind>agent error: )?")
+_TURN: Final = re.compile(r"(?P<turn>turn \d+): (?P<kind>agent error: )?")
 _LABEL: Final = re.compile(r"((?:agent error in )?turn \d+(?: of \d+)?): ")
 _USER_ENDS: Final = {
     "reached": "reached (its own claim)",
@@ -22,18 +22,13 @@ _USER_ENDS: Final = {
 }
 
 
-def format_turn(number: int, total: int | None) -> str:
-    """`turn 3 of 5`, or `turn 3` if the number of turns is unknown."""
-    return f"turn {number} of {total}" if total else f"turn {number}"
-
-
 def expand_turn(error: str, total: int | None) -> str:
     """Name the turn at the start of an error: `turn 3 of 5: …`, `agent error in turn 2 of 5: …`."""
     match = _TURN.match(error)
     if match is None:
         return error
-    turn = format_turn(int(match["number"]), total)
-    return f"{'agent error in ' if match['kind'] else ''}{turn}: {error[match.end() :]}"
+    label = f"{match['turn']} of {total}" if total else match["turn"]
+    return f"{'agent error in ' if match['kind'] else ''}{label}: {error[match.end() :]}"
 
 
 def split_turn_label(failure: str) -> tuple[str | None, str]:
@@ -44,15 +39,11 @@ def split_turn_label(failure: str) -> tuple[str | None, str]:
 
 def format_turns(numbers: Sequence[int]) -> str:
     """`turn 2`, `turns 1 and 2`, `turns 1 to 98`, `turns 1, 3 to 5 and 9`."""
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and number == ranges[-1][-1] + 1:
-            ranges[-1].append(number)
-        else:
-            ranges.append([number])
-    parts = [part for one in ranges for part in ([f"{one[0]} to {one[-1]}"] if len(one) > 2 else map(str, one))]
-    listed = " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
-    return f"turn{'s' if len(numbers) > 1 else ''} {listed}"
+    return f"turn{'s' if len(numbers) > 1 else ''} {_join_texts(format_spans(numbers))}"
+
+
+def _join_texts(texts: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
 
 
 def describe_failed_turns(trials: Iterable[Trial]) -> tuple[str, ...]:
@@ -79,7 +70,7 @@ def _format_turn_counts(counts: Counter[int | None]) -> str:
         times = str(number) if texts else format_count(number, "execution")
         texts.append(f"{f'turn {turn}' if turn else 'no single turn'} ({times})")
     texts += [format_count(rest, "other turn")] if (rest := len(counts) - len(texts)) > 0 else []
-    return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))
+    return _join_texts(texts)
 
 
 def describe_user_end(current: UserEnd | None, baseline: UserEnd | None) -> str | None:

@@ -7,16 +7,16 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from typing import Final, TypeAlias
 
 from eval_gate.process.run import Command, InteractiveProgram, start_interactive
-from eval_gate.struct import FrozenStruct, replace
+from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.command.call import MAX_OUTPUT, MAX_QUOTED
 from eval_gate.targets.deadline import pause_case_clock
 from eval_gate.text.untrusted.excerpt import format_excerpt
 
-_SETTLE_S: Final = 0.05
+_SECOND_LINE_S: Final = 0.05
 """Seconds in which a second line is noticed that a program prints right after the first one."""
 _FINAL_OUTPUT_S: Final = 1.0
 """Seconds in which the last output of a program that ended is read: one that left its group may hold the pipe open."""
@@ -26,11 +26,8 @@ LINE_HINT: Final = (
 )
 
 
-class LineLimits(FrozenStruct):
-    """Time limits in seconds, of each turn and of all turns of a conversation together; None for no limit."""
-
-    turn_s: float | None
-    conversation_s: float | None
+LimitsS: TypeAlias = tuple[float | None, float | None]
+"""Seconds of each turn, and of all turns of a conversation together; None for no limit."""
 
 
 class ProgramEndError(Exception):
@@ -81,10 +78,10 @@ class LineReader:
 class LineProgram:
     """A running program that responds line by line."""
 
-    def __init__(self, program: InteractiveProgram, reader: LineReader, limits: LineLimits) -> None:
+    def __init__(self, program: InteractiveProgram, reader: LineReader, limits_s: LimitsS) -> None:
         self._program = program
         self._reader = reader
-        self._limits = limits
+        self._turn_s, self._whole_s = limits_s
         self._spent_s = 0.0
 
     async def exchange_lines(self, message: str, session: str) -> tuple[bytes, float]:
@@ -92,7 +89,9 @@ class LineProgram:
 
         Raises TargetError, and ProgramEndError if no line can come any more.
         """
-        self._take_line()
+        if (line := self._take_line()) is not None:
+            what = f"the command printed a line before it got the message: it begins {format_excerpt(line)}"
+            raise TargetError(what, fault=TargetFault.MALFORMED, hint=LINE_HINT)
         limit_s, is_whole = self._choose_limit()
         began = time.perf_counter()
         self._program.write(json.dumps({"message": message, "session": session}).encode() + b"\n")
@@ -107,7 +106,7 @@ class LineProgram:
         if not self._reader.has_news.is_set():
             raise self._build_end_error()
         with pause_case_clock():
-            await asyncio.sleep(_SETTLE_S)
+            await asyncio.sleep(_SECOND_LINE_S)
         line = self._take_line()
         assert line is not None  # there is news
         return line, seconds * 1000
@@ -127,10 +126,10 @@ class LineProgram:
 
     def _choose_limit(self) -> tuple[float | None, bool]:
         """Choose the seconds for this turn, and whether they are those that are left of the whole conversation."""
-        turn_s, whole_s = self._limits.turn_s, self._limits.conversation_s
-        if whole_s is None or (turn_s is not None and turn_s <= whole_s - self._spent_s):
-            return turn_s, False
-        return whole_s - self._spent_s, True
+        if self._whole_s is None:
+            return self._turn_s, False
+        left_s = self._whole_s - self._spent_s
+        return (left_s, True) if self._turn_s is None or left_s < self._turn_s else (self._turn_s, False)
 
     async def _wait_for_news(self) -> None:
         """Wait for a line, or until none can come any more."""
@@ -143,10 +142,9 @@ class LineProgram:
 
     def _build_late_error(self, *, is_whole: bool) -> TargetError:
         if is_whole:
-            limit_s, hint = self._limits.conversation_s, None
-            what = f"the conversation took longer than {limit_s:g} s (conversationTimeoutSeconds)"
+            what, hint = f"the conversation took longer than {self._whole_s:g} s (conversationTimeoutSeconds)", None
         else:
-            what, hint = f"the command printed no line within {self._limits.turn_s:g} s", LINE_HINT
+            what, hint = f"the command printed no line within {self._turn_s:g} s", LINE_HINT
         return TargetError(f"{what}{self._format_tail()}", fault=TargetFault.LATE, retryable=True, hint=hint)
 
     def _build_end_error(self) -> ProgramEndError:
@@ -163,11 +161,11 @@ class LineProgram:
 
 
 @asynccontextmanager
-async def open_line_program(command: Command, limits: LineLimits) -> AsyncIterator[LineProgram]:
+async def open_line_program(command: Command, limits_s: LimitsS) -> AsyncIterator[LineProgram]:
     """Start a program, and end it with all that it started. Raises ProcessError when it cannot be started."""
     reader = LineReader()
     async with start_interactive(replace(command, watch=reader.receive, max_output=0)) as program:
-        yield LineProgram(program, reader, limits)
+        yield LineProgram(program, reader, limits_s)
 
 
 async def _wait_for_first(*waits: Awaitable[object]) -> None:

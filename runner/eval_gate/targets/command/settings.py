@@ -54,8 +54,8 @@ def _contains(command: Secret[str], placeholders: Iterable[str]) -> bool:
 
 def _list_placeholders(names: Sequence[str]) -> str:
     """List placeholders as they are written: `{A}, {B} or {C}`."""
-    *others, last = (f"{{{name}}}" for name in names)
-    return f"{', '.join(others)} or {last}"
+    *first_names, last_name = (f"{{{name}}}" for name in names)
+    return f"{', '.join(first_names)} or {last_name}"
 
 
 _NOT_IN_LINES: Final = (*MESSAGE_PLACEHOLDERS, "OUTPUT_FILE")
@@ -149,29 +149,28 @@ class CliSettings(ProgramSettings, StreamSettings):
     )
 
     @property
-    def talks_in_lines(self) -> bool:
-        """Whether one process holds a whole conversation."""
-        return self.conversation is not None
-
-    @property
     def remembers_turns(self) -> bool:
         """Whether the program may know the earlier turns of a conversation, and gets only the new message."""
-        has_session = self.resume_command is not None or _contains(self.command_template, ["SESSION"])
-        return self.talks_in_lines or has_session
+        is_resumed = self.conversation is not None or self.resume_command is not None
+        return is_resumed or _contains(self.command_template, ["SESSION"])
 
     @property
     def conversation_problem(self) -> str | None:
         """Why it cannot run a conversation, as the rest of a sentence; None if it can."""
         if self.provider_batching:
             return "it runs many cases in one call (providerBatching)"
-        if self.talks_in_lines or _contains(self.command_template, MESSAGE_PLACEHOLDERS):
+        if self.conversation is not None or _contains(self.command_template, MESSAGE_PLACEHOLDERS):
             return None
         return f"its command does not get the messages: it has no {_list_placeholders(MESSAGE_PLACEHOLDERS)}"
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """Whether the command cannot know which case it runs for."""
-        if self.provider_batching or self.talks_in_lines or _contains(self.command_template, CASE_PLACEHOLDERS):
+        if (
+            self.provider_batching
+            or self.conversation is not None
+            or _contains(self.command_template, CASE_PLACEHOLDERS)
+        ):
             return ()
         return ("the command has no {PROMPT} or {PROMPT_FILE}, so it does not get the prompt of the case",)
 
@@ -212,21 +211,18 @@ class CliSettings(ProgramSettings, StreamSettings):
     def _check_lines(cls, conversation: str | None, info: ValidationInfo) -> str | None:
         if conversation is None:
             return None
-        given = info.data
-        excluded = ("agent_protocol", "provider_batching", "resume_command")
-        for name in excluded:
-            if given.get(name):
+        values = info.data
+        for name in ("agent_protocol", "provider_batching", "resume_command"):
+            if values.get(name):
                 raise ValueError(
                     f"lines has one process for all turns, so {to_camel(name)} has no effect: remove either"
                 )
-        if given.get("response_format", ResponseFormat.JSON) is not ResponseFormat.JSON:
+        if values.get("response_format", ResponseFormat.JSON) is not ResponseFormat.JSON:
             raise ValueError("lines reads one line of JSON for each turn, so responseFormat has to be json")
-        command = given.get("command_template")
-        wrong = [name for name in _NOT_IN_LINES if command is not None and _contains(command, [name])]
-        if wrong:
-            raise ValueError(
-                f"lines sends messages and reads responses as lines of JSON: remove {{{wrong[0]}}} from commandTemplate"
-            )
+        command = values.get("command_template")
+        if command is not None and _contains(command, _NOT_IN_LINES):
+            listed = _list_placeholders(_NOT_IN_LINES)
+            raise ValueError(f"lines exchanges lines of JSON, so a command must not contain {listed}")
         return conversation
 
     @field_validator("conversation_timeout_seconds")

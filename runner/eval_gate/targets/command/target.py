@@ -37,7 +37,7 @@ from eval_gate.targets.command.call import (
     HealthChecker,
     format_output_tail,
 )
-from eval_gate.targets.command.lines import LINE_HINT, LineLimits, ProgramEndError, open_line_program
+from eval_gate.targets.command.lines import LINE_HINT, ProgramEndError, open_line_program
 from eval_gate.targets.command.program_session import adopt_session, format_new_messages, require_session_id
 from eval_gate.targets.command.programs import find_failure, read_stream
 from eval_gate.targets.command.response import parse_line, parse_object, parse_record, parse_response
@@ -90,7 +90,7 @@ class CliTarget(DescribedTarget[CliSettings]):
             resume_template=resume_command.open() if (resume_command := settings.resume_command) else None,
         )
         self._body_reader = BodyReader(settings, redact.mask_bytes) if settings.given_response_settings else None
-        self._line_limits = LineLimits(settings.timeout_seconds, settings.conversation_timeout_seconds)
+        self._line_limits = (settings.timeout_seconds, settings.conversation_timeout_seconds)
         is_long = settings.agent_protocol is not None or settings.response_format.streams
         self._max_output = MAX_STREAM if is_long else MAX_OUTPUT
         self._health = HealthChecker(settings, variables, self._withheld, redact)
@@ -150,7 +150,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         """Run the command and read its response; retry only a time-out. Raises TargetError."""
         await self._ensure_health(request)
         attempts = itertools.count(request.trial)
-        respond_once = self._respond_in_line if self._settings.talks_in_lines else self._respond_once
+        respond_once = self._respond_in_line if self._settings.conversation else self._respond_once
         return await respond_with_retries(
             lambda: respond_once(request, next(attempts)),
             self._retry,

@@ -18,7 +18,7 @@ from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import Request
 from eval_gate.targets.response.field_paths import MISSING, MissingValue
 from eval_gate.text.javascript.strings import as_text
-from eval_gate.text.json_values import ValuePath, iter_leaves, iter_texts
+from eval_gate.text.json_values import iter_leaves, iter_texts
 from eval_gate.text.quoting import quote_value
 from eval_gate.text.turns import flatten_messages
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -89,12 +89,11 @@ class PlaceholderValues:
         return None if session is None else session.values.get(COOKIE)
 
     @property
-    def _knows_earlier_turns(self) -> bool:
+    def _has_earlier_turns(self) -> bool:
         """Whether the agent can know the turns before this one by its session."""
-        session, use = self._request.open_session, self._use
-        if session is None or self._request.turn <= 1 or not use.is_sent:
-            return False
-        return session.has_own_id or not use.agent_makes_id
+        request, use = self._request, self._use
+        has_id = not use.agent_makes_id or (request.open_session is not None and request.open_session.has_own_id)
+        return request.turn > 1 and use.is_sent and has_id
 
     def _compute_value(self, name: str) -> Placeholder:
         request = self._request
@@ -104,7 +103,7 @@ class PlaceholderValues:
             case "conversation":
                 return [self._render_message(message, at) for at, message in enumerate(request.messages)]
             case "prompt":
-                return flatten_messages(request.messages[-1:] if self._knows_earlier_turns else request.messages)
+                return flatten_messages(request.messages[-1:] if self._has_earlier_turns else request.messages)
             case "caseId":
                 return request.case_id
             case "trial":
@@ -156,12 +155,9 @@ def _fill_value(template: JsonValue, value_of: Callable[[str], Placeholder]) -> 
             values = (_fill_value(value, value_of) for value in template)
             return [value for value in values if not isinstance(value, MissingValue)]
         case str():
-            alone = _PLACEHOLDER.fullmatch(template)
-            return (
-                value_of(alone[1])
-                if alone
-                else _PLACEHOLDER.sub(lambda match: format_value(value_of(match[1])), template)
-            )
+            if alone := _PLACEHOLDER.fullmatch(template):
+                return value_of(alone[1])
+            return _PLACEHOLDER.sub(lambda match: format_value(value_of(match[1])), template)
         case _:
             return template
 
@@ -210,11 +206,9 @@ def check_placeholders(template: JsonValue, *, more: tuple[str, ...] = ()) -> No
             )
 
 
-def iter_partial_fields(template: JsonValue, name: str) -> Iterator[ValuePath]:
-    """Yield the paths of texts in which the placeholder `name` is only a part."""
-    for path, text in iter_leaves(template):
-        if isinstance(text, str) and name in iter_placeholders(text) and not _PLACEHOLDER.fullmatch(text):
-            yield path
+def is_only_part(template: JsonValue, name: str) -> bool:
+    """Whether the placeholder `name` is only a part of a text, which cannot be left out."""
+    return any(name in iter_placeholders(text) and not _PLACEHOLDER.fullmatch(text) for text in iter_texts(template))
 
 
 def iter_session_fields(template: JsonValue) -> Iterator[str]:

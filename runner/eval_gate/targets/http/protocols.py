@@ -45,6 +45,13 @@ _A2A_PARTS: Final = ("parts", "artifacts[].parts[]", "status.message.parts")
 _A2A_1_PARTS: Final = ("message.parts", "task.artifacts[].parts[]", "task.status.message.parts", *_A2A_PARTS)
 _FAILED: Final = "TASK_STATE_FAILED|TASK_STATE_REJECTED|TASK_STATE_CANCELED"
 
+_A2A_IDS: Final = {"messageId": "{{uuid}}", "contextId": "{{session}}", "taskId": "{{task}}"}
+
+
+def _build_call(method: str, params: JsonValue) -> JsonValue:
+    """Build a request of JSON-RPC."""
+    return {"jsonrpc": "2.0", "id": "{{uuid}}", "method": method, "params": params}
+
 
 def _list_places(name: str, *parents: str) -> list[JsonValue]:
     """List rules for a member that a response may have at one of several places, or not at all."""
@@ -80,20 +87,9 @@ PRESETS: Final[Mapping[PresetName, PresetRow]] = {
     PresetName.LANGSERVE: _LANGSERVE,
     PresetName.A2A: {
         "headers": {"A2A-Version": "1.0"},
-        "requestTemplate": {
-            "jsonrpc": "2.0",
-            "id": "{{uuid}}",
-            "method": "SendMessage",
-            "params": {
-                "message": {
-                    "role": "ROLE_USER",
-                    "messageId": "{{uuid}}",
-                    "parts": [{"text": "{{prompt}}"}],
-                    "contextId": "{{session}}",
-                    "taskId": "{{task}}",
-                }
-            },
-        },
+        "requestTemplate": _build_call(
+            "SendMessage", {"message": {"role": "ROLE_USER", **_A2A_IDS, "parts": [{"text": "{{prompt}}"}]}}
+        ),
         "sessionPath": _list_places("contextId", "result.message", "result.task", "result"),
         "taskPath": [
             {"where": f"{place}.status.state=TASK_STATE_INPUT_REQUIRED|TASK_STATE_AUTH_REQUIRED", "path": f"{place}.id"}
@@ -109,25 +105,21 @@ PRESETS: Final[Mapping[PresetName, PresetRow]] = {
             "idPath": "result.task.id",
             "statusPath": ["result.task.status.state", "result.status.state"],
             "done": ["TASK_STATE_COMPLETED", "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED"],
-            "requestTemplate": {"jsonrpc": "2.0", "id": "{{uuid}}", "method": "GetTask", "params": {"id": "{{id}}"}},
+            "requestTemplate": _build_call("GetTask", {"id": "{{id}}"}),
         },
     },
     PresetName.A2A_0_3: {
-        "requestTemplate": {
-            "jsonrpc": "2.0",
-            "id": "{{uuid}}",
-            "method": "message/send",
-            "params": {
+        "requestTemplate": _build_call(
+            "message/send",
+            {
                 "message": {
                     "kind": "message",
                     "role": "user",
-                    "messageId": "{{uuid}}",
+                    **_A2A_IDS,
                     "parts": [{"kind": "text", "text": "{{prompt}}"}],
-                    "contextId": "{{session}}",
-                    "taskId": "{{task}}",
                 }
             },
-        },
+        ),
         "sessionPath": _list_places("contextId", "result"),
         "taskPath": {"where": "result.status.state=input-required|auth-required", "path": "result.id"},
         "responsePath": [f"result.{path}" for path in _A2A_PARTS],
@@ -135,7 +127,7 @@ PRESETS: Final[Mapping[PresetName, PresetRow]] = {
             "idPath": "result.id",
             "statusPath": "result.status.state",
             "done": ["completed", "input-required", "auth-required"],
-            "requestTemplate": {"jsonrpc": "2.0", "id": "{{uuid}}", "method": "tasks/get", "params": {"id": "{{id}}"}},
+            "requestTemplate": _build_call("tasks/get", {"id": "{{id}}"}),
         },
         "failure": [
             "error.message",

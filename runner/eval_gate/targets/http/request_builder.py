@@ -113,12 +113,9 @@ class RequestBuilder:
     def _build_own_template(self, request: Request) -> JsonValue:
         """Build the body of Eval Gate's own protocol; an agent of tool-forge takes nothing but a message in a turn."""
         is_turn, is_own = request.open_session is not None, self._settings.agent_protocol is PresetName.EVAL_GATE
-        template: dict[str, JsonValue] = {"message": "{{message}}"}
-        if is_turn and is_own:
-            template["session"] = "{{session}}"
-        if len(request.messages) > 1 and (is_own or not is_turn):
-            template["conversation"] = "{{conversation}}"
-        return template
+        names = ["message", *(["session"] if is_turn and is_own else [])]
+        names += ["conversation"] if len(request.messages) > 1 and (is_own or not is_turn) else []
+        return {name: f"{{{{{name}}}}}" for name in names}
 
     def _build_url(self, values: PlaceholderValues) -> URL:
         """Build the address for one case. Raises TargetError if the values of the case would lead to another path."""

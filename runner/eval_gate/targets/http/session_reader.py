@@ -16,7 +16,7 @@ from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.targets.http.connection import ResponseHead
 from eval_gate.targets.http.placeholders import COOKIE, SESSION, TASK
-from eval_gate.targets.http.settings import CallsScope, HttpSettings
+from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.response.field_paths import MISSING, MissingValue
 from eval_gate.targets.response.settings import EventRule
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
@@ -41,7 +41,8 @@ class SessionReader:
         self._id = text or self._id
 
     def read_body(self, body: bytes) -> None:
-        """Read a JSON body; another one has no paths."""
+        """Read a JSON body, which alone says whether there is still a task; another one has no paths."""
+        self._task = MISSING
         if self._settings.session_path or self._settings.task_path:
             try:
                 self.read_value(parse_untrusted_json(body))
@@ -70,7 +71,7 @@ class SessionReader:
         if not isinstance(self._task, MissingValue):
             self._check_id(self._task, "taskPath")
             session.values[TASK] = json.dumps(self._task)
-        if self._settings.tool_calls_scope is CallsScope.CONVERSATION:
+        if self._settings.tool_calls_scope == "conversation":
             response = self._drop_earlier_calls(response)
         return response
 

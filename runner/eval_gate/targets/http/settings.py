@@ -18,7 +18,7 @@ from eval_gate.targets.http.placeholders import (
     SessionScope,
     SessionUse,
     check_placeholders,
-    iter_partial_fields,
+    is_only_part,
     iter_placeholders,
     iter_session_fields,
 )
@@ -115,15 +115,6 @@ class Polling(DescribedSettings):
         return template
 
 
-class CallsScope(StrEnum):
-    """Whose tool calls the list of a response holds."""
-
-    TURN = "turn"
-    """Those of the turn that it responds to."""
-    CONVERSATION = "conversation"
-    """Those of all turns so far, in order."""
-
-
 _ACCEPTS: Final = {
     ResponseFormat.JSON: "application/json",
     ResponseFormat.TEXT: "text/plain, */*",
@@ -185,9 +176,8 @@ class HttpSettings(StreamSettings):
     session_cookie: Annotated[Text | None, NotSecret("it is the name of a cookie")] = Field(
         default=None, description="Cookie with that id, instead of sessionPath; it is sent back with the next turns."
     )
-    tool_calls_scope: CallsScope = Field(
-        default=CallsScope.TURN,
-        description="Calls in a response: those of its turn, or those of the whole conversation so far.",
+    tool_calls_scope: Literal["turn", "conversation"] = Field(
+        default="turn", description="Calls in a response: those of its turn, or those of all turns so far, in order."
     )
     healthcheck: Annotated[
         HttpHealthCheck | None,
@@ -258,7 +248,7 @@ class HttpSettings(StreamSettings):
         check_placeholders(value, more=(TASK,) if is_body else MESSAGE_PLACEHOLDERS)
         if TASK in iter_placeholders(value) and not info.data.get("task_path", True):
             raise ValueError("{{task}} has no value: set taskPath")
-        if next(iter_partial_fields(value, TASK), None) is not None:
+        if is_only_part(value, TASK):
             raise ValueError("{{task}} must be a whole value, which is left out if there is no task")
         return template
 
@@ -317,7 +307,7 @@ class HttpSettings(StreamSettings):
         poll: Polling | None = data.get("poll")
         job_url = poll.url.open() if poll and poll.url else None
         for key, template in (*_iter_request_parts(data), ("poll", job_url)):
-            if next(iter_partial_fields(template, SESSION), None) is not None:
+            if is_only_part(template, SESSION):
                 raise ValueError(
                     f"the first request has no id yet: write {{{{session}}}} in {key} as a whole value, which is then "
                     "left out, or in query"

@@ -9,9 +9,12 @@ import shlex
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.execution import ErrorCause, ErrorKind
@@ -39,7 +42,7 @@ for line in sys.stdin:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch) -> None:
-    monkeypatch.setattr(lines, "_SETTLE_S", 0.02)
+    monkeypatch.setattr(lines, "_SECOND_LINE_S", 0.02)
     monkeypatch.setattr(run_module, "GRACE_S", 0.3)
 
 
@@ -225,6 +228,21 @@ def test_lines__program_that_breaks__is_an_agent_error_in_plain_words(tmp_path, 
         assert "print one line of JSON for each line that comes in" in error.hint
 
 
+def test_lines__line_between_two_turns__is_not_taken_for_a_response(tmp_path) -> None:
+    code = 'import sys,time\nfor _ in sys.stdin: print(\'{"text": "a"}\'); time.sleep(0.1); print(\'{"text": "b"}\')'
+
+    async def ask(session: ConversationSession) -> None:
+        desk = build(python(code), tmp_path)
+        history = (Message(role="user", content="a"),)
+        await desk.respond(Request("c", history, turn=1, open_session=session))
+        await asyncio.sleep(0.3)
+        with pytest.raises(TargetError, match="printed a line before it got the message: it begins") as caught:
+            await desk.respond(Request("c", history * 3, turn=2, open_session=session))
+        assert caught.value.fault is TargetFault.MALFORMED
+
+    in_session(ask)
+
+
 def test_lines__program_that_is_not_there__says_so(tmp_path) -> None:
     error = refused("no-such-desk", tmp_path, "a")
     assert error.cause is ErrorCause.PROGRAM_NOT_STARTED
@@ -350,12 +368,18 @@ def test_lines__late_case_with_one_message__is_sent_again_to_a_new_process(tmp_p
     assert (response.text, response.attempts) == ("ok", 2)
 
 
-def test_lines__line_in_pieces__is_put_together(tmp_path) -> None:
-    reader = lines.LineReader()
+@given(st.lists(st.binary(max_size=8), max_size=6), st.data())
+def test_reader__output_in_any_pieces__has_the_same_lines(parts, data) -> None:
+    output = b"\n".join(parts)
+    places = sorted(data.draw(st.lists(st.integers(0, len(output)), max_size=5)))
 
-    async def receive() -> None:
-        for piece in (b"\n", b'{"a', b'": 1}', b"\r\n", b"  \n"):
-            reader.receive(piece)
+    async def receive() -> tuple[list[bytes], bytes, bool]:
+        reader = lines.LineReader()
+        for begin, end in pairwise((0, *places, len(output))):
+            reader.receive(output[begin:end])
+        has_news = reader.has_news.is_set()
+        return reader.take_lines(), reader.rest, has_news
 
-    asyncio.run(receive())
-    assert (reader.take_lines(), reader.rest) == ([b'{"a": 1}\r'], b"")
+    *whole, rest = output.split(b"\n")
+    expected = [line for line in whole if line.strip()][:2]  # the response, and one too many
+    assert asyncio.run(receive()) == (expected, rest, bool(expected))

@@ -74,7 +74,7 @@ def test_prompt__messages_before_the_first_turn__are_sent_once(tmp_path) -> None
 
 
 @pytest.mark.parametrize("command", ["cat {CONVERSATION_FILE}", "cat {CONVERSATION_FILE}; : {SESSION}"])
-def test_conversation_file__has_all_messages_with_their_roles_in_every_turn(tmp_path, command) -> None:
+def test_call__conversation_file__has_all_messages_with_their_roles_in_every_turn(tmp_path, command) -> None:
     first, second, third = map(json.loads, talk(command, tmp_path, *TEXTS))
     assert first == [{"role": "user", "content": TEXTS[0]}]
     assert second == [*first, {"role": "assistant", "content": "answer 1"}, {"role": "user", "content": TEXTS[1]}]
@@ -82,7 +82,7 @@ def test_conversation_file__has_all_messages_with_their_roles_in_every_turn(tmp_
     assert len(third) == 5
 
 
-def test_conversation_file__case_with_one_message__has_it(tmp_path) -> None:
+def test_call__conversation_file_of_a_case_with_one_message__has_it(tmp_path) -> None:
     request = Request("c", (Message(role="user", content="né\ud800"),))
     response = asyncio.run(build("cat {CONVERSATION_FILE}", tmp_path).respond(request))
     assert json.loads(response.text) == [{"role": "user", "content": "né\ud800"}]
@@ -97,7 +97,7 @@ def test_prompt__case_with_a_brief__is_that_of_the_turn_in_a_conversation(tmp_pa
     assert asyncio.run(desk.respond(Request("c", messages, brief=brief))).text == "the brief Be kind."
 
 
-def test_resume_command__runs_from_the_second_turn_on(tmp_path) -> None:
+def test_call__resume_command__runs_from_the_second_turn_on(tmp_path) -> None:
     session = ConversationSession()
     resume = "printf 'again %s %s' {SESSION} {PROMPT}"
     shown = talk("printf 'new %s %s' {SESSION} {PROMPT}", tmp_path, *TEXTS, session=session, resume_command=resume)
@@ -105,7 +105,7 @@ def test_resume_command__runs_from_the_second_turn_on(tmp_path) -> None:
     assert shown == [f"{word} {session.id} {text}" for word, text in zip(words, TEXTS, strict=True)]
 
 
-def test_resume_command__is_part_of_the_identity_and_changes_nothing_without_it(tmp_path) -> None:
+def test_identity__resume_command__is_part_of_it_and_changes_nothing_where_it_is_missing(tmp_path) -> None:
     one = build("a {SESSION} {PROMPT}", tmp_path).identity
     other = build("a {SESSION} {PROMPT}", tmp_path, resume_command="b {SESSION} {PROMPT}").identity
     assert one.identity == "cli:desk#0cf867ac"
@@ -249,7 +249,7 @@ def test_conversation_problem__says_why_it_cannot(tmp_path, command, settings, p
 
 
 @pytest.mark.parametrize(("session", "tries"), [("", 2), (" {SESSION}", 1)])
-def test_late_turn__is_repeated_only_where_nothing_is_remembered(tmp_path, session, tries) -> None:
+def test_respond__late_turn__is_repeated_only_where_nothing_is_remembered(tmp_path, session, tries) -> None:
     command = f"echo x >> tries; sleep 60; : {{PROMPT}}{session}"
     with pytest.raises(TargetError) as caught:
         talk(command, tmp_path, "a", timeoutSeconds=0.2, maxRetries=1)

@@ -173,10 +173,10 @@ RESUME = {"commandTemplate": "agent {SESSION} {PROMPT}", "resumeCommand": "agent
 
 def test_settings__of_conversations__are_read_in_every_spelling() -> None:
     found = settings(**LINES, conversation_timeout_seconds=300, timeoutSeconds=30)
-    assert (found.conversation, found.conversation_timeout_seconds, found.talks_in_lines) == ("lines", 300, True)
+    assert (found.conversation, found.conversation_timeout_seconds) == ("lines", 300)
     assert settings(**RESUME).resume_command == RESUME["resumeCommand"]
     assert settings(resume_command="a --resume {SESSION} < {PROMPT_FILE}", agentProtocol="claude-code").remembers_turns
-    assert (settings().conversation, settings().resume_command, settings().talks_in_lines) == (None, None, False)
+    assert (settings().conversation, settings().resume_command) == (None, None)
 
 
 NO_EFFECT = "lines has one process for all turns, so {} has no effect: remove either"
@@ -188,16 +188,19 @@ NO_EFFECT = "lines has one process for all turns, so {} has no effect: remove ei
         ({"conversation": "line"}, "conversation: expected 'lines', got text"),
         (
             LINES | {"commandTemplate": "agent {PROMPT}"},
-            "conversation: lines sends messages and reads responses as lines of",
+            "conversation: lines exchanges lines of JSON, so a command must not contain",
         ),
         (
             LINES | {"commandTemplate": "agent < {PROMPT_FILE}"},
-            "conversation: lines sends messages and reads responses",
+            "conversation: lines exchanges lines of JSON, so a command must not contain",
         ),
-        (LINES | {"commandTemplate": "agent {CONVERSATION_FILE}"}, "conversation: lines sends messages and reads resp"),
+        (
+            LINES | {"commandTemplate": "agent {CONVERSATION_FILE}"},
+            "conversation: lines exchanges lines of JSON, so a command must not contain",
+        ),
         (
             LINES | {"commandTemplate": "agent > {OUTPUT_FILE}"},
-            "conversation: lines sends messages and reads responses",
+            "conversation: lines exchanges lines of JSON, so a command must not contain",
         ),
         (LINES | {"agentProtocol": "codex"}, f"conversation: {NO_EFFECT.format('agentProtocol')}"),
         (LINES | {"providerBatching": True}, f"conversation: {NO_EFFECT.format('providerBatching')}"),

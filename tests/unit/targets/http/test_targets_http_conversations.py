@@ -326,6 +326,19 @@ def test_conversation__job__may_name_its_session_at_once_or_with_its_result() ->
     assert [one.json.get("thread") for one in running.requests if one.body] == [None, "s-0"]
 
 
+def test_conversation__task_of_a_job_that_ended__is_not_continued() -> None:
+    async def handler(exchange: Exchange) -> None:
+        if exchange.head.startswith("POST"):
+            exchange.answer({"id": "7", "task": "t"}, "202 Accepted", Location="/jobs/7")
+        else:
+            exchange.answer({"status": "done", "response": "ok"})
+
+    template = {"q": "{{prompt}}", "task": "{{task}}"}
+    settings = {"taskPath": "task", "poll": {"intervalMs": 20}}
+    _, running, _, _ = converse(handler, turns=2, requestTemplate=template, **settings)
+    assert [sorted(one.json) for one in running.requests if one.body] == [["q"], ["q"]]
+
+
 CALL = {"name": "look"}
 
 
@@ -425,7 +438,7 @@ def task_of_0_3(state: str, **more: object) -> dict:
 
 
 @pytest.mark.parametrize(("protocol", "task"), [("a2a", task_of_1_0), ("a2a-0.3", task_of_0_3)], ids=["1.0", "0.3"])
-def test_a2a__interrupted_task__is_continued_and_a_finished_one_is_not(protocol, task) -> None:
+def test_apply_preset__a2a_interrupted_task__is_continued_and_a_finished_one_is_not(protocol, task) -> None:
     parts = {"artifacts": [{"parts": [{"kind": "text", "text": "ok"}]}]}
     answers = (
         task("INPUT_REQUIRED", id="t-1", contextId="ctx", **parts),
@@ -438,14 +451,14 @@ def test_a2a__interrupted_task__is_continued_and_a_finished_one_is_not(protocol,
     assert [one["parts"][0]["text"] for one in sent] == list(TURNS)
 
 
-def test_a2a__message_without_a_context__gets_the_whole_conversation_again() -> None:
+def test_apply_preset__a2a_message_without_a_context__gets_the_whole_conversation_again() -> None:
     answer = {"result": {"message": {"role": "ROLE_AGENT", "parts": [{"text": "ok"}]}}}
     _, running, _, _ = converse(answering(answer), agentProtocol="a2a", turns=2)
     text = bodies_of(running)[1]["params"]["message"]["parts"][0]["text"]
     assert text == f"@[User]:\n{TURNS[0]}\n\n@[Assistant]:\nok\n\n@[User]:\n{TURNS[1]}"
 
 
-def test_langgraph_thread__sends_the_new_message_and_reads_the_calls_of_the_turn() -> None:
+def test_apply_preset__langgraph_thread__sends_the_new_message_and_reads_the_calls_of_the_turn() -> None:
     def thread(*kinds: str) -> dict:
         calls = {"call": [{"name": "look", "args": {}, "id": "call-1"}], "ai": []}
         return {"messages": [{"type": "ai", "content": kind, "tool_calls": calls[kind]} for kind in kinds]}
