@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import xml.etree.ElementTree as ET
 
@@ -15,6 +16,8 @@ from eval_gate.reports.case_annotations import build_annotations
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_comment, render_summary
+from eval_gate.reports.page.case_data import MIN_TURN, build_case_data
+from eval_gate.reports.page.truncation import TRUNCATION_STEPS
 from eval_gate.reports.rendering import render
 from eval_gate.reports.view.report_view import build_view
 from eval_gate.results.baseline import Baseline
@@ -215,3 +218,13 @@ def test_comment__graded_conversation__names_the_turn_its_score_and_what_was_mis
     assert f"| {failure} |" in comment
     assert f"**Failed in turn 3 of 5:** {failure}<br>" in comment
     assert "Turn 4 passes; turn 5 fails too." in comment
+
+
+def test_html__long_conversation_on_a_full_page__all_turns_share_the_space() -> None:
+    view = build_view(make_hostile(100, 1_000), ON_PAGE)
+    sizes = [len(json.dumps(build_case_data(view.regressions[0], view, cut))) for cut in TRUNCATION_STEPS]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] < 120_000
+    turns = build_case_data(view.regressions[0], view, TRUNCATION_STEPS[-1])["now"]["perTurn"]
+    assert len(turns) == 100
+    assert all(len(turn["message"]) > MIN_TURN for turn in turns)
