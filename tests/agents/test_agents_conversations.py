@@ -72,8 +72,10 @@ def desk(request, installed, tmp_path) -> Iterator[DeskAgent]:
                 server = served(LANGGRAPH_DESK, tmp_path / "server", langgraph_desk, installed(LANGGRAPH_DESK))
                 made = opened.enter_context(server)
             case "lines":
+                request.getfixturevalue("ours")
                 made = lines_desk()
             case _:
+                request.getfixturevalue("ours")
                 made = model_desk(url)
         yield with_users(made, url)
 
