@@ -83,9 +83,10 @@ def _apply_to_case(case: CaseResult, pass_score: float) -> CaseResult:
         trials=trials,
         flaky=any(passes) and not all(passes) if passes else case.flaky,
         error=None if passed else case.error,
+        failed_turn=None if passed else case.failed_turn,
     )
 
 
 def _apply_to_trial(trial: Trial, pass_score: float) -> Trial:
     reaches = trial.status is Status.FAILED and is_passing_trial(trial, pass_score, graded=True)
-    return replace(trial, status=Status.PASSED) if reaches else trial
+    return replace(trial, status=Status.PASSED, failed_turn=None) if reaches else trial

@@ -34,11 +34,11 @@ from eval_gate.results.run_reader import (
 )
 from eval_gate.results.run_setup import RunSetup
 from eval_gate.struct import replace
+from eval_gate.text.escape import format_spans
 
 UUID_LENGTH: Final = 36
 """Length of a run id that can be abbreviated; other programs can use any run id."""
 MAX_SPANS: Final = 10
-PAIR_LENGTH: Final = 2
 
 
 def merge_runs(runs: Sequence[RunResult], run_id: str) -> RunResult:
@@ -308,21 +308,6 @@ def describe_missing_shards(runs: Sequence[RunResult]) -> str:
         numbers = " and ".join(filter(None, (", ".join(spans[:-1]), spans[-1])))
     plural = len(absent) > 1
     return f"shard{'s' if plural else ''} {numbers} of {count:,} {'are' if plural else 'is'} missing"
-
-
-def format_spans(numbers: Sequence[int]) -> list[str]:
-    """Format ascending numbers, three or more in a row as `3 to 8`."""
-    spans: list[list[int]] = []
-    for number in numbers:
-        if spans and number == spans[-1][-1] + 1:
-            spans[-1].append(number)
-        else:
-            spans.append([number])
-    return [
-        text
-        for span in spans
-        for text in (map(str, span) if len(span) <= PAIR_LENGTH else [f"{span[0]} to {span[-1]}"])
-    ]
 
 
 def _iter_differences(run: RunResult, first: RunResult) -> Iterator[str]:

@@ -79,6 +79,17 @@ def format_count(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def format_spans(numbers: Sequence[int]) -> list[str]:
+    """Format ascending numbers, three or more in a row as `3 to 8`."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][-1] + 1:
+            spans[-1].append(number)
+        else:
+            spans.append([number])
+    return [text for span in spans for text in (map(str, span) if len(span) < 3 else [f"{span[0]} to {span[-1]}"])]
+
+
 def format_code_span(text: str, limit: int = MAX_TEXT) -> str:
     """Format any text as inline code: a fence longer than the longest run of backticks inside."""
     text = to_one_line(text, limit)

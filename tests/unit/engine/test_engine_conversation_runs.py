@@ -283,27 +283,27 @@ class Wanted(NamedTuple):
     trouble: None
 
 
-def test_base_agent__conversation__is_run_in_sessions_of_its_own(tmp_path) -> None:
+def test_base_agent_follow_up__conversation__is_run_in_sessions_of_its_own(tmp_path) -> None:
     base_agent = Scripted("ok", "no")
     ((_, case),) = run_base_agent(tmp_path, base_agent).iter_cases()
     assert [(one.status, one.failed_turn, one.same_as_current) for one in case.base_agent_trials] == [(F, 2, True)] * 2
     assert list(base_agent.taken_in.values()) == [[1, 2], [1, 2]]
 
 
-def test_base_agent__that_cannot_hold_a_conversation__does_not_run_it(tmp_path) -> None:
+def test_base_agent_follow_up__that_cannot_hold_a_conversation__does_not_run_it(tmp_path) -> None:
     base_agent = Scripted("ok", "no")
     base_agent.conversation_problem = "it forgets"
     ((_, case),) = run_base_agent(tmp_path, base_agent).iter_cases()
     assert (case.base_agent_trials, base_agent.asked) == ((), [])
 
 
-def test_base_agent__budget_used_between_turns__ends_with_its_cost_and_says_so(tmp_path) -> None:
+def test_base_agent_follow_up__budget_used_between_turns__ends_with_its_cost_and_says_so(tmp_path) -> None:
     base_agent = SessionTarget()
     result = run_base_agent(tmp_path, base_agent, usd=0.015)
     assert result.base_agent.problem == "the cost limit of the run is used up"
     assert list(base_agent.taken_in.values()) == [[1, 2]]
 
 
-def test_base_agent__other_words_in_an_earlier_turn__are_another_response(tmp_path) -> None:
+def test_base_agent_follow_up__other_words_in_an_earlier_turn__are_another_response(tmp_path) -> None:
     ((_, case),) = run_base_agent(tmp_path, Scripted("ok, well", "no")).iter_cases()
     assert [one.same_as_current for one in case.base_agent_trials] == [False, False]

@@ -149,7 +149,7 @@ def test_error_unquoted__what_a_server_says_of_its_status__is_not_kept(error, ke
 
 
 @pytest.mark.parametrize(("kind", "is_stored"), [("toolsCalled", True), ("llm_judge", False)])
-def test_error_unquoted__failed_turn__is_named_and_stays_if_its_assertion_quotes_nothing(kind, is_stored) -> None:
+def test_drop_error_quotes__failed_turn__is_named_and_stays_if_its_assertion_quotes_nothing(kind, is_stored) -> None:
     members = (
         EvaluatorResult(name="judge", type="llm_judge", score=1.0),
         EvaluatorResult(name=kind, type=kind, score=0.0),

@@ -52,6 +52,14 @@ def test_acceptable__case_and_pass_score__counts_so(case, least, accepted) -> No
     assert is_passing_case(case, least) is accepted
 
 
+def test_held_to__conversation_that_passes_by_its_score__has_no_failed_turn() -> None:
+    case = replace(make_graded("a", trials=(0.7, 0.7, 0.2)), failed_turn=2)
+    trials = tuple(replace(trial, failed_turn=2) for trial in case.trials)
+    ((_, held),) = apply_pass_score(make_graded_run([replace(case, trials=trials)]), 0.6).iter_cases()
+    assert (held.status, held.failed_turn) == (Status.PASSED, None)
+    assert [trial.failed_turn for trial in held.trials] == [None, None, 2]
+
+
 def test_held_to__accepted_cases__count_as_passes_everywhere() -> None:
     run = make_graded_run(
         [

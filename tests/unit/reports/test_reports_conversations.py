@@ -53,6 +53,14 @@ def test_console__conversation__looks_like_this(golden, state) -> None:
     golden(f"conversations/{state}.txt", text)
 
 
+@pytest.mark.parametrize(
+    ("state", "line"), [("turn-3", "turn 3 of 5: r"), ("agent-error", "agent error: turn 2 of 5: H")]
+)
+def test_console__verbose__names_the_turn(state, line) -> None:
+    text = render("console", RUNS[state], ReportContext(), style=ConsoleStyle(verbose=True))
+    assert f"    → {line}" in text
+
+
 @pytest.mark.parametrize("state", ["turn-3", "agent-error"])
 def test_annotation__conversation__names_the_turn(golden, state) -> None:
     lines = [f"{one.title}\n{one.message}\n" for one in build_annotations(build_view(RUNS[state], ON_PAGE)).items]

@@ -82,8 +82,8 @@ def _format_error(row: CaseRow, case: CaseResult) -> str:
     """Format the error of a case after its kind, such as `agent error: HTTP 500`, and name the kind once."""
     word = {Status.ERROR: row.current_result, Status.SKIPPED: "skipped"}.get(case.status)
     if not word:
-        return case.error or ""
-    return f"{word}: {drop_error_prefix(format_error(case.error, case.error_hint))}"
+        return row.expand_turn(case.error or "")
+    return f"{word}: {row.expand_turn(drop_error_prefix(format_error(case.error, case.error_hint)))}"
 
 
 def _build_cells(row: CaseRow, case: CaseResult, style: ConsoleStyle) -> Cells:

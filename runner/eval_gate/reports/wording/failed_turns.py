@@ -9,8 +9,7 @@ from typing import Final
 
 from eval_gate.gate.reason_wording import ERROR_KIND_WORDS
 from eval_gate.model.execution import Status, Trial, UserEnd
-from eval_gate.results.merge import format_spans
-from eval_gate.text.escape import format_count
+from eval_gate.text.escape import format_count, format_spans
 
 MAX_TURNS_NAMED: Final = 4
 """Turns in which executions failed that are named."""

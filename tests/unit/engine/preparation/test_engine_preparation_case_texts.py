@@ -31,12 +31,12 @@ def test_asked_of__long_question__is_cut_and_says_so() -> None:
         assert (len(found.prompt), found.truncated) == (STORED_PROMPT, length > STORED_PROMPT)
 
 
-def test_asked_of__conversation__has_a_line_for_each_turn() -> None:
+def test_build_case_text__conversation__has_a_line_for_each_turn() -> None:
     found = build_case_text(make_talk("c", make_turn("Hi."), make_turn("And?", None)), TokenData())
     assert found.prompt == "turn 1: Hi.\nturn 2: And?"
 
 
-def test_asked_of__simulated_user__has_what_it_knows() -> None:
+def test_build_case_text__simulated_user__has_what_it_knows() -> None:
     user = SimulatedUser(goal="a refund", persona="curt", facts=("4711", "broken"), first_message="hi")
     system = (Message(role="system", content="Be short."),)
     case = make_talk(messages=system, spec={"turns": (), "user": user})
@@ -46,7 +46,7 @@ def test_asked_of__simulated_user__has_what_it_knows() -> None:
     )
 
 
-def test_asked_of__conversations_that_check_the_same_in_other_turns__have_expectations_of_their_own() -> None:
+def test_build_case_texts__conversations_that_check_the_same_in_other_turns__have_expectations_of_their_own() -> None:
     checked = make_turn("a")
     talks = [make_talk("one", checked, make_turn("b", None)), make_talk("two", make_turn("b", None), checked)]
     talks[1] = replace(talks[1], conversation=replace(talks[1].conversation, all_evaluators=checked.evaluators))
