@@ -90,7 +90,7 @@ def test_desk__broken_in_turn_3_or_unchanged__each_change_is_found_and_thirty_un
         assert seen.code == 1, seen.text
         broken = {name for name, change in seen.classes.items() if "regression" in change}
         unseen = {"gs-desk-006"} if variant == "calls_twice" else set()
-        assert broken == CASES - unseen, seen.text
+        assert CASES - unseen - {HESITATES} <= broken <= CASES - unseen, seen.text
         turns = {one["id"]: one["failedTurn"] for one in seen.json["suites"][0]["cases"] if one["id"] in broken}
         whole = WHOLE | ({"gs-desk-005"} if variant == "calls_twice" else set())
         others = {name for name, turn in turns.items() if turn != 3}
