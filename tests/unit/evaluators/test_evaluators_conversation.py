@@ -371,3 +371,8 @@ def test_agentv__any_scores_of_turns__are_joined_within_their_range(scores: list
 )
 def test_expected__response_of_a_turn__is_the_reference_of_its_judge(expected, text: str | None) -> None:
     assert format_expected(expected) == text
+
+
+def test_whole__without_the_messages_before_it__is_scored_as_one_response() -> None:
+    context = make_context(MaxTokens(limit=1), response="12345678", conversation=ConversationSpec())
+    assert (context.judged_response.text, context.response_texts) == ("12345678", ("12345678",))
