@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.model.execution import CaseDetails, EvaluatorResult
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status
 from eval_gate.model.result import CaseText, RunResult
 from eval_gate.reports.case_annotations import build_annotations
 from eval_gate.reports.console.style import ConsoleStyle
@@ -21,7 +21,9 @@ from eval_gate.reports.page.truncation import TRUNCATION_STEPS
 from eval_gate.reports.rendering import render
 from eval_gate.reports.view.report_view import build_view
 from eval_gate.results.baseline import Baseline
+from eval_gate.results.case_behaviour import list_behaviours
 from eval_gate.results.detail_truncation import drop_response
+from eval_gate.results.turn_details import select_turn
 from eval_gate.struct import replace
 from tests.support.chat_results import (
     BEFORE,
@@ -228,3 +230,17 @@ def test_html__long_conversation_on_a_full_page__all_turns_share_the_space() -> 
     turns = build_case_data(view.regressions[0], view, TRUNCATION_STEPS[-1])["now"]["perTurn"]
     assert len(turns) == 100
     assert all(len(turn["message"]) > MIN_TURN for turn in turns)
+
+
+def test_reports__forged_numbers_of_turns_and_calls__cost_nothing() -> None:
+    """A result may come from anybody: each of these would take days if it was counted to."""
+    details = replace(make_conversation([("m", "r", [])] * 2_000, "P" * 2_000), tools_called=("a",) * 1_000)
+    details = replace(details, turns=tuple(replace(turn, calls=10**12) for turn in details.turns))
+    case = make_chat("a", "FFFF", details, (10**12,) * 4, error=f"turn {10**12}: {'9' * 5_000}")
+    run = judge_chats(case, baseline=replace(details, turns=details.turns[:1_000]))
+    assert f"**turn {10**12} of 2000:** `" in render_comment(build_view(run, ON_PAGE))
+    for report in ("html", "junit", "console", "agentv"):
+        assert "a" in render(report, run, ReportContext())
+    passing = replace(case, status=Status.PASSED, passed=True, failed_turn=None, trials=())
+    assert select_turn(passing, None) is not None
+    assert list_behaviours(passing)

@@ -173,7 +173,7 @@ def _describe_earlier_calls(details: CaseDetails, baseline: CaseDetails, number:
     """`, with the same calls as the baseline`; empty if that has no turns."""
     if not baseline.turns:
         return ""
-    other = [one for one in range(1, number) if has_other_calls(details, baseline, one)]
+    other = [one for one in range(1, min(number, len(details.turns) + 1)) if has_other_calls(details, baseline, one)]
     return f", with other calls in {format_turns(other)}" if other else ", with the same calls as the baseline"
 
 
