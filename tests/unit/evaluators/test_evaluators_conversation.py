@@ -221,7 +221,7 @@ def test_rubric__below_its_full_score__is_the_score_of_the_conversation() -> Non
 def test_judge__that_fails_for_the_whole__keeps_what_the_turns_cost() -> None:
     broken = EvaluatorError("no connection", cost_usd=0.5)
     judge = ScriptedJudge(JudgeReply('{"score": 1}', cost_usd=0.25), broken)
-    with pytest.raises(EvaluatorError, match=r"^conversation: llm_judge: no connection") as caught:
+    with pytest.raises(EvaluatorError, match=r"^llm_judge: no connection") as caught:
         agentv(("a", (LlmJudge(),)), whole=(LlmJudge(),), around={"judge": judge})
     assert caught.value.cost_usd == 0.25
 
