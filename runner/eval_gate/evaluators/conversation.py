@@ -6,11 +6,11 @@ assertions of one case.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from eval_gate.evaluators.aggregation import MAX_ERROR, score_evaluators, warn_nothing_checked
-from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError
+from eval_gate.evaluators.base import CaseScore, EvaluationContext
 from eval_gate.evaluators.trace import summarize_trace
 from eval_gate.evaluators.weighted_mean import compute_weighted_mean, is_full, reaches_pass_score
 from eval_gate.evaluators.wording import format_score, truncate
@@ -55,8 +55,7 @@ async def score_conversation(
     sent has no score, or is missing at the end. Costs are those of the whole alone. Raises EvaluatorError.
     """
     spec = context.case.conversation
-    if spec is None:
-        raise LookupError(f"the case {context.case.id} has no turns")
+    assert spec is not None
     unbilled = (one and replace(one, judge_usage=None, judge_cost_usd=None) for one in turns)
     turns = (*unbilled, *[None] * (len(spec.turns) - len(turns)))
     if spec.aggregation is TurnAggregation.FIRST_FAILURE:
@@ -101,9 +100,9 @@ async def _score_whole(context: EvaluationContext, spec: ConversationSpec, histo
     if not spec.scores_transcript:
         return await score_evaluators(context)
     transcript = _join_transcript(history)
-    brief = context.case.brief or CaseBrief(question="", linked_question="")
-    whole = replace(context.case, brief=_change_brief(brief, transcript, history), messages=tuple(history))
-    return await score_evaluators(replace(context, case=whole, response=replace(context.response, text=transcript)))
+    brief = _change_brief(context.case.brief or CaseBrief(question="", linked_question=""), transcript, history)
+    response = replace(context.response, text=transcript)
+    return await score_evaluators(replace(context, case=replace(context.case, brief=brief), response=response))
 
 
 async def _score_until_failure(
@@ -114,17 +113,12 @@ async def _score_until_failure(
 ) -> CaseScore:
     """Take the turns in order, then the whole, up to the first failure (tool-forge, "Assertion Execution")."""
     parts = [_Part(f"turn {number}", score) for number, score in enumerate(turns, 1) if score is not None]
-    scores = [part.score for part in parts]
     failure = next((part for part in parts if not part.score.passed), None)
-    whole = None
+    whole, outcome = None, CaseScore(passed=True, score=1.0)
     if failure is not None:
         outcome = CaseScore(passed=False, score=failure.score.score, error=failure.describe_failure())
     elif context.case.evaluators:
-        whole = await _score_whole(context, spec, history)
-        score = min(one.score for one in (*scores, whole)) if whole.passed else whole.score
-        outcome = CaseScore(passed=whole.passed, score=score, error=whole.error)
-    else:
-        outcome = CaseScore(passed=True, score=min((one.score for one in scores), default=1.0))
+        outcome = whole = await _score_whole(context, spec, history)
     joined = _join_scores([part for part in parts if part.score.results], outcome, whole)
     return joined if joined.assertions_run else warn_nothing_checked(joined)
 
@@ -139,12 +133,8 @@ async def _score_members(
     unsent = CaseScore(passed=False, score=0.0, error=_NOT_SENT)
     parts = [_Part(f"turn {number}", unsent if score is None else score) for number, score in enumerate(turns, 1)]
     if context.case.evaluators:
-        try:
-            whole = await _score_whole(context, spec, history)
-        except EvaluatorError as error:
-            raise error.add_prefix(WHOLE) from error
-        parts.append(_Part(WHOLE, whole, WHOLE))
-    score = _combine([part.score.score for part in parts], spec.aggregation)
+        parts.append(_Part(WHOLE, await _score_whole(context, spec, history)))
+    score = _COMBINATIONS[spec.aggregation]([part.score.score for part in parts])
     pass_score = context.case.pass_score
     reached = is_full(score) if pass_score is None else reaches_pass_score(score, pass_score)
     passed = reached and not any(part.is_vetoed for part in parts)
@@ -154,14 +144,11 @@ async def _score_members(
     return replace(joined, trace_summary=summarize_trace(context.response))
 
 
-def _combine(scores: Sequence[float], aggregation: TurnAggregation) -> float:
-    match aggregation:
-        case TurnAggregation.MIN:
-            return min(scores)
-        case TurnAggregation.MAX:
-            return max(scores)
-        case _:
-            return compute_weighted_mean((1.0, score) for score in scores)
+_COMBINATIONS: Final[Mapping[TurnAggregation, Callable[[Sequence[float]], float]]] = {
+    TurnAggregation.MEAN: lambda scores: compute_weighted_mean((1.0, score) for score in scores),
+    TurnAggregation.MIN: min,
+    TurnAggregation.MAX: max,
+}
 
 
 class _Part(FrozenStruct):
@@ -169,7 +156,6 @@ class _Part(FrozenStruct):
 
     name: str
     score: CaseScore
-    kind: str = "turn"
 
     @property
     def is_vetoed(self) -> bool:
@@ -185,7 +171,7 @@ class _Part(FrozenStruct):
         """Build the stored result, with those of the evaluators in it."""
         return EvaluatorResult(
             name=self.name,
-            type=self.kind,
+            type=WHOLE if self.name == WHOLE else "turn",
             score=self.score.score,
             misses=() if self.score.results or self.score.error is None else (self.score.error,),
             evaluator_results=self.score.results,

@@ -24,6 +24,7 @@ from eval_gate.model.execution import EvaluatorResult, Status, Trial
 from eval_gate.model.limits import EVALUATORS_DEPTH, METRIC_NAME, METRIC_ROWS
 from eval_gate.model.metric_change import MetricChange, MetricChanges, MetricKind
 from eval_gate.model.result import CaseResult
+from eval_gate.results.turn_details import PARTS_OF_CONVERSATION
 from eval_gate.struct import replace
 
 MAX_CHANCE: Final = 0.05
@@ -148,9 +149,14 @@ def iter_named_results(
 ) -> Iterator[tuple[str, EvaluatorResult]]:
     """Yield evaluator results with the names of their rows: `policy / facts` for a member of the composite `policy`.
 
-    A composite with a single member stands for it.
+    A composite with a single member stands for it. Evaluators of a conversation have no turn in their names: the turns
+    of two cases have only their numbers in common.
     """
     for result in results:
+        if result.type in PARTS_OF_CONVERSATION:
+            if depth < EVALUATORS_DEPTH:
+                yield from iter_named_results(result.evaluator_results, composite, depth + 1)
+            continue
         name = f"{composite}{result.name}"
         yield name, result
         if len(result.evaluator_results) > 1 and depth < EVALUATORS_DEPTH:
