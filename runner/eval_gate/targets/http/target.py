@@ -17,7 +17,7 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.execution import ErrorCause
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.agent_address import LOCAL_NAMES, ContainerProbe, find_connection_hint, is_local_host
-from eval_gate.targets.base import DescribedTarget, Request, RetryPolicy, TargetError, TargetFault
+from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.http.connection import (
     ACCEPTED,
@@ -62,8 +62,9 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         system: ContainerProbe | None = None,
     ) -> None:
         super().__init__(settings)
+        self.conversation_problem, self.remembers_turns = settings.conversation_problem, settings.session_use.is_sent
         self._redact = redact
-        self._retry = build_retry_policy(settings, max_retries)
+        self.retry_policy = build_retry_policy(settings, max_retries)
         self.limiter = LoadLimiter(concurrency)
         self._system = system or ContainerProbe()
         self._builder = RequestBuilder(settings, self._system)
@@ -72,11 +73,10 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         self._wait_s = next(
             (seconds for seconds in (wait_for, settings.wait_for) if seconds is not None), self._default_wait_s
         )
-        bounds = ResponseLimits(settings.max_response_bytes, self._retry.retryable_status_codes)
+        bounds = ResponseLimits(settings.max_response_bytes, self.retry_policy.retryable_status_codes)
         self._connection = Connection(redact, bounds, concurrency, secure=self._url.scheme == "https")
         self._was_up = False
         """Whether the agent accepted a connection before."""
-        self._session_use = settings.session_use
         self._turn_notices: set[str] = set()
         self._poller: Poller | None = None
         if settings.poll is not None:
@@ -94,26 +94,11 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         """Send the request, and retry it as the policy allows. Raises TargetError."""
         is_remembered = request.open_session is not None and self.remembers_turns
         response = await respond_with_retries(
-            lambda: self._respond_once(request), self._retry, self.limiter, only_unprocessed=is_remembered
+            lambda: self._respond_once(request), self.retry_policy, self.limiter, only_unprocessed=is_remembered
         )
         if request.turn:
             self._note_turn(request)
         return response
-
-    @property
-    def conversation_problem(self) -> str | None:
-        """What its requests lack for a conversation."""
-        return self._settings.conversation_problem
-
-    @property
-    def remembers_turns(self) -> bool:
-        """Whether its requests name the conversation, so that the agent may remember it."""
-        return self._session_use.is_sent
-
-    @property
-    def retry_policy(self) -> RetryPolicy:
-        """The policy of its requests, also for a conversation that is started again."""
-        return self._retry
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -244,7 +229,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             raise self._connection.build_status_error(head, body, http_request)
         received = [(head, body)]
         if self._poller is not None:
-            received.append(await self._poller.wait_for_response((head, body), values, self._retry))
+            received.append(await self._poller.wait_for_response((head, body), values, self.retry_policy))
         if session_reader is not None:
             for head, body in received:
                 session_reader.read_head(head)

@@ -49,6 +49,10 @@ class _SuiteFolder(Struct):
 class ModelTarget(DescribedTarget[ModelSettings]):
     """Model with a system prompt and tools. Cases with `stubs` or a suite's agent become conversations."""
 
+    takes_stubs = True
+    conversation_problem = None
+    remembers_turns = False
+
     def __init__(
         self,
         settings: ModelSettings,
@@ -79,20 +83,6 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         """Its system prompt and its tools."""
         tools = [structs.asdict(tool) for tool in self._tools]
         return PromptSetup(str(self._system[0].content) if self._system else None, tools)
-
-    @property
-    def takes_stubs(self) -> bool:
-        """Yes: this target runs the conversation itself."""
-        return True
-
-    @property
-    def conversation_problem(self) -> None:
-        """None: a model gets the whole conversation with every turn."""
-
-    @property
-    def remembers_turns(self) -> bool:
-        """No: a model knows nothing of its earlier requests."""
-        return False
 
     @property
     def notices(self) -> tuple[str, ...]:
