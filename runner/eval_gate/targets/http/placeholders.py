@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import string
 import uuid
@@ -32,9 +31,7 @@ MESSAGE_PLACEHOLDERS: Final = ("role", "content", "index")
 """Additional placeholders within `messageTemplate`."""
 SESSION: Final = "session"
 TASK: Final = "task"
-"""Names of placeholders, and of their values from the agent in the session of a conversation."""
-COOKIE: Final = "cookie"
-"""Name of the agent's cookie in the session of a conversation."""
+"""Placeholders whose values the agent may have returned in an earlier turn."""
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*([A-Za-z]\w*)\s*\}\}")
 _SESSION_FIELD: Final = re.compile(r"(?i)(session|thread|conversation|context|chat)[-_.]?(id|key|uuid)?s?$")
 """Names of fields whose value agents use to remember a conversation."""
@@ -83,17 +80,9 @@ class PlaceholderValues:
         return self._values[name]
 
     @property
-    def cookie(self) -> str | None:
-        """The cookie that the agent set in this conversation, as it goes back; None without one."""
-        session = self._request.open_session
-        return None if session is None else session.values.get(COOKIE)
-
-    @property
     def _has_earlier_turns(self) -> bool:
         """Whether the agent can know the turns before this one by its session."""
-        request, use = self._request, self._use
-        has_id = not use.agent_makes_id or (request.open_session is not None and request.open_session.has_own_id)
-        return request.turn > 1 and use.is_sent and has_id
+        return self._request.turn > 1 and self._use.is_sent and self[SESSION] is not MISSING
 
     def _compute_value(self, name: str) -> Placeholder:
         request = self._request
@@ -117,8 +106,8 @@ class PlaceholderValues:
         """Compute the id of a session, a task or a request. Raises KeyError for an unknown placeholder."""
         request, session = self._request, self._request.open_session
         if name == TASK or (name == SESSION and self._use.agent_makes_id):
-            text = None if session is None else session.values.get(name)
-            return MISSING if text is None else json.loads(text)
+            value = None if session is None else session.task if name == TASK else session.own_id
+            return MISSING if value is None else value
         if name == SESSION and session is not None:
             return session.id
         if name == SESSION and self._use.scope is SessionScope.CASE:

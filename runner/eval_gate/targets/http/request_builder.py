@@ -17,6 +17,7 @@ from eval_gate.targets.agent_address import ContainerProbe, resolve_host
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.http.connection import HttpRequest
 from eval_gate.targets.http.placeholders import (
+    SESSION,
     PlaceholderValues,
     fill_address,
     fill_header,
@@ -24,7 +25,7 @@ from eval_gate.targets.http.placeholders import (
     format_value,
     iter_placeholders,
 )
-from eval_gate.targets.response.field_paths import MissingValue
+from eval_gate.targets.response.field_paths import MISSING, MissingValue
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 if TYPE_CHECKING:
@@ -78,15 +79,16 @@ class RequestBuilder:
 
     def build_headers(self, values: PlaceholderValues) -> Mapping[str, str]:
         """Build the headers for one case, with names in lower case."""
-        if not self._own_headers and values.cookie is None:
+        cookie = self._settings.session_cookie
+        if not self._own_headers and cookie is None:
             return self.headers
         filled = {name: fill_header(text, values.__getitem__) for name, text in self._own_headers.items()}
         headers = {
             **self.headers,
             **{name: text for name, text in filled.items() if not isinstance(text, MissingValue)},
         }
-        if values.cookie is not None:
-            headers["cookie"] = "; ".join(filter(None, (headers.get("cookie"), values.cookie)))
+        if cookie is not None and values[SESSION] is not MISSING:
+            headers["cookie"] = "; ".join(filter(None, (headers.get("cookie"), f"{cookie}={values[SESSION]}")))
         return headers
 
     def _build_body(self, request: Request, values: PlaceholderValues) -> bytes | None:

@@ -192,8 +192,12 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             except ConnectionLostError as error:
                 raise self._translate_lost_connection(error) from error
         else:
-            head, body = await self._fetch_response(request, session_reader)
-            response = self._read_response(head, body, _measure_ms(started))
+            received = await self._fetch_responses(request)
+            response = self._read_response(*received[-1], _measure_ms(started))
+            if session_reader is not None:
+                for head, body in received:
+                    session_reader.read_head(head)
+                    session_reader.read_body(body)
         return response if session_reader is None else session_reader.update_session(response)
 
     def _read_response(self, head: ResponseHead, body: bytes, duration_ms: float) -> Response:
@@ -207,17 +211,15 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     async def fetch_output(self, request: Request) -> bytes:
         """Send one request, and return the body of the response, in which nothing is read yet. Raises TargetError."""
-        head, body = await self._fetch_response(request)
+        head, body = (await self._fetch_responses(request))[-1]
         hint = self._find_format_hint(head) if self._settings.response_format is ResponseFormat.JSON else None
         if hint is not None:
             message = f"agent error: HTTP {head.status} with {format_excerpt(body)}"
             raise TargetError(message, fault=TargetFault.MALFORMED, hint=hint)
         return body
 
-    async def _fetch_response(
-        self, request: Request, session_reader: SessionReader | None = None
-    ) -> tuple[ResponseHead, bytes]:
-        """Fetch the response to one request, of a job that finishes later the last one. Raises TargetError."""
+    async def _fetch_responses(self, request: Request) -> list[tuple[ResponseHead, bytes]]:
+        """Fetch the response to one request, and that of a job that finishes later. Raises TargetError."""
         values = self._builder.build_values(request)
         http_request = self._builder.build_request(request, values)
         try:
@@ -230,11 +232,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         received = [(head, body)]
         if self._poller is not None:
             received.append(await self._poller.wait_for_response((head, body), values, self.retry_policy))
-        if session_reader is not None:
-            for head, body in received:
-                session_reader.read_head(head)
-                session_reader.read_body(body)
-        return received[-1]
+        return received
 
     def _find_format_hint(self, response: ResponseHead) -> str | None:
         """Find the hint for a response whose status or content type does not fit the description."""
