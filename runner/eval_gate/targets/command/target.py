@@ -181,7 +181,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         call = self._build_call(replace(request, open_session=session), attempt)
         try:
             command = self._caller.build_command(call)
-            program = await session.enter("program", lambda: open_line_program(command, self._line_limits))
+            program = await session.enter("program", lambda: open_line_program(command, *self._line_limits))
             output, duration_ms = await program.exchange_lines(call.prompt, session.id)
         except ProcessError as error:
             raise _build_start_error(error) from error

@@ -374,11 +374,10 @@ def test_reader__output_in_any_pieces__has_the_same_lines(parts, data) -> None:
     places = sorted(data.draw(st.lists(st.integers(0, len(output)), max_size=5)))
 
     async def receive() -> tuple[list[bytes], bytes, bool]:
-        reader = lines.LineReader()
+        reader = lines.LineProgram(None, None)
         for begin, end in pairwise((0, *places, len(output))):
             reader.receive(output[begin:end])
-        has_news = reader.has_news.is_set()
-        return reader.take_lines(), reader.rest, has_news
+        return reader._lines, bytes(reader._rest), reader._has_news.is_set()
 
     *whole, rest = output.split(b"\n")
     expected = [line for line in whole if line.strip()][:2]  # the response, and one too many
