@@ -17,7 +17,7 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.agent_address import ContainerProbe, parse_agent_address
 from eval_gate.targets.base import Target
 from eval_gate.targets.build_context import BuildContext
-from eval_gate.targets.catalog import Grader, TargetCatalog
+from eval_gate.targets.catalog import JUDGE, SIMULATED_USER, Grader, TargetCatalog
 from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.model.recording import Recording
 from eval_gate.text.escape import format_count
@@ -90,7 +90,7 @@ def _find_users(
         if case.conversation is None or case.conversation.user is None:
             continue
         place = case.suite, case.target
-        named_client = None if place in users else catalog.find_user(*place, user_name)
+        named_client = None if place in users else catalog.find_grader(SIMULATED_USER, *place, user_name)
         if named_client is not None:
             name, client = named_client
             if isinstance(client, ModelClient):
@@ -158,7 +158,7 @@ class _JudgeBuilder:
             raise
 
     def _find_default(self, place: TargetKey) -> AnyJudge | None:
-        named_grader = self._catalog.find_judge(*place, self._judge_name)
+        named_grader = self._catalog.find_grader(JUDGE, *place, self._judge_name)
         return None if named_grader is None else self._get_judge(named_grader)
 
     def _get_judge(self, named_grader: tuple[str, Grader]) -> AnyJudge:
