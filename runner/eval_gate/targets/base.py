@@ -250,26 +250,24 @@ class PromptSetup(FrozenStruct):
 class DescribedTarget(Target, Generic[Settings]):
     """Base class of the kinds of targets, which have settings."""
 
+    prompt_setup: PromptSetup | None = None
+    """System prompt and tools that a model gets with every case; None if there are none or they are unknown."""
+
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.workers = settings.workers
-
-    @property
-    def identity(self) -> TargetIdentity:
-        """What results call it: its provider and its name."""
-        name, provider = self._settings.name, self._settings.provider
-        return TargetIdentity(name=name, provider=provider, identity=f"{provider}:{name}")
-
-    @property
-    def prompt_setup(self) -> PromptSetup | None:
-        """System prompt and tools that a model gets with every case; None if there are none or they are unknown."""
-        return None
 
     async def check_health(self) -> None:
         """Do nothing: only a request shows whether it can respond."""
 
     async def aclose(self) -> None:
         """Do nothing: it holds no connections and no processes."""
+
+    @property
+    def identity(self) -> TargetIdentity:
+        """What results call it: its provider and its name."""
+        name, provider = self._settings.name, self._settings.provider
+        return TargetIdentity(name=name, provider=provider, identity=f"{provider}:{name}")
 
 
 @runtime_checkable

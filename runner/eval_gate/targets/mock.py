@@ -111,11 +111,7 @@ class MockTarget(DescribedTarget[MockSettings]):
 
     conversation_problem = None
     remembers_turns = False
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """That the results are not an agent's."""
-        return ("the responses are fixed: the target is a mock",)
+    notices = ("the responses are fixed: the target is a mock",)
 
     async def respond(self, request: Request) -> Response:
         """Return the canned response after its delay. Raises TargetError if the description gives an error instead."""

@@ -70,9 +70,9 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         self._builder = RequestBuilder(settings, self._system)
         self._reader = ResponseReader(settings)
         self._url = self._builder.url
-        self._wait_s = next(
-            (seconds for seconds in (wait_for, settings.wait_for) if seconds is not None), self._default_wait_s
-        )
+        # an agent on this machine may just have been started, by the step before
+        usual_s = 30 if is_local_host(urlsplit(settings.url.open()).hostname or "") else 0
+        self._wait_s = next(seconds for seconds in (wait_for, settings.wait_for, usual_s) if seconds is not None)
         bounds = ResponseLimits(settings.max_response_bytes, self.retry_policy.retryable_status_codes)
         self._connection = Connection(redact, bounds, concurrency, secure=self._url.scheme == "https")
         self._was_up = False
@@ -117,11 +117,6 @@ class HttpTarget(DescribedTarget[HttpSettings]):
                 "got earlier turns again in {{conversation}}: with {{session}}, an agent with a memory has them twice"
             )
             self._turn_notices.add(what)
-
-    @property
-    def _default_wait_s(self) -> float:
-        """An agent on this machine may just have been started, by the step before."""
-        return 30 if is_local_host(urlsplit(self._settings.url.open()).hostname or "") else 0
 
     async def check_health(self) -> None:
         """Wait until the health check returns 2xx or the port accepts connections. Raises TargetError (unreachable)."""

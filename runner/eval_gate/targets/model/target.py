@@ -67,6 +67,7 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         self._client = client
         self._system = (Message(role="system", content=system_prompt),) if system_prompt else ()
         self._tools = tuple(tools)
+        self.prompt_setup = PromptSetup(system_prompt or None, [structs.asdict(tool) for tool in tools])
         self._home = home or SandboxSetup()
         self._places: dict[tuple[str, int], _SuiteFolder] = {}
 
@@ -77,12 +78,6 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         return TargetIdentity(
             name=self._settings.name, provider=chat.provider, identity=f"{chat.provider}:{chat.model}", model=chat.model
         )
-
-    @property
-    def prompt_setup(self) -> PromptSetup:
-        """Its system prompt and its tools."""
-        tools = [structs.asdict(tool) for tool in self._tools]
-        return PromptSetup(str(self._system[0].content) if self._system else None, tools)
 
     @property
     def notices(self) -> tuple[str, ...]:
