@@ -170,14 +170,10 @@ def fill_header(text: str, value_of: Callable[[str], Placeholder]) -> str | Miss
     header.
     """
     alone = _PLACEHOLDER.fullmatch(text)
-    if alone is None or alone[1] not in {SESSION, TASK}:
+    if alone is None or alone[1] != SESSION:
         return fill_address(text, value_of)
-    value = value_of(alone[1])
-    return (
-        value
-        if isinstance(value, MissingValue)
-        else quote(to_well_formed(format_value(value)), safe=string.punctuation)
-    )
+    value = value_of(SESSION)
+    return value if isinstance(value, MissingValue) else quote(format_value(value), safe=string.punctuation)
 
 
 def iter_placeholders(template: JsonValue) -> Iterator[str]:
