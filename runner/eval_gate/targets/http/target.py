@@ -140,24 +140,21 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         except (OSError, TimeoutError) as error:
             why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or "no response in time"
             raise self._build_unreachable_error(self._url, "agent error: no connection", why, error) from error
+        is_closed = False
         try:
             # the container's engine accepts connections for a port of the machine, and closes one without a listener
             if self._url.host not in LOCAL_NAMES and self._system.is_container():
-                async with asyncio.timeout(_HANG_UP_S):
-                    if not await reader.read(1):
-                        raise self._build_unreachable_error(
-                            self._url, "agent error: no connection", "it was closed at once"
-                        )
-        except ConnectionError as error:
-            raise self._build_unreachable_error(
-                self._url, "agent error: no connection", "it was closed at once"
-            ) from error
-        except TimeoutError:
-            pass
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_HANG_UP_S):
+                        is_closed = not await reader.read(1)
+        except ConnectionError:
+            is_closed = True
         finally:
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
+        if is_closed:
+            raise self._build_unreachable_error(self._url, "agent error: no connection", "it was closed at once")
 
     async def _check_health_url(self, check: HttpHealthCheck) -> None:
         """Request the health check's URL. Raises TargetError (unreachable) unless the status is 2xx."""

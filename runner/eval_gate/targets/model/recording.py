@@ -96,15 +96,12 @@ class Recording:
         self._turns = {entry.key: entry.turn for entry in content.entries}
         baseline_turns = {entry.key: entry.turn for entry in of_baseline}
         self._earlier_keys = frozenset(key for key, turn in self._turns.items() if baseline_turns.get(key) != turn)
+        self.has_earlier_responses = bool(self._earlier_keys)
+        """Whether responses were recorded before this run that are not the baseline's."""
         self._own: Path | None = None
         self._own_keys: set[str] = set()
         self.used = False
         """Whether a response was used that was recorded before this run and is not the baseline's."""
-
-    @property
-    def has_earlier_responses(self) -> bool:
-        """Whether responses were recorded before this run that are not the baseline's."""
-        return bool(self._earlier_keys)
 
     @property
     def warnings(self) -> tuple[str, ...]:
