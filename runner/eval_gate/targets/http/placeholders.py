@@ -7,13 +7,12 @@ import string
 import uuid
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import quote
 
 from eval_gate.errors import format_suggestion
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
-from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import Request
 from eval_gate.targets.response.field_paths import MISSING, MissingValue
 from eval_gate.text.javascript.strings import as_text
@@ -21,6 +20,9 @@ from eval_gate.text.json_values import iter_leaves, iter_texts
 from eval_gate.text.quoting import quote_value
 from eval_gate.text.turns import flatten_messages
 from eval_gate.text.untrusted.surrogates import to_well_formed
+
+if TYPE_CHECKING:
+    from eval_gate.targets.http.settings import HttpSettings
 
 PROMPT_PLACEHOLDERS: Final = frozenset({"message", "conversation", "prompt", "caseId"})
 """Placeholders that identify the prompt. The case id is one: an agent may know its cases by id."""
@@ -54,23 +56,12 @@ A member, query parameter or header that is only such a placeholder is left out.
 """
 
 
-class SessionUse(FrozenStruct):
-    """What the requests to an agent have of the session of a conversation."""
-
-    scope: SessionScope = SessionScope.EXECUTION
-    is_sent: bool = False
-    """Whether the agent can tell conversations apart, by `{{session}}` or its own cookie."""
-    agent_makes_id: bool = False
-    """Whether `{{session}}` is the id that the agent returned, and not one of Eval Gate."""
-
-
 class PlaceholderValues:
     """Values of the placeholders in one request. A `uuid` is the same everywhere in the request."""
 
-    def __init__(self, request: Request, use: SessionUse, message_template: JsonValue = None) -> None:
+    def __init__(self, request: Request, settings: HttpSettings) -> None:
         self._request = request
-        self._use = use
-        self._template = message_template
+        self._settings = settings
         self._values: dict[str, Placeholder] = {}
 
     def __getitem__(self, name: str) -> Placeholder:
@@ -82,7 +73,7 @@ class PlaceholderValues:
     @property
     def _has_earlier_turns(self) -> bool:
         """Whether the agent can know the turns before this one by its session."""
-        return self._request.turn > 1 and self._use.is_sent and self[SESSION] is not MISSING
+        return self._request.turn > 1 and self._settings.names_session and self[SESSION] is not MISSING
 
     def _compute_value(self, name: str) -> Placeholder:
         request = self._request
@@ -90,7 +81,8 @@ class PlaceholderValues:
             case "message":
                 return request.messages[-1].content
             case "conversation":
-                return [self._render_message(message, at) for at, message in enumerate(request.messages)]
+                template = self._settings.message_template.open()
+                return [self._render_message(template, message, at) for at, message in enumerate(request.messages)]
             case "prompt":
                 return flatten_messages(request.messages[-1:] if self._has_earlier_turns else request.messages)
             case "caseId":
@@ -105,12 +97,12 @@ class PlaceholderValues:
     def _compute_id(self, name: str) -> Placeholder:
         """Compute the id of a session, a task or a request. Raises KeyError for an unknown placeholder."""
         request, session = self._request, self._request.open_session
-        if name == TASK or (name == SESSION and self._use.agent_makes_id):
+        if name == TASK or (name == SESSION and self._settings.id_setting):
             value = None if session is None else session.task if name == TASK else session.own_id
             return MISSING if value is None else value
         if name == SESSION and session is not None:
             return session.id
-        if name == SESSION and self._use.scope is SessionScope.CASE:
+        if name == SESSION and self._settings.session is SessionScope.CASE:
             place = f"{request.run_id}\n{request.eval_file}\n{request.case_id}"
             place += f"\n{request.rerun}" if request.rerun else ""
             return str(uuid.uuid5(uuid.NAMESPACE_URL, to_well_formed(place)))
@@ -118,12 +110,12 @@ class PlaceholderValues:
             return str(uuid.uuid4())
         raise KeyError(name)
 
-    def _render_message(self, message: Message, at: int) -> JsonValue:
+    def _render_message(self, template: JsonValue, message: Message, at: int) -> JsonValue:
         own: dict[str, JsonValue] = {"role": message.role, "content": message.content}
-        if self._template is None:
+        if template is None:
             return own
         own["index"] = at
-        return fill_template(self._template, lambda name: own[name] if name in own else self[name])
+        return fill_template(template, lambda name: own[name] if name in own else self[name])
 
 
 def fill_template(template: JsonValue, value_of: Callable[[str], Placeholder]) -> JsonValue:

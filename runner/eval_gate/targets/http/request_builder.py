@@ -39,7 +39,7 @@ _SAFE_CHARACTERS: Final = "%/:@!$&'()*+,;=?~"
 class RequestBuilder:
     """Builder of the requests to one target. Parts that never change are built once.
 
-    Only this class opens the secret address, headers and templates of the target.
+    Only this class and the values of placeholders open the secret address, headers and templates of the target.
     """
 
     def __init__(self, settings: HttpSettings, system: ContainerProbe) -> None:
@@ -48,8 +48,6 @@ class RequestBuilder:
         self._address, self._query = settings.url.open(), settings.query.open()
         self._template, self._fields = settings.request_template.open(), settings.request_fields.open()
         self._form = None if settings.form is None else settings.form.open()
-        self._message_template = settings.message_template.open()
-        self._session_use = settings.session_use
         headers = settings.headers.open()
         self._own_headers = {name.lower(): text for name, text in headers.items() if any(iter_placeholders(text))}
         self.url, self.headers = self._build_fixed_parts(self._address, headers)
@@ -59,7 +57,7 @@ class RequestBuilder:
 
     def build_values(self, request: Request) -> PlaceholderValues:
         """Build the placeholder values of one case, for its request and all that follow from it."""
-        return PlaceholderValues(request, self._session_use, self._message_template)
+        return PlaceholderValues(request, self._settings)
 
     def find_agent_address(self, text: str) -> URL | None:
         """Resolve an address relative to that of the agent; None if it is invalid or at another host or port."""

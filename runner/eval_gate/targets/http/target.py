@@ -62,7 +62,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         system: ContainerProbe | None = None,
     ) -> None:
         super().__init__(settings)
-        self.conversation_problem, self.remembers_turns = settings.conversation_problem, settings.session_use.is_sent
+        self.conversation_problem, self.remembers_turns = settings.conversation_problem, settings.names_session
         self._redact = redact
         self.retry_policy = build_retry_policy(settings, max_retries)
         self.limiter = LoadLimiter(concurrency)
