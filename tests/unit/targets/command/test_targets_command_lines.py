@@ -24,6 +24,7 @@ from eval_gate.targets.command import lines
 from eval_gate.targets.command.settings import CliSettings
 from eval_gate.targets.command.target import CliTarget
 from eval_gate.targets.conversation_session import ConversationSession
+from eval_gate.targets.deadline import track_case_limit
 from eval_gate.text.redaction import Redactor
 from tests.support.processes import gone, pid_in
 
@@ -340,6 +341,20 @@ def test_lines__cancelled_in_a_turn__ends_with_the_session(tmp_path) -> None:
             await task
 
     in_session(ask)
+    assert gone(tmp_path / "pid")
+
+
+def test_lines__time_of_a_case_with_one_message_is_over__ends_the_program(tmp_path) -> None:
+    async def ask() -> None:
+        desk = build("echo $$ > pid; exec sleep 300", tmp_path)
+        async with asyncio.timeout(None) as limit:
+            with track_case_limit(limit):
+                task = asyncio.create_task(asyncio.to_thread(pid_in, tmp_path / "pid"))
+                task.add_done_callback(lambda _: limit.reschedule(0))
+                await desk.respond(Request("c", (Message(role="user", content="hi"),)))
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(ask())
     assert gone(tmp_path / "pid")
 
 
