@@ -304,8 +304,8 @@ class HttpSettings(StreamSettings):
         if any(data.get(name) for name in ("session_path", "session_header") if name != info.field_name):
             raise ValueError("keep one of sessionPath, sessionHeader and sessionCookie: the agent's id is at one place")
         poll: Polling | None = data.get("poll")
-        job_url = poll.url.open() if poll and poll.url else None
-        for key, template in (*_iter_request_parts(data), ("poll", job_url)):
+        job: list[JsonValue] = [one.open() for one in (poll.url, poll.request_template) if one] if poll else []
+        for key, template in (*_iter_request_parts(data), ("poll", job)):
             if is_only_part(template, SESSION):
                 raise ValueError(
                     f"the first request has no id yet: write {{{{session}}}} in {key} as a whole value, which is then "

@@ -544,6 +544,11 @@ def test_conversation_problem__request_that_cannot_hold_one__is_known_before_the
             "sessionPath",
             "in poll as a whole value",
         ),
+        (
+            {"sessionPath": "id", "poll": {"requestTemplate": {"of": "s-{{session}}"}}},
+            "sessionPath",
+            "in poll as a whole value",
+        ),
         ({"responseFormat": "text", "sessionPath": "id"}, "sessionPath", "a plain text has no paths"),
         ({"toolCallsScope": "all"}, "toolCallsScope", "'turn' or 'conversation'"),
     ],
