@@ -52,12 +52,12 @@ def split_turns(case: EvalCase) -> tuple[EvalCase, ...]:
 
 
 def join_conversations(observations: Sequence[Observation]) -> tuple[Observation, ...]:
-    """Join the turns of each conversation, and leave everything else as it is.
+    """Join the turns of each conversation, and leave everything else as it is, such as conversations that were asked.
 
     An observation whose messages and response begin another one's is its earlier turn. A conversation stands where its
     last turn was.
     """
-    answered = [one for one in observations if one.responses]
+    answered = [one for one in observations if one.responses and not one.turns]
     scripts = dict(zip(map(id, answered), _find_scripts(answered), strict=True))
     by_script: dict[_Script, list[Observation]] = {}
     for one in answered:
