@@ -30,7 +30,7 @@ DEFAULT_STOP_SCORE: Final = 0.8
 
 
 class ReadTurn(NamedTuple):
-    """Turn of a case, its expected output in a form for fingerprints, and its evaluators with theirs."""
+    """Turn of a case, with its expected output in a form for fingerprints."""
 
     turn: CaseTurn
     expected: JsonValue
