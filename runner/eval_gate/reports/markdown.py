@@ -25,7 +25,6 @@ from eval_gate.reports.view.report_view import OPEN_ROWS, ReportView
 from eval_gate.reports.view.response_comparison import ComparedTurn, ResponseComparison
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.advice import UNRELATED_TO_CHANGE, find_problem_owner
-from eval_gate.reports.wording.failed_turns import split_turn_label
 from eval_gate.reports.wording.metrics import MAX_METRIC_NAME, NO_EFFECT, MetricReport, MetricRow
 from eval_gate.struct import FrozenStruct
 from eval_gate.text import escape
@@ -233,9 +232,9 @@ def _format_metric_row(row: MetricRow) -> str:
 
 
 def _format_prompt_lines(sides: ResponseComparison, row: CaseRow) -> list[str]:
-    label, failure = _split_failure(row)
+    label, failure = row.split_failure()
     if label is None and row.failed_turn:  # the failure of a graded case begins with the evaluator that fell most
-        label, _ = split_turn_label(row.expand_turn(f"turn {row.failed_turn}: "))
+        label, _ = row.split_turn(f"turn {row.failed_turn}: ")
     kind = "Failed" if label is None else f"Failed in {label}" if label.startswith("turn") else capitalize_first(label)
     lines = [f"**{kind}:** {format_code_span(failure)}"] if failure else []
     if sides.turn:
@@ -255,12 +254,6 @@ def _format_prompt_lines(sides: ResponseComparison, row: CaseRow) -> list[str]:
         where = f" in turn {turn}" if row.failed_turn else " in all turns" if turn else ""
         lines.append(f"**Tool calls{where}:** {'; '.join(map(markdown_fragments.format_prose, sides.call_changes))}")
     return ["<br>\n".join(lines)] if lines else []
-
-
-def _split_failure(row: CaseRow) -> tuple[str | None, str | None]:
-    """Split what failed into the turn of a conversation and the rest."""
-    failure = row.shorten_failure()
-    return split_turn_label(failure) if failure and row.failed_turn else (None, failure)
 
 
 def _format_turn(turn: ComparedTurn) -> str:
@@ -469,7 +462,7 @@ def _format_expected_cell(row: CaseRow) -> str:
 
 
 def _format_failure(row: CaseRow, format_code: Callable[[str], str] = format_code_span) -> str:
-    label, failure = _split_failure(row)
+    label, failure = row.split_failure()
     text = format_code(failure or "no reason given")
     return f"**{label}:** {text}" if label else text
 
