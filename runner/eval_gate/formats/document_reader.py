@@ -22,6 +22,7 @@ from eval_gate.model.limits import FINDINGS, TURN_CHARACTERS
 from eval_gate.model.specs.match_all_patterns import matches_every_text
 from eval_gate.struct import FrozenStruct, Struct, field
 from eval_gate.text.javascript.regex import find_pattern_problem
+from eval_gate.text.json_values import find_at
 from eval_gate.text.number_search import parse_number
 from eval_gate.text.sources.validation_errors import describe_error, format_field_path, list_errors
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -212,7 +213,7 @@ class DocumentReader:
                 path = convert_path(detail["loc"])
                 is_missing = detail["type"] == "missing"
                 where = _format_case_suffix(document, path) if is_missing or len(path) == _CASE_DEPTH else ""
-                meant = _suggest_written_key(model, path, _find_part(document, path[:-1])) if is_missing else ""
+                meant = _suggest_written_key(model, path, find_at(document, path[:-1])) if is_missing else ""
                 self.problems.append(self.build_problem(f"{describe(detail)}{where}{meant}", path))
             raise self._build_error() from error
 
@@ -268,22 +269,9 @@ def _suggest_written_key(model: type[BaseModel], path: Path, siblings: JsonValue
     return meant or next((f' and "{key}" is not known{hint}' for key, hint in misspelt if hint), "")
 
 
-def _find_part(document: JsonValue, path: Path) -> JsonValue:
-    """Return the part of a document at this path, or None."""
-    part = document
-    for step in path:
-        if isinstance(part, dict) and isinstance(step, str):
-            part = part.get(step)
-        elif isinstance(part, list) and isinstance(step, int) and step < len(part):
-            part = part[step]
-        else:
-            return None
-    return part
-
-
 def _format_case_suffix(document: JsonValue, path: Path) -> str:
     """Format the name of the case at this path; empty outside of a case, or without a name."""
-    part = _find_part(document, path[:_CASE_DEPTH])
+    part = find_at(document, path[:_CASE_DEPTH])
     name = part.get("id") if isinstance(part, dict) and len(path) >= _CASE_DEPTH else None
     return f' in the case "{to_well_formed(name)[:_MAX_SHOWN]}"' if isinstance(name, str) and name.strip() else ""
 
