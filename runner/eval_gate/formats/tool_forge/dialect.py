@@ -255,9 +255,11 @@ def _build_case(
 ) -> EvalCase:
     max_turns = case.max_turns or 5
     conversation = _build_conversation(case, expected)
-    question = dump_sorted_json(
-        [_get_prompt(case, conversation), case.stubs, max_turns, *([case.on_turn_failure] if case.turns else ())]
+    user = conversation.user if conversation is not None else None
+    prompt: JsonValue = (
+        as_fields(user) if user is not None else case.input.message if case.input is not None else [*case.messages]
     )
+    question = dump_sorted_json([prompt, case.stubs, max_turns, *([case.on_turn_failure] if case.turns else ())])
     return EvalCase(  # validated already, and large in a hostile file
         id=case.id,
         suite=location.file,
@@ -278,13 +280,6 @@ def _build_case(
         expectation_fingerprint=fingerprint_json(expected.canonical_json)[:DIGEST_DIGITS],
         warnings=warnings,
     )
-
-
-def _get_prompt(case: ToolForgeCase, conversation: ConversationSpec | None) -> JsonValue:
-    """Return the message, the messages of all turns, or the description of a simulated user."""
-    if conversation is not None and conversation.user is not None:
-        return as_fields(conversation.user)
-    return case.input.message if case.input is not None else [*case.messages]
 
 
 def _build_conversation(case: ToolForgeCase, expected: CaseExpectation) -> ConversationSpec | None:
