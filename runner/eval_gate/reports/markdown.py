@@ -313,16 +313,16 @@ def render_case_table(
     if not rows:
         return ""
     has_evidence = any(row.evidence for row in rows)
-    results = (
-        [_Column("Evidence", ":--", format_evidence_cell)]
-        if has_evidence
-        else _build_result_columns(compared=compared, current_title=current_title)
+    shared = (
+        [_Column("Evidence", ":--", format_evidence_cell)],
+        lambda row: "; ".join(escape_markdown(words, MAX_EVIDENCE) for words in row.evidence_lines),
     )
+    if not has_evidence:
+        shared = _build_result_columns(compared=compared, current_title=current_title), lambda row: row.results
     what = _Column(f"What {'changed' if compared and not has_evidence else 'failed'}", ":--", _format_failure_cell)
-    shared = ((results, _format_evidence if has_evidence else _format_results),)
     expected = _Column("Expected before", ":--", _format_expected_cell)
     changed = [([expected], _format_expected_cell)] if any(row.expected_before for row in rows) else []
-    return _render_shared_table(rows, title, [([what], _format_failure), *changed, *shared])
+    return _render_shared_table(rows, title, [([what], _format_failure), *changed, shared])
 
 
 def _render_shared_table(
@@ -439,18 +439,9 @@ def _format_shared_facts(rows: Sequence[CaseRow], current_title: str) -> str:
     return f" · each: {', '.join(filter(None, [baseline and f'baseline {baseline}', current_text]))}" if current else ""
 
 
-def _format_evidence(row: CaseRow) -> str:
-    return "; ".join(escape_markdown(words, MAX_EVIDENCE) for words in row.evidence_lines)
-
-
 def _build_result_columns(*, compared: bool, current_title: str) -> list[_Column]:
     current = _Column(current_title, "--:", lambda row: row.current_result or _NONE)
     return [_Column("Baseline", "--:", lambda row: row.baseline_result or _NONE), current] if compared else [current]
-
-
-def _format_results(row: CaseRow) -> str:
-    """`pass → fail`, `fail`."""
-    return " → ".join(filter(None, [row.baseline_result, row.current_result]))
 
 
 def _format_failure_cell(row: CaseRow) -> str:

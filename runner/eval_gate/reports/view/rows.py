@@ -359,11 +359,14 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         return self.current_result or ""
 
     @property
+    def results(self) -> str:
+        """Both results: `pass → fail`, `fail`."""
+        return " → ".join(filter(None, (self.baseline_result, self.current_result)))
+
+    @property
     def evidence_or_results(self) -> str:
-        """The evidence, or else both results: `pass → fail`, `fail`."""
-        return (
-            self.evidence or " → ".join(words for words in (self.baseline_result, self.current_result) if words) or "–"
-        )
+        """The evidence, or else both results."""
+        return self.evidence or self.results or "–"
 
     @cached_property
     def evidence_lines(self) -> tuple[str, ...]:
