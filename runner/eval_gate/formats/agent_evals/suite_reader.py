@@ -45,12 +45,13 @@ def read_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     suite = reader.validate_document(
         file_model.AgentEvalsSuite, document, convert_path=_strip_type_step, describe=_describe_validation_error
     )
-    reader.check_duplicate_ids(suite.cases)
+    ids = [case.id for case in suite.cases]
+    reader.check_duplicate_ids(ids)
     findings = Findings()
     _lint_suite(suite, findings, reading)
     if suite.agent.model != SUITE_MODEL:
         _check_model(suite.agent.model, reading, reader, findings)
-    warnings = reader.collect_warnings(findings, suite.cases, strict=reading.strict)
+    warnings = reader.collect_warnings(findings, ids, strict=reading.strict)
     agent = SuiteAgent(
         name=suite.agent.name,
         model=suite.agent.model,

@@ -160,7 +160,8 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     envelope = reader.validate_document(
         Envelope, {"metadata": None, "cases": document} if bare else document, convert_path=_strip_union_steps
     )
-    reader.check_duplicate_ids(envelope.cases)
+    ids = [case.id for case in envelope.cases]
+    reader.check_duplicate_ids(ids)
     tier = _find_tier(envelope, reader, source.file)
     raw_cases = document if isinstance(document, list) else document["cases"] if isinstance(document, dict) else []
     assert isinstance(raw_cases, list)
@@ -169,7 +170,7 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True)):
         lint.lint_case(case, ("cases", index), tier or Tier.GOLDEN, warned, is_unchecked=one.checks_nothing)
     lint.lint_keys(envelope, warned)
-    warnings = reader.collect_warnings(warned, envelope.cases, strict=reading.strict)
+    warnings = reader.collect_warnings(warned, ids, strict=reading.strict)
     if tier is None:
         warnings.insert(0, "neither metadata, file name nor ids name a tier: golden is assumed")
     return EvalSuite(
