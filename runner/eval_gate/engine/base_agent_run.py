@@ -24,6 +24,7 @@ from eval_gate.engine.trials import NoResponseError, TrialJob, TrialRunner, Tria
 from eval_gate.engine.worker_pool import await_unless_stopped, run_jobs
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.result import BaseAgentSummary, RunResult
+from eval_gate.model.usage import add_up
 from eval_gate.results.run_writer import make_run_folder
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target, TargetError
@@ -68,11 +69,9 @@ class BaseAgentRun:
         """Identity, problem and cost; None before the first execution or problem."""
         if not self._records and self._trouble is None:
             return None
-        every = [record for records in self._records.values() for record in records]
-        costs = [usd for one in every for usd in (one.cost_usd, one.judge_cost_usd) if usd is not None]
-        return BaseAgentSummary(
-            target=self._base_agent.identity, problem=self._trouble, cost_usd=sum(costs) if costs else None
-        )
+        every = (record for records in self._records.values() for record in records)
+        cost_usd = add_up(usd for one in every for usd in (one.cost_usd, one.judge_cost_usd))
+        return BaseAgentSummary(target=self._base_agent.identity, problem=self._trouble, cost_usd=cost_usd)
 
     @property
     def records(self) -> Mapping[CaseKey, Sequence[TrialRecord]]:
@@ -196,8 +195,7 @@ class BaseAgentFollowUp:
             or stored
             or BaseAgentSummary(target=self._plan.base_agent.identity if self._plan.base_agent else self._run.target)
         )
-        costs = [one.cost_usd for one in (facts, stored) if one is not None and one.cost_usd is not None]
-        summary = replace(summary, cost_usd=sum(costs) if costs else None)
+        summary = replace(summary, cost_usd=add_up(one.cost_usd for one in (facts, stored) if one is not None))
         return replace(self._run.replace_cases(cases), base_agent=summary)
 
     def _make_trial_services(self) -> TrialServices:
