@@ -17,13 +17,14 @@ from eval_gate.engine.case_result import build_base_agent_trials, mark_unlisted_
 from eval_gate.engine.case_workspaces import CaseWorkspaces, HookRunner
 from eval_gate.engine.conversations import BudgetUsedError
 from eval_gate.engine.journal import Journal, TrialKey, TrialRecord
-from eval_gate.engine.rerun_policy import BaseAgentRequest, RerunAllowance, RerunPolicy
+from eval_gate.engine.rerun_policy import RerunAllowance, RerunPolicy
 from eval_gate.engine.retention import prepare_for_journal
 from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
 from eval_gate.engine.trials import NoResponseError, TrialJob, TrialRunner, TrialServices
 from eval_gate.engine.worker_pool import await_unless_stopped, run_jobs
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.result import BaseAgentSummary, RunResult
+from eval_gate.model.selection import BaseAgentCases
 from eval_gate.model.usage import add_up
 from eval_gate.results.run_writer import make_run_folder
 from eval_gate.struct import FrozenStruct, replace
@@ -82,7 +83,7 @@ class BaseAgentRun:
             for key, records in self._records.items()
         }
 
-    async def run_round(self, request: BaseAgentRequest, allowance: RerunAllowance) -> bool:
+    async def run_round(self, request: BaseAgentCases, allowance: RerunAllowance) -> bool:
         """Run each of these cases once, and return whether another round may follow."""
         self._trouble = self._trouble or request.trouble
         if not request.keys or self._trouble is not None or not self._can_begin(request, allowance):
@@ -126,7 +127,7 @@ class BaseAgentRun:
             self._trouble = self._trouble or f"it gave no response: {truncate_middle(record.error or '', _MAX_ERROR)}"
         return record
 
-    def _can_begin(self, request: BaseAgentRequest, allowance: RerunAllowance) -> bool:
+    def _can_begin(self, request: BaseAgentCases, allowance: RerunAllowance) -> bool:
         if not self._services.has_budget():
             self._trouble = _BUDGET_USED
         else:
