@@ -17,7 +17,7 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.agent_address import ContainerProbe, parse_agent_address
 from eval_gate.targets.base import Target
 from eval_gate.targets.build_context import BuildContext
-from eval_gate.targets.catalog import Grader, TargetCatalog
+from eval_gate.targets.catalog import JUDGE, SIMULATED_USER, Grader, TargetCatalog
 from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.model.recording import Recording
 from eval_gate.text.escape import format_count
@@ -85,7 +85,7 @@ def _find_users(
     """Find the models that play the simulated users of these cases. Raises GateError if one is missing."""
     having = [case for case in cases if case.conversation is not None and case.conversation.user is not None]
     places = dict.fromkeys((case.suite, case.target) for case in having)
-    clients = {place: catalog.find_user(*place, user_name) for place in places}
+    clients = {place: catalog.find_grader(SIMULATED_USER, *place, user_name) for place in places}
     problems = [
         Problem(f"{case.id}: no simulated user", case.location.file, case.location.line)
         for case in having
@@ -157,7 +157,7 @@ class _JudgeBuilder:
             raise
 
     def _find_default(self, place: TargetKey) -> AnyJudge | None:
-        named_grader = self._catalog.find_judge(*place, self._judge_name)
+        named_grader = self._catalog.find_grader(JUDGE, *place, self._judge_name)
         return None if named_grader is None else self._get_judge(named_grader)
 
     def _get_judge(self, named_grader: tuple[str, Grader]) -> AnyJudge:

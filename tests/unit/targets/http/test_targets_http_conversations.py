@@ -283,7 +283,7 @@ def test_conversation__any_id__is_refused_or_arrives_whole_and_nowhere_else(valu
     try:
         reader.update_session(Response(text="ok"))
     except TargetError:
-        assert not session.has_own_id
+        assert session.own_id is None
         return
     made = RequestBuilder(settings, ContainerProbe()).build_request(requests_of(session, ["ok"]))
     parts = urlsplit(str(made.url))
@@ -346,7 +346,7 @@ def test_calls__of_the_conversation__are_those_of_the_turn_without_the_earlier_o
     lists = [{"response": "ok", "toolCalls": [{"name": name} for name in names]} for names in ("a", "ab", "abba")]
     responses, _, _, session = converse(answering(*lists), toolCallsScope="conversation")
     assert [[call.name for call in one.tool_calls] for one in responses] == [["a"], ["b"], ["b", "a"]]
-    assert session.calls == 4
+    assert session.totals == {"calls": 4}
 
 
 def test_calls__fewer_than_before__are_not_those_of_the_conversation() -> None:
@@ -541,6 +541,11 @@ def test_conversation_problem__request_that_cannot_hold_one__is_known_before_the
         ({"requestTemplate": {"q": "{{prompt}}", "t": "{{task}}"}}, "requestTemplate", "{{task}} has no value"),
         (
             {"sessionPath": "id", "poll": {"url": "/jobs/{{id}}?s={{session}}", "idPath": "job"}},
+            "sessionPath",
+            "in poll as a whole value",
+        ),
+        (
+            {"sessionPath": "id", "poll": {"requestTemplate": {"of": "s-{{session}}"}}},
             "sessionPath",
             "in poll as a whole value",
         ),
