@@ -151,7 +151,7 @@ class BaseAgentFollowUp:
 
     def __init__(self, plan: RunPlan, base_agent: Target, run: RunResult, output_dir: Path) -> None:
         """`plan` is that of all cases of the run; cases whose fingerprint changed are not executed."""
-        self._plan, self._run = plan, run
+        self._plan, self._run = replace(plan, run_id=run.run_id), run
         folder = make_run_folder(output_dir, run.run_id)
         folder.mkdir(parents=True, exist_ok=True)
         self._masking = PatternMatcher()
@@ -200,14 +200,11 @@ class BaseAgentFollowUp:
         return replace(self._run.replace_cases(cases), base_agent=summary)
 
     def _make_trial_services(self) -> TrialServices:
-        hooks = HookRunner.from_plan(self._plan, self._run.run_id)
-        fingerprints = ExecutionFingerprints.from_plan(self._plan)
         return TrialServices(
             self._plan,
-            self._run.run_id,
             PatternMatcher(),
-            CaseWorkspaces(hooks),
-            fingerprints,
+            CaseWorkspaces(HookRunner.from_plan(self._plan)),
+            ExecutionFingerprints.from_plan(self._plan),
             can_continue=lambda _key, _target, usd: self._has_budget(usd),
         )
 

@@ -114,7 +114,7 @@ class Run:
         self._resumed_trials: dict[CaseKey, int] = {}
         """Requested executions of the resumed run, for cases that it executed more often than this run."""
         self._shared_workspaces = SharedWorkspaces(plan.suites)
-        self._case_workspaces = CaseWorkspaces(HookRunner.from_plan(plan, plan.run_id))
+        self._case_workspaces = CaseWorkspaces(HookRunner.from_plan(plan))
         self._spacing = RerunSpacing()
         self._in_doubt: set[CaseKey] = set()
         self._due: set[CaseKey] = set()
@@ -373,13 +373,7 @@ class Run:
         plan = self._plan.without_cases()
         fingerprints = ExecutionFingerprints.from_plan(plan)
         return TrialServices(
-            plan,
-            plan.run_id,
-            patterns,
-            self._case_workspaces,
-            fingerprints,
-            artifacts,
-            can_continue=self._can_continue,
+            plan, patterns, self._case_workspaces, fingerprints, artifacts, can_continue=self._can_continue
         )
 
     def _create_base_agent_run(self) -> BaseAgentRun | None:
