@@ -26,7 +26,7 @@ def build_turns(messages: Iterable[Fields], calls_key: str | None = None) -> tup
     """
     turns: list[TurnResult] = []
     for message in messages:
-        text, calls = _format_content(message), len(message.members(calls_key)) if calls_key else 0
+        text, calls = format_content(message), len(message.members(calls_key)) if calls_key else 0
         last = turns[-1] if turns else TurnResult()
         if is_of_user(message):
             if last.message is None or last.response is not None or last.calls:
@@ -51,7 +51,7 @@ def _find_role(message: Fields) -> str:
     return message.text("role", "type").lower()
 
 
-def _format_content(message: Fields) -> str:
+def format_content(message: Fields) -> str:
     """Format the content of a message as text, without parts that are none."""
     if not isinstance(message.get("content"), list):
         return message.text("content")
