@@ -104,9 +104,40 @@ REFUSED = [
     (chat(turn("")), "6: [0].turns[0].message: must not be empty"),
     (chat(turn(" \n")), "6: [0].turns[0].message: must not be blank"),
     (chat(turn(1)), "6: [0].turns[0].message: expected text, got the number 1"),
-    (chat({"mesage": "hi"}), '5: [0].turns[0].message: is missing in the case "gs-1" (did you mean "mesage"?)'),
+    *(
+        (chat(one), f'5: [0].turns[0].message: is missing in the case "gs-1"; {said}')
+        for one, said in [
+            ({"mesage": "hi"}, '"mesage" is not known here (did you mean "message"?)'),
+            ({"text": "hi", "notes": "n"}, '"text" is not known here'),
+            ({"role": "user", "content": "hi"}, '"role", "content" are not known here'),
+            ({"input": {"message": "hi"}}, '"input" is not known here'),
+        ]
+    ),
+    (
+        play({"gaol": "g"}),
+        '4: [0].user.goal: is missing in the case "gs-1"; "gaol" is not known here (did you mean "goal"?)',
+    ),
+    (
+        {"id": "gs-1", "input": {"turns": []}, "expect": {}},
+        '4: [0].input.message: is missing in the case "gs-1"; "turns" is not known here',
+    ),
+    (
+        {"id": "gs-1", "simulatedUser": USER, "expect": {}},
+        '2: [0].input: is missing in the case "gs-1"; "simulatedUser" is not known here',
+    ),
+    *(
+        (
+            {"id": "gs-1", "turns": [{"message": "a"}, {"message": "b", key: {}}]},
+            f'2: [0]: needs `expect` in a turn or in the case (or `rubric`) in the case "gs-1"; {said}',
+        )
+        for key, said in [
+            ("expects", '"expects" is not known here (did you mean "expect"?)'),
+            ("assertions", '"assertions" is not known here'),
+        ]
+    ),
     (chat("hi"), '5: [0].turns[0]: expected a mapping, got text "hi"'),
     ({"id": "gs-1", "turns": [], "expect": {}}, "4: [0].turns: needs at least 1, got an empty list"),
+    ({"id": "gs-1", "turns": {"message": "hi", "expect": {}}}, "4: [0].turns: expected a list, got a mapping"),
     ({"id": "gs-1", "turns": "hi", "expect": {}}, '4: [0].turns: expected a list, got text "hi"'),
     (chat(turn(), turn(toolsCalled="x")), '11: [0].turns[1].expect.toolsCalled: expected a list, got text "x"'),
     (
@@ -125,7 +156,7 @@ REFUSED = [
     ({"id": "gs-1", "expect": {}}, '2: [0].input: is missing in the case "gs-1"'),
     (
         {"id": "gs-1", "turn": [{"message": "a"}], "expect": {}},
-        '2: [0].input: is missing in the case "gs-1" and "turn" is not known (did you mean "turns"?)',
+        '2: [0].input: is missing in the case "gs-1"; "turn" is not known here (did you mean "turns"?)',
     ),
     ({"id": "gs-1", "input": None, "expect": {}}, '4: [0].input: is missing in the case "gs-1"'),
     (
