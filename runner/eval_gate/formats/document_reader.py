@@ -164,10 +164,6 @@ class Findings(Struct):
             Finding(f"{self._omitted_count:,} more warnings about this file are not listed", (), silent=True),
         ) * bool(self._omitted_count)
 
-    def get_case_messages(self, index: int) -> tuple[str, ...]:
-        """Return the messages about one case that are no mistakes."""
-        return tuple(one.message for one in self._by_case.get(index, ()) if one.mistake is None)
-
     def get_case_findings(self, index: int) -> Sequence[Finding]:
         """Return the findings about one case, mistakes included."""
         return self._by_case.get(index, ())
@@ -232,6 +228,16 @@ class DocumentReader:
             if one.mistake is not None
         )
 
+    def build_warnings(self, findings: Findings, index: int) -> tuple[str, ...]:
+        """Build the warnings about one case, which are no mistakes."""
+        return tuple(self._build_warning(one) for one in findings.get_case_findings(index) if one.mistake is None)
+
+    def _build_warning(self, finding: Finding) -> str:
+        """Build a warning, which names the turn that it is about, and its line: a case may have many."""
+        turn = finding.path[_CASE_DEPTH : 2 * _CASE_DEPTH]
+        place = f"{format_field_path(turn)} in line {self.find_line(finding.path)}: " if turn[:1] == ("turns",) else ""
+        return f"{place}{finding.message}"
+
     def check_duplicate_ids(self, ids: Sequence[str]) -> None:
         """Report a problem for every id that an earlier case has."""
         first: dict[str, int] = {}
@@ -248,7 +254,7 @@ class DocumentReader:
         if self.problems:
             raise self._build_error()
         warnings = (*(one for one in findings.all if one.mistake is None), *findings.overflow)
-        return [f"{_describe_place(one.path, ids)}: {one.message}" for one in warnings]
+        return [f"{_describe_place(one.path, ids)}: {self._build_warning(one)}" for one in warnings]
 
     def _strip_cases_step(self, steps: Iterable[str | int]) -> Path:
         """Return the path in the file as written: a bare list of cases has no `cases` step."""

@@ -131,7 +131,7 @@ def _build_case(
         fingerprint=compute_fingerprint({"prompt": case.prompt, "assertions": _dump_assertions(case)}),
         prompt_fingerprint=compute_digest(case.prompt),
         expectation_fingerprint=compute_digest(_dump_assertions(case)),
-        warnings=findings.get_case_messages(index),
+        warnings=reader.build_warnings(findings, index),
     )
 
 

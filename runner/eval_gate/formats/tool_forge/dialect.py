@@ -196,7 +196,7 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
                 case,
                 one,
                 Location(file=source.file, line=reader.find_line(("cases", index))),
-                warned.get_case_messages(index),
+                reader.build_warnings(warned, index),
                 reader.build_mistakes(warned, index),
             )
             for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True))

@@ -1,6 +1,7 @@
 """Conversations in tool-forge files: turns, simulated users, and what is refused, each with its place."""
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -232,8 +233,15 @@ LINTED = [
 def test_lint_case__what_checks_nothing__is_refused_and_else_warned_about(case, problems) -> None:
     assert refused(case, strict=True) == problems
     loaded = read(case)
-    said = [*loaded.warnings, *(mistake.message for mistake in loaded.mistakes)]
-    assert said == [problem.split(": ", 2)[2] for problem in problems]
+    told = [problem.split(": ", 2) for problem in problems]
+    turns = [re.fullmatch(r"\[0\]\.(turns\[\d\]).*", field) for _, field, _ in told]
+    if loaded.mistakes:
+        assert [mistake.message for mistake in loaded.mistakes] == [message for *_, message in told]
+    else:
+        assert loaded.warnings == tuple(
+            f"{turn[1]} in line {line}: {message}" if turn else message
+            for turn, (line, _, message) in zip(turns, told, strict=True)
+        )
 
 
 def test_load__turn_with_unknown_expectations_alone__is_skipped_with_the_place() -> None:
@@ -256,14 +264,15 @@ def test_load__tokens_in_messages__are_warned_about_wherever_they_are_sent() -> 
     token = "{{seed:a}}"
     user = {"goal": token, "persona": token, "facts": [token], "firstMessage": token}
     said = f"{token} is sent as it is: tokens are not replaced in messages"
-    assert read(chat(turn(token), turn(token), expect=ASKED)).warnings == (said,) * 2
+    warnings = read(chat(turn(token), turn(token), expect=ASKED)).warnings
+    assert warnings == (f"turns[0] in line 6: {said}", f"turns[1] in line 9: {said}")
     assert read(play(user)).warnings == (said,) * 4
 
 
 def test_load__regression_file__wants_seed_values_in_turns_too() -> None:
     case = chat(turn(responseContains=["{{snapshot:a}}"])) | {"createdAt": "2026-01-01", "bugRef": "#1"}
     said = "{{snapshot:a}} changes from run to run: regression cases use seed values only"
-    assert read(case, file="a.regression.json").warnings == (said,)
+    assert read(case, file="a.regression.json").warnings == (f"turns[0] in line 8: {said}",)
 
 
 ONE_MESSAGE = {"id": "gs-1", "input": {"message": "hi"}, "expect": {"responseNonEmpty": True}}
