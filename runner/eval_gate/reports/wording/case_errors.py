@@ -13,6 +13,7 @@ from eval_gate.gate.reason_wording import ERROR_KIND_WORDS, format_error_kind_co
 from eval_gate.model.case import EvalMistake, MistakeKind
 from eval_gate.model.execution import CALLS_UNKNOWN, ErrorCause, ErrorKind
 from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.results.turn_details import has_simulated_user
 from eval_gate.text.escape import format_count, format_first_few
 from eval_gate.text.quoting import capitalize_first
 
@@ -27,6 +28,7 @@ EXPLANATIONS: Final = {
     ErrorKind.EVALUATION_ERROR: "an LLM judge, a grader or Eval Gate itself broke, so the response has no score",
     None: "the result does not say whether the agent or the evaluation failed",
 }
+_USER_BROKE: Final = "an LLM judge, a simulated user, a grader or Eval Gate itself broke, so the case has no score"
 _TOOL_BROKE: Final = "the tool could not evaluate these cases, so that nothing is known of the agent"
 """Explanation of evaluation errors in external results, which do not say what broke."""
 _COUNT_PHRASES: Final = ERROR_KIND_WORDS | {
@@ -74,7 +76,9 @@ def explain_errors(error_kind: ErrorKind | None, cases: Iterable[CaseResult | No
     words = [CALLS_UNKNOWN_EXPLANATION] if True in calls_unknown else []
     if error_kind is ErrorKind.EVALUATION_ERROR and all(case is None or case.error_cause is None for case in listed):
         return _TOOL_BROKE
-    return ". Others: ".join([*words, EXPLANATIONS[error_kind]] if False in calls_unknown else words)
+    has_user = error_kind is ErrorKind.EVALUATION_ERROR and any(case and has_simulated_user(case) for case in listed)
+    explanation = _USER_BROKE if has_user else EXPLANATIONS[error_kind]
+    return ". Others: ".join([*words, explanation] if False in calls_unknown else words)
 
 
 def describe_error_regressions(error_kind: ErrorKind | None, number: int) -> str:
