@@ -409,6 +409,23 @@ def test_retry__turn_that_may_have_been_processed__is_sent_again_only_to_an_agen
             assert len(running.requests) == 1
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT", "GET"])
+def test_retry__lost_connection_whatever_the_method__sends_the_request_once(method) -> None:
+    with agent(failing("lost", at=1)) as running:
+
+        async def main() -> None:
+            query = {"q": "{{message}}", "thread": "{{session}}"}
+            target = HttpTarget(described(running.url, method=method, query=query), redact=Redactor(), concurrency=1)
+            try:
+                await lead(target)
+            finally:
+                await target.aclose()
+
+        with pytest.raises(TargetError, match="connection broke before the response"):
+            asyncio.run(main())
+    assert len(running.requests) == 2
+
+
 def test_retry__case_with_one_message__is_as_it_was() -> None:
     with agent(failing("503 Service Unavailable", at=0)) as running:
 
