@@ -14,8 +14,8 @@ class ConversationSession:
     """Session of one execution. Each re-run, trial, attempt and restart of a conversation has its own.
 
     `id` is `{{session}}`: first an id of Eval Gate, then the one that the agent returned, if it did. `values` are
-    other texts that the agent returned and gets back, such as a cookie, by name. `calls` is the number of tool calls
-    that its responses listed so far. None of them is stored or shown.
+    other texts that the agent returned and gets back, such as a cookie, by name. `calls` are the names of the
+    tool calls that its responses listed so far. None of them is stored or shown.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class ConversationSession:
         self.has_own_id = False
         """Whether `id` is the agent's own."""
         self.values: dict[str, str] = {}
-        self.calls = 0
+        self.calls: tuple[str, ...] = ()
         self._opened: dict[str, Any] = {}
         self._stack = AsyncExitStack()
 

@@ -92,14 +92,17 @@ class SessionReader:
 
     def _drop_earlier_calls(self, response: Response) -> Response:
         """Return the response with the calls of its own turn, if it lists any."""
-        earlier, listed = self._session.calls, len(response.tool_calls)
+        earlier, names = self._session.calls, tuple(call.name for call in response.tool_calls)
         if response.tool_calls_known is None:
             return response
-        if listed < earlier:
-            what = f"the list of tool calls has {listed:,}, and {earlier:,} in the turn before"
-            raise self._build_error(f"{what}, so it is not that of the conversation", "toolCallsScope")
-        self._session.calls = listed
-        return replace(response, tool_calls=response.tool_calls[earlier:])
+        if names[: len(earlier)] != earlier:
+            what = f"has {len(names):,}, and {len(earlier):,} in the turn before"
+            if len(names) >= len(earlier):
+                what = "begins with other calls than in the turn before"
+            what = f"the list of tool calls {what}, so it is not that of the conversation"
+            raise self._build_error(what, "toolCallsScope")
+        self._session.calls = names
+        return replace(response, tool_calls=response.tool_calls[len(earlier) :])
 
     def _build_error(self, what: str, key: str) -> TargetError:
         place = self._settings.find_place(key)

@@ -346,13 +346,21 @@ def test_calls__of_the_conversation__are_those_of_the_turn_without_the_earlier_o
     lists = [{"response": "ok", "toolCalls": [{"name": name} for name in names]} for names in ("a", "ab", "abba")]
     responses, _, _, session = converse(answering(*lists), toolCallsScope="conversation")
     assert [[call.name for call in one.tool_calls] for one in responses] == [["a"], ["b"], ["b", "a"]]
-    assert session.calls == 4
+    assert session.calls == ("a", "b", "b", "a")
 
 
 def test_calls__fewer_than_before__are_not_those_of_the_conversation() -> None:
     lists = ({"response": "ok", "toolCalls": [CALL, CALL]}, {"response": "ok", "toolCalls": [CALL]})
     with pytest.raises(TargetError, match=r"has 1, and 2 in the turn before.*toolCallsScope") as caught:
         converse(answering(*lists), toolCallsScope="conversation")
+    assert caught.value.fault is TargetFault.MALFORMED
+
+
+@pytest.mark.parametrize("names", ["ba", "bb", "bab"])
+def test_calls__that_begin_otherwise_than_before__hide_none_of_the_turn(names) -> None:
+    lists = [{"response": "ok", "toolCalls": [{"name": name} for name in listed]} for listed in ("a", names)]
+    with pytest.raises(TargetError, match=r"begins with other calls.*toolCallsScope") as caught:
+        converse(answering(*lists), turns=2, toolCallsScope="conversation")
     assert caught.value.fault is TargetFault.MALFORMED
 
 
