@@ -20,10 +20,14 @@ collect_ignore_glob = ["*/*"]
 """What is in the folders are agents."""
 
 
+def _skip_unless_asked_for(name: str) -> None:
+    if not {"all", name} & set(os.environ.get("EVAL_GATE_AGENTS", "").split(",")):
+        pytest.skip(f"{name} is not asked for: run `make agents`")
+
+
 def _installed(server: Server) -> Path:
     """Where it is. Skips the test where it is not asked for, or cannot be had."""
-    if not {"all", server.framework} & set(os.environ.get("EVAL_GATE_AGENTS", "").split(",")):
-        pytest.skip(f"{server.framework} is not asked for: run `make agents`")
+    _skip_unless_asked_for(server.framework)
     try:
         return install(server)
     except NotInstallableError as error:
@@ -36,6 +40,12 @@ def _installed(server: Server) -> Path:
 def programs() -> Path:
     """The folder with coding agents that are commands."""
     return _installed(PROGRAMS) / "node_modules" / ".bin"
+
+
+@pytest.fixture(scope="session")
+def ours() -> None:
+    """Agents of conversations that need no framework: long tests, so they too run only where they are asked for."""
+    _skip_unless_asked_for("conversations")
 
 
 @pytest.fixture(scope="session")

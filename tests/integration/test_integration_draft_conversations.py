@@ -33,6 +33,7 @@ FILE = "evals/first.golden.json"
 
 
 def write_desk(folder: Path, price: str) -> None:
+    """Write the agent. Python compiles it anew within the same second only if its length changes."""
     (folder / "desk.py").write_text(DESK.replace("PRICE", price))
 
 
@@ -57,14 +58,14 @@ def test_draft__questions_as_turns__are_a_conversation_that_the_agent_passes_and
     assert "  turn 2, user: How much do I get?\n  response, 3 of 3 executions:\n    calls refund {}\n" in review
     assert gate(tmp_path, "draft", FILE, "--accept", "all").returncode == 0
     assert gate(tmp_path, "run", "--strict", *AGENT).returncode == 0
-    write_desk(tmp_path, "39.90")
+    write_desk(tmp_path, "139.90")
     failed = gate(tmp_path, "run", *AGENT)
     assert (failed.returncode, "turn 2 of 2" in failed.stdout) == (1, True)
     renewed = gate(tmp_path, "draft", FILE, "--update", "gs-find-order-001", "--yes", *AGENT)
     assert renewed.returncode == 0, renewed.stderr
     again, changed = read_turns(tmp_path)
     assert again == first
-    assert changed["expect"] == second["expect"] | {"responseContainsNumber": ["39.90"]}
+    assert changed["expect"] == second["expect"] | {"responseContainsNumber": ["139.90"]}
     assert gate(tmp_path, "run", *AGENT).returncode == 0
 
 

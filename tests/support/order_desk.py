@@ -210,7 +210,7 @@ async def answer_as_model(exchange: Exchange) -> None:
         return
     said = [one["content"] for one in body["messages"] if one["role"] == "user"]
     prompt = next((one["content"] for one in body["messages"] if one["role"] == "system"), "")
-    named = re.search(r"\[(\w+)\]$", prompt)
+    named = re.search(r"\[([\w+:]+)\]$", prompt)
     text, calls = ORDER_DESK.answer(said, named[1] if named else "main")
     if calls and body["messages"][-1]["role"] != "tool":
         asked = [(f"call-{at}", call["name"], call["params"]) for at, call in enumerate(calls)]

@@ -19,7 +19,7 @@ from eval_gate.evaluators.wording import truncate
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import SimulatedUser
 from eval_gate.model.conversation import Message
-from eval_gate.model.limits import USER_MESSAGE
+from eval_gate.model.limits import TURN_CHARACTERS, USER_MESSAGE
 from eval_gate.model.usage import Usage, add_up
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError
@@ -152,13 +152,13 @@ def _add_up_costs(replies: Sequence[ModelReply]) -> tuple[Usage | None, float | 
 
 
 def _parse_move(document: dict[str, JsonValue]) -> UserMove | None:
-    """Parse a move; an end with a message, and a message without text, are none."""
+    """Parse a move; an end with a message, and a message without text or with too much, are none."""
     message = document.get("message", "")
     if not isinstance(message, str):
         return None
     text = to_well_formed(message).strip()
     match document.get("action"), document.get("outcome"):
-        case "message", _ if text:
+        case "message", _ if text and len(text) <= TURN_CHARACTERS:
             return UserMove(message=text)
         case "end", "reached" | "given_up" as outcome if not text:
             return UserMove(outcome=outcome)

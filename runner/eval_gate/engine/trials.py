@@ -245,7 +245,10 @@ class TrialRunner:
         outcome = _Outcome(response or Response(text="", tool_calls_known=None), conversation)
         error = conversation.error
         if error is not None:
-            return self._build_failed_conversation(job, outcome, error, _measure_ms(started))
+            # an evaluator and a simulated user take none of the agent's time
+            judged = isinstance(error, EvaluatorError)
+            duration_ms = round(outcome.response.duration_ms, 3) if judged else _measure_ms(started)
+            return self._build_failed_conversation(job, outcome, error, duration_ms)
 
         async def score(context: EvaluationContext) -> CaseScore:
             return await score_conversation(context, [turn.score for turn in conversation.turns], conversation.history)

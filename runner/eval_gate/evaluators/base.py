@@ -81,14 +81,19 @@ class EvaluationContext(FrozenStruct):
         return format_transcript(self.history)
 
     @property
+    def _scores_whole(self) -> bool:
+        """Whether a whole conversation is scored, and not a turn, or a response without the messages before it."""
+        return self.case.conversation is not None and bool(self.history)
+
+    @property
     def judged_response(self) -> Response:
         """Response that LLM judges see: where they score a whole conversation, its text is the transcript."""
-        return self.response if self.case.conversation is None else replace(self.response, text=self.transcript)
+        return replace(self.response, text=self.transcript) if self._scores_whole else self.response
 
     @property
     def response_texts(self) -> tuple[str, ...]:
         """Texts of all responses that are scored: of a whole conversation, or the one."""
-        if self.case.conversation is None:
+        if not self._scores_whole:
             return (self.response.text,)
         added = self.history[len(self.case.messages) :]
         return tuple(format_content(message.content) for message in added if message.role == "assistant")

@@ -6,7 +6,7 @@ assertions of one case.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from eval_gate.evaluators.aggregation import MAX_ERROR, score_evaluators, warn_nothing_checked
@@ -34,8 +34,7 @@ async def score_turn(context: EvaluationContext, turn: CaseTurn, history: Sequen
     """
     if not turn.evaluators:
         return CaseScore(passed=True, score=1.0)
-    spec = _get_spec(context)
-    window = select_window(history, spec.window)
+    window = select_window(history, context.case.conversation.window if context.case.conversation else None)
     case = replace(
         context.case,
         conversation=None,
@@ -54,11 +53,12 @@ async def score_conversation(
     The response of the context is that of all turns: the last text, the calls in order, and sums. A turn that was not
     sent has no score, or is missing at the end. Raises EvaluatorError, with what the judges of the turns cost.
     """
-    spec = _get_spec(context)
+    spec = context.case.conversation
+    assert spec is not None
     turns = (*turns, *[None] * (len(spec.turns) - len(turns)))
     try:
         if spec.aggregation is TurnAggregation.FIRST_FAILURE:
-            return await _score_until_failure(context, turns, history)
+            return await _score_until_failure(context, spec, turns, history)
         return await _score_members(context, spec, turns, history)
     except EvaluatorError as error:
         scored = [one for one in turns if one is not None]
@@ -80,12 +80,6 @@ def format_expected(expected: JsonValue) -> str | None:
     last = expected[-1] if isinstance(expected, list) and expected else expected
     content = last["content"] if isinstance(last, dict) and "content" in last else last
     return format_content(content) if content else None
-
-
-def _get_spec(context: EvaluationContext) -> ConversationSpec:
-    if context.case.conversation is None:
-        raise LookupError(f"the case {context.case.id} has no turns")
-    return context.case.conversation
 
 
 def _join_transcript(history: Sequence[Message]) -> str:
@@ -125,26 +119,24 @@ async def _score_whole(context: EvaluationContext, spec: ConversationSpec, histo
         input_messages=_messages_to_json(history),
         expected_messages=None,
     )
-    whole = replace(context.case, brief=brief, messages=tuple(history))
-    return await score_evaluators(replace(context, case=whole, response=replace(context.response, text=transcript)))
+    response = replace(context.response, text=transcript)
+    return await score_evaluators(replace(context, case=replace(context.case, brief=brief), response=response))
 
 
 async def _score_until_failure(
-    context: EvaluationContext, turns: Sequence[CaseScore | None], history: Sequence[Message]
+    context: EvaluationContext,
+    spec: ConversationSpec,
+    turns: Sequence[CaseScore | None],
+    history: Sequence[Message],
 ) -> CaseScore:
     """Take the turns in order, then the whole, up to the first failure (tool-forge, "Assertion Execution")."""
     parts = [_Part(f"turn {number}", score) for number, score in enumerate(turns, 1) if score is not None]
-    scores = [part.score for part in parts]
     failure = next((part for part in parts if not part.score.passed), None)
-    whole = None
+    whole, outcome = None, CaseScore(passed=True, score=1.0)
     if failure is not None:
         outcome = CaseScore(passed=False, score=failure.score.score, error=failure.describe_failure())
     elif context.case.evaluators:
-        whole = await _score_whole(context, _get_spec(context), history)
-        score = min(one.score for one in (*scores, whole)) if whole.passed else whole.score
-        outcome = CaseScore(passed=whole.passed, score=score, error=whole.error)
-    else:
-        outcome = CaseScore(passed=True, score=min((one.score for one in scores), default=1.0))
+        outcome = whole = await _score_whole(context, spec, history)
     joined = _join_scores([part for part in parts if part.score.results], outcome, whole)
     return joined if joined.assertions_run else warn_nothing_checked(joined)
 
@@ -159,12 +151,8 @@ async def _score_members(
     unsent = CaseScore(passed=False, score=0.0, error=_NOT_SENT)
     parts = [_Part(f"turn {number}", unsent if score is None else score) for number, score in enumerate(turns, 1)]
     if context.case.evaluators:
-        try:
-            whole = await _score_whole(context, spec, history)
-        except EvaluatorError as error:
-            raise error.add_prefix(WHOLE) from error
-        parts.append(_Part(WHOLE, whole, WHOLE))
-    score = _combine([part.score.score for part in parts], spec.aggregation)
+        parts.append(_Part(WHOLE, await _score_whole(context, spec, history)))
+    score = _COMBINATIONS[spec.aggregation]([part.score.score for part in parts])
     pass_score = context.case.pass_score
     reached = is_full(score) if pass_score is None else reaches_pass_score(score, pass_score)
     passed = reached and not any(part.is_vetoed for part in parts)
@@ -174,14 +162,11 @@ async def _score_members(
     return replace(joined, trace_summary=summarize_trace(context.response))
 
 
-def _combine(scores: Sequence[float], aggregation: TurnAggregation) -> float:
-    match aggregation:
-        case TurnAggregation.MIN:
-            return min(scores)
-        case TurnAggregation.MAX:
-            return max(scores)
-        case _:
-            return compute_weighted_mean((1.0, score) for score in scores)
+_COMBINATIONS: Final[Mapping[TurnAggregation, Callable[[Sequence[float]], float]]] = {
+    TurnAggregation.MEAN: lambda scores: compute_weighted_mean((1.0, score) for score in scores),
+    TurnAggregation.MIN: min,
+    TurnAggregation.MAX: max,
+}
 
 
 class _Part(FrozenStruct):
@@ -189,7 +174,6 @@ class _Part(FrozenStruct):
 
     name: str
     score: CaseScore
-    kind: str = "turn"
 
     @property
     def is_vetoed(self) -> bool:
@@ -205,7 +189,7 @@ class _Part(FrozenStruct):
         """Build the stored result, with those of the evaluators in it."""
         return EvaluatorResult(
             name=self.name,
-            type=self.kind,
+            type=WHOLE if self.name == WHOLE else "turn",
             score=self.score.score,
             misses=() if self.score.results or self.score.error is None else (self.score.error,),
             evaluator_results=self.score.results,

@@ -246,12 +246,14 @@ class DocumentReader:
 
 
 def _suggest_written_key(model: type[BaseModel], path: Path, siblings: JsonValue) -> str:
-    """Suggest the key that was probably meant for a missing one: the nearest sibling that no part of a file has."""
+    """Suggest what was meant for a missing key: the nearest sibling that no part of a file has, or a misspelt one."""
     schema = model.model_json_schema()
     parts = (schema, *schema.get("$defs", {}).values())
     known_keys = {key for part in parts for key in part.get("properties", ())}
-    keys = siblings if isinstance(siblings, dict) else {}
-    return format_suggestion(str(path[-1]), [key for key in keys if key not in known_keys])
+    unknown = [key for key in siblings if key not in known_keys] if isinstance(siblings, dict) else []
+    meant = format_suggestion(str(path[-1]), unknown)
+    misspelt = ((key[:_MAX_SHOWN], format_suggestion(key, known_keys)) for key in unknown if not meant)
+    return meant or next((f' and "{key}" is not known{hint}' for key, hint in misspelt if hint), "")
 
 
 def _find_part(document: JsonValue, path: Path) -> JsonValue:

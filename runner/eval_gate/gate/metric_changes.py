@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.evidence.paired_difference import adjust_chances, compute_interval, compute_sign_chance
+from eval_gate.gate.failure_causes import PARTS_OF_CONVERSATION
 from eval_gate.gate.score_changes import clamp_score
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import EvaluatorResult, Status, Trial
@@ -148,9 +149,14 @@ def iter_named_results(
 ) -> Iterator[tuple[str, EvaluatorResult]]:
     """Yield evaluator results with the names of their rows: `policy / facts` for a member of the composite `policy`.
 
-    A composite with a single member stands for it.
+    A composite with a single member stands for it. Evaluators of a conversation have no turn in their names: the turns
+    of two cases have only their numbers in common.
     """
     for result in results:
+        if result.type in PARTS_OF_CONVERSATION:
+            if depth < EVALUATORS_DEPTH:
+                yield from iter_named_results(result.evaluator_results, composite, depth + 1)
+            continue
         name = f"{composite}{result.name}"
         yield name, result
         if len(result.evaluator_results) > 1 and depth < EVALUATORS_DEPTH:

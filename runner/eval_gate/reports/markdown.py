@@ -234,8 +234,8 @@ def _format_metric_row(row: MetricRow) -> str:
 
 def _format_prompt_lines(sides: ResponseComparison, row: CaseRow) -> list[str]:
     label, failure = _split_failure(row)
-    if label is None and row.failed_turn:
-        label = f"turn {row.failed_turn}"
+    if label is None and row.failed_turn:  # the failure of a graded case begins with the evaluator that fell most
+        label, _ = split_turn_label(row.expand_turn(f"turn {row.failed_turn}: "))
     kind = "Failed" if label is None else f"Failed in {label}" if label.startswith("turn") else capitalize_first(label)
     lines = [f"**{kind}:** {format_code_span(failure)}"] if failure else []
     if sides.turn:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from eval_gate.gate import score_changes
-from eval_gate.gate.failure_causes import get_group_key
+from eval_gate.gate.failure_causes import PARTS_OF_CONVERSATION, get_group_key
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, PassCount
 from eval_gate.model.execution import ErrorKind, Status
@@ -59,7 +59,10 @@ class FallenEvaluator(FrozenStruct):
 
 
 def find_fallen_evaluators(run: RunResult) -> tuple[FallenEvaluator, ...]:
-    """Find the evaluators that fell by more than the tolerance in two graded cases or more, the most frequent first."""
+    """Find the evaluators that fell by more than the tolerance in two graded cases or more, the most frequent first.
+
+    Turns of conversations are none: those of two cases have only their numbers in common.
+    """
     if run.comparison is None:
         return ()
     cases, tolerance = run.index_cases(), run.comparison.score_tolerance
@@ -69,8 +72,15 @@ def find_fallen_evaluators(run: RunResult) -> tuple[FallenEvaluator, ...]:
         if one.score_drop and one.key in cases
         for name in score_changes.find_fallen_evaluators(cases[one.key], one.baseline_evaluator_scores, tolerance)
     )
-    scored = Counter(one.name for case in cases.values() if case.status.is_scored for one in case.evaluator_results)
-    return tuple(FallenEvaluator(name, number, scored[name]) for name, number in fell.most_common() if number > 1)
+    scored = Counter(
+        one.name
+        for case in cases.values()
+        if case.status.is_scored
+        for one in case.evaluator_results
+        if one.type not in PARTS_OF_CONVERSATION
+    )
+    counts = ((name, number) for name, number in fell.most_common() if number > 1 and name in scored)
+    return tuple(FallenEvaluator(name, number, scored[name]) for name, number in counts)
 
 
 class Outage(FrozenStruct):

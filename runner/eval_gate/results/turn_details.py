@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from eval_gate.model.execution import NO_DETAILS, BaselineResult, CaseDetails, Status
+from eval_gate.model.limits import STORED_TURNS
 from eval_gate.model.result import CaseResult
 
 
 def slice_turn(details: CaseDetails, number: int) -> CaseDetails:
     """Return the details of one turn, counted from 1: its response and its calls; none if there is no such turn."""
-    if not 1 <= number <= len(details.turns):
+    if not 1 <= number <= min(len(details.turns), STORED_TURNS):  # a result from elsewhere may have any number
         return NO_DETAILS
     turn = details.turns[number - 1]
     start = sum(one.calls for one in details.turns[: number - 1])
@@ -28,7 +29,7 @@ def select_turn(case: CaseResult, baseline: BaselineResult | None) -> int | None
     request.
     """
     earlier = baseline.details if baseline else NO_DETAILS
-    most = max(len(case.details.turns), len(earlier.turns))
+    most = min(max(len(case.details.turns), len(earlier.turns)), STORED_TURNS)
     if case.failed_turn is not None or not most:
         return case.failed_turn
     if earlier.turns:

@@ -141,13 +141,14 @@ def test_run__started_again__costs_of_all_sessions_count_and_assertions_see_the_
 
 
 def test_run__evaluator_without_a_score_in_a_turn__is_an_evaluation_error_of_that_turn(tmp_path) -> None:
-    unknown = Scripted("ok", Response(text="ok", tool_calls_known=False))
+    unknown = Scripted("ok", Response(text="ok", tool_calls_known=False, duration_ms=5.0))
     turns = [make_turn("one"), replace(make_turn("two"), evaluators=(ToolsCalled(names=("t",)),))]
     case = run_one(unknown, tmp_path, make_talk("c", *turns))
     assert (case.status, case.error_kind, case.failed_turn) == (E, ErrorKind.EVALUATION_ERROR, 2)
     assert case.error.startswith("turn 2: ")
     assert [turn.status for turn in case.details.turns] == [P, E]
     assert case.details.turns[1].response == "ok"
+    assert case.duration_ms == 15.0  # the agent's time alone
 
 
 @pytest.mark.parametrize(("lists", "status"), [(False, E), (True, P)])

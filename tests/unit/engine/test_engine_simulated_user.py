@@ -15,7 +15,7 @@ from eval_gate.evaluators.base import EvaluatorError
 from eval_gate.model.case import SimulatedUser
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.execution import ErrorKind, Status
-from eval_gate.model.limits import USER_MESSAGE
+from eval_gate.model.limits import TURN_CHARACTERS, USER_MESSAGE
 from eval_gate.model.result import CaseResult
 from eval_gate.model.specs.evaluator import EvaluatorSpec, ResponseContains
 from eval_gate.model.usage import Usage
@@ -74,10 +74,11 @@ INVALID = [
     '{"action":"end","message":"bye","outcome":"reached"}',
     '{"action":"stop","message":"","outcome":"reached"}',
     '{"action":"end","message":"","outcome":"reached"',
+    json.dumps({"action": "message", "message": "x" * (TURN_CHARACTERS + 1), "outcome": "open"}),
 ]
 
 
-@pytest.mark.parametrize("reply", INVALID)
+@pytest.mark.parametrize("reply", INVALID, ids=range(len(INVALID)))
 def test_move__invalid_reply__is_asked_for_once_more(reply: str) -> None:
     chat = ScriptedChat(says(reply), says(GO_ON))
     made = move(chat)
@@ -90,7 +91,7 @@ def test_move__invalid_reply__is_asked_for_once_more(reply: str) -> None:
     assert second != first
 
 
-@pytest.mark.parametrize("reply", INVALID)
+@pytest.mark.parametrize("reply", INVALID, ids=range(len(INVALID)))
 def test_move__two_invalid_replies__are_an_evaluation_error(reply: str) -> None:
     chat = ScriptedChat(says(reply))
     with pytest.raises(EvaluatorError, match=r"the simulated user user wrote no valid message in 2 replies") as caught:

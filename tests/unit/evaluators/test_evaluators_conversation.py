@@ -221,7 +221,7 @@ def test_rubric__below_its_full_score__is_the_score_of_the_conversation() -> Non
 def test_judge__that_fails_for_the_whole__keeps_what_the_turns_cost() -> None:
     broken = EvaluatorError("no connection", cost_usd=0.5)
     judge = ScriptedJudge(JudgeReply('{"score": 1}', cost_usd=0.25), broken)
-    with pytest.raises(EvaluatorError, match=r"^conversation: llm_judge: no connection") as caught:
+    with pytest.raises(EvaluatorError, match=r"^llm_judge: no connection") as caught:
         agentv(("a", (LlmJudge(),)), whole=(LlmJudge(),), around={"judge": judge})
     assert caught.value.cost_usd == 0.25
 
@@ -371,3 +371,8 @@ def test_agentv__any_scores_of_turns__are_joined_within_their_range(scores: list
 )
 def test_expected__response_of_a_turn__is_the_reference_of_its_judge(expected, text: str | None) -> None:
     assert format_expected(expected) == text
+
+
+def test_whole__without_the_messages_before_it__is_scored_as_one_response() -> None:
+    context = make_context(MaxTokens(limit=1), response="12345678", conversation=ConversationSpec())
+    assert (context.judged_response.text, context.response_texts) == ("12345678", ("12345678",))

@@ -387,3 +387,21 @@ def test_rows__worlds_in_which_a_member_falls__are_found_by_its_row() -> None:
     marked = [[row.name for row in draw_world(rng, 20, 0.15).rows if row.changed] for _ in range(worlds)]
     assert sum("policy / m0" in names for names in marked) >= 80
     assert sum("policy" in names for names in marked) <= 30
+
+
+def test_rows__conversations__evaluators_have_no_turns_in_their_names() -> None:
+    def make_cases(style: float) -> list[CaseResult]:
+        turns = [
+            EvaluatorResult(
+                name=f"turn {turn}", type="turn", score=style, evaluator_results=(make_evaluator("style", style),)
+            )
+            for turn in (1, 2)
+        ]
+        whole = EvaluatorResult(
+            name="conversation", type="conversation", score=1, evaluator_results=(make_evaluator("tone"),)
+        )
+        return [make_graded(f"c{number}", style, evaluator_results=(*turns, whole)) for number in range(10)]
+
+    found = rows(make_cases(0.9), make_cases(0.6))
+    assert list(found) == ["style", "tone"]
+    assert (found["style"].difference, found["style"].changed, found["tone"].changed) == (-0.3, True, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import xml.etree.ElementTree as ET
 
@@ -9,15 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.model.execution import CaseDetails
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status
 from eval_gate.model.result import CaseText, RunResult
 from eval_gate.reports.case_annotations import build_annotations
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_comment, render_summary
+from eval_gate.reports.page.case_data import MIN_TURN, build_case_data
+from eval_gate.reports.page.truncation import TRUNCATION_STEPS
 from eval_gate.reports.rendering import render
 from eval_gate.reports.view.report_view import build_view
+from eval_gate.results.baseline import Baseline
+from eval_gate.results.case_behaviour import list_behaviours
 from eval_gate.results.detail_truncation import drop_response
+from eval_gate.results.turn_details import select_turn
 from eval_gate.struct import replace
 from tests.support.chat_results import (
     BEFORE,
@@ -30,8 +36,11 @@ from tests.support.chat_results import (
     make_chat,
     make_conversation,
     talkative,
+    with_baseline,
 )
+from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run
 from tests.support.pages import case_on, page_data, without_assets
+from tests.support.verdicts import judge_against
 from tests.unit.reports.test_reports_sides import HOSTILE, ON_PAGE, assert_hostile_text_is_inert
 
 RUNS = {name: make() for name, make in STATES.items()}
@@ -192,3 +201,46 @@ def test_comment__several_conversations__are_grouped_by_turn_and_check() -> None
         assert f"**2 regressions:** `turn {turn}: responseContainsNumber` · each: " in comment
         assert f"  2 cases: turn {turn}: responseContainsNumber\n" in console
         assert all(f"**turn {turn} of 5:** `responseContainsNumber: {name}`" in comment for name in names)
+
+
+def test_comment__graded_conversation__names_the_turn_its_score_and_what_was_missed() -> None:
+    here = make_conversation((*BEFORE[:2], FORGOT, *BEFORE[3:]), "PPFPF")
+    results = tuple(
+        EvaluatorResult(
+            name=f"turn {turn}", type="turn", score=score, evaluator_results=(make_evaluator("style", score),)
+        )
+        for turn, score in enumerate((1.0, 1.0, 0.4, 1.0, 0.8), 1)
+    )
+    case = make_graded("a", 0.84, details=here, evaluator_results=results, failed_turn=3)
+    baseline = make_graded("a", evaluator_results=tuple(replace(one, score=1.0) for one in results))
+    run = judge_against(make_graded_run([case]), Baseline(make_graded_baseline([baseline]), "main"))
+    comment = render_comment(build_view(with_baseline(run, make_conversation(BEFORE, "PPPPP")), ON_PAGE))
+    missed = "style: style is not what it should be"
+    failure = f"`turn 3 1.00 → 0.40: {missed} · turn 5 1.00 → 0.80: {missed}`"
+    assert f"| {failure} |" in comment
+    assert f"**Failed in turn 3 of 5:** {failure}<br>" in comment
+    assert "Turn 4 passes; turn 5 fails too." in comment
+
+
+def test_html__long_conversation_on_a_full_page__all_turns_share_the_space() -> None:
+    view = build_view(make_hostile(100, 1_000), ON_PAGE)
+    sizes = [len(json.dumps(build_case_data(view.regressions[0], view, cut))) for cut in TRUNCATION_STEPS]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] < 120_000
+    turns = build_case_data(view.regressions[0], view, TRUNCATION_STEPS[-1])["now"]["perTurn"]
+    assert len(turns) == 100
+    assert all(len(turn["message"]) > MIN_TURN for turn in turns)
+
+
+def test_reports__forged_numbers_of_turns_and_calls__cost_nothing() -> None:
+    """A result may come from anybody: each of these would take days if it was counted to."""
+    details = replace(make_conversation([("m", "r", [])] * 2_000, "P" * 2_000), tools_called=("a",) * 1_000)
+    details = replace(details, turns=tuple(replace(turn, calls=10**12) for turn in details.turns))
+    case = make_chat("a", "FFFF", details, (10**12,) * 4, error=f"turn {10**12}: {'9' * 5_000}")
+    run = judge_chats(case, baseline=replace(details, turns=details.turns[:1_000]))
+    assert f"**turn {10**12} of 2000:** `" in render_comment(build_view(run, ON_PAGE))
+    for report in ("html", "junit", "console", "agentv"):
+        assert "a" in render(report, run, ReportContext())
+    passing = replace(case, status=Status.PASSED, passed=True, failed_turn=None, trials=())
+    assert select_turn(passing, None) is not None
+    assert list_behaviours(passing)

@@ -20,6 +20,7 @@ from eval_gate.reports.wording.failed_turns import describe_user_end
 from eval_gate.reports.wording.numbers import format_money, format_score
 from eval_gate.reports.wording.waivers import build_case_waive_command, build_waive_comment
 from eval_gate.results.turn_details import count_scripted_turns, select_turn
+from eval_gate.struct import replace
 from eval_gate.text.safe_output import reveal_invisible
 
 STATUS_LETTERS: Final = {
@@ -32,6 +33,8 @@ STATUS_LETTERS: Final = {
 _TURN_LETTERS: Final = STATUS_LETTERS | {Status.NOT_RUN: "U"}
 MAX_EXPECTED: Final = 60
 """Lines of an expectation."""
+MIN_TURN: Final = 100
+"""Characters of a message or response that each turn of a truncated conversation keeps."""
 MAX_BEHAVIOUR: Final = 30
 """Changes of behaviour of a case."""
 MAX_DEPTH: Final = 4
@@ -188,6 +191,9 @@ def _build_response(details: CaseDetails, cut: PageTruncation) -> Data:
     calls = [_build_tool_call(call, cut) for call in stored_calls[: cut.max_parts]]
     calls = calls or [{"name": reveal_invisible(name)} for name in details.tools_called[: cut.max_parts]]
     messages = details.conversation[: cut.max_parts]
+    turns = details.turns
+    shared = cut.max_characters and max(4 * cut.max_characters // max(len(turns), 4), MIN_TURN)
+    turn_cut = replace(cut, max_characters=shared)  # all turns together need about as much as one long response
     dropped_counts = dict(details.dropped_counts)
     if more := max(len(stored_calls), len(details.tools_called)) - len(calls):
         dropped_counts["toolCalls"] = dropped_counts.get("toolCalls", 0) + more
@@ -198,7 +204,7 @@ def _build_response(details: CaseDetails, cut: PageTruncation) -> Data:
         "length": details.response_length if details.response_truncated else None,
         "calls": calls,
         "talk": [_build_message(message, cut) for message in messages],
-        "perTurn": [_build_turn(turn, cut, has_user=details.user_end is not None) for turn in details.turns],
+        "perTurn": [_build_turn(turn, turn_cut, has_user=details.user_end is not None) for turn in turns],
         "userEnd": describe_user_end(details.user_end, None),
         "missing": {reveal_invisible(name): number for name, number in dropped_counts.items()},
         "turns": details.max_turns_reached or None,

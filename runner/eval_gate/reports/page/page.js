@@ -624,7 +624,8 @@
     return folded(title, () => [
       make("p", { class: "label" }, "User"),
       was && was.message !== is.message && is.status !== "U" && was.status !== "U"
-        ? make("table", { class: "sides" }, make("tbody", {}, make("tr", {}, message(was.message, "then"), message(is.message, "now"))))
+        ? make("table", { class: "sides" }, make("thead", {}, make("tr", {}, ["Baseline", page.here].map((side) => make("th", { scope: "col" }, side)))),
+          make("tbody", {}, make("tr", {}, message(was.message, "then"), message(is.message, "now"))))
         : whole(is.message ?? (was && was.message) ?? "The message is not stored.", "asked"),
       is.error && !(said.error || "").includes(is.error) ? why(is.error) : null,
       compared(was, is, null, true),

@@ -89,8 +89,9 @@ def build_response_comparison(case: CaseResult, change: CaseChange | None) -> Re
     if failed_trial is not None and failed_trial.details is not None:
         case = replace(case, details=failed_trial.details, failed_turn=failed_trial.failed_turn)
     details, earlier = case.details, baseline.details if baseline else None
-    number = select_turn(case, baseline)
+    number, unsent = select_turn(case, baseline), [False, False]
     if number is not None:
+        unsent = [_is_unsent(side, number) for side in (details, earlier)]
         details, earlier = slice_turn(details, number), earlier and slice_turn(earlier, number)
     baseline_response = earlier.response if earlier else None
     calls = _describe_calls(case, baseline) if baseline and case.status is not Status.ERROR else ()
@@ -105,13 +106,27 @@ def build_response_comparison(case: CaseResult, change: CaseChange | None) -> Re
         current_response=details.response,
         notes=(
             *(["From an execution that failed; the case passed when it was re-run."] if failed_trial else []),
+            *[
+                f"This turn was not sent {where}."
+                for where, no in zip(("here", "in the baseline"), unsent, strict=True)
+                if no
+            ],
             *_collect_notes(
-                details, earlier, compared=change is not None and change.baseline is not None, status=case.status
+                details,
+                earlier,
+                compared=change is not None and change.baseline is not None and not unsent[1],
+                status=Status.NOT_RUN if unsent[0] else case.status,
             ),
         ),
         has_baseline=baseline is not None,
         turn=_build_turn(case, baseline, number) if number is not None else None,
     )
+
+
+def _is_unsent(details: CaseDetails | None, number: int) -> bool:
+    """Whether the turns of a side are known and this one was not sent."""
+    turns = details.turns if details else ()
+    return bool(turns) and (number > len(turns) or turns[number - 1].status is Status.NOT_RUN)
 
 
 def _describe_calls(case: CaseResult, baseline: BaselineResult) -> tuple[str, ...]:
@@ -158,7 +173,7 @@ def _describe_earlier_calls(details: CaseDetails, baseline: CaseDetails, number:
     """`, with the same calls as the baseline`; empty if that has no turns."""
     if not baseline.turns:
         return ""
-    other = [one for one in range(1, number) if has_other_calls(details, baseline, one)]
+    other = [one for one in range(1, min(number, len(details.turns) + 1)) if has_other_calls(details, baseline, one)]
     return f", with other calls in {format_turns(other)}" if other else ", with the same calls as the baseline"
 
 
@@ -169,10 +184,10 @@ def _collect_notes(details: CaseDetails, earlier: CaseDetails | None, *, compare
         notes.append("The baseline has no stored response.")
     elif earlier is not None and earlier.response == "":
         notes.append("The baseline's response is empty.")
-    if details.response is None:
+    if details.response is None and status is not Status.NOT_RUN:
         note = "There is no response here" if status is Status.ERROR else "The response here is not stored"
         notes.append(f"{note}. The baseline's:" if earlier is not None and earlier.response else f"{note}.")
-    elif not details.response:
+    elif details.response == "":
         notes.append("The response is empty.")
     if details.response_truncated or (earlier is not None and earlier.response_truncated):
         notes.append("Long responses are truncated.")

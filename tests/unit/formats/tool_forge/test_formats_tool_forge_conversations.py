@@ -123,6 +123,10 @@ REFUSED = [
     (chat(user=USER), "17: [0].user: `turns` and `user` exclude each other: keep one"),
     (play(input={"message": "hi"}), "15: [0].input: `user` and `input` exclude each other: keep one"),
     ({"id": "gs-1", "expect": {}}, '2: [0].input: is missing in the case "gs-1"'),
+    (
+        {"id": "gs-1", "turn": [{"message": "a"}], "expect": {}},
+        '2: [0].input: is missing in the case "gs-1" and "turn" is not known (did you mean "turns"?)',
+    ),
     ({"id": "gs-1", "input": None, "expect": {}}, '4: [0].input: is missing in the case "gs-1"'),
     (
         chat(onTurnFailure="contnue"),

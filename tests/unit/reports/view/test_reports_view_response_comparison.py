@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from eval_gate.model.execution import CaseDetails, StoredCall
-from eval_gate.reports.view.response_comparison import MAX_CHANGES, describe_call_changes
+from eval_gate.model.comparison import CaseChange, CaseClass, PassCount
+from eval_gate.model.execution import BaselineResult, CaseDetails, Status, StoredCall
+from eval_gate.reports.view.response_comparison import (
+    MAX_CHANGES,
+    build_response_comparison,
+    describe_call_changes,
+)
+from tests.support.chat_results import make_conversation
+from tests.support.results import make_result
 from tests.support.sides import make_details
 
 LOOKUP = ("lookup", {"id": "A17"})
@@ -71,3 +78,33 @@ def test_calls__hostile_names_and_values__stay_between_their_backticks() -> None
     assert said.count("`") == 10
     assert "\n" not in said
     assert len(said) < 300
+
+
+TURNS = (("a", "one", []), ("b", "two", []), ("c", "three", []))
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "notes"),
+    [
+        (TURNS[:2], TURNS, ("This turn was not sent here.",)),
+        (TURNS, TURNS[:2], ("This turn was not sent in the baseline.",)),
+        (TURNS, (), ("The baseline has no stored response.",)),
+        ((*TURNS[:2], ("c", None, [])), TURNS, ("The response here is not stored. The baseline's:",)),
+        ((*TURNS[:2], ("c", "", [])), TURNS, ("The response is empty.",)),
+    ],
+    ids=["shorter", "longer", "no turns", "not stored", "empty"],
+)
+def test_build_response_comparison__one_side_has_no_such_turn__is_not_called_unstored(here, there, notes) -> None:
+    case = make_result("a", details=make_conversation(here, "P" * len(here)))
+    side = BaselineResult(status=Status.PASSED, details=make_conversation(there, "P" * len(there)))
+    change = CaseChange(
+        suite="s",
+        case_id="a",
+        change=CaseClass.STILL_PASSING,
+        baseline=PassCount(passes=1, executions=1, score=1.0),
+        baseline_result=side,
+    )
+    sides = build_response_comparison(case, change)
+    assert sides is not None
+    assert sides.notes == notes
+    assert sides.turn.number == 3

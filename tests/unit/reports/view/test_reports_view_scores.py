@@ -13,7 +13,7 @@ from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.failure_causes import find_cause
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.execution import EvaluatorResult
-from eval_gate.model.result import RunResult
+from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.reports.case_annotations import build_annotations
 from eval_gate.reports.check_run import render_check_run
@@ -257,3 +257,14 @@ def test_describe_shortfalls__turn_of_a_conversation__says_what_its_evaluators_m
         "turn 4 0.00: not sent",
         "turn 3 1.00 → 0.40: style: style is not what it should be; x: 0.90",
     )
+
+
+def test_heading__the_same_turn_of_two_conversations_fell__is_no_evaluator_that_fell() -> None:
+    def make_cases(score: float, kind: str) -> list[CaseResult]:
+        result = EvaluatorResult(name="turn 3", type=kind, score=score)
+        return [make_graded(name, score, evaluator_results=(result,)) for name in "ab"]
+
+    for kind, is_named in (("turn", False), ("llm_judge", True)):
+        baseline = Baseline(make_graded_baseline(make_cases(1.0, kind)), "main")
+        view = build_view(judge_against(make_graded_run(make_cases(0.4, kind)), baseline), ReportContext())
+        assert ("turn 3" in view.heading) is is_named

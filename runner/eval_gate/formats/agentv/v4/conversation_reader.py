@@ -94,7 +94,7 @@ class ConversationReader:
             return None
         turn = {key: parts.fill(value) if key in _TEMPLATED else value for key, value in raw.items()}
         message = self._read_message(turn, path)
-        key = next((name for name in file_model.OUTPUT if turn.get(name) is not None), None)
+        key = next((name for name in file_model.OUTPUT if turn.get(name) not in (None, "")), None)
         expected = parts.read_expected(turn[key], (*path, key)) if key is not None else ()
         judged = parts.read_assertions(turn, path, expected) or (parts.default if key is not None else None)
         if message is None:

@@ -86,8 +86,10 @@ def test_conversation__settings__are_those_of_agentv(repository, keys, head, agg
 
 
 def test_turn__without_assertions_and_expected_output__checks_nothing(repository) -> None:
-    case, conversation = read(repository, file("  criteria: Is kind.\n"))
-    assert (conversation.turns[0].evaluators, case.evaluators) == ((), ())
+    for turns in ("[{input: a}]", "[{input: a, expected_output: ''}]", "[{input: a, expected_output: null}]"):
+        case, conversation = read(repository, file("  criteria: Is kind.\n", turns=turns))
+        assert (conversation.turns[0].evaluators, case.evaluators) == ((), ())
+        assert conversation.turns[0].expected_messages is None
 
 
 def test_turn__texts__are_one_judge_that_weighs_like_one_assertion(repository) -> None:
