@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from itertools import chain
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from eval_gate.engine.simulated_user import UserMove
 from eval_gate.evaluators.base import CaseScore, EvaluatorError
@@ -21,6 +21,8 @@ from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.text.escape import format_count
 
 _Item = TypeVar("_Item")
+_SHARED_SESSION: Final = "agent error: the agent returned the session id of another conversation"
+_SHARED_HINT: Final = "let the agent return a new id for each conversation, and nothing else where its id is read"
 
 
 class BudgetUsedError(Exception):
@@ -115,6 +117,8 @@ class ConversationServices(FrozenStruct):
     """Whether the run can afford a further turn of an execution that cost this much."""
     note_response: Callable[[], None] = lambda: None
     """Notes that the target responded to a turn."""
+    sessions: dict[str, ConversationSession] = field(default_factory=dict)
+    """Sessions of all conversations with the target, by each id that they had."""
 
     def may_start_again(self, error: TargetError, restarts: int) -> bool:
         """Whether a new session may help: the agent may have processed the request, which must not be sent twice."""
@@ -208,6 +212,8 @@ class _Try:
             request = replace(self._request, messages=self._list_window(), turn=self.number, open_session=session)
             response = await self._services.send(request)
             self._services.note_response()
+            if self._services.sessions.setdefault(session.id, session) is not session:
+                raise TargetError(_SHARED_SESSION, fault=TargetFault.MALFORMED, hint=_SHARED_HINT)
             _check_size([*(turn.response for turn in self.turns), response])
             finished = FinishedTurn(self.message, response)
             self.message = None

@@ -41,6 +41,7 @@ from eval_gate.results.detail_truncation import truncate_judge_prompts
 from eval_gate.results.masking import MARGIN
 from eval_gate.struct import FrozenStruct, Struct, field, replace
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError, TargetFault
+from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.targets.deadline import RetryState, track_case_limit
 from eval_gate.targets.isolation import isolate_execution
 from eval_gate.text.escape import to_one_line, truncate_middle
@@ -99,6 +100,8 @@ class TrialServices(FrozenStruct):
     """Whether the run can afford a further turn of an execution that cost this much, in US dollars."""
     note_turn: Callable[[Target], None] = lambda _target: None
     """Notes that a target responded to a turn of a conversation."""
+    sessions: dict[int, dict[str, ConversationSession]] = field(default_factory=dict)
+    """Sessions of all conversations of the run, by target and by each id that they had."""
 
     def require_unchanged_programs(self, case: EvalCase) -> None:
         """Check that no file which a program of the case can load was written to since the run was planned.
@@ -151,6 +154,7 @@ class TrialRunner:
         self._limits = shared.plan.limits
         self._shared = shared
         self._spacing = spacing
+        self._sessions = shared.sessions.setdefault(id(target), {})
 
     async def run(self, job: TrialJob, batch_response: Response | None = None) -> TrialRecord:
         """Request a response, unless the batch has one, and score it.
@@ -278,6 +282,7 @@ class TrialRunner:
             remembers_turns=target.remembers_turns,
             is_affordable=lambda usd: shared.is_affordable(job.key, spent_usd + usd),
             note_response=lambda: shared.note_turn(target),
+            sessions=self._sessions,
         )
 
     def _build_failed_conversation(

@@ -100,6 +100,18 @@ def test_run__error_in_the_first_turn__has_no_response(tmp_path) -> None:
     assert [turn.status for turn in case.details.turns] == [E, N, N]
 
 
+def test_run__agent_with_one_session_for_all__is_an_agent_error_of_every_other_conversation(tmp_path) -> None:
+    class OneSession(SessionTarget):
+        def make_response(self, request):
+            request.open_session.id = "shared"
+            return super().make_response(request)
+
+    result = execute(OneSession(), tmp_path, make_talk("first"), make_talk("second"), limits=RunLimits(trials=2))
+    statuses = {key.case_id: [trial.status for trial in case.trials] for key, case in result.iter_cases()}
+    assert statuses == {"first": [P, E], "second": [E, E]}
+    assert all(case.error_kind in {None, ErrorKind.AGENT_ERROR} for _, case in result.iter_cases())
+
+
 @pytest.mark.parametrize(
     ("last_s", "status", "error"), [(40, P, None), (60, E, "turn 3: timeout: no response within ")]
 )
