@@ -111,10 +111,11 @@ async def _score_whole(context: EvaluationContext, spec: ConversationSpec, histo
     if not spec.scores_transcript:
         return await score_evaluators(context)
     transcript = _join_transcript(history)
+    question = format_transcript(history)  # of `role: text` alone, a response could add lines of the user
     brief = replace(
         context.case.brief or CaseBrief(question="", linked_question=""),
-        question=transcript,
-        linked_question=transcript,
+        question=question,
+        linked_question=question,
         reference_answer=None,
         input_messages=_messages_to_json(history),
         expected_messages=None,
