@@ -19,6 +19,7 @@ from eval_gate.targets.http.placeholders import COOKIE, SESSION, TASK
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.response.field_paths import MISSING, MissingValue
 from eval_gate.targets.response.settings import EventRule
+from eval_gate.text.mask import MASK
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 
 _MAX_ID: Final = 1_000
@@ -88,6 +89,8 @@ class SessionReader:
         if not isinstance(text, str) or not 1 <= len(text) <= _MAX_ID or _UNPRINTABLE.search(text):
             what = f"the id is not a text of 1 to {_MAX_ID:,} characters without control characters"
             raise self._build_error(what, key)
+        if MASK in text:
+            raise self._build_error("the id has a secret in it, which is masked in responses", key)
         return text
 
     def _drop_earlier_calls(self, response: Response) -> Response:

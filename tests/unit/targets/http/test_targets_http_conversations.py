@@ -226,6 +226,7 @@ def test_conversation__two_executions__share_nothing() -> None:
         OK | {"id": "x" * 1_001},
         OK | {"id": "a\r\nX: 1"},
         OK | {"id": "a\u0085"},
+        OK | {"id": "s-***-1"},
         OK | {"id": ["a"]},
         OK | {"id": True},
     ],
@@ -447,6 +448,13 @@ def test_retry__case_with_one_message__is_as_it_was() -> None:
         assert asyncio.run(main()).attempts == 2
         threads = [one["thread"] for one in bodies_of(running)]
     assert threads[0] != threads[1]
+
+
+@pytest.mark.parametrize(("at", "hint"), [(0, "at this path"), (1, "no longer finds the session")])
+def test_conversation__not_found__is_the_path_in_the_first_turn_and_the_session_later(at, hint) -> None:
+    with pytest.raises(TargetError, match="404") as caught:
+        converse(failing("404 Not Found", at=at), path="/threads/{{session}}/runs")
+    assert hint in (caught.value.hint or "")
 
 
 def test_retry_policy__of_conversations__is_that_of_requests() -> None:
