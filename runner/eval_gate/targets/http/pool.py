@@ -32,7 +32,7 @@ def make_pool(at_most: int, certificates: SSLContext | None, *, keep_open: bool 
         resolver=LocalResolver(),
         force_close=not keep_open,
     )
-    pool = ClientSession(
+    return ClientSession(
         connector=connector,
         cookie_jar=DummyCookieJar(),
         headers={"accept-encoding": "gzip, deflate"},  # what `Decompressor` reads
@@ -42,9 +42,6 @@ def make_pool(at_most: int, certificates: SSLContext | None, *, keep_open: bool 
         max_field_size=MAX_LINE,
         max_headers=MAX_LINES,
     )
-    # aiohttp would send a GET or PUT twice if the connection breaks, although the agent may have taken it in
-    pool._retry_connection = False  # noqa: SLF001 (there is no option for it)
-    return pool
 
 
 class QuietConnector(TCPConnector):

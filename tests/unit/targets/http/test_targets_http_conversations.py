@@ -419,7 +419,7 @@ def test_retry__turn_that_may_have_been_processed__is_sent_again_only_to_an_agen
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "GET"])
-def test_retry__lost_connection_whatever_the_method__sends_the_request_once(method) -> None:
+def test_retry__lost_connection_whatever_the_method__sends_the_turn_once(method) -> None:
     with agent(failing("lost", at=1)) as running:
 
         async def main() -> None:
