@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from itertools import chain
@@ -53,6 +54,8 @@ class FinishedConversation(FrozenStruct):
     """Turn of the error; None without one."""
     failed_message: Message | None = None
     """The user's message without a response; None if the error is not in a request."""
+    failed_ms: float = 0.0
+    """Milliseconds until the error of a request, with its retries."""
     user_end: UserEnd | None = None
     moves: tuple[UserMove, ...] = ()
     """All that the simulated user was asked for, in all sessions."""
@@ -146,6 +149,7 @@ async def lead_conversation(request: Request, case: EvalCase, services: Conversa
                 error=error,
                 failed_turn=led.number if error is not None else None,
                 failed_message=led.message,
+                failed_ms=led.failed_ms,
                 user_end=led.user_end,
                 moves=tuple(moves),
                 abandoned_turns=tuple(abandoned),
@@ -183,6 +187,7 @@ class _Try:
         self.turns: list[FinishedTurn] = []
         self.message: Message | None = None
         """The message that has no response yet."""
+        self.failed_ms = 0.0
         self.user_end: UserEnd | None = None
 
     @property
@@ -210,7 +215,12 @@ class _Try:
             self.message = Message(role="user", content=turn.message)
             self._exchanges.append((self.message,))
             request = replace(self._request, messages=self._list_window(), turn=self.number, open_session=session)
-            response = await self._services.send(request)
+            began = time.perf_counter()
+            try:
+                response = await self._services.send(request)
+            except TargetError:
+                self.failed_ms = (time.perf_counter() - began) * 1000
+                raise
             self._services.note_response()
             if self._services.sessions.setdefault(session.id, session) is not session:
                 raise TargetError(_SHARED_SESSION, fault=TargetFault.MALFORMED, hint=_SHARED_HINT)

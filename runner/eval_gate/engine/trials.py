@@ -242,7 +242,6 @@ class TrialRunner:
         self, job: TrialJob, request: Request, workspace: OpenWorkspace | None, spent_usd: float
     ) -> TrialRecord:
         """Run all turns of a conversation. `spent_usd` is the cost of earlier attempts of the same execution."""
-        started = time.perf_counter()
         services = self._build_conversation_services(job, workspace, spent_usd)
         conversation = await lead_conversation(request, job.case, services)
         response = join_turns([turn.response for turn in conversation.turns]) if conversation.turns else None
@@ -250,8 +249,7 @@ class TrialRunner:
         error = conversation.error
         if error is not None:
             # an evaluator and a simulated user take none of the agent's time
-            judged = isinstance(error, EvaluatorError)
-            duration_ms = round(outcome.response.duration_ms, 3) if judged else _measure_ms(started)
+            duration_ms = round(outcome.response.duration_ms + conversation.failed_ms, 3)
             return self._build_failed_conversation(job, outcome, error, duration_ms)
 
         async def score(context: EvaluationContext) -> CaseScore:

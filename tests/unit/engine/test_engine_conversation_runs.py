@@ -1,6 +1,7 @@
 """Conversations in a run: what a result says of their turns, and how cost, errors and interruptions end them."""
 
 import asyncio
+import time
 from typing import NamedTuple
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from eval_gate.config.settings import ResponseRetention, RunLimits
 from eval_gate.engine.base_agent_run import BaseAgentFollowUp
 from eval_gate.engine.run import Run
+from eval_gate.evaluators.base import CaseScore
 from eval_gate.model.case import Aggregation, AttemptRule, TurnAggregation
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import ErrorCause, ErrorKind, Status
@@ -126,6 +128,24 @@ def test_run__time_limit__is_that_of_each_turn(tmp_path, monkeypatch, last_s, st
     assert (case.status, case.failed_turn) == (status, 3 if error else None)
     assert case.error is error or case.error.startswith(error)
     assert case.trials[0].timed_out is bool(error)
+
+
+def test_run__agent_error_after_slow_judges__takes_the_agents_time_alone(tmp_path, monkeypatch) -> None:
+    async def judge_slowly(context, turn, history):
+        await asyncio.sleep(30)
+        return CaseScore(passed=True, score=1.0)
+
+    class Slow(SessionTarget):
+        async def respond(self, request):
+            await asyncio.sleep(2)
+            return await super().respond(request)
+
+    monkeypatch.setattr("eval_gate.engine.trials.score_turn", judge_slowly)
+    plan = make_plan(make_suite(make_talk()), target=Slow([None, None, BROKEN]))
+    clock = VirtualTime(monkeypatch)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock.now)
+    ((_, case),) = clock.run(Run(plan, tmp_path, Watching()).execute()).iter_cases()
+    assert (case.failed_turn, round(case.duration_ms)) == (3, 2_002)  # its responses say that they took 1 ms each
 
 
 def test_run__turns_that_time_out_in_a_target_that_responds__are_not_the_whole_target(tmp_path) -> None:
