@@ -118,6 +118,16 @@ _ERRNO_BY_MESSAGE: Final = {os.strerror(number): number for number in (errno.EMF
 
 
 @contextmanager
+def treat_errors_as_incomplete() -> Iterator[None]:
+    """In this block every GateError means that the run could not be completed."""
+    try:
+        yield
+    except GateError as error:
+        error.exit_code = ExitCode.INCOMPLETE
+        raise
+
+
+@contextmanager
 def require_extra(extra: str, doing: str) -> Iterator[None]:
     """Turn a failed import inside the block into a GateError that names the missing extra.
 

@@ -224,7 +224,6 @@ class BaseAgentTiming(StrEnum):
 
     NOW = "now"
     LATER = "later"
-    """By a second step."""
 
 
 class CommentMode(StrEnum):
@@ -242,7 +241,6 @@ class StepSettings(FrozenStruct):
     flags: Mapping[str, str]
     config: str | None
     selection: Selection
-    """Which cases are run."""
     token: Secret[str]
     results: str | None
     baseline: str

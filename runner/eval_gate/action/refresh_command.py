@@ -154,7 +154,6 @@ class _CommandReply:
             self._log.record_loss(f"The reply {reply.url} stays, although it started nothing", error)
 
     def _start_workflow(self, claim: StickyComment) -> StepEnd:
-        """Start the workflow for this reply."""
         try:
             dispatch_baseline_workflow(self._step, self._workflow)
         except GitHubError as error:

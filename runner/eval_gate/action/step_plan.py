@@ -119,7 +119,6 @@ class StepPlan(FrozenStruct):
     previous_head_sha: str = ""
     """The head of the pull request before its last push, if the event names it."""
     default_branch: str = ""
-    """The repository's default branch."""
     trusted_branches: tuple[str, ...] = ()
     """Branches whose files count for a pull request without a further question, the default branch first."""
 
@@ -131,7 +130,6 @@ class PlanFacts(FrozenStruct):
     pull: PullRequest | None = None
     """As it is now: the pull request that a manual start names."""
     checkout: str | None = None
-    """The commit in the workspace."""
     parents: tuple[str, ...] | None = None
     """Its parents, where it is neither the event's nor the head of a pull request; None where GitHub does not know."""
 

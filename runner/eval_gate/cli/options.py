@@ -34,6 +34,11 @@ def option(
     return typer.Option(default, *names, help=help_text, metavar=metavar, rich_help_panel=panel, **more)
 
 
+def argument(metavar: str, help_text: str, default: object = ...) -> Any:
+    """Build a positional parameter, which is required unless it has a default."""
+    return typer.Argument(default, metavar=metavar, help=help_text, show_default=default not in {..., None})
+
+
 def _set_verbose(context: typer.Context, value: bool) -> bool:
     if value:
         context.obj = Verbosity.VERBOSE

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _define_rule = partial(define_setting, panel=Panel.VERDICT)
 _SHARE: Final = {"ge": 0, "le": 1}
+_define_share = partial(_define_rule, default_text="none", limits=_SHARE)
+_define_increase = partial(_define_rule, default_text="none", metavar="PCT", limits={"ge": 0})
 DEFAULT_RERUNS: Final = 12
 """Default of the maximum re-runs of a case. Few cases need them all: see `MIN_RERUN_EVIDENCE`."""
 DEFAULT_FALSE_ALARM_RATE: Final = 0.05
@@ -69,13 +71,7 @@ def _combine_conditions(words: Iterable[tuple[FailOn, ...]]) -> frozenset[FailOn
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Rules of the gate. `min_pass_rate` is a share of scored cases, `min_coverage` of all cases, 0 to 1.
-
-    `pass_score` is the score from which a graded case passes; `max_score_drop` is the maximum drop of the score since
-    the baseline. `score_tolerance` only decides which drops are reported. `must_pass` holds globs over case ids and
-    tags (`tag:NAME`). `false_alarm_rate` is the accepted chance of a regression without a real change, `reruns` the
-    maximum number of re-runs of a suspected regression. Increases are percentages of the typical case in the baseline.
-    """
+    """Rules of the gate; what each says stands in its description."""
 
     fail_on: frozenset[FailOn] = _define_rule(
         frozenset({DEFAULT_FAIL_ON}),
@@ -86,12 +82,7 @@ class Policy:
         whole=_combine_conditions,
         in_action=[FailOn.REGRESSIONS],
     )
-    min_pass_rate: float | None = _define_rule(
-        None,
-        "Minimum share of scored cases that pass, from 0 to 1.",
-        default_text="none",
-        limits=_SHARE,
-    )
+    min_pass_rate: float | None = _define_share(None, "Minimum share of scored cases that pass, from 0 to 1.")
     max_errors: int | None = _define_rule(
         None,
         "Maximum number of cases without a score.",
@@ -108,11 +99,8 @@ class Policy:
         "Drop of a graded case's score that reports do not point out, from 0 to 1.",
         limits=_SHARE,
     )
-    max_score_drop: float | None = _define_rule(
-        None,
-        "Maximum drop of a graded case's score since the baseline, from 0 to 1.",
-        default_text="none",
-        limits=_SHARE,
+    max_score_drop: float | None = _define_share(
+        None, "Maximum drop of a graded case's score since the baseline, from 0 to 1."
     )
     false_alarm_rate: float = _define_rule(
         DEFAULT_FALSE_ALARM_RATE,
@@ -132,32 +120,15 @@ class Policy:
         metavar="GLOB",
     )
     allowed_regressions: int = _define_rule(0, "Number of regressions that do not fail the gate.", limits={"ge": 0})
-    min_coverage: float | None = _define_rule(
-        None,
-        "Minimum share of all cases that have a score, from 0 to 1.",
-        default_text="none",
-        limits=_SHARE,
+    min_coverage: float | None = _define_share(None, "Minimum share of all cases that have a score, from 0 to 1.")
+    max_latency_increase: float | None = _define_increase(
+        None, "Maximum increase of the typical case's duration since the baseline, in percent."
     )
-    max_latency_increase: float | None = _define_rule(
-        None,
-        "Maximum increase of the typical case's duration since the baseline, in percent.",
-        default_text="none",
-        metavar="PCT",
-        limits={"ge": 0},
+    max_cost_increase: float | None = _define_increase(
+        None, "Maximum increase of the typical case's cost since the baseline, in percent."
     )
-    max_cost_increase: float | None = _define_rule(
-        None,
-        "Maximum increase of the typical case's cost since the baseline, in percent.",
-        default_text="none",
-        metavar="PCT",
-        limits={"ge": 0},
-    )
-    max_token_increase: float | None = _define_rule(
-        None,
-        "Maximum increase of the typical case's tokens since the baseline, in percent.",
-        default_text="none",
-        metavar="PCT",
-        limits={"ge": 0},
+    max_token_increase: float | None = _define_increase(
+        None, "Maximum increase of the typical case's tokens since the baseline, in percent."
     )
     waivers: Place | None = _define_rule(
         None,

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
 
-_define_choice = partial(define_setting, panel=Panel.TARGET, compared_as="the target")
-_define_base_agent = partial(define_setting, panel=Panel.TARGET, compared_as="the base agent")
+_define_target = partial(define_setting, panel=Panel.TARGET)
+_define_choice = partial(_define_target, compared_as="the target")
+_define_base_agent = partial(_define_target, compared_as="the base agent")
+_define_limit = partial(define_setting, panel=Panel.BUDGET)
 _define_run = partial(define_setting, panel=Panel.RUN)
 _define_snapshot = partial(_define_run, input=False, compared_as="the source of the snapshot")
 _define_baseline = partial(
@@ -135,37 +137,33 @@ class TargetChoice:
         flag="--system-prompt",
         metavar="FILE",
     )
-    concurrency: int | None = define_setting(
+    concurrency: int | None = _define_target(
         None,
         "Number of cases to run at the same time.",
         default_text="the target's `workers`, or 1",
-        panel=Panel.TARGET,
         other_keys=("maxConcurrency",),
         other_flags=("--workers",),
         limits={"ge": 1, "le": 1000},
         no_effect="it is how many cases run at the same time",
     )
-    wait_for: float | None = define_setting(
+    wait_for: float | None = _define_target(
         None,
         "Seconds to wait until the agent is up.",
         default_text="the target's, or 30 on this machine and 0 elsewhere",
-        panel=Panel.TARGET,
         metavar="SECONDS",
         limits={"ge": 0, "le": 3600},
         no_effect="it only decides how long to wait for the agent before the first case",
     )
-    max_retries: int | None = define_setting(
+    max_retries: int | None = _define_target(
         None,
         "Maximum retries of a failed request.",
         default_text="the target's, or 2",
-        panel=Panel.TARGET,
         limits={"ge": 0, "le": 20},
         no_effect="only failed requests are retried; a response stays as it is",
     )
-    requests_per_minute: float | None = define_setting(
+    requests_per_minute: float | None = _define_target(
         None,
         "Maximum requests per minute to each target, with retries, from all shards together.",
-        panel=Panel.TARGET,
         limits={"gt": 0, "le": 1_000_000},
         no_effect="it is how fast requests are sent",
     )
@@ -247,49 +245,43 @@ class BaseAgentChoice:
 class RunLimits:
     """Trials, time limit and cost limit of a run. A case or its target may set its own `timeout_ms`."""
 
-    timeout_ms: int = define_setting(
+    timeout_ms: int = _define_limit(
         60_000,
         "Time limit of one case, or of one turn of a conversation, in milliseconds, with its retries.",
-        panel=Panel.BUDGET,
         limits={"gt": 0},
     )
-    trials: int = define_setting(
+    trials: int = _define_run(
         1,
         "Number of executions of each case.",
-        panel=Panel.RUN,
         limits={"ge": 1, "le": 100},
         compared_as="the rules",
     )
-    max_cost_usd: float | None = define_setting(
+    max_cost_usd: float | None = _define_limit(
         None,
         "Cost in US dollars, of target and judges together, after which no further case or turn starts.",
         default_text="no limit",
-        panel=Panel.BUDGET,
         limits={"gt": 0},
         no_effect="a case that it leaves out is not run, and an incomplete run does not pass",
     )
-    rerun_budget: Text | int | None = define_setting(
+    rerun_budget: Text | int | None = _define_limit(
         None,
         "Limit of all re-runs together, with those of the base agent: a number such as 50, a time such as 5m, or money"
         " such as $2.",
         default_text="the number of cases, at least 100; 10m for external results",
-        panel=Panel.BUDGET,
         metavar="BUDGET",
         each=check_rerun_budget,
         no_effect="a suspected regression without re-runs never passes",
     )
-    rerun_interval: Text | None = define_setting(
+    rerun_interval: Text | None = _define_limit(
         None,
         "Minimum time between two executions of one case, such as 5m.",
         default_text="as learned: none, or up to 5m where executions of one run belong together",
-        panel=Panel.BUDGET,
         metavar="TIME",
         each=check_rerun_interval,
     )
-    keep_responses: ResponseRetention = define_setting(
+    keep_responses: ResponseRetention = _define_output(
         ResponseRetention.ALL,
         "Cases whose responses, tool calls and judge prompts are stored: all, failing or none.",
-        panel=Panel.OUTPUT,
         metavar="WHICH",
         no_effect="it is what is stored of a result",
     )
@@ -337,18 +329,16 @@ class ResultsFormat(StrEnum):
 class ResultsChoice:
     """How to read external results, and the command that re-runs cases in their tool."""
 
-    format: ResultsFormat = define_setting(
+    format: ResultsFormat = _define_run(
         ResultsFormat.AUTO,
         f"Format of the external results: {', '.join(ResultsFormat)}.",
-        panel=Panel.RUN,
         key="resultsFormat",
         metavar="FORMAT",
         compared_as="the target",
     )
-    encoding: Text | None = define_setting(
+    encoding: Text | None = _define_run(
         None,
         "Encoding of result files that are not UTF-8 and do not state their encoding, such as cp1252.",
-        panel=Panel.RUN,
         key="resultsEncoding",
         flag="--encoding",
         metavar="NAME",
@@ -359,18 +349,16 @@ class ResultsChoice:
         (),
         "Score from which a scorer of an external result passes, such as policy>=0.7.",
         panel=Panel.VERDICT,
-        key="scores",
         flag="--score",
         metavar="RULE",
         each=parse_score_rule,
         limits={"max_length": 100},
         compared_as="the rules",
     )
-    rerun_command: Text | None = define_setting(
+    rerun_command: Text | None = _define_run(
         None,
         "Command that re-runs suspected regressions in their own tool; its placeholders are {ids}, {id}, {ids_regex},"
         " {ids_file} and {output}.",
-        panel=Panel.RUN,
         metavar="CMD",
         each=parse_rerun_command,
     )
@@ -392,19 +380,17 @@ class RunConfig:
     )
     target: TargetChoice = field(default_factory=TargetChoice)
     base_agent: BaseAgentChoice = field(default_factory=BaseAgentChoice)
-    judge: Text | None = define_setting(
+    judge: Text | None = _define_target(
         None,
         "LLM judge of cases that ask for one: the name of a target, or provider:model.",
         default_text="the target's judge",
-        panel=Panel.TARGET,
         metavar="NAME",
         compared_as="the judges of a case",
     )
-    simulated_user: Text | None = define_setting(
+    simulated_user: Text | None = _define_target(
         None,
         "Model that plays simulated users: provider:model, or the name of a target that is a model.",
         default_text="the target's user",
-        panel=Panel.TARGET,
         metavar="NAME",
         input=False,
         compared_as="the simulated user of a case",
@@ -422,10 +408,9 @@ class RunConfig:
         metavar="WHEN",
         no_effect="a rubric case that it leaves out has no result, which is never a pass",
     )
-    recording: RecordingMode = define_setting(
+    recording: RecordingMode = _define_target(
         RecordingMode.OFF,
         "Use of recorded model responses: off, record, replay (no requests) or auto (replay, or request and record).",
-        panel=Panel.TARGET,
         metavar="MODE",
         no_effect="a response is replayed only for the same setup, and recordings of others are reported",
     )
@@ -454,11 +439,10 @@ class RunConfig:
         "Command that prints the snapshot as JSON, run immediately before the evals.",
         metavar="CMD",
     )
-    pass_env: tuple[Text, ...] = define_setting(
+    pass_env: tuple[Text, ...] = _define_target(
         (),
         "Environment variables that the commands of targets, judges and the snapshot get in addition to PATH and"
         " similar ones.",
-        panel=Panel.TARGET,
         metavar="NAME",
     )
     tool_registry_path: Place | None = _define_run(
@@ -551,7 +535,6 @@ SETTINGS: Final[Mapping[str, Setting]] = {row.key: row for row in iter_settings(
 KEYS: Final[Mapping[str, str]] = {name: row.key for row in SETTINGS.values() for name in row.keys}
 """The key of each setting by each of its keys: its own, and those of specifications."""
 POLICY_KEYS: Final = frozenset(row.key for row in iter_settings(Policy))
-"""Keys of the policy."""
 RECORDED_RULES: Final[Mapping[str, str]] = {
     **{row.key: row.name for row in iter_settings(Policy)},
     **{row.key: "base_agent" for row in iter_settings(BaseAgentChoice)},

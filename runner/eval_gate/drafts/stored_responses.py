@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from msgspec import MsgspecError, json
 
 from eval_gate.drafts.observation import Observation
-from eval_gate.drafts.turn_joining import list_questions
+from eval_gate.drafts.turn_joining import list_questions, list_turns
 from eval_gate.errors import GateError
 from eval_gate.files.file_paths import DRAFT_RESPONSES
 from eval_gate.files.reading import read_limited
@@ -23,7 +23,7 @@ from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response
 
 _Key: TypeAlias = tuple[str, str | None]
-"""Id and question, if this is a text. A case whose question was edited has no stored responses."""
+"""Id, and all questions, if these are texts. A case whose question was edited has no stored responses."""
 MAX_BYTES: Final = limits.DRAFT_RESPONSES_BYTES
 """Size of the file; the oldest responses make room for new ones."""
 
@@ -43,7 +43,7 @@ def build_stored_responses(case_id: str, observation: Observation) -> StoredResp
     """Build what is stored of an observation, which has to be masked already."""
     return StoredResponses(
         case_id=case_id,
-        question=observation.question,
+        question=_join_questions(turn.question for turn in list_turns(observation)),
         responses=observation.responses,
         error_count=len(observation.errors),
         turns=tuple(turn.responses for turn in observation.turns),
@@ -110,4 +110,8 @@ class ResponseStore:
 
 def _get_key(case: EvalCase) -> _Key:
     questions = list_questions(case)
-    return case.id, questions[-1] if questions else None
+    return case.id, _join_questions(questions) if questions else None
+
+
+def _join_questions(questions: Iterable[str]) -> str:
+    return "\n\n".join(questions)

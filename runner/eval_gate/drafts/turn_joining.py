@@ -6,9 +6,9 @@ the user writes the same are executions of one conversation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from eval_gate.drafts.observation import Observation
 from eval_gate.model.case import EvalCase
@@ -20,7 +20,6 @@ _History: TypeAlias = tuple[tuple[str, str], ...]
 """Messages before a turn, each as role and text."""
 _Script: TypeAlias = tuple[tuple[_History, str], ...]
 """Messages of the user up to a turn, the first with the messages before it that the source does not show as turns."""
-_IN_TURN: Final = ("user", "assistant")
 
 
 def list_turns(observation: Observation) -> tuple[Observation, ...]:
@@ -52,13 +51,13 @@ def split_turns(case: EvalCase) -> tuple[EvalCase, ...]:
 
 
 def join_conversations(observations: Sequence[Observation]) -> tuple[Observation, ...]:
-    """Join the turns of each conversation, and leave everything else as it is.
+    """Join the turns of each conversation, and leave everything else as it is, such as conversations that were asked.
 
     An observation whose messages and response begin another one's is its earlier turn. A conversation stands where its
     last turn was.
     """
-    answered = [one for one in observations if one.responses]
-    scripts = dict(zip(map(id, answered), _find_scripts(answered), strict=True))
+    answered = [one for one in observations if one.responses and not one.turns]
+    scripts = _find_scripts(answered)
     by_script: dict[_Script, list[Observation]] = {}
     for one in answered:
         by_script.setdefault(scripts[id(one)], []).append(one)
@@ -74,19 +73,18 @@ def join_conversations(observations: Sequence[Observation]) -> tuple[Observation
     return tuple(joined)
 
 
-def _find_scripts(observations: Sequence[Observation]) -> list[_Script]:
+def _find_scripts(observations: Sequence[Observation]) -> dict[int, _Script]:
     """Find what the user wrote up to each observation. One with fewer messages before it is never a later turn."""
     begun: dict[_History, _Script] = {}
     scripts: dict[int, _Script] = {}
-    for at in sorted(range(len(observations)), key=lambda at: len(observations[at].earlier_messages)):
-        one = observations[at]
+    for one in sorted(observations, key=lambda one: len(one.earlier_messages)):
         history = tuple((message.role, str(message.content).strip()) for message in one.earlier_messages)
         earlier = begun.get(history, ())
-        scripts[at] = script = (*earlier, (() if earlier else history, one.question))
+        scripts[id(one)] = script = (*earlier, (() if earlier else history, one.question))
         for response in one.responses:
             reply = (("assistant", response.text.strip()),) if response.text.strip() else ()
             begun.setdefault((*history, ("user", one.question.strip()), *reply), script)
-    return [scripts[at] for at in range(len(observations))]
+    return scripts
 
 
 def _merge_executions(observations: Sequence[Observation]) -> Observation:
@@ -103,14 +101,11 @@ def _merge_executions(observations: Sequence[Observation]) -> Observation:
 def _build_conversation(turns: Sequence[Observation]) -> Observation:
     """Build the observation of a conversation, which begins with messages that can be sent again."""
     earlier = turns[0].earlier_messages
-    if len(turns) == 1 and not earlier:
+    roles = [one.role for one in earlier]
+    are_in_turn = roles == ["user", "assistant"] * (len(roles) // 2)
+    if len(turns) == 1 and not (earlier and are_in_turn):
         return turns[0]
-    if not _are_in_turn(earlier):
-        return turns[-1] if len(turns) == 1 else replace(turns[-1], earlier_messages=earlier, turns=tuple(turns))
+    if not are_in_turn:
+        return replace(turns[-1], earlier_messages=earlier, turns=tuple(turns))
     unseen = [Observation(str(one.content), ()) for one in earlier if one.role == "user"]
     return replace(turns[-1], earlier_messages=(), turns=(*unseen, *turns))
-
-
-def _are_in_turn(messages: Iterable[Message]) -> bool:
-    roles = [message.role for message in messages]
-    return roles == [*_IN_TURN] * (len(roles) // 2)

@@ -12,8 +12,9 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from eval_gate.drafts.case_edit import ANY_TARGET, CaseFile, RawCase
 from eval_gate.drafts.case_writers import describe_draft
@@ -115,69 +116,27 @@ async def update_case(
     raw = file.find_raw_case(case)
     matcher = PatternMatcher()
     try:
-        new = raw
-        for part in _list_parts(case, observed.scored, observed.masked):
-            scoring = _ResponseScoring(file.suite.format, part.scored.responses, tokens, matcher)
-            called_tools = {call.name for response in part.scored.responses for call in response.tool_calls}
-            merger = ExpectationMerger(derive_expectation(part.masked, moment), called_tools, scoring.fails)
-            new = part.replace_in(new, await _merge_case(part.find_in(new), merger, scoring))
+        updater = _CaseUpdater(file.suite.format, tokens, matcher, moment)
+        new = await updater.merge_case(raw, case, observed.scored, observed.masked)
         remarks: list[str] = []
         if not is_same_value(raw, new):
             derived = [derive_expectation(one, moment) for one in list_turns(observed.masked)]
             new, remarks = _renew_description(raw, new, describe_draft(observed.masked, derived))
             file = file.replace_cases({case.id: new})
             case = next(one for one in file.suite.cases if one.id == case.id)
-        for part in _list_parts(case, observed.scored, observed.masked):
-            scoring = _ResponseScoring(file.suite.format, part.scored.responses, tokens, matcher)
-            remarks += [f"{part.label}{one}" async for one in scoring.iter_failures(part.case)]
-        if _scores_transcript(case) and case.evaluators:
-            remarks.append("its assertions about the whole conversation: left as they are")
+        remarks += [one async for one in updater.iter_failures(case, observed.scored)]
         return CaseUpdate(file, tuple(remarks))
     finally:
         await matcher.aclose()
-
-
-class _Part(NamedTuple):
-    """A part of a case with expectations of its own: a turn, or without a number the case itself."""
-
-    number: int | None
-    case: EvalCase
-    scored: Observation
-    masked: Observation
-
-    @property
-    def label(self) -> str:
-        """What remarks about this part begin with."""
-        return f"turn {self.number}: " if self.number is not None else ""
-
-    def find_in(self, raw: RawCase) -> RawCase:
-        """Find this part in its case as it is written."""
-        part = raw if self.number is None else _get_turns(raw)[self.number - 1]
-        return part if isinstance(part, dict) else {}
-
-    def replace_in(self, raw: RawCase, part: RawCase) -> RawCase:
-        """Return the case with this part replaced."""
-        if self.number is None:
-            return part
-        return {**raw, "turns": [part if at == self.number else one for at, one in enumerate(_get_turns(raw), 1)]}
-
-
-def _list_parts(case: EvalCase, scored: Observation, masked: Observation) -> list[_Part]:
-    """List the turns of a conversation, then the case itself, unless what it expects is about a transcript."""
-    turns = zip(split_turns(case), scored.turns, masked.turns, strict=case.conversation is not None)
-    parts = [_Part(number, *turn) for number, turn in enumerate(turns, 1)]
-    return (
-        parts if _scores_transcript(case) else [*parts, _Part(None, replace(case, conversation=None), scored, masked)]
-    )
 
 
 def _scores_transcript(case: EvalCase) -> bool:
     return case.conversation is not None and case.conversation.scores_transcript
 
 
-def _get_turns(raw: RawCase) -> list[JsonValue]:
+def _get_turns(raw: RawCase) -> list[RawCase]:
     turns = raw.get("turns")
-    return turns if isinstance(turns, list) else []
+    return [one for one in turns if isinstance(one, dict)] if isinstance(turns, list) else []
 
 
 def _renew_description(raw: RawCase, new: RawCase, description: str) -> tuple[RawCase, list[str]]:
@@ -202,18 +161,6 @@ def _get_expectation(part: JsonValue) -> JsonValue:
     return part["expect"] if "expect" in part else part.get(find_used_name(part, ASSERTIONS) or "")
 
 
-async def _merge_case(raw: RawCase, merger: ExpectationMerger, scoring: _ResponseScoring) -> RawCase:
-    """Return the case, or turn, with its merged expectations, as far as responses show them."""
-    if scoring.format == "tool-forge":
-        expect = raw.get("expect")
-        return {**raw, "expect": await merger.merge_expect(expect)} if isinstance(expect, dict) else raw
-    name = find_used_name(raw, ASSERTIONS)
-    listed = raw.get(name) if name else None
-    if name is None or not isinstance(listed, list):
-        return raw
-    return {**raw, name: await merger.merge_assertions(listed)}
-
-
 async def list_failures(
     case: EvalCase, responses: Sequence[Sequence[Response]], tokens: TokenData, matcher: PatternMatcher
 ) -> list[str]:
@@ -232,38 +179,68 @@ async def list_failures(
     return failures
 
 
-class _ResponseScoring:
-    """Scores responses with parts of expectations, each as a case of its own."""
+class _CaseUpdater:
+    """Updates what a case, and each turn of it, expects of the responses to it."""
 
-    def __init__(
-        self, file_format: str, responses: Sequence[Response], tokens: TokenData, matcher: PatternMatcher
-    ) -> None:
-        self.format = file_format
-        self._responses = responses
+    def __init__(self, file_format: str, tokens: TokenData, matcher: PatternMatcher, moment: datetime | None) -> None:
+        self._format = file_format
         self._tokens = tokens
         self._matcher = matcher
+        self._moment = moment
 
-    async def fails(self, part: Part) -> bool:
+    async def merge_case(self, raw: RawCase, case: EvalCase, scored: Observation, masked: Observation) -> RawCase:
+        """Return the case with its merged expectations; what it expects of a transcript stays."""
+        if turns := _get_turns(raw):
+            parts = zip(turns, scored.turns, masked.turns, strict=True)
+            raw = {**raw, "turns": [await self._merge_part(*part) for part in parts]}
+        return raw if _scores_transcript(case) else await self._merge_part(raw, scored, masked)
+
+    async def _merge_part(self, raw: RawCase, scored: Observation, masked: Observation) -> RawCase:
+        """Return a case or turn with its merged expectations, as far as responses show them."""
+        called_tools = {call.name for response in scored.responses for call in response.tool_calls}
+        fails = partial(self._fails, scored.responses)
+        merger = ExpectationMerger(derive_expectation(masked, self._moment), called_tools, fails)
+        if self._format == "tool-forge":
+            expect = raw.get("expect")
+            return {**raw, "expect": await merger.merge_expect(expect)} if isinstance(expect, dict) else raw
+        name = find_used_name(raw, ASSERTIONS)
+        listed = raw.get(name) if name else None
+        if name is None or not isinstance(listed, list):
+            return raw
+        return {**raw, name: await merger.merge_assertions(listed)}
+
+    async def _fails(self, responses: Sequence[Response], part: Part) -> bool:
         """Whether a part of the expectation fails for a response. What cannot be scored does not."""
         try:
-            case = _read_probe(self.format, part)
+            case = _read_probe(self._format, part)
         except GateError:
             return False
         for spec in case.evaluators:
-            if await self._find_error(case, spec) is not None:
+            if await self._find_error(case, spec, responses) is not None:
                 return True
         return False
 
-    async def iter_failures(self, case: EvalCase) -> AsyncIterator[str]:
+    async def iter_failures(self, case: EvalCase, scored: Observation) -> AsyncIterator[str]:
         """Yield a sentence for each evaluator of a case that fails, and for those that are not scored here."""
+        if case.conversation is not None:
+            for number, (turn, seen) in enumerate(zip(split_turns(case), scored.turns, strict=True), 1):
+                async for failure in self._iter_part_failures(turn, seen):
+                    yield f"turn {number}: {failure}"
+        if not _scores_transcript(case):
+            async for failure in self._iter_part_failures(case, scored):
+                yield failure
+        elif case.evaluators:
+            yield "its assertions about the whole conversation: left as they are"
+
+    async def _iter_part_failures(self, case: EvalCase, scored: Observation) -> AsyncIterator[str]:
         for spec in case.evaluators:
             if isinstance(spec, UNSCORED):
                 yield f"{spec.name}: left as it is, because responses do not show it"
-            elif (error := await self._find_error(case, spec)) is not None:
+            elif (error := await self._find_error(case, spec, scored.responses)) is not None:
                 yield f"still fails: {error}"
 
-    async def _find_error(self, case: EvalCase, spec: specs.EvaluatorSpec) -> str | None:
-        for response in self._responses:
+    async def _find_error(self, case: EvalCase, spec: specs.EvaluatorSpec, responses: Sequence[Response]) -> str | None:
+        for response in responses:
             try:
                 score = await run_evaluator(spec, EvaluationContext(case, response, self._tokens, self._matcher))
             except EvaluatorError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,7 @@ from eval_gate.engine.rerun_policy import BaseAgentRequest, RerunAllowance, Reru
 from eval_gate.engine.retention import prepare_for_journal
 from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
 from eval_gate.engine.trials import NoResponseError, TrialJob, TrialRunner, TrialServices
-from eval_gate.engine.worker_pool import run_jobs
+from eval_gate.engine.worker_pool import await_unless_stopped, run_jobs
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.result import BaseAgentSummary, RunResult
 from eval_gate.results.run_writer import make_run_folder
@@ -48,8 +48,6 @@ class RunServices(FrozenStruct):
     """Adds the cost of an execution in US dollars to that of the run."""
     has_budget: Callable[[], bool]
     """Whether the cost limit of the run is not reached."""
-    wait_unless_stopped: Callable[[Coroutine[None, None, None]], Awaitable[None]]
-    """Waits for a coroutine, at most until the run ends. Raises TargetError."""
     stop: asyncio.Event
 
 
@@ -140,7 +138,7 @@ class BaseAgentRun:
         """Whether the base agent is reachable; checked once."""
         if not self._healthy:
             try:
-                await self._services.wait_unless_stopped(self._base_agent.check_health())
+                await await_unless_stopped(self._base_agent.check_health(), self._services.stop)
             except TargetError as error:
                 self._trouble = f"it could not be reached: {truncate_middle(error.message, _MAX_ERROR)}"
                 return False
@@ -159,12 +157,7 @@ class BaseAgentFollowUp:
         self._masking = PatternMatcher()
         self._spent = 0.0
         services = RunServices(
-            self._make_trial_services,
-            self._masking,
-            self._add_cost,
-            self._has_budget,
-            lambda check: check,
-            asyncio.Event(),
+            self._make_trial_services, self._masking, self._add_cost, self._has_budget, asyncio.Event()
         )
         self._runner = BaseAgentRun(plan, base_agent, folder, services)
 
@@ -216,7 +209,7 @@ class BaseAgentFollowUp:
             PatternMatcher(),
             CaseWorkspaces(hooks),
             fingerprints,
-            is_affordable=lambda _key, usd: self._has_budget(usd),
+            can_continue=lambda _key, _target, usd: self._has_budget(usd),
         )
 
     def _add_cost(self, _key: TrialKey, usd: float) -> None:

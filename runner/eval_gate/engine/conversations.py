@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from itertools import chain
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from eval_gate.engine.simulated_user import UserMove
 from eval_gate.evaluators.base import CaseScore, EvaluatorError
@@ -35,44 +35,90 @@ class BudgetUsedError(Exception):
         self.cost_usd = cost_usd
 
 
-class FinishedTurn(FrozenStruct):
+class FinishedTurn(NamedTuple):
     """A turn with its response; `score` is None if its evaluators have none."""
 
-    message: Message
+    message: str
     response: Response
     score: CaseScore | None = None
 
 
-class FinishedConversation(FrozenStruct):
-    """A conversation that came to its end, or to an error in the turn after `turns`, or in scoring the last of them."""
+class ConversationServices(FrozenStruct):
+    """What leading a conversation needs from the run and the target."""
 
-    turns: tuple[FinishedTurn, ...]
-    history: tuple[Message, ...]
-    """All messages: those before the first turn, those of the user, and the responses."""
-    error: TargetError | EvaluatorError | None = None
-    failed_turn: int | None = None
-    """Turn of the error; None without one."""
-    failed_message: Message | None = None
-    """The user's message without a response; None if the error is not in a request."""
-    failed_ms: float = 0.0
-    """Milliseconds until the error of a request, with its retries."""
-    user_end: UserEnd | None = None
-    moves: tuple[UserMove, ...] = ()
-    """All that the simulated user was asked for, in all sessions."""
-    abandoned_turns: tuple[FinishedTurn, ...] = ()
-    """Turns of sessions that were given up. They cost something, and count for nothing else."""
-    restart_reasons: tuple[str, ...] = ()
+    send: Callable[[Request], Awaitable[Response]]
+    """Sends the request of one turn, within its time limit. Raises TargetError."""
+    score_turn: Callable[[Response, CaseTurn, Sequence[Message]], Awaitable[CaseScore]]
+    """Scores the response to a turn; the messages are those of the window, with the response. Raises EvaluatorError."""
+    move_user: Callable[[SimulatedUser, Sequence[Message], int], Awaitable[UserMove]] | None = None
+    """Asks the simulated user. Raises EvaluatorError."""
+    retry_policy: RetryPolicy = field(default_factory=lambda: RetryPolicy(max_retries=0))
+    """How often, and after which delay, the conversation is started again."""
+    remembers_turns: bool = True
+    """Whether the agent may remember earlier turns. If not, the target itself has retried all that can be."""
+    can_continue: Callable[[float], bool] = lambda _usd: True
+    """Whether the run can afford a further turn of an execution to which the target responded at this cost."""
+    sessions: dict[str, ConversationSession] = field(default_factory=dict)
+    """Sessions of all conversations with the target, by each id that they had."""
+
+
+class LedConversation:
+    """Conversation of one execution. An error belongs to the turn after `turns`, or to scoring the last of them."""
+
+    def __init__(self, request: Request, case: EvalCase, services: ConversationServices) -> None:
+        """`request` is that of the case, without a turn."""
+        assert case.conversation is not None
+        self._request, self._services = request, services
+        self._spec: ConversationSpec = case.conversation
+        self._first = [(message,) for message in case.messages]
+        self._exchanges: list[tuple[Message, ...]] = [*self._first]
+        """Messages by their author, in order: a window counts a response with its tool calls as one."""
+        self._number = 1
+        """Number of the turn in progress."""
+        self.turns: list[FinishedTurn] = []
+        self.error: TargetError | EvaluatorError | None = None
+        self.failed_message: str | None = None
+        """The user's message without a response; None if the error is not in a request."""
+        self.request_ms = 0.0
+        """Duration of all requests, without the time of judges and of the simulated user."""
+        self.user_end: UserEnd | None = None
+        self.moves: list[UserMove] = []
+        """All that the simulated user was asked for, in all sessions."""
+        self.abandoned_turns: list[FinishedTurn] = []
+        """Turns of sessions that were given up. They cost something, and count for nothing else."""
+        self.restart_reasons: list[str] = []
 
     @property
-    def sent_turns(self) -> tuple[FinishedTurn, ...]:
-        """Turns of all sessions, in order."""
-        return (*self.abandoned_turns, *self.turns)
+    def history(self) -> tuple[Message, ...]:
+        """All messages so far: those before the first turn, those of the user, and the responses."""
+        return tuple(chain.from_iterable(self._exchanges))
+
+    @property
+    def failed_turn(self) -> int | None:
+        """Turn of the error; None without one."""
+        return None if self.error is None else self._number
+
+    @property
+    def unsent_turns(self) -> tuple[CaseTurn, ...]:
+        """Turns of the script that were not begun."""
+        return self._spec.turns[max(len(self.turns), self.failed_turn or 0) :]
+
+    @property
+    def response(self) -> Response:
+        """Response that evaluators of the whole conversation see."""
+        responses = [turn.response for turn in self.turns]
+        return join_turns(responses) if responses else Response(text="", tool_calls_known=None)
+
+    @property
+    def target_costs(self) -> tuple[Usage | None, float | None]:
+        """Usage and cost of the target in all sessions, each unknown if it is for one response."""
+        responses = [turn.response for turn in self._sent_turns]
+        return _add_up_usages([one.usage for one in responses]), _add_up_known([one.cost_usd for one in responses])
 
     @property
     def judge_costs(self) -> tuple[Usage | None, float | None]:
-        """Usage and cost of the simulated user, and of judges whose scores are no part of the case's score."""
-        turns = self.abandoned_turns if self.error is None else self.sent_turns
-        scores = [turn.score for turn in turns if turn.score is not None]
+        """Usage and cost of the simulated user, and of the judges that scored turns."""
+        scores = [turn.score for turn in self._sent_turns if turn.score is not None]
         usages = (*(move.usage for move in self.moves), *(score.judge_usage for score in scores))
         costs = (*(move.cost_usd for move in self.moves), *(score.judge_cost_usd for score in scores))
         return Usage.add_up(usages), add_up(costs)
@@ -91,7 +137,7 @@ class FinishedConversation(FrozenStruct):
     @property
     def attempts(self) -> int:
         """Number of requests, in all sessions."""
-        finished = sum(turn.response.attempts for turn in self.sent_turns)
+        finished = sum(turn.response.attempts for turn in self._sent_turns)
         return finished + len(self.restart_reasons) + (self.failed_message is not None)
 
     @property
@@ -102,143 +148,72 @@ class FinishedConversation(FrozenStruct):
         times = format_count(len(self.restart_reasons), "time")
         return (f"the conversation was started again {times}: {'; '.join(dict.fromkeys(self.restart_reasons))}",)
 
-
-class ConversationServices(FrozenStruct):
-    """What leading a conversation needs from the run and the target."""
-
-    send: Callable[[Request], Awaitable[Response]]
-    """Sends the request of one turn, within its time limit. Raises TargetError."""
-    score_turn: Callable[[Response, CaseTurn, Sequence[Message]], Awaitable[CaseScore]]
-    """Scores the response to a turn; the messages are all up to the response and with it. Raises EvaluatorError."""
-    move_user: Callable[[SimulatedUser, Sequence[Message], int], Awaitable[UserMove]] | None = None
-    """Asks the simulated user. Raises EvaluatorError."""
-    retry_policy: RetryPolicy = field(default_factory=lambda: RetryPolicy(max_retries=0))
-    """How often, and after which delay, the conversation is started again."""
-    remembers_turns: bool = True
-    """Whether the agent may remember earlier turns. If not, the target itself has retried all that can be."""
-    is_affordable: Callable[[float], bool] = lambda _usd: True
-    """Whether the run can afford a further turn of an execution that cost this much."""
-    note_response: Callable[[], None] = lambda: None
-    """Notes that the target responded to a turn."""
-    sessions: dict[str, ConversationSession] = field(default_factory=dict)
-    """Sessions of all conversations with the target, by each id that they had."""
-
-    def may_start_again(self, error: TargetError, restarts: int) -> bool:
-        """Whether a new session may help: the agent may have processed the request, which must not be sent twice."""
-        if not error.retryable or error.was_surely_not_processed or not self.remembers_turns:
-            return False
-        return restarts < self.retry_policy.max_retries
-
-
-async def lead_conversation(request: Request, case: EvalCase, services: ConversationServices) -> FinishedConversation:
-    """Lead the conversation of a case to its end. `request` is that of the case, without a turn.
-
-    Every try has a session of its own. Errors of the target, of evaluators and of the simulated user are part of the
-    result. Raises BudgetUsedError if the budget of the run does not allow a further turn.
-    """
-    abandoned: list[FinishedTurn] = []
-    reasons: list[str] = []
-    moves: list[UserMove] = []
-    while True:
-        led = _Try(request, case, services, abandoned, moves)
-        error = await led.run()
-        if not isinstance(error, TargetError) or not services.may_start_again(error, len(reasons)):
-            return FinishedConversation(
-                turns=tuple(led.turns),
-                history=led.history,
-                error=error,
-                failed_turn=led.number if error is not None else None,
-                failed_message=led.message,
-                failed_ms=led.failed_ms,
-                user_end=led.user_end,
-                moves=tuple(moves),
-                abandoned_turns=tuple(abandoned),
-                restart_reasons=tuple(reasons),
-            )
-        abandoned += led.turns
-        reasons.append(f"turn {led.number}: {_describe_error(error)}")
-        await asyncio.sleep(services.retry_policy.compute_delay_s(len(reasons), error.retry_after_s))
-
-
-def _describe_error(error: TargetError) -> str:
-    """Describe an error without the target's own words, because warnings are stored as they are."""
-    return f"HTTP {error.status}" if error.status is not None else error.cause.value.replace("_", " ")
-
-
-class _Try:
-    """One try of a conversation, in a session of its own."""
-
-    def __init__(
-        self,
-        request: Request,
-        case: EvalCase,
-        services: ConversationServices,
-        abandoned: Sequence[FinishedTurn],
-        moves: list[UserMove],
-    ) -> None:
-        assert case.conversation is not None
-        self._request, self._services, self._abandoned = request, services, abandoned
-        self._spec: ConversationSpec = case.conversation
-        self._moves = moves
-        self._exchanges: list[tuple[Message, ...]] = [(message,) for message in case.messages]
-        """Messages by their author, in order: a window counts a response with its tool calls as one."""
-        self.number = 1
-        """Number of the turn in progress."""
-        self.turns: list[FinishedTurn] = []
-        self.message: Message | None = None
-        """The message that has no response yet."""
-        self.failed_ms = 0.0
-        self.user_end: UserEnd | None = None
-
     @property
-    def history(self) -> tuple[Message, ...]:
-        """All messages so far."""
-        return tuple(message for messages in self._exchanges for message in messages)
+    def _sent_turns(self) -> tuple[FinishedTurn, ...]:
+        return (*self.abandoned_turns, *self.turns)
 
-    async def run(self) -> TargetError | EvaluatorError | None:
-        """Send the turns until the last one, or until an error, which is returned."""
+    async def lead(self) -> None:
+        """Lead the conversation to its end. Every try has a session of its own.
+
+        Errors of the target, of evaluators and of the simulated user are kept in `error`. Raises BudgetUsedError if the
+        budget of the run does not allow a further turn.
+        """
+        while isinstance(error := await self._run_session(), TargetError) and self._may_start_again(error):
+            # without the target's own words, because warnings are stored as they are
+            reason = f"HTTP {error.status}" if error.status is not None else error.cause.value.replace("_", " ")
+            self.restart_reasons.append(f"turn {self._number}: {reason}")
+            self.abandoned_turns += self.turns
+            self.turns, self._exchanges, self.failed_message = [], [*self._first], None
+            retry_policy = self._services.retry_policy
+            await asyncio.sleep(retry_policy.compute_delay_s(len(self.restart_reasons), error.retry_after_s))
+        self.error = error
+
+    def _may_start_again(self, error: TargetError) -> bool:
+        """Whether a new session may help: the agent may have processed the request, which must not be sent twice."""
+        if not error.retryable or error.was_surely_not_processed or not self._services.remembers_turns:
+            return False
+        return len(self.restart_reasons) < self._services.retry_policy.max_retries
+
+    async def _run_session(self) -> TargetError | EvaluatorError | None:
+        """Send the turns in a new session until the last one, or until an error, which is returned."""
         try:
             async with aclosing(ConversationSession()) as session:
                 await self._send_turns(session)
         except TargetError as error:
-            if self.message is None:  # what the session holds could not be closed
-                self.number = len(self.turns)
+            if self.failed_message is None:  # what the session holds could not be closed
+                self._number = len(self.turns)
             return error
         except EvaluatorError as error:
-            self.message = None
             return error
         return None
 
     async def _send_turns(self, session: ConversationSession) -> None:
         while (turn := await self._choose_next_turn()) is not None:
             self._check_budget()
-            self.message = Message(role="user", content=turn.message)
-            self._exchanges.append((self.message,))
-            request = replace(self._request, messages=self._list_window(), turn=self.number, open_session=session)
-            began = time.perf_counter()
+            self.failed_message = turn.message
+            self._exchanges.append((Message(role="user", content=turn.message),))
+            request = replace(self._request, messages=self._list_window(), turn=self._number, open_session=session)
+            started = time.perf_counter()
             try:
                 response = await self._services.send(request)
-            except TargetError:
-                self.failed_ms = (time.perf_counter() - began) * 1000
-                raise
-            self._services.note_response()
+            finally:
+                self.request_ms += (time.perf_counter() - started) * 1000
             if self._services.sessions.setdefault(session.id, session) is not session:
                 raise TargetError(_SHARED_SESSION, fault=TargetFault.MALFORMED, hint=_SHARED_HINT)
             _check_size([*(turn.response for turn in self.turns), response])
-            finished = FinishedTurn(self.message, response)
-            self.message = None
-            self.turns.append(finished)
+            self.failed_message = None
+            self.turns.append(FinishedTurn(turn.message, response))
             self._exchanges.append(response.new_messages or (Message(role="assistant", content=response.text),))
             if response.dry_run:
                 return
-            score = await self._services.score_turn(response, turn, self.history)
-            self.turns[-1] = replace(finished, score=score)
+            score = await self._services.score_turn(response, turn, self._list_window())
+            self.turns[-1] = self.turns[-1]._replace(score=score)
             if self._spec.stop_score is not None and score.score < self._spec.stop_score:
                 return
 
     async def _choose_next_turn(self) -> CaseTurn | None:
         user, finished = self._spec.user, len(self.turns)
-        self.number = finished + 1
+        self._number = finished + 1
         if user is None:
             return self._spec.turns[finished] if finished < len(self._spec.turns) else None
         if finished >= user.max_messages:
@@ -249,7 +224,7 @@ class _Try:
         self._check_budget()
         assert self._services.move_user is not None
         move = await self._services.move_user(user, self.history, self._request.trial)
-        self._moves.append(move)
+        self.moves.append(move)
         self.user_end = move.outcome
         if move.message is None and not self.turns:
             raise EvaluatorError("the simulated user ended the conversation before its first message")
@@ -257,9 +232,10 @@ class _Try:
 
     def _check_budget(self) -> None:
         """Check that the run can afford a further turn; the first one was allowed with the execution."""
-        sent = (*self._abandoned, *self.turns)
-        if sent and not self._services.is_affordable(usd := _compute_cost_usd(sent, self._moves)):
-            raise BudgetUsedError(self.number, usd)
+        sent = self._sent_turns
+        usd = add_up((*(turn.response.cost_usd for turn in sent), self.judge_costs[1])) or 0.0
+        if sent and not self._services.can_continue(usd):
+            raise BudgetUsedError(self._number, usd)
 
     def _list_window(self) -> tuple[Message, ...]:
         """List the messages of a request: all, or system messages and the newest exchanges (AgentV, `window_size`)."""
@@ -285,12 +261,6 @@ def _check_size(responses: Sequence[Response]) -> None:
         if size > limit:
             message = f"agent error: the responses of the conversation have more than {limit:,} {what}"
             raise TargetError(message, fault=TargetFault.MALFORMED, known_cause=ErrorCause.TOO_LARGE)
-
-
-def _compute_cost_usd(turns: Sequence[FinishedTurn], moves: Sequence[UserMove]) -> float:
-    """Compute the cost of turns with their judges and the simulated user, as far as it is known."""
-    judges = (turn.score.judge_cost_usd for turn in turns if turn.score is not None)
-    return add_up((*(turn.response.cost_usd for turn in turns), *judges, *(move.cost_usd for move in moves))) or 0.0
 
 
 def join_turns(turns: Sequence[Response]) -> Response:

@@ -35,17 +35,6 @@ class ModelJudge(ModelRole):
     programs: None = None
     """A model runs no command."""
 
-    async def ask(self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None) -> JudgeReply:
-        """Send one prompt. Raises EvaluatorError: an unreachable judge is no bad score."""
-        messages = (Message(role="system", content=system), Message(role="user", content=user))
-        try:
-            exchange = await self._client.ask(messages, schema=schema)
-        except TargetError as error:
-            raise EvaluatorError(
-                f"the judge {self._name} gave no response: {error.message}", hint=error.hint
-            ) from error
-        return JudgeReply(exchange.turn.text, exchange.turn.usage, exchange.cost_usd, exchange.turn.model)
-
 
 class TargetJudge:
     """LLM judge that calls any other target: an HTTP agent, a command, a mock."""

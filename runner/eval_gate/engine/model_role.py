@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
+from eval_gate.evaluators.base import EvaluatorError, JudgeReply
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Message
 from eval_gate.model.setup import TargetIdentity
+from eval_gate.targets.base import TargetError
 from eval_gate.targets.model.model_client import ModelClient
 
 
@@ -35,6 +40,18 @@ class ModelRole:
         """Notices about the rate limit, and about parameters that the model does not support."""
         notices = (*self._client.notices, self._client.chat.notice)
         return tuple(f"{self.role} {self._name}: {notice}" for notice in notices if notice)
+
+    async def ask(
+        self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None, sample: int = 0
+    ) -> JudgeReply:
+        """Send one prompt; `sample` is the number of the execution. Raises EvaluatorError: no response is no score."""
+        messages = (Message(role="system", content=system), Message(role="user", content=user))
+        try:
+            reply = await self._client.ask(messages, sample=sample, schema=schema)
+        except TargetError as error:
+            message = f"the {self.role} {self._name} gave no response: {error.message}"
+            raise EvaluatorError(message, hint=error.hint) from error
+        return JudgeReply(reply.turn.text, reply.turn.usage, reply.cost_usd, reply.turn.model)
 
     async def aclose(self) -> None:
         """Give connections back."""

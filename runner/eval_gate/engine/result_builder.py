@@ -56,7 +56,6 @@ class RunProgress(FrozenStruct):
     rerun_ends: Mapping[CaseKey, RerunStopReason]
     """Reasons why the re-runs of suspected cases ended."""
     base_agent_trials: Mapping[CaseKey, Sequence[TrialRecord]]
-    """Trials of the base agent, by case."""
     base_agent: BaseAgentSummary | None = None
     new_cases: Set[CaseKey] = frozenset()
     """Cases that were run more often because no earlier run knows them."""

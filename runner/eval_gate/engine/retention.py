@@ -12,12 +12,10 @@ from itertools import islice
 from typing import Final
 
 from eval_gate.config.settings import ResponseRetention
-from eval_gate.engine.conversations import FinishedConversation
+from eval_gate.engine.conversations import LedConversation
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.run_plan import RunPlan
-from eval_gate.evaluators.base import CaseScore
 from eval_gate.model.base import JsonValue
-from eval_gate.model.case import ConversationSpec
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.execution import CaseDetails, Status, StoredCall, TurnResult
 from eval_gate.model.limits import (
@@ -46,7 +44,7 @@ from eval_gate.results.masking import TextChange, TextMasking, map_details, map_
 from eval_gate.struct import replace
 from eval_gate.text.escape import to_one_line, truncate_middle
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
-from eval_gate.text.javascript.strings import as_text, dump_compact_json
+from eval_gate.text.javascript.strings import dump_compact_json
 from eval_gate.text.key_forms import find_known_forms
 from eval_gate.text.mask import MASK
 
@@ -175,12 +173,9 @@ def build_details(response: Response, margin: int = 0, skipped_tokens: tuple[str
     )
 
 
-def add_turns(
-    details: CaseDetails, conversation: FinishedConversation, spec: ConversationSpec, margin: int = 0
-) -> CaseDetails:
+def add_turns(details: CaseDetails, conversation: LedConversation, margin: int = 0) -> CaseDetails:
     """Add the turns of a conversation to its details, those that were not sent, too. `margin` as in `build_details`."""
-    turns = [*_iter_turns(conversation, spec)]
-    return replace(add_turn_results(details, turns, margin), user_end=conversation.user_end)
+    return replace(add_turn_results(details, [*_iter_turns(conversation)], margin), user_end=conversation.user_end)
 
 
 def add_turn_results(details: CaseDetails, turns: Sequence[TurnResult], margin: int = 0) -> CaseDetails:
@@ -193,40 +188,28 @@ def add_turn_results(details: CaseDetails, turns: Sequence[TurnResult], margin: 
     )
 
 
-def _iter_turns(conversation: FinishedConversation, spec: ConversationSpec) -> Iterator[TurnResult]:
-    error = conversation.error
-    for number, turn in enumerate(conversation.turns, start=1):
-        response, score = turn.response, turn.score
-        failed_here = error is not None and conversation.failed_turn == number
-        yield TurnResult(
-            message=as_text(turn.message.content),
+def _iter_turns(conversation: LedConversation) -> Iterator[TurnResult]:
+    failed_turn = conversation.failed_turn or 0
+    failure = TurnResult(status=Status.ERROR, error=truncate_middle(str(conversation.error), MAX_ERROR))
+    for number, (message, response, score) in enumerate(conversation.turns, start=1):
+        turn = failure if number == failed_turn else TurnResult()
+        if score is not None:
+            status = Status.PASSED if score.passed else Status.FAILED
+            turn = TurnResult(status=status, score=score.score, error=score.error)
+        yield replace(
+            turn,
+            message=message,
             response=response.text,
             response_length=len(response.text),
             calls=len(response.tool_calls),
-            status=_find_turn_status(score, has_error=failed_here),
-            score=None if score is None else score.score,
-            error=_describe_turn_error(error) if failed_here else (None if score is None else score.error),
             duration_ms=round(response.duration_ms, 3),
             usage=response.usage,
             cost_usd=response.cost_usd,
         )
-    begun = max(len(conversation.turns), conversation.failed_turn or 0)
-    if begun > len(conversation.turns):
-        sent = conversation.failed_message
-        message = None if sent is None else as_text(sent.content)
-        yield TurnResult(message=message, status=Status.ERROR, error=_describe_turn_error(error))
-    for unsent in spec.turns[begun:]:
+    if failed_turn > len(conversation.turns):
+        yield replace(failure, message=conversation.failed_message)
+    for unsent in conversation.unsent_turns:
         yield TurnResult(message=unsent.message, status=Status.NOT_RUN)
-
-
-def _describe_turn_error(error: Exception | None) -> str | None:
-    return None if error is None else truncate_middle(str(error), MAX_ERROR)
-
-
-def _find_turn_status(score: CaseScore | None, *, has_error: bool) -> Status | None:
-    if score is None:
-        return Status.ERROR if has_error else None
-    return Status.PASSED if score.passed else Status.FAILED
 
 
 def _truncate_calls(response: Response, margin: int) -> tuple[StoredCall, ...]:

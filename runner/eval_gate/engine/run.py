@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -41,7 +41,7 @@ from eval_gate.engine.trials import (
     build_defect_record,
     request_batches,
 )
-from eval_gate.engine.worker_pool import run_jobs
+from eval_gate.engine.worker_pool import await_unless_stopped, run_jobs
 from eval_gate.engine.workspaces import SharedWorkspaces, WorkspaceArtifacts, remove_artifacts
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import ErrorCause, Status
@@ -187,23 +187,11 @@ class Run:
         if id(target) not in self._healthy:
             try:
                 with report_waiting_to(self._observer.on_wait):
-                    await self._wait_unless_stopped(target.check_health())
+                    await await_unless_stopped(target.check_health(), self._stop)
                 self._healthy[id(target)] = not self._stop.is_set()
             except TargetError as error:
                 self._abandon_target(target, error.message, (error.cause, error.hint))
         return self._healthy[id(target)]
-
-    async def _wait_unless_stopped(self, check: Coroutine[None, None, None]) -> None:
-        """Wait for a target until it is ready or the run is stopped. Raises TargetError."""
-        checking, stopping = asyncio.ensure_future(check), asyncio.ensure_future(self._stop.wait())
-        try:
-            await asyncio.wait({checking, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if checking.done():
-                checking.result()
-        finally:
-            for task in (checking, stopping):
-                task.cancel()
-            await asyncio.gather(checking, stopping, return_exceptions=True)
 
     def _abandon_target(self, target: Target, reason: str, cause: tuple[ErrorCause | None, str | None]) -> None:
         """Stop sending requests to this target for the given reason; other targets of the run go on."""
@@ -393,8 +381,7 @@ class Run:
             self._case_workspaces,
             fingerprints,
             artifacts,
-            is_affordable=self._can_continue,
-            note_turn=self._breaker.note_turn,
+            can_continue=self._can_continue,
             sessions=self._sessions,
         )
 
@@ -406,7 +393,6 @@ class Run:
             masking=self._masking,
             add_cost=self._add_cost,
             has_budget=lambda: not self._is_over_budget(),
-            wait_unless_stopped=self._wait_unless_stopped,
             stop=self._stop,
         )
         return BaseAgentRun(self._plan, self._plan.base_agent, self._folder, services)
@@ -480,8 +466,9 @@ class Run:
         budget = self._plan.limits.max_cost_usd
         return budget is not None and self._spent >= budget
 
-    def _can_continue(self, key: TrialKey, usd: float) -> bool:
+    def _can_continue(self, key: TrialKey, target: Target, usd: float) -> bool:
         """Whether a conversation that has cost this much may have a further turn, given all that are in progress."""
+        self._breaker.note_turn(target)
         budget = self._plan.limits.max_cost_usd
         self._conversation_costs[key] = usd
         return budget is None or self._spent + sum(self._conversation_costs.values()) < budget

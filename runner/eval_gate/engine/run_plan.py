@@ -158,7 +158,6 @@ class RunPlan(FrozenStruct):
 
 
 MAX_NAMED_SETTINGS: Final = 5
-"""Settings that one sentence names."""
 
 
 def describe_discarded_executions(executions: int, earlier: RunSetup | None, current: RunSetup) -> str:

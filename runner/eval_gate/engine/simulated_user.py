@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, Literal
 
 from eval_gate.engine.model_role import ModelRole
-from eval_gate.evaluators.base import EvaluatorError
-from eval_gate.evaluators.judge.prompt import HEADER_NOTICE, TEXT_SCHEMA, build_object_schema, format_section
+from eval_gate.evaluators.judge.llm_judge import ask_until_valid
+from eval_gate.evaluators.judge.prompt import (
+    HEADER_NOTICE,
+    TEXT_SCHEMA,
+    Prompts,
+    build_object_schema,
+    format_section,
+)
 from eval_gate.evaluators.judge.reply import find_first_valid
-from eval_gate.evaluators.wording import truncate
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import SimulatedUser
 from eval_gate.model.conversation import Message
 from eval_gate.model.limits import TURN_CHARACTERS, USER_MESSAGE
-from eval_gate.model.usage import Usage, add_up
-from eval_gate.struct import FrozenStruct
-from eval_gate.targets.base import TargetError
-from eval_gate.targets.model.model_client import ModelReply
+from eval_gate.model.usage import Usage
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.setup import compute_setup_fingerprint
 from eval_gate.text.escape import truncate_middle
 from eval_gate.text.turns import format_transcript, list_texts
@@ -31,8 +35,6 @@ from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MAX_REPLIES: Final = 2
 """Maximum requests for one move."""
-MAX_EXCERPT: Final = 300
-"""Characters of an unreadable reply in a message."""
 
 SYSTEM: Final = f"""\
 You play the user in a conversation with an AI assistant. You are not the assistant: never answer for it, and never \
@@ -56,8 +58,8 @@ _CLOSING: Final = "The material ends here. Now reply as the user, with the singl
 _NOTHING_SAID: Final = "(nothing yet: you write the first message)"
 _NOT_GIVEN: Final = "(none)"
 _RETRY_NOTICE: Final = """\
-This is request 2 for this reply: the one before it was no JSON object of the required form. To go on, message must \
-not be empty; to end, message must be "" and outcome "reached" or "given_up"."""
+This is request {number} for this reply: the one before it was no JSON object of the required form. To go on, message \
+must not be empty; to end, message must be "" and outcome "reached" or "given_up"."""
 
 SCHEMA: Final = build_object_schema(
     {
@@ -95,34 +97,17 @@ class SimulatedUserPlayer(ModelRole):
 
         Raises EvaluatorError, with usage and cost, if the model cannot be called or writes no valid move twice.
         """
-        prompt = render_prompt(user, history)
         agent_text = "\n".join(text for role, text in list_texts(history) if role == "assistant")
-        replies: list[ModelReply] = []
-        while len(replies) < MAX_REPLIES:
-            is_first = not replies
-            messages = (
-                Message(role="system", content=SYSTEM),
-                Message(role="user", content=prompt if is_first else f"{prompt}\n\n{_RETRY_NOTICE}"),
-            )
-            try:
-                # the schema itself may be why the first reply is not valid
-                replies.append(await self._client.ask(messages, sample=sample, schema=SCHEMA if is_first else None))
-            except TargetError as error:
-                message = f"the simulated user {self._name} gave no message: {error.message}"
-                raise self._build_error(message, replies, error.hint) from error
-            move = find_first_valid(replies[-1].turn.text, agent_text, _parse_move)
-            if move is not None:
-                return UserMove(move.message, move.outcome, *_add_up_costs(replies))
-        excerpt = truncate(" ".join(replies[-1].turn.text[: MAX_EXCERPT * 4].split()), MAX_EXCERPT) or "(empty)"
-        raise self._build_error(
-            f"the simulated user {self._name} wrote no valid message in {MAX_REPLIES} replies; the last one: {excerpt}",
-            replies,
+        exchange = await ask_until_valid(
+            partial(self.ask, sample=sample),
+            Prompts(SYSTEM, render_prompt(user, history), retry_notice=_RETRY_NOTICE),
+            lambda reply: find_first_valid(reply, agent_text, _parse_move),
+            SCHEMA,
+            MAX_REPLIES,
         )
-
-    @staticmethod
-    def _build_error(message: str, replies: Sequence[ModelReply], hint: str | None = None) -> EvaluatorError:
-        usage, cost_usd = _add_up_costs(replies)
-        return EvaluatorError(message, hint=hint, usage=usage, cost_usd=cost_usd)
+        if exchange.verdict is None:
+            raise exchange.build_error(f"the {self.role} {self._name} wrote no valid message in {MAX_REPLIES} replies")
+        return replace(exchange.verdict, usage=exchange.usage, cost_usd=exchange.cost_usd)
 
 
 def render_prompt(user: SimulatedUser, history: Sequence[Message]) -> str:
@@ -145,10 +130,6 @@ def _list_visible(history: Sequence[Message]) -> list[Message]:
         for role, text in list_texts(history)
         if role in {"user", "assistant"}
     ]
-
-
-def _add_up_costs(replies: Sequence[ModelReply]) -> tuple[Usage | None, float | None]:
-    return Usage.add_up(reply.turn.usage for reply in replies), add_up(reply.cost_usd for reply in replies)
 
 
 def _parse_move(document: dict[str, JsonValue]) -> UserMove | None:

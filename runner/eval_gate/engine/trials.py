@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Final, NamedTuple
@@ -17,15 +17,13 @@ from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenWorkspace, Work
 from eval_gate.engine.conversations import (
     BudgetUsedError,
     ConversationServices,
-    FinishedConversation,
-    join_turns,
-    lead_conversation,
+    LedConversation,
 )
 from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.rerun_policy import RerunSpacing
 from eval_gate.engine.retention import MAX_ERROR, add_turns, build_details
 from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
-from eval_gate.engine.worker_pool import yield_slot
+from eval_gate.engine.worker_pool import await_unless_stopped, yield_slot
 from eval_gate.engine.workspaces import WorkspaceArtifacts
 from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregation import score_case
@@ -34,7 +32,7 @@ from eval_gate.evaluators.conversation import score_conversation, score_turn
 from eval_gate.evaluators.tool_forge.table import has_tool_assertions
 from eval_gate.model.case import AttemptRule, CaseKey, CaseTurn, EvalCase
 from eval_gate.model.conversation import FileEntry, Message, Response
-from eval_gate.model.execution import CaseDetails, ErrorCause, ErrorKind, Status
+from eval_gate.model.execution import NO_DETAILS, ErrorCause, ErrorKind, Status
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.model.usage import Usage, add_up
 from eval_gate.results.detail_truncation import truncate_judge_prompts
@@ -96,10 +94,8 @@ class TrialServices(FrozenStruct):
     fingerprints: ExecutionFingerprints
     artifacts: WorkspaceArtifacts | None = None
     """Stores workspace artifacts of failing cases; None if they are not stored."""
-    is_affordable: Callable[[TrialKey, float], bool] = lambda _key, _usd: True
-    """Whether the run can afford a further turn of an execution that cost this much, in US dollars."""
-    note_turn: Callable[[Target], None] = lambda _target: None
-    """Notes that a target responded to a turn of a conversation."""
+    can_continue: Callable[[TrialKey, Target, float], bool] = lambda _key, _target, _usd: True
+    """Whether the run can afford a further turn of an execution to which the target responded at this cost (USD)."""
     sessions: dict[int, dict[str, ConversationSession]] = field(default_factory=dict)
     """Sessions of all conversations of the run, by target and by each id that they had."""
 
@@ -235,27 +231,27 @@ class TrialRunner:
         try:
             response = batch_response or await self._request_response(request, self._get_timeout_ms(job.case))
         except TargetError as error:
-            return _require_contact(self._build_error_record(job, error, _measure_ms(started)), error)
-        return await self._score_response(job, _Outcome(response), score_case, workspace)
+            return _require_contact(_add_target_error(self._build_record(job, _measure_ms(started)), error), error)
+        return await self._score_response(job, response, workspace)
 
     async def _run_conversation(
         self, job: TrialJob, request: Request, workspace: OpenWorkspace | None, spent_usd: float
     ) -> TrialRecord:
         """Run all turns of a conversation. `spent_usd` is the cost of earlier attempts of the same execution."""
         services = self._build_conversation_services(job, workspace, spent_usd)
-        conversation = await lead_conversation(request, job.case, services)
-        response = join_turns([turn.response for turn in conversation.turns]) if conversation.turns else None
-        outcome = _Outcome(response or Response(text="", tool_calls_known=None), conversation)
+        conversation = LedConversation(request, job.case, services)
+        await conversation.lead()
         error = conversation.error
-        if error is not None:
-            # an evaluator and a simulated user take none of the agent's time
-            duration_ms = round(outcome.response.duration_ms + conversation.failed_ms, 3)
-            return self._build_failed_conversation(job, outcome, error, duration_ms)
-
-        async def score(context: EvaluationContext) -> CaseScore:
-            return await score_conversation(context, [turn.score for turn in conversation.turns], conversation.history)
-
-        return await self._score_response(job, outcome, score, workspace)
+        if error is None:
+            return await self._score_response(job, conversation.response, workspace, conversation)
+        number = conversation.failed_turn
+        record = replace(self._build_response_record(job, conversation.response, conversation), failed_turn=number)
+        if isinstance(error, EvaluatorError):
+            return _add_evaluation_error(record, error.add_prefix(f"turn {number}"))
+        message = truncate_middle(f"turn {number}: {error.message}", MAX_ERROR)
+        duration_ms = round(conversation.request_ms, 3)
+        failed = replace(_add_target_error(record, error), duration_ms=duration_ms, error=message)
+        return _require_contact(failed, error)
 
     def _build_conversation_services(
         self, job: TrialJob, workspace: OpenWorkspace | None, spent_usd: float
@@ -278,50 +274,38 @@ class TrialRunner:
             move_user=None if player is None else player.move,
             retry_policy=target.retry_policy,
             remembers_turns=target.remembers_turns,
-            is_affordable=lambda usd: shared.is_affordable(job.key, spent_usd + usd),
-            note_response=lambda: shared.note_turn(target),
+            can_continue=lambda usd: shared.can_continue(job.key, target, spent_usd + usd),
             sessions=self._sessions,
         )
-
-    def _build_failed_conversation(
-        self, job: TrialJob, outcome: _Outcome, error: TargetError | EvaluatorError, duration_ms: float
-    ) -> TrialRecord:
-        """Build the record of a conversation that ended with an error in one of its turns."""
-        conversation = outcome.conversation
-        assert conversation is not None
-        number = conversation.failed_turn
-        record = replace(self._build_response_record(job, duration_ms, outcome), failed_turn=number)
-        if isinstance(error, EvaluatorError):
-            return _add_evaluation_error(record, error.add_prefix(f"turn {number}"))
-        failed = _add_target_error(record, error)
-        message = truncate_middle(f"turn {number}: {error.message}", MAX_ERROR)
-        return _require_contact(replace(failed, error=message), error)
 
     async def _score_response(
         self,
         job: TrialJob,
-        outcome: _Outcome,
-        score: Callable[[EvaluationContext], Awaitable[CaseScore]],
+        response: Response,
         workspace: OpenWorkspace | None,
+        conversation: LedConversation | None = None,
     ) -> TrialRecord:
-        """Score a response, or a conversation as a whole, and build the record."""
-        response = outcome.response
+        """Score a response, or a conversation by the response that joins its turns, and build the record."""
         if response.dry_run:
             message = "; ".join(("dry run: no request was sent", *response.warnings))
             begun = self._build_record(job, response.duration_ms)
             return replace(begun, status=Status.SKIPPED, error=message[:MAX_ERROR])
-        duration_ms = round(response.duration_ms, 3)
         try:
             await self._shared.check_programs(job.case)
             state = None if workspace is None else await workspace.end_case(job.case)
-            case_score = await score(self._shared.build_context(job.case, response, state))
+            context = self._shared.build_context(job.case, response, state)
+            if conversation is None:
+                case_score = await score_case(context)
+            else:
+                turns = [turn.score for turn in conversation.turns]
+                case_score = await score_conversation(context, turns, conversation.history)
             await self._shared.check_programs(job.case)
         except EvaluatorError as error:
-            return _add_evaluation_error(self._build_response_record(job, duration_ms, outcome), error)
-        unscored = self._build_response_record(job, duration_ms, outcome, case_score.skipped_tokens)
+            return _add_evaluation_error(self._build_response_record(job, response, conversation), error)
+        unscored = self._build_response_record(job, response, conversation, case_score.skipped_tokens)
         scored = _add_scores(unscored, case_score)
-        if scored.status is Status.FAILED and outcome.conversation is not None:
-            scored = replace(scored, failed_turn=outcome.conversation.first_failure)
+        if scored.status is Status.FAILED and conversation is not None:
+            scored = replace(scored, failed_turn=conversation.first_failure)
         if job.case.pass_score is not None and scored.status is Status.FAILED:
             scored = replace(scored, vetoed=True)  # the policy's pass score must not pass it
         files = response.files or ()
@@ -387,14 +371,14 @@ class TrialRunner:
             error_hint=failure.error_hint,
         )
 
-    def _build_error_record(self, job: TrialJob, error: TargetError, duration_ms: float) -> TrialRecord:
-        return _add_target_error(self._build_record(job, duration_ms), error)
-
     def _build_response_record(
-        self, job: TrialJob, duration_ms: float, outcome: _Outcome, skipped_tokens: tuple[str, ...] = ()
+        self,
+        job: TrialJob,
+        response: Response,
+        conversation: LedConversation | None,
+        skipped_tokens: tuple[str, ...] = (),
     ) -> TrialRecord:
         """Build the record of an execution with its response, before it is scored."""
-        response = outcome.response
         calls_unknown = (
             response.tool_calls_known is None
             and not response.tool_calls
@@ -402,7 +386,7 @@ class TrialRunner:
         )
         margin = MARGIN if self._shared.plan.patterns else 0
         record = replace(
-            self._build_record(job, duration_ms),
+            self._build_record(job, round(response.duration_ms, 3)),
             attempts=response.attempts,
             calls_listed=bool(response.tool_calls) or response.tool_calls_known,
             missing_calls=response.tool_calls_location if calls_unknown else None,
@@ -411,38 +395,21 @@ class TrialRunner:
             cost_usd=response.cost_usd,
             warnings=response.warnings,
         )
-        conversation, spec = outcome.conversation, job.case.conversation
-        if conversation is None or spec is None:
+        if conversation is None:
             return record
-        details = record.details if conversation.turns else CaseDetails()
+        usage, cost_usd = conversation.target_costs
+        judge_usage, judge_cost_usd = conversation.judge_costs
         return replace(
-            _add_conversation_costs(record, conversation),
+            record,
             attempts=conversation.attempts,
             calls_listed=conversation.lists_calls or record.calls_listed,
-            details=add_turns(details, conversation, spec, margin),
+            details=add_turns(record.details if conversation.turns else NO_DETAILS, conversation, margin),
+            usage=usage,
+            cost_usd=cost_usd,
+            judge_usage=judge_usage,
+            judge_cost_usd=judge_cost_usd,
             warnings=record.warnings + conversation.warnings,
         )
-
-
-class _Outcome(NamedTuple):
-    """Response of the target, with its conversation if that is a joined response; None for a case with one request."""
-
-    response: Response
-    conversation: FinishedConversation | None = None
-
-
-def _add_conversation_costs(trial_record: TrialRecord, conversation: FinishedConversation) -> TrialRecord:
-    """Add what sessions that were given up, and the simulated user, cost. No evaluator sees these."""
-    responses = [turn.response for turn in conversation.sent_turns]
-    whole = join_turns(responses) if responses else None
-    judge_usage, judge_cost_usd = conversation.judge_costs
-    return replace(
-        trial_record,
-        usage=None if whole is None else whole.usage,
-        cost_usd=None if whole is None else whole.cost_usd,
-        judge_usage=judge_usage,
-        judge_cost_usd=judge_cost_usd,
-    )
 
 
 def _sum_costs(records: Sequence[TrialRecord]) -> float:
@@ -469,7 +436,6 @@ def _add_target_error(trial_record: TrialRecord, error: TargetError) -> TrialRec
 
 
 def _add_scores(trial_record: TrialRecord, case_score: CaseScore) -> TrialRecord:
-    """Add the scores of the response."""
     results = truncate_judge_prompts(case_score.results)
     return replace(
         trial_record,
@@ -568,7 +534,7 @@ async def request_batches(
         if stop.is_set():
             break
         try:
-            responses = await _await_batch(target, group, limits, stop)
+            responses = await await_unless_stopped(_request_batch(target, group, limits), stop) or {}
         except TargetError as error:
             batch.notices.append(
                 f"the batch of {len(group)} cases of {suite} failed, so each case ran by itself: {error.message}"
@@ -576,21 +542,6 @@ async def request_batches(
             continue
         batch.responses |= {(CaseKey(suite, case_id), trial): response for case_id, response in responses.items()}
     return batch
-
-
-async def _await_batch(
-    target: BatchTarget, group: Sequence[TrialJob], limits: RunLimits, stop: asyncio.Event
-) -> Mapping[str, Response]:
-    """Await the responses to a batch of jobs, or return none if the run is stopped first."""
-    request_task = asyncio.ensure_future(_request_batch(target, group, limits))
-    stop_task = asyncio.ensure_future(stop.wait())
-    try:
-        await asyncio.wait({request_task, stop_task}, return_when=asyncio.FIRST_COMPLETED)
-        return request_task.result() if request_task.done() else {}
-    finally:
-        for task in (request_task, stop_task):
-            task.cancel()
-        await asyncio.gather(request_task, stop_task, return_exceptions=True)
 
 
 async def _request_batch(target: BatchTarget, group: Sequence[TrialJob], limits: RunLimits) -> Mapping[str, Response]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextvars import ContextVar
 from typing import Any, Final, Generic, TypeVar
 
 Job = TypeVar("Job")
+_Result = TypeVar("_Result")
 
 RESUME_FIRST_FROM: Final = 10
 """Jobs in progress from which on waiting jobs come before new ones, so that begun jobs end."""
@@ -58,6 +59,18 @@ async def run_jobs(
         places.cancel()
         watch.cancel()
         await asyncio.gather(*places.workers, watch, return_exceptions=True)
+
+
+async def await_unless_stopped(work: Coroutine[Any, Any, _Result], stop: asyncio.Event) -> _Result | None:
+    """Return the result of `work`; None if `stop` is set first, which cancels it."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for task in (working, stopping):
+            task.cancel()
+        await asyncio.gather(working, stopping, return_exceptions=True)
 
 
 async def yield_slot(seconds: float = 0.0) -> None:

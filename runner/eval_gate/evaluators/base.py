@@ -65,7 +65,6 @@ class EvaluationContext(FrozenStruct):
     judges: Mapping[str, Judge] = field(default_factory=dict)
     """Judges by target name, for evaluators with a `judge_target`."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Environment of grader commands."""
     withheld_variables: WithheldVariables = field(default_factory=WithheldVariables)
     """Variables withheld from grader commands, to explain a failure by them."""
     mask: Mask | None = None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from eval_gate.evaluators.aggregation import MAX_ERROR, score_evaluators, warn_nothing_checked
-from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError
+from eval_gate.evaluators.base import CaseScore, EvaluationContext
 from eval_gate.evaluators.trace import summarize_trace
 from eval_gate.evaluators.weighted_mean import compute_weighted_mean, is_full, reaches_pass_score
 from eval_gate.evaluators.wording import format_score, truncate
@@ -30,19 +30,20 @@ _NOT_SENT: Final = "not sent, because of an earlier turn"
 async def score_turn(context: EvaluationContext, turn: CaseTurn, history: Sequence[Message]) -> CaseScore:
     """Score the response to one turn. Raises EvaluatorError, whose message does not name the turn.
 
-    `history` are all messages up to the response and with it. A turn without evaluators has the full score.
+    `history` are the messages that graders see, up to the response and with it. A turn without evaluators has the full
+    score.
     """
     if not turn.evaluators:
         return CaseScore(passed=True, score=1.0)
-    window = select_window(history, context.case.conversation.window if context.case.conversation else None)
+    messages = tuple(history)
     case = replace(
         context.case,
         conversation=None,
-        messages=window,
+        messages=messages,
         evaluators=turn.evaluators,
-        brief=None if context.case.brief is None else _build_turn_brief(context.case.brief, turn, window),
+        brief=context.case.brief and _build_turn_brief(context.case.brief, turn, messages),
     )
-    return await score_evaluators(replace(context, case=case, history=window))
+    return await score_evaluators(replace(context, case=case, history=messages))
 
 
 async def score_conversation(
@@ -51,28 +52,15 @@ async def score_conversation(
     """Score the whole conversation, and join this score with those of its turns.
 
     The response of the context is that of all turns: the last text, the calls in order, and sums. A turn that was not
-    sent has no score, or is missing at the end. Raises EvaluatorError, with what the judges of the turns cost.
+    sent has no score, or is missing at the end. Costs are those of the whole alone. Raises EvaluatorError.
     """
     spec = context.case.conversation
     assert spec is not None
-    turns = (*turns, *[None] * (len(spec.turns) - len(turns)))
-    try:
-        if spec.aggregation is TurnAggregation.FIRST_FAILURE:
-            return await _score_until_failure(context, spec, turns, history)
-        return await _score_members(context, spec, turns, history)
-    except EvaluatorError as error:
-        scored = [one for one in turns if one is not None]
-        error.usage = Usage.add_up((error.usage, *(one.judge_usage for one in scored)))
-        error.cost_usd = add_up((error.cost_usd, *(one.judge_cost_usd for one in scored)))
-        raise
-
-
-def select_window(history: Sequence[Message], window: int | None) -> tuple[Message, ...]:
-    """Select the system messages and the newest others, two for each exchange of the window; None selects all."""
-    if window is None:
-        return tuple(history)
-    rest = [message for message in history if message.role != "system"]
-    return (*(message for message in history if message.role == "system"), *rest[-2 * window :])
+    unbilled = (one and replace(one, judge_usage=None, judge_cost_usd=None) for one in turns)
+    turns = (*unbilled, *[None] * (len(spec.turns) - len(turns)))
+    if spec.aggregation is TurnAggregation.FIRST_FAILURE:
+        return await _score_until_failure(context, spec, turns, history)
+    return await _score_members(context, spec, turns, history)
 
 
 def format_expected(expected: JsonValue) -> str | None:
@@ -87,21 +75,22 @@ def _join_transcript(history: Sequence[Message]) -> str:
     return "\n\n".join(f"{role}: {text}" for role, text in list_texts(history))
 
 
-def _messages_to_json(history: Sequence[Message]) -> list[JsonValue]:
-    return [{"role": message.role, "content": message.content} for message in history]
-
-
 def _build_turn_brief(brief: CaseBrief, turn: CaseTurn, window: Sequence[Message]) -> CaseBrief:
     """Build what graders of one turn get: the messages of the window, and the response that the turn expects."""
     newest = max((number for number, message in enumerate(window) if message.role == "user"), default=len(window))
-    question = format_transcript(window[: newest + 1])
+    return _change_brief(brief, format_transcript(window[: newest + 1]), window, turn.expected_messages)
+
+
+def _change_brief(
+    brief: CaseBrief, question: str, messages: Sequence[Message], expected: JsonValue = None
+) -> CaseBrief:
     return replace(
         brief,
         question=question,
         linked_question=question,
-        reference_answer=format_expected(turn.expected_messages),
-        input_messages=_messages_to_json(window),
-        expected_messages=turn.expected_messages,
+        reference_answer=format_expected(expected),
+        input_messages=[{"role": message.role, "content": message.content} for message in messages],
+        expected_messages=expected,
     )
 
 
@@ -112,14 +101,7 @@ async def _score_whole(context: EvaluationContext, spec: ConversationSpec, histo
         return await score_evaluators(context)
     transcript = _join_transcript(history)
     question = format_transcript(history)  # of `role: text` alone, a response could add lines of the user
-    brief = replace(
-        context.case.brief or CaseBrief(question="", linked_question=""),
-        question=question,
-        linked_question=question,
-        reference_answer=None,
-        input_messages=_messages_to_json(history),
-        expected_messages=None,
-    )
+    brief = _change_brief(context.case.brief or CaseBrief(question="", linked_question=""), question, history)
     response = replace(context.response, text=transcript)
     return await score_evaluators(replace(context, case=replace(context.case, brief=brief), response=response))
 

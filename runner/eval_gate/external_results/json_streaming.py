@@ -117,29 +117,26 @@ class JsonReader:
 
     def iter_keys(self) -> Iterator[str]:
         """Yield the keys of the object that begins here; the value of each is read before the next key."""
-        self._expect_sign("{")
-        if self._skip_sign("}"):
-            return
-        while True:
+        for _ in self._iter_places("{", "}"):
             key = self.read_value()
             if not isinstance(key, str):
                 raise self._place.build_error("is not JSON: a key is not a text")
             self._expect_sign(":")
             yield key
-            if self._skip_sign("}"):
-                return
-            self._expect_sign(",")
 
     def iter_members(self) -> Iterator[JsonValue]:
         """Yield the values of the list that begins at the current position. Raises GateError if none begins there."""
-        self._expect_sign("[")
-        if self._skip_sign("]"):
-            return
-        while True:
-            yield self.read_value()
-            if self._skip_sign("]"):
-                return
-            self._expect_sign(",")
+        return (self.read_value() for _ in self._iter_places("[", "]"))
+
+    def _iter_places(self, begin: str, end: str) -> Iterator[None]:
+        """Yield before each part of what begins here; it is read before the next one."""
+        self._expect_sign(begin)
+        is_over = self._skip_sign(end)
+        while not is_over:
+            yield
+            is_over = self._skip_sign(end)
+            if not is_over:
+                self._expect_sign(",")
 
     def iter_records(self, name: str) -> Iterator[tuple[RowPlace, Fields]]:
         """Yield the mappings of the list that begins here, with their places. Raises GateError."""

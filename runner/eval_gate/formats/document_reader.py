@@ -18,7 +18,7 @@ from eval_gate.errors import Problem, format_suggestion
 from eval_gate.formats.base import EvalFileError, Positions
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalMistake, Location, MistakeKind
-from eval_gate.model.limits import FINDINGS
+from eval_gate.model.limits import FINDINGS, TURN_CHARACTERS
 from eval_gate.model.specs.match_all_patterns import matches_every_text
 from eval_gate.struct import FrozenStruct, Struct, field
 from eval_gate.text.javascript.regex import find_pattern_problem
@@ -37,6 +37,18 @@ def _require_number(text: str) -> str:
 
 NumberText = Annotated[Text, AfterValidator(_require_number)]
 """A number, date or code that a response contains in any way of writing it."""
+
+
+def _require_words(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
+    return text
+
+
+MessageText = Annotated[
+    Text, Field(max_length=TURN_CHARACTERS, json_schema_extra={"pattern": r"\S"}), AfterValidator(_require_words)
+]
+"""What a user writes in a conversation."""
 CaseId = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Path = tuple[str | int, ...]
 _CASE_DEPTH: Final = 2

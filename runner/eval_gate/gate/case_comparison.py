@@ -270,5 +270,4 @@ def format_changed_file_note(eval_file: str) -> str:
 
 
 def _list_targets(run: RunResult) -> list[tuple[str, str]]:
-    """List names and providers of all targets of a run."""
     return sorted({(target.name, target.provider) for target in run.targets or (run.target,)})

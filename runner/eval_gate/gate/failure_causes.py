@@ -8,13 +8,12 @@ from typing import Final
 
 from eval_gate.model.execution import EvaluatorResult
 from eval_gate.model.result import CaseResult
+from eval_gate.results.turn_details import PARTS_OF_CONVERSATION
 from eval_gate.text.escape import to_one_line
 
 MAX_EVALUATOR_NAME: Final = 40
 """Characters of an evaluator's name."""
 LOW_SCORE: Final = "low score"
-PARTS_OF_CONVERSATION: Final = frozenset({"turn", "conversation"})
-"""Types of results whose members scored one turn of a conversation, or all of it."""
 _TURN: Final = re.compile(rf"(?:{LOW_SCORE}: )?(?:turn \d+|conversation)(?=:| /|$)(?:: )?")
 _CHECK_PREFIX: Final = re.compile(r"([A-Za-z][\w ./-]{0,40}): (?=\S)")
 """What a failure begins with: the check, such as `toolsCalled`, or the exception."""

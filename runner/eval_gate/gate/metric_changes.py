@@ -18,13 +18,13 @@ from typing import Final, NamedTuple
 
 from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.evidence.paired_difference import adjust_chances, compute_interval, compute_sign_chance
-from eval_gate.gate.failure_causes import PARTS_OF_CONVERSATION
 from eval_gate.gate.score_changes import clamp_score
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import EvaluatorResult, Status, Trial
 from eval_gate.model.limits import EVALUATORS_DEPTH, METRIC_NAME, METRIC_ROWS
 from eval_gate.model.metric_change import MetricChange, MetricChanges, MetricKind
 from eval_gate.model.result import CaseResult
+from eval_gate.results.turn_details import PARTS_OF_CONVERSATION
 from eval_gate.struct import replace
 
 MAX_CHANCE: Final = 0.05

@@ -10,12 +10,12 @@ agent's. A case that fails by its other evaluators, whatever was called, stays f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.pass_score import is_passing_case, recount_cases
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import CALLS_UNKNOWN, NO_TRACE, ErrorCause, ErrorKind, EvaluatorResult, Status, Trial
+from eval_gate.model.execution import CALLS_UNKNOWN, NO_TRACE, ErrorCause, ErrorKind, EvaluatorResult, Status
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.struct import replace
 
@@ -24,6 +24,16 @@ _READS_CALLS: Final = frozenset({"tool_trajectory", "skill-trigger"})
 _ERROR: Final = (
     f"{CALLS_UNKNOWN}: the baseline has a trace of this case, but no response of this run to any case has one"
 )
+
+_MARK: Final[dict[str, Any]] = {
+    "status": Status.ERROR,
+    "error_kind": ErrorKind.EVALUATION_ERROR,
+    "error_cause": ErrorCause.CALLS_UNKNOWN,
+    "error": _ERROR,
+    "score": 0.0,
+    "failed_turn": None,
+}
+"""What a case and its executions get in place of a score."""
 
 
 def mark_unknown_calls(cases: GateCases, pass_score: float) -> RunResult:
@@ -72,28 +82,5 @@ def _iter_results(results: Iterable[EvaluatorResult]) -> Iterator[EvaluatorResul
 
 
 def _mark_case(case: CaseResult) -> CaseResult:
-    return replace(
-        case,
-        passed=False,
-        status=Status.ERROR,
-        error_kind=ErrorKind.EVALUATION_ERROR,
-        error_cause=ErrorCause.CALLS_UNKNOWN,
-        error=_ERROR,
-        score=0.0,
-        flaky=False,
-        trials=tuple([_mark_trial(trial) for trial in case.trials]),
-    )
-
-
-def _mark_trial(trial: Trial) -> Trial:
-    if not trial.status.is_scored:
-        return trial
-    return replace(
-        trial,
-        status=Status.ERROR,
-        error_kind=ErrorKind.EVALUATION_ERROR,
-        error_cause=ErrorCause.CALLS_UNKNOWN,
-        error=_ERROR,
-        score=0.0,
-        vetoed=False,
-    )
+    trials = [replace(one, **_MARK, vetoed=False) if one.status.is_scored else one for one in case.trials]
+    return replace(case, **_MARK, passed=False, flaky=False, trials=tuple(trials))

@@ -167,8 +167,8 @@ class AppliedWaivers(Record, kw_only=True):
         """Every quarantined case, whatever its result: no pass rate includes it."""
         return frozenset(
             case.key
-            for entry in self.select_entries(WaiverState.IN_USE, WaiverState.UNNEEDED)
-            if entry.waiver.kind is WaiverKind.QUARANTINE
+            for entry in self.entries
+            if entry.state in {WaiverState.IN_USE, WaiverState.UNNEEDED} and entry.waiver.kind is WaiverKind.QUARANTINE
             for case in (*entry.failing, *entry.passing)
         )
 
@@ -177,10 +177,6 @@ class AppliedWaivers(Record, kw_only=True):
         """Every case that a waiver or quarantine names that has not ended, whatever the result of the case."""
         not_ended = (entry for entry in self.entries if entry.state is not WaiverState.EXPIRED)
         return frozenset(case.key for one in not_ended for case in (*one.failing, *one.passing, *one.without_result))
-
-    def select_entries(self, *states: WaiverState) -> tuple[WaiverEntry, ...]:
-        """Return the entries that are in one of these states."""
-        return tuple(entry for entry in self.entries if entry.state in states)
 
     def count_cases(self, *standings: WaiverStanding) -> int:
         """Count the waived cases with one of these standings."""

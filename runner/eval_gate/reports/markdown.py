@@ -242,16 +242,14 @@ def _format_prompt_lines(sides: ResponseComparison, row: CaseRow) -> list[str]:
         lines.append(_format_turn(sides.turn))
     elif sides.prompt:
         lines.append(f"**Prompt:** {escape.escape_markdown(sides.prompt, MAX_PROMPT)}")
-    if sides.expected and not sides.turn:
-        checks = escape.format_first_few(
-            sides.expected, MAX_CHECKS, lambda one: escape.format_code_span(one, MAX_CHECK)
-        )
-        lines.append(f"**Expected:** {checks}")
-    if sides.expected_before:
-        baseline_checks = escape.format_first_few(
-            sides.expected_before, MAX_CHECKS, lambda one: escape.format_code_span(one, MAX_CHECK)
-        )
-        lines.append(f"**Expected before this change:** {baseline_checks}")
+    expectations = {
+        "Expected": sides.expected if not sides.turn else (),
+        "Expected before this change": sides.expected_before,
+    }
+    for title, checks in expectations.items():
+        if checks:
+            listed = escape.format_first_few(checks, MAX_CHECKS, lambda one: format_code_span(one, MAX_CHECK))
+            lines.append(f"**{title}:** {listed}")
     if sides.call_changes:
         turn = sides.turn.number if sides.turn else None
         where = f" in turn {turn}" if row.failed_turn else " in all turns" if turn else ""
@@ -463,19 +461,16 @@ def _format_results(row: CaseRow) -> str:
 
 
 def _format_failure_cell(row: CaseRow) -> str:
-    label, failure = _split_failure(row)
-    if not failure:
-        return _NONE
-    return f"**{label}:** {format_code_cell(failure)}" if label else format_code_cell(failure)
+    return _format_failure(row, format_code_cell) if row.failures else _NONE
 
 
 def _format_expected_cell(row: CaseRow) -> str:
     return format_code_cell(row.expected_before, MAX_CHECK) if row.expected_before else _NONE
 
 
-def _format_failure(row: CaseRow) -> str:
+def _format_failure(row: CaseRow, format_code: Callable[[str], str] = format_code_span) -> str:
     label, failure = _split_failure(row)
-    text = format_code_span(failure or "no reason given")
+    text = format_code(failure or "no reason given")
     return f"**{label}:** {text}" if label else text
 
 

@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from eval_gate.gate import score_changes
-from eval_gate.gate.failure_causes import PARTS_OF_CONVERSATION, get_group_key
+from eval_gate.gate.failure_causes import get_group_key
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, PassCount
 from eval_gate.model.execution import ErrorKind, Status
 from eval_gate.model.result import RunResult
+from eval_gate.results.turn_details import PARTS_OF_CONVERSATION
 from eval_gate.struct import FrozenStruct
 
 _Z: Final = 1.959964

@@ -55,7 +55,6 @@ class Behaviour(FrozenStruct):
     """Behaviour of one execution, as far as it is stored."""
 
     calls: Mapping[str, int]
-    """Number of calls of each tool."""
     parameters: Mapping[str, Parameters | None]
     """Parameters by tool; None if they are unknown, truncated or too many."""
     responses: tuple[str, ...] | None

@@ -22,6 +22,7 @@ from eval_gate.model.limits import (
     STORED_RESPONSE,
 )
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
+from eval_gate.results.turn_details import PARTS_OF_CONVERSATION
 from eval_gate.struct import replace
 from eval_gate.text.javascript.strings import dump_compact_json
 
@@ -44,8 +45,6 @@ _GRADE_LISTS: Final = ("dimensions", "checks")
 """Keys with lists of grades, each with a comment of the judge."""
 _ERROR_PREFIXES: Final = ("agent error: ", "timeout: ", "eval-gate failed on this case: ")
 """Possible prefixes of an error before its description."""
-_PART_TYPES: Final = frozenset({"turn", "conversation"})
-"""Results of a turn, or of a whole conversation, with those of its evaluators in them."""
 _TURN_PREFIX: Final = re.compile(r"turn [0-9]+: ")
 _SERVER_STATUS: Final = re.compile(r"\bHTTP (?P<status>[1-5][0-9]{2})\b(?P<words> .*)?", re.DOTALL)
 """Status with the reason and place in the server's own text."""
@@ -158,7 +157,6 @@ def truncate_judge_prompts(results: Iterable[EvaluatorResult]) -> tuple[Evaluato
 def _map_judge_facts(
     results: Iterable[EvaluatorResult], change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> tuple[EvaluatorResult, ...]:
-    """Change the facts of each LLM judge."""
     return tuple(
         result
         if result.evaluator_provider_request is None and not result.evaluator_results
@@ -305,7 +303,7 @@ def _drop_fact_texts(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 def _is_quote_free(result: EvaluatorResult) -> bool:
     """Whether the message of a result that failed cannot quote the response."""
-    if result.type not in _PART_TYPES:
+    if result.type not in PARTS_OF_CONVERSATION:
         return result.type in _QUOTE_FREE_TYPES
     return all(_is_quote_free(member) for member in result.evaluator_results if member.score < 1 or member.vetoed)
 

@@ -54,7 +54,6 @@ _ERROR_LETTERS: Final = {
     None: "O",
 }
 SCORE_DIGITS: Final = 4
-"""Decimals of a stored score."""
 
 
 class InvalidEntryError(Exception):

@@ -50,7 +50,6 @@ class RunLevels(Record, kw_only=True, omit_defaults=True):
     target: Annotated[str, Meta(max_length=1000)] = ""
     """Agent of the run. Levels of different agents are not compared."""
     cases: Annotated[int, Meta(ge=0)] = 0
-    """Number of cases with a score."""
     levels: Annotated[dict[LevelKind, float], Meta(max_length=len(LevelKind))] = field(default_factory=dict)
     models: Annotated[
         tuple[Annotated[str, Meta(max_length=limits.STORED_MODEL)], ...], Meta(max_length=MAX_MODELS)

@@ -16,7 +16,6 @@ class RunSetup(FrozenStruct):
     targets: tuple[TargetIdentity, ...] = ()
     setup: EvaluationSetup | None = None
     suite_agents: tuple[TargetIdentity, ...] = ()
-    """Agents that suites describe."""
     commit: str | None = None
     """Commit that was evaluated; None if unknown."""
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from eval_gate.model.execution import NO_DETAILS, BaselineResult, CaseDetails, Status
 from eval_gate.model.limits import STORED_TURNS
 from eval_gate.model.result import CaseResult
+
+PARTS_OF_CONVERSATION: Final = frozenset({"turn", "conversation"})
+"""Types of results whose members scored one turn of a conversation, or all of it."""
 
 
 def slice_turn(details: CaseDetails, number: int) -> CaseDetails:

@@ -37,7 +37,6 @@ class ObservedRun(FrozenStruct):
     observations: Mapping[CaseKey, Observation]
     """One observation for each case, in the order of the cases."""
     tools: tuple[ToolSpec, ...]
-    """The tools of the registry."""
     redactor: Redactor
     """Knows every secret of the run."""
     run: RunResult

@@ -5,12 +5,11 @@ A file that cannot be written is then an incomplete run, and no mistake of usage
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from eval_gate.config.outputs import ReportRequest
-from eval_gate.errors import ExitCode, GateError
+from eval_gate.errors import ExitCode, treat_errors_as_incomplete
 from eval_gate.gate.verdict_decision import decide_verdict
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
@@ -40,16 +39,6 @@ class EvaluatedRun(FrozenStruct):
 def get_exit_code(run: RunResult, interrupted: ExitCode | None) -> ExitCode:
     """Return the exit code of the verdict, or that of the signal that ended the run early."""
     return interrupted or (run.verdict.exit_code if run.verdict else ExitCode.INCOMPLETE)
-
-
-@contextmanager
-def treat_errors_as_incomplete() -> Iterator[None]:
-    """From here on every GateError means that the run could not be completed."""
-    try:
-        yield
-    except GateError as error:
-        error.exit_code = ExitCode.INCOMPLETE
-        raise
 
 
 async def evaluate_session(session: Session, progress: RunObserver) -> EvaluatedRun:

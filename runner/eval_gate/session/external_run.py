@@ -172,7 +172,6 @@ def _check_overlap(run: RunResult, session: Session, unstable: str | None) -> Ru
 
 
 def _mark_rerun_impossible(run: RunResult, doubtful: Set[CaseKey]) -> RunResult:
-    """Mark the suspected cases of a run as impossible to re-run."""
     why, cases = RerunStopReason.NOT_REPEATABLE, run.index_cases()
     return run.replace_cases({key: replace(cases[key], rerun_stop_reason=why) for key in doubtful if key in cases})
 

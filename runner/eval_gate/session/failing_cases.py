@@ -64,14 +64,11 @@ def find_failing_cases(folder: Path, target: str | None = None) -> FailingCases:
 
 
 class _CaseOutcome(FrozenStruct):
-    """Outcome of a case in one run."""
-
     is_bad: bool
     is_waived: bool
 
 
 def _classify_cases(run: RunResult) -> dict[CaseKey, _CaseOutcome]:
-    """Classify each case that was run."""
     worse: set[CaseKey] = set()
     if run.comparison is not None:
         worse = {

@@ -176,5 +176,4 @@ def _count_first(case: CaseResult) -> int:
 
 
 def _list_costs(run: RunResult) -> list[float]:
-    """List the costs of target and judges that are known."""
     return [usd for _, case in run.iter_cases() for usd in (case.cost_usd, case.judge_cost_usd) if usd is not None]

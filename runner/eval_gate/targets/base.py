@@ -200,46 +200,27 @@ class Target(Protocol):
     The engine and `retry` handle time, retries and concurrency.
     """
 
+    workers: int | None = None
+    """Number of concurrent cases in the target's own description; None without one."""
+    timeout_ms: float | None = None
+    """The target's own time limit of a case or turn, which precedes the run's; None without one."""
+    takes_stubs: bool = False
+    """Whether tool calls can get a case's stubs as results: those of a model can, those of an agent cannot."""
+    workspace_problem: str | None = None
+    """Why it cannot run cases that have a workspace, as the rest of a sentence; None where it can."""
+    conversation_problem: str | None = "it has no way to go on with a conversation"
+    """Why it cannot run cases with several turns, as the rest of a sentence; None where it can."""
+    remembers_turns: bool = True
+    """Whether the agent itself may remember earlier turns, so that a request it took in cannot be sent again; False if
+    every request repeats the whole conversation."""
+    retry_policy: RetryPolicy = RetryPolicy(max_retries=0)
+    """How often, and after which delay, a conversation is started again after a retryable error; the target retries
+    single requests itself."""
+
     @property
     def identity(self) -> TargetIdentity:
         """What this is, for results: without credentials and query."""
         ...
-
-    @property
-    def workers(self) -> int | None:
-        """Number of concurrent cases in the target's own description; None without one."""
-        ...
-
-    @property
-    def takes_stubs(self) -> bool:
-        """Whether tool calls can get a case's stubs as results: those of a model can, those of an agent cannot."""
-        return False
-
-    @property
-    def workspace_problem(self) -> str | None:
-        """Why it cannot run cases that have a workspace, as the rest of a sentence; None where it can."""
-        return None
-
-    @property
-    def conversation_problem(self) -> str | None:
-        """Why it cannot run cases with several turns, as the rest of a sentence; None where it can."""
-        return "it has no way to go on with a conversation"
-
-    @property
-    def remembers_turns(self) -> bool:
-        """Whether the agent itself may remember earlier turns, so that a request it took in cannot be sent again.
-
-        False if every request repeats the whole conversation.
-        """
-        return True
-
-    @property
-    def retry_policy(self) -> RetryPolicy:
-        """How often, and after which delay, a conversation is started again after a retryable error; never by default.
-
-        The target retries single requests itself.
-        """
-        return RetryPolicy(max_retries=0)
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -249,11 +230,6 @@ class Target(Protocol):
     async def respond(self, request: Request) -> Response:
         """Answer one case. Raises TargetError and nothing else; may be cancelled at any time."""
         ...
-
-    @property
-    def timeout_ms(self) -> float | None:
-        """The target's own time limit of a case, which precedes the run's; None without one."""
-        return None
 
     async def check_health(self) -> None:
         """Raise TargetError if the target is known to be unable to respond; do nothing if that is unknown."""
@@ -274,24 +250,12 @@ class PromptSetup(FrozenStruct):
 class DescribedTarget(Target, Generic[Settings]):
     """Base class of the kinds of targets, which have settings."""
 
+    prompt_setup: PromptSetup | None = None
+    """System prompt and tools that a model gets with every case; None if there are none or they are unknown."""
+
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-
-    @property
-    def identity(self) -> TargetIdentity:
-        """What results call it: its provider and its name."""
-        name, provider = self._settings.name, self._settings.provider
-        return TargetIdentity(name=name, provider=provider, identity=f"{provider}:{name}")
-
-    @property
-    def prompt_setup(self) -> PromptSetup | None:
-        """System prompt and tools that a model gets with every case; None if there are none or they are unknown."""
-        return None
-
-    @property
-    def workers(self) -> int | None:
-        """Number of concurrent cases in its description."""
-        return self._settings.workers
+        self.workers = settings.workers
 
     async def check_health(self) -> None:
         """Do nothing: only a request shows whether it can respond."""
@@ -299,15 +263,19 @@ class DescribedTarget(Target, Generic[Settings]):
     async def aclose(self) -> None:
         """Do nothing: it holds no connections and no processes."""
 
+    @property
+    def identity(self) -> TargetIdentity:
+        """What results call it: its provider and its name."""
+        name, provider = self._settings.name, self._settings.provider
+        return TargetIdentity(name=name, provider=provider, identity=f"{provider}:{name}")
+
 
 @runtime_checkable
 class BatchTarget(Target, Protocol):
     """A target that can respond to many cases in one call."""
 
-    @property
-    def batches(self) -> bool:
-        """Whether its description has `provider_batching`."""
-        ...
+    batches: bool
+    """Whether its description has `provider_batching`."""
 
     async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
         """Return the responses by case id, without those that are missing. Raises TargetError if the whole call fails.

@@ -38,7 +38,7 @@ def build_target(
     target = chosen.kind.build_target(settings, choice, context)
     prompting = target.prompt_setup if isinstance(target, DescribedTarget) and not grades else None
     setup = compute_setup(chosen.settings, context.environment, context.redact, prompting)
-    return mask_target(target, context.redact, setup.with_file(chosen.file))
+    return mask_target(target, context.redact, replace(setup, file=chosen.file))
 
 
 def _add_passed_variables(settings: ProgramSettings, context: BuildContext) -> ProgramSettings:

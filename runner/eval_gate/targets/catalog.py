@@ -37,15 +37,16 @@ class GraderRole(NamedTuple):
     """What another target does for the evaluated one."""
 
     name: str
-    setting: str
+    key: str
+    """Setting of the run, in camelCase, that names it."""
+    target_key: str
     """Setting of the evaluated target, in camelCase, that names it."""
     code: str
     """Code of the error that it is missing."""
-    needs_model: bool = False
 
 
-JUDGE: Final = GraderRole("judge", "judgeTarget", code="missing-judge")
-SIMULATED_USER: Final = GraderRole("simulated user", "userTarget", code="missing-simulated-user", needs_model=True)
+JUDGE: Final = GraderRole("judge", "judge", "judgeTarget", code="missing-judge")
+SIMULATED_USER: Final = GraderRole("simulated user", "simulatedUser", "userTarget", code="missing-simulated-user")
 
 
 class TargetCatalog:
@@ -148,47 +149,39 @@ class TargetCatalog:
         self._context.redact.include(chosen.redact)
         return chosen
 
-    def find_judge(self, eval_file: str, target_name: str | None, judge_name: str | None) -> tuple[str, Grader] | None:
-        """Find the judge: the configured one, else the target's own, else the target itself if it is a model."""
-        if judge_name is not None:
-            with self._choice.sources.attribute_errors("judge"):
-                return self.get_grader(eval_file, judge_name)
+    def find_grader(
+        self, role: GraderRole, eval_file: str, target_name: str | None, name: str | None
+    ) -> tuple[str, Grader] | None:
+        """Find the one with a role: the configured `name`, else the target's own, else a model judges itself.
+
+        A simulated user is a model, except where this machine lacks a requirement, and targets are only checked.
+        """
+        if name is not None:
+            with self._choice.sources.attribute_errors(role.key):
+                return self.get_grader(eval_file, name, role=role)
         if self._custom_target is not None:
             return None
         _, chosen = self._resolve_target(eval_file, target_name)
-        named_grader = self._find_own(chosen, eval_file, JUDGE, chosen.settings.judge_target)
-        if named_grader is not None or not chosen.kind.is_model:
+        named_grader = self._find_own(chosen, eval_file, role)
+        if named_grader is not None or role is not JUDGE or not chosen.kind.is_model:
             return named_grader
         return chosen.settings.name, self._build_grader(None, chosen, eval_file)
 
-    def find_user(self, eval_file: str, target_name: str | None, user_name: str | None) -> tuple[str, Grader] | None:
-        """Find the model that plays simulated users: the configured one, else the target's own.
-
-        It is no model only where this machine lacks a requirement, and targets are only checked.
-        """
-        if user_name is not None:
-            with self._choice.sources.attribute_errors("simulatedUser"):
-                return self.get_grader(eval_file, user_name, role=SIMULATED_USER)
-        if self._custom_target is not None:
-            return None
-        _, chosen = self._resolve_target(eval_file, target_name)
-        return self._find_own(chosen, eval_file, SIMULATED_USER, chosen.settings.user_target)
-
-    def _find_own(
-        self, chosen: ResolvedTarget, eval_file: str, role: GraderRole, name: str | None
-    ) -> tuple[str, Grader] | None:
+    def _find_own(self, chosen: ResolvedTarget, eval_file: str, role: GraderRole) -> tuple[str, Grader] | None:
         """Find the grader that a target names for a role."""
+        settings, key = chosen.settings, role.target_key
+        name = settings.judge_target if role is JUDGE else settings.user_target
         if name is not None:
             self._context.redact.include(chosen.redact)
             try:
-                return self.get_grader(eval_file, name, chosen.settings.find_reference(role.setting), role)
+                return self.get_grader(eval_file, name, settings.find_reference(key), role)
             except GateError as error:
                 error.mask(self._context.redact.mask_message)
                 if chosen.problem is not None and not error.problems:
-                    error.problems = (chosen.problem(error.message, role.setting),)
+                    error.problems = (chosen.problem(error.message, key),)
                 raise
-        if role.setting in chosen.unset_settings and self._context.missing_requirements is not None:
-            return chosen.settings.name, _build_stand_in(chosen)
+        if key in chosen.unset_settings and self._context.missing_requirements is not None:
+            return settings.name, _build_stand_in(chosen)
         return None
 
     def get_grader(
@@ -202,7 +195,7 @@ class TargetCatalog:
         if listed is None or name not in listed.names:
             raise _build_no_grader_error(name, reference, listed, role)
         chosen = self._resolve_listed(listed, name)
-        if role.needs_model and not chosen.kind.is_model:
+        if role is SIMULATED_USER and not chosen.kind.is_model:
             what = quote_name(name) if reference is None else reference[:80]
             raise GateError(
                 "unsupported-simulated-user",

@@ -7,25 +7,34 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, TypeVar
 
+from eval_gate.model.base import JsonValue
+
 _Opened = TypeVar("_Opened")
 
 
 class ConversationSession:
     """Session of one execution. Each re-run, trial, attempt and restart of a conversation has its own.
 
-    `id` is `{{session}}`: first an id of Eval Gate, then the one that the agent returned, if it did. `values` are
-    other texts that the agent returned and gets back, such as a cookie, by name. `calls` are the names of the
-    tool calls that its responses listed so far. None of them is stored or shown.
+    None of what the agent returned is stored or shown.
     """
 
     def __init__(self) -> None:
-        self.id = str(uuid.uuid4())
-        self.has_own_id = False
-        """Whether `id` is the agent's own."""
-        self.values: dict[str, str] = {}
+        self._id = str(uuid.uuid4())
+        self.own_id: str | int | None = None
+        """The agent's own id, as it returned it last."""
+        self.task: JsonValue = None
+        """Task of the agent that the next turn has to continue; None for none."""
         self.calls: tuple[str, ...] = ()
+        """Names of the tool calls that its responses listed so far, where they list those of all turns."""
+        self.totals: dict[str, int] = {}
+        """Tokens that its responses counted so far, by name, where they count those of all turns."""
         self._opened: dict[str, Any] = {}
         self._stack = AsyncExitStack()
+
+    @property
+    def id(self) -> str:
+        """`{{session}}`: an id of Eval Gate until the agent has returned its own."""
+        return self._id if self.own_id is None else str(self.own_id)
 
     async def enter(self, name: str, manager: Callable[[], AbstractAsyncContextManager[_Opened]]) -> _Opened:
         """Open something for the whole conversation, such as a process, or return it if it is open already."""

@@ -56,11 +56,11 @@ def collect_waits() -> Iterator[list[float]]:
 
 @contextmanager
 def pause_case_clock() -> Iterator[None]:
-    """Pause the clock of the case inside this context."""
+    """Pause the clock of the case inside this context, unless its time is over already."""
     clock = asyncio.get_running_loop().time
     began, limit, waits = clock(), _LIMIT.get(), _WAITED.get()
-    due = limit.when() if limit else None
-    if limit is not None:
+    due = limit.when() if limit is not None and not limit.expired() else None
+    if limit is not None and due is not None:
         limit.reschedule(None)
     try:
         yield

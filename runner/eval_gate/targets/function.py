@@ -60,7 +60,9 @@ class FunctionSettings(ResponseSettings):
 
 
 class FunctionTarget(DescribedTarget[ResponseSettings]):
-    """Target that calls a function once per case; a synchronous one in its own thread."""
+    """Target that calls a function once per case or turn; a synchronous one in its own thread."""
+
+    conversation_problem = None
 
     def __init__(self, function: TargetFunction, settings: FunctionSettings | None = None) -> None:
         """Without `settings`, it has the name of the function, and Eval Gate's own response."""
@@ -77,10 +79,6 @@ class FunctionTarget(DescribedTarget[ResponseSettings]):
     def identity(self) -> TargetIdentity:
         """The function by module and name."""
         return self._identity
-
-    @property
-    def conversation_problem(self) -> None:
-        """None: a function gets all messages, the new one and the session."""
 
     async def respond(self, request: Request) -> Response:
         """Call the function. Raises TargetError: an exception of the function itself is an agent error."""

@@ -107,21 +107,11 @@ class MockSettings(TargetSettings, MockResponse):
 
 
 class MockTarget(DescribedTarget[MockSettings]):
-    """Target that returns canned responses."""
+    """Target that returns canned responses, in a conversation by the number of the turn."""
 
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """That the results are not an agent's."""
-        return ("the responses are fixed: the target is a mock",)
-
-    @property
-    def conversation_problem(self) -> None:
-        """None: its responses are by turn."""
-
-    @property
-    def remembers_turns(self) -> bool:
-        """No: only the number of the turn decides."""
-        return False
+    conversation_problem = None
+    remembers_turns = False
+    notices = ("the responses are fixed: the target is a mock",)
 
     async def respond(self, request: Request) -> Response:
         """Return the canned response after its delay. Raises TargetError if the description gives an error instead."""

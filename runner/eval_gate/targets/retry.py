@@ -150,7 +150,8 @@ class LoadLimiter:
         counts all requests together: the time that it asks for (`Retry-After`) holds for all of them.
         """
         self._most = most
-        self._limit = most
+        self.limit = most
+        """The number of requests at the same time that the target gets now."""
         self.rate: RateLimiter | None = None
         """Pace of a target whose limit other machines share."""
         self._of_provider = self._is_active = of_provider
@@ -159,11 +160,6 @@ class LoadLimiter:
         """Number of refused requests by HTTP status."""
         self._not_before = 0.0
         self._changed = asyncio.Condition()
-
-    @property
-    def limit(self) -> int:
-        """The number of requests at the same time that the target gets now."""
-        return self._limit
 
     @asynccontextmanager
     async def hold_slot(self) -> AsyncIterator[Turn]:
@@ -176,7 +172,7 @@ class LoadLimiter:
             if self._is_active:
                 with pause_case_clock():
                     await self._wait_until_allowed()
-            yield Turn(self._limit, await self.rate.wait_for_turn() if self.rate else 0.0)
+            yield Turn(self.limit, await self.rate.wait_for_turn() if self.rate else 0.0)
         finally:
             self._in_flight -= 1
             if self._is_active:
@@ -200,12 +196,12 @@ class LoadLimiter:
             return False
         self._is_active = True
         self._refusals[error.status] += 1
-        if turn.limit == self._limit:
-            self._limit = max(self._limit // 2, 1)
+        if turn.limit == self.limit:
+            self.limit = max(self.limit // 2, 1)
         if self._of_provider and error.retry_after_s:
             current_s = asyncio.get_running_loop().time()
             self._not_before = max(self._not_before, current_s + min(error.retry_after_s, MAX_PAUSE_S))
-        return self._limit < turn.limit
+        return self.limit < turn.limit
 
     def list_notices(self, who: str) -> tuple[str, ...]:
         """List what the target, called `who`, refused and what followed."""
@@ -218,17 +214,17 @@ class LoadLimiter:
 
         A single 503 in a run of one case at a time is nothing but the error of its case.
         """
-        lowered = self._limit < self._most
+        lowered = self.limit < self._most
         if not (lowered or TOO_MANY_REQUESTS in self._refusals):
             return None
         count = self._refusals.total()
         statuses = " and ".join(map(str, sorted(self._refusals)))
         message = f"answered {statuses} to {count:,} request{'' if count == 1 else 's'}"
-        return f"{message}: concurrency was lowered from {self._most} to {self._limit}" if lowered else message
+        return f"{message}: concurrency was lowered from {self._most} to {self.limit}" if lowered else message
 
     async def _wait_for_slot(self) -> None:
         async with self._changed:
-            await self._changed.wait_for(lambda: self._in_flight < self._limit)
+            await self._changed.wait_for(lambda: self._in_flight < self.limit)
 
     async def _wait_until_allowed(self) -> None:
         remaining_s = self._not_before - asyncio.get_running_loop().time()

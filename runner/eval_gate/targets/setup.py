@@ -56,10 +56,6 @@ class TargetSetup(FrozenStruct):
     programs: TargetPrograms | None = None
     """Commands of a target that starts a program; None for any other. Their files are not part of the fingerprint."""
 
-    def with_file(self, file: str | None) -> TargetSetup:
-        """Return this setup for a target that the list `file` describes."""
-        return replace(self, file=file)
-
     def apply_to(self, identity: TargetIdentity) -> TargetIdentity:
         """Return the identity of a target with this setup."""
         return replace(identity, setup=self.settings, fingerprint=self.fingerprint, file=self.file)

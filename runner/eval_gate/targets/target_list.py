@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
@@ -236,13 +236,9 @@ class TargetList:
         redact.include(self.build_redactor(environment))  # what is asked may know the secrets of the others
         whole = settings is not None and all(len(unset.path) > 1 or unset.path[0] in described.keys for unset in needed)
         if settings is None:
-            names = {key: value for key in _OTHER_TARGETS if isinstance(value := resolved.get(key), str)}
-            settings = described.model_construct(
-                name=self.names[index],
-                provider=provider,
-                judge_target=names.get("judgeTarget"),
-                user_target=names.get("userTarget"),
-            )
+            known_values: dict[str, Any] = {"name": self.names[index], "provider": provider}
+            known_values |= {key: value for key in _OTHER_TARGETS if isinstance(value := resolved.get(key), str)}
+            settings = described.model_construct(**known_values)
         notices = tuple(
             f"target {self.names[index]}: {unset.variable} is not set, so {entry.written_keys[str(key)][-1]} is "
             "left out"

@@ -17,7 +17,6 @@ VARIABLES: Final = (
     "expected_messages",
     "output_messages",
 )
-"""Variables of a custom template."""
 RESPONSE_VARIABLES: Final = ("candidate_answer", "output_messages", "expected_messages")
 """One of these has to be in a template, or the judge does not see the response (behaviour 6.1)."""
 FILE_CHANGES: Final = "agentv_file_changes"

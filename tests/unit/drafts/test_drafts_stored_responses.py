@@ -9,6 +9,7 @@ from eval_gate.drafts.observation import Observation
 from eval_gate.drafts.stored_responses import ResponseStore, build_stored_responses
 from eval_gate.errors import GateError
 from eval_gate.files.file_paths import DRAFT_RESPONSES
+from eval_gate.model.case import CaseTurn, ConversationSpec
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.struct import replace
 from tests.unit.drafts.test_drafts_review import make_file
@@ -71,3 +72,17 @@ def test_store__file_that_is_not_ours__is_an_error_that_names_it(tmp_path, data)
     with pytest.raises(GateError, match=r"draft-responses\.jsonl are not as it was written") as caught:
         ResponseStore(tmp_path).find(case)
     assert caught.value.code == "invalid-recording"
+
+
+def test_store__conversation_without_its_first_turn__has_no_responses(tmp_path) -> None:
+    [case] = make_file(tmp_path, "d", reviewed=()).suite.cases
+    turns = ("hi", "bye")
+    case = replace(
+        case, messages=(), conversation=ConversationSpec(turns=tuple(CaseTurn(message=one) for one in turns))
+    )
+    asked = Observation("bye", (SAID,), turns=tuple(Observation(one, (SAID,)) for one in turns))
+    store = ResponseStore(tmp_path)
+    store.add([build_stored_responses("d", asked)])
+    assert store.find(case) is not None
+    assert store.find(replace(case, conversation=ConversationSpec(turns=(CaseTurn(message="bye"),)))) is None
+    assert store.find(replace(case, conversation=None, messages=(Message(role="user", content="bye"),))) is None

@@ -200,3 +200,12 @@ def test_draft__conversation_of_which_nothing_is_shared__gets_no_case() -> None:
     second = Observation("b", (Response(text="Well."), Response(text="Hm, no.")), history(("a", "Who knows?")))
     [skipped] = build("tool-forge", first, second).skipped
     assert skipped.reason.startswith("its responses share no tool call and no fact")
+
+
+def test_join_conversations__asked_conversations_that_end_with_the_same_message__stay_apart() -> None:
+    thanks = observe("Thanks.", respond("You are welcome."))
+    asked = [
+        Observation("Thanks.", thanks.responses, turns=(observe(first, respond("Yes.")), thanks))
+        for first in ("Is it paid?", "Is it sent?")
+    ]
+    assert join_conversations([*asked, thanks]) == (*asked, thanks)

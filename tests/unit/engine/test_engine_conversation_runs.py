@@ -8,16 +8,20 @@ import pytest
 
 from eval_gate.config.settings import ResponseRetention, RunLimits
 from eval_gate.engine.base_agent_run import BaseAgentFollowUp
+from eval_gate.engine.judge_targets import Judges
 from eval_gate.engine.run import Run
-from eval_gate.evaluators.base import CaseScore
-from eval_gate.model.case import Aggregation, AttemptRule, TurnAggregation
+from eval_gate.engine.simulated_user import UserMove
+from eval_gate.evaluators.base import EvaluatorError, JudgeReply
+from eval_gate.model.case import Aggregation, AttemptRule, CaseBrief, CaseTurn, SimulatedUser, TurnAggregation
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import ErrorCause, ErrorKind, Status
-from eval_gate.model.result import CaseResult, RunResult
-from eval_gate.model.specs.evaluator import ResponseContains, ToolsCalled
+from eval_gate.model.result import CaseFingerprints, CaseResult, RunResult
+from eval_gate.model.specs.evaluator import LlmJudge, ResponseContains, ToolsCalled
+from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
-from tests.support.cases import Watching, make_case, make_plan, make_suite
+from tests.support.cases import EVAL_FILE, Watching, make_case, make_plan, make_suite
+from tests.support.grading import ScriptedJudge
 from tests.support.talks import AWAY, BROKEN, LATE, UNREACHABLE, SessionTarget, make_talk, make_turn
 from tests.support.virtual_time import VirtualTime
 
@@ -105,7 +109,7 @@ def test_run__error_in_the_first_turn__has_no_response(tmp_path) -> None:
 def test_run__agent_with_one_session_for_all__is_an_agent_error_of_every_other_conversation(tmp_path) -> None:
     class OneSession(SessionTarget):
         def make_response(self, request):
-            request.open_session.id = "shared"
+            request.open_session.own_id = "shared"
             return super().make_response(request)
 
     result = execute(OneSession(), tmp_path, make_talk("first"), make_talk("second"), limits=RunLimits(trials=2))
@@ -128,24 +132,6 @@ def test_run__time_limit__is_that_of_each_turn(tmp_path, monkeypatch, last_s, st
     assert (case.status, case.failed_turn) == (status, 3 if error else None)
     assert case.error is error or case.error.startswith(error)
     assert case.trials[0].timed_out is bool(error)
-
-
-def test_run__agent_error_after_slow_judges__takes_the_agents_time_alone(tmp_path, monkeypatch) -> None:
-    async def judge_slowly(context, turn, history):
-        await asyncio.sleep(30)
-        return CaseScore(passed=True, score=1.0)
-
-    class Slow(SessionTarget):
-        async def respond(self, request):
-            await asyncio.sleep(2)
-            return await super().respond(request)
-
-    monkeypatch.setattr("eval_gate.engine.trials.score_turn", judge_slowly)
-    plan = make_plan(make_suite(make_talk()), target=Slow([None, None, BROKEN]))
-    clock = VirtualTime(monkeypatch)
-    monkeypatch.setattr(time, "perf_counter", lambda: clock.now)
-    ((_, case),) = clock.run(Run(plan, tmp_path, Watching()).execute()).iter_cases()
-    assert (case.failed_turn, round(case.duration_ms)) == (3, 2_002)  # its responses say that they took 1 ms each
 
 
 def test_run__turns_that_time_out_in_a_target_that_responds__are_not_the_whole_target(tmp_path) -> None:
@@ -181,6 +167,63 @@ def test_run__evaluator_without_a_score_in_a_turn__is_an_evaluation_error_of_tha
     assert [turn.status for turn in case.details.turns] == [P, E]
     assert case.details.turns[1].response == "ok"
     assert case.duration_ms == 15.0  # the agent's time alone
+
+
+def test_run__program_changed_after_the_turns__their_judges_still_cost(tmp_path) -> None:
+    class Changing:
+        """Files of programs, of which one is written to after the checks around the first turn."""
+
+        checks = 0
+        notices = ()
+
+        def find_change(self, keys):
+            self.checks += 1
+            return "grader.py" if self.checks > 2 else None
+
+    judged = CaseTurn(message="hi", evaluators=(LlmJudge(),))
+    talk = make_talk("c", judged, brief=CaseBrief(question="hi", linked_question="hi"))
+    judge = ScriptedJudge(JudgeReply('{"score": 1}', Usage(input_tokens=7), 0.25))
+    judge.notices = ()
+    case = run_one(
+        Scripted("ok"),
+        tmp_path,
+        talk,
+        judges=Judges(defaults={(EVAL_FILE, None): judge}),
+        program_files=Changing(),
+        setup_fingerprints={talk.key: CaseFingerprints(programs=("grader",))},
+    )
+    assert (case.status, case.error_kind) == (E, ErrorKind.EVALUATION_ERROR)
+    assert (case.judge_cost_usd, case.judge_usage) == (0.25, Usage(input_tokens=7))
+
+
+@pytest.mark.parametrize(
+    ("message", "fault", "duration_ms"), [("more", LATE, 2_000.0), (EvaluatorError("gone"), None, 1.0)]
+)
+def test_run__error_after_a_slow_simulated_user__only_requests_count_as_the_duration(
+    tmp_path, monkeypatch, message, fault, duration_ms
+) -> None:
+    clock = VirtualTime(monkeypatch)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock.now)
+
+    class Slow(SessionTarget):
+        async def respond(self, request):
+            await asyncio.sleep(1)
+            return await super().respond(request)
+
+    class Player:
+        notices = ()
+
+        async def move(self, user, history, sample):
+            await asyncio.sleep(100)
+            if isinstance(message, Exception):
+                raise message
+            return UserMove(message)
+
+    talk = make_talk(spec={"turns": (), "user": SimulatedUser(goal="a refund", first_message="hi")})
+    judges = Judges(users={(EVAL_FILE, None): Player()})
+    plan = make_plan(make_suite(talk), target=Slow([None, fault]), judges=judges)
+    ((_, case),) = clock.run(Run(plan, tmp_path, Watching()).execute()).iter_cases()
+    assert (case.status, case.failed_turn, case.duration_ms) == (E, 2, duration_ms)
 
 
 @pytest.mark.parametrize(("lists", "status"), [(False, E), (True, P)])

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from eval_gate.engine.conversations import (
     BudgetUsedError,
     ConversationServices,
-    FinishedConversation,
+    LedConversation,
     join_turns,
-    lead_conversation,
 )
 from eval_gate.engine.simulated_user import UserMove
 from eval_gate.engine.trials import TrialJob, build_request
@@ -45,7 +44,7 @@ async def score_fully(response, turn, history) -> CaseScore:
     return CaseScore(passed=True, score=1.0)
 
 
-def lead(target, case=None, **services) -> FinishedConversation:
+def lead(target, case=None, **services) -> LedConversation:
     case = case or make_talk()
 
     async def score(response, turn, history):
@@ -62,10 +61,12 @@ def lead(target, case=None, **services) -> FinishedConversation:
             | services
         )
     )
-    return asyncio.run(lead_conversation(build_request(TrialJob(case, 0)), case, own))
+    led = LedConversation(build_request(TrialJob(case, 0)), case, own)
+    asyncio.run(led.lead())
+    return led
 
 
-def test_lead_conversation__turns__each_follows_the_response_before_in_one_session() -> None:
+def test_led_conversation__turns__each_follows_the_response_before_in_one_session() -> None:
     target = SessionTarget()
     led = lead(target)
     assert [[message.content for message in request.messages] for request in target.requests] == [
@@ -79,7 +80,7 @@ def test_lead_conversation__turns__each_follows_the_response_before_in_one_sessi
     assert [message.role for message in led.history] == ["user", "assistant"] * 3
 
 
-def test_lead_conversation__each_execution__has_a_session_of_its_own() -> None:
+def test_led_conversation__each_execution__has_a_session_of_its_own() -> None:
     target = SessionTarget()
     lead(target)
     lead(target)
@@ -95,12 +96,12 @@ class SharingTarget(SessionTarget):
 
     def make_response(self, request: Request) -> Response:
         if request.turn >= self._since:
-            request.open_session.id = "shared"
+            request.open_session.own_id = "shared"
         return super().make_response(request)
 
 
 @pytest.mark.parametrize("since", [1, 3])
-def test_lead_conversation__id_of_another_conversation__is_an_agent_error_of_that_turn(since) -> None:
+def test_led_conversation__id_of_another_conversation__is_an_agent_error_of_that_turn(since) -> None:
     target, sessions = SharingTarget(since), {}
     assert lead(target, sessions=sessions).error is None
     second = lead(target, sessions=sessions)
@@ -109,13 +110,13 @@ def test_lead_conversation__id_of_another_conversation__is_an_agent_error_of_tha
     assert "session id of another conversation" in second.error.message
 
 
-def test_lead_conversation__begun_again_in_the_session_that_was_given_up__sends_no_further_turn() -> None:
+def test_led_conversation__begun_again_in_the_session_that_was_given_up__sends_no_further_turn() -> None:
     target = SharingTarget(1, [None, AWAY])
     led = lead(target)
     assert (led.failed_turn, [request.turn for request in target.requests]) == (1, [1, 2, 1])
 
 
-def test_lead_conversation__failed_turn__is_the_last_unless_all_are_wanted() -> None:
+def test_led_conversation__failed_turn__is_the_last_unless_all_are_wanted() -> None:
     turns = [make_turn("one"), make_turn("two", None)]
 
     class Wrong(SessionTarget):
@@ -126,14 +127,14 @@ def test_lead_conversation__failed_turn__is_the_last_unless_all_are_wanted() -> 
     assert len(lead(Wrong(), make_talk("c", *turns, spec={"stop_score": None})).turns) == 2
 
 
-def test_lead_conversation__window__repeats_system_messages_and_the_newest_exchanges() -> None:
+def test_led_conversation__window__repeats_system_messages_and_the_newest_exchanges() -> None:
     system = Message(role="system", content="be brief")
     target = SessionTarget()
     lead(target, make_talk(messages=(system,), spec={"window": 1}))
     assert [message.content for message in target.requests[-1].messages] == ["be brief", "ok 2: message 2", "message 3"]
 
 
-def test_lead_conversation__window_and_calls_of_a_model__keeps_calls_with_their_results() -> None:
+def test_led_conversation__window_and_calls_of_a_model__keeps_calls_with_their_results() -> None:
     call = Message(role="assistant", tool_calls=(ToolCall(name="t", id="1"),))
     own = (call, Message(role="tool", content="r", tool_call_id="1"), Message(role="assistant", content="ok"))
 
@@ -146,13 +147,30 @@ def test_lead_conversation__window_and_calls_of_a_model__keeps_calls_with_their_
     assert target.requests[-1].messages == (*own, Message(role="user", content="message 3"))
 
 
+def test_led_conversation__window_and_calls_of_a_model__graders_see_the_message_of_the_user() -> None:
+    call = Message(role="assistant", tool_calls=(ToolCall(name="t", id="1"),))
+    own = (call, Message(role="tool", content="r", tool_call_id="1"), Message(role="assistant", content="ok"))
+    seen = []
+
+    class Calling(SessionTarget):
+        def make_response(self, request):
+            return Response(text="ok", new_messages=own)
+
+    async def score(response, turn, history):
+        seen.append(history)
+        return await score_fully(response, turn, history)
+
+    lead(Calling(), make_talk(spec={"window": 1}), score_turn=score)
+    assert seen[-1] == (Message(role="user", content="message 3"), *own)
+
+
 SECRET = "sk-0123456789abcdef0123"
 SURE = (UNREACHABLE, BUSY)
 UNSURE = (AWAY, CUT_OFF)
 
 
 @pytest.mark.parametrize("fault", SURE, ids=lambda one: one.message)
-def test_lead_conversation__surely_not_processed__is_sent_again_in_the_same_session(fault) -> None:
+def test_led_conversation__surely_not_processed__is_sent_again_in_the_same_session(fault) -> None:
     target = SessionTarget([None, fault])
     led = lead(target)
     assert list(target.taken_in.values()) == [[1, 2, 3]]
@@ -160,7 +178,7 @@ def test_lead_conversation__surely_not_processed__is_sent_again_in_the_same_sess
 
 
 @pytest.mark.parametrize("fault", UNSURE, ids=lambda one: one.message)
-def test_lead_conversation__maybe_processed__begins_again_in_a_new_session(fault) -> None:
+def test_led_conversation__maybe_processed__begins_again_in_a_new_session(fault) -> None:
     target = SessionTarget([None, fault])
     led = lead(target)
     assert list(target.taken_in.values()) == [[1, 2], [1, 2, 3]]
@@ -170,36 +188,36 @@ def test_lead_conversation__maybe_processed__begins_again_in_a_new_session(fault
 
 
 @pytest.mark.parametrize("fault", UNSURE, ids=lambda one: one.message)
-def test_lead_conversation__nothing_is_remembered__is_sent_again_in_the_same_session(fault) -> None:
+def test_led_conversation__nothing_is_remembered__is_sent_again_in_the_same_session(fault) -> None:
     target = SessionTarget([None, fault], remembers=False)
     led = lead(target)
     assert list(target.taken_in.values()) == [[1, 2, 2, 3]]
     assert led.warnings == ()
 
 
-def test_lead_conversation__nothing_is_remembered_and_retries_used_up__does_not_begin_again() -> None:
+def test_led_conversation__nothing_is_remembered_and_retries_used_up__does_not_begin_again() -> None:
     target = SessionTarget([None, CUT_OFF, CUT_OFF, CUT_OFF], remembers=False)
     led = lead(target)
     assert (list(target.taken_in.values()), led.failed_turn) == ([[1, 2, 2, 2]], 2)
 
 
-def test_lead_conversation__restarts_used_up__ends_with_the_error_and_keeps_its_turns() -> None:
+def test_led_conversation__restarts_used_up__ends_with_the_error_and_keeps_its_turns() -> None:
     target = SessionTarget([None, AWAY, AWAY, None, AWAY])
     led = lead(target)
     assert list(target.taken_in.values()) == [[1, 2], [1], [1, 2]]
     assert (led.error.status, led.failed_turn, len(led.turns), led.attempts) == (503, 2, 1, 5)
-    assert led.failed_message.content == "message 2"
+    assert led.failed_message == "message 2"
 
 
 @pytest.mark.parametrize("fault", [BROKEN, LATE], ids=lambda one: one.message)
-def test_lead_conversation__error_that_no_retry_helps__ends_in_its_turn(fault) -> None:
+def test_led_conversation__error_that_no_retry_helps__ends_in_its_turn(fault) -> None:
     target = SessionTarget([None, None, fault])
     led = lead(target)
     assert (led.error.fault, led.failed_turn, len(led.turns), len(target.taken_in)) == (fault.fault, 3, 2, 1)
 
 
 @given(st.lists(st.sampled_from((None, *FAULTS)), max_size=14), st.booleans())
-def test_lead_conversation__any_faults__no_turn_is_sent_twice_that_may_be_remembered(faults, remembers) -> None:
+def test_led_conversation__any_faults__no_turn_is_sent_twice_that_may_be_remembered(faults, remembers) -> None:
     target = SessionTarget(faults, remembers=remembers)
     led = lead(target)
     for turns in target.taken_in.values():
@@ -208,12 +226,12 @@ def test_lead_conversation__any_faults__no_turn_is_sent_twice_that_may_be_rememb
     assert len(target.taken_in) <= (1 + target.retry_policy.max_retries if remembers else 1)
     assert led.attempts <= len(target.requests)
     if led.error is None:
-        assert [turn.message.content for turn in led.turns] == ["message 1", "message 2", "message 3"]
+        assert [turn.message for turn in led.turns] == ["message 1", "message 2", "message 3"]
     else:
         assert led.failed_turn == len(led.turns) + 1
 
 
-def test_lead_conversation__evaluator_without_a_score__ends_in_its_turn_and_keeps_the_response() -> None:
+def test_led_conversation__evaluator_without_a_score__ends_in_its_turn_and_keeps_the_response() -> None:
     async def score(response, turn, history):
         raise EvaluatorError("the judge is gone")
 
@@ -223,7 +241,7 @@ def test_lead_conversation__evaluator_without_a_score__ends_in_its_turn_and_keep
 
 
 @pytest.mark.parametrize("fault", [None, AWAY, BROKEN])
-def test_lead_conversation__end_of_any_kind__closes_what_the_session_holds(fault) -> None:
+def test_led_conversation__end_of_any_kind__closes_what_the_session_holds(fault) -> None:
     closed = []
 
     class Opening(SessionTarget):
@@ -316,19 +334,19 @@ def play(*replies, **user):
     return target, lead(target, make_talk(spec=spec), move_user=move)
 
 
-def test_lead_conversation__simulated_user__writes_until_it_ends() -> None:
+def test_led_conversation__simulated_user__writes_until_it_ends() -> None:
     target, led = play("hi", "4711")
     assert [request.message for request in target.requests] == ["hi", "4711"]
     assert (led.user_end, led.judge_costs) == ("reached", (Usage(input_tokens=15), 0.75))
 
 
-def test_lead_conversation__first_message_and_most_messages__need_no_request_of_the_user() -> None:
+def test_led_conversation__first_message_and_most_messages__need_no_request_of_the_user() -> None:
     target, led = play("4711", "more", first_message="hi", max_messages=2)
     assert [request.message for request in target.requests] == ["hi", "4711"]
     assert (led.user_end, led.judge_costs[1]) == ("max_messages", 0.25)
 
 
-def test_lead_conversation__user_without_a_message__is_an_error_of_the_turn_that_it_should_begin() -> None:
+def test_led_conversation__user_without_a_message__is_an_error_of_the_turn_that_it_should_begin() -> None:
     _, led = play("hi", EvaluatorError("no message", cost_usd=0.5))
     assert (str(led.error), led.failed_turn, len(led.turns), led.judge_costs[1], led.attempts) == (
         "no message",
@@ -339,7 +357,7 @@ def test_lead_conversation__user_without_a_message__is_an_error_of_the_turn_that
     )
 
 
-def test_lead_conversation__user_ends_before_the_first_message__is_an_error() -> None:
+def test_led_conversation__user_ends_before_the_first_message__is_an_error() -> None:
     _, led = play()
     assert (str(led.error), led.failed_turn) == (
         "the simulated user ended the conversation before its first message",
@@ -347,7 +365,7 @@ def test_lead_conversation__user_ends_before_the_first_message__is_an_error() ->
     )
 
 
-def test_lead_conversation__session_that_cannot_be_closed__is_an_error_of_the_last_turn() -> None:
+def test_led_conversation__session_that_cannot_be_closed__is_an_error_of_the_last_turn() -> None:
     class Stubborn:
         async def __aenter__(self):
             return self
@@ -364,7 +382,7 @@ def test_lead_conversation__session_that_cannot_be_closed__is_an_error_of_the_la
     assert (str(led.error), led.failed_turn, len(led.turns)) == ("the program did not end", 3, 3)
 
 
-def test_lead_conversation__cancelled__closes_its_session() -> None:
+def test_led_conversation__cancelled__closes_its_session() -> None:
     closed = []
 
     class Waiting(SessionTarget):
@@ -379,13 +397,13 @@ def test_lead_conversation__cancelled__closes_its_session() -> None:
         services = ConversationServices(send=target.respond, score_turn=None)
         with contextlib.suppress(TimeoutError):
             request = build_request(TrialJob(case, 0))
-            await asyncio.wait_for(lead_conversation(request, case, services), 0.01)
+            await asyncio.wait_for(LedConversation(request, case, services).lead(), 0.01)
 
     asyncio.run(cancel())
     assert len(closed) == 1
 
 
-def test_lead_conversation__secret_in_a_response__is_masked_in_what_the_next_turn_repeats() -> None:
+def test_led_conversation__secret_in_a_response__is_masked_in_what_the_next_turn_repeats() -> None:
     class Leaking(SessionTarget):
         def make_response(self, request):
             call = ToolCall(name="t", params={"key": SECRET}, id="1")
@@ -407,7 +425,7 @@ def test_lead_conversation__secret_in_a_response__is_masked_in_what_the_next_tur
     ],
     ids=["text", "calls"],
 )
-def test_lead_conversation__responses_larger_than_one_may_be__end_it_with_an_agent_error(response, what) -> None:
+def test_led_conversation__responses_larger_than_one_may_be__end_it_with_an_agent_error(response, what) -> None:
     class Long(SessionTarget):
         def make_response(self, request):
             return response
@@ -417,7 +435,7 @@ def test_lead_conversation__responses_larger_than_one_may_be__end_it_with_an_age
     assert (led.failed_turn, led.error.cause, led.error.error_kind) == (3, "too_large", "agent_error")
 
 
-def test_lead_conversation__retry_after__is_waited_for_before_it_begins_again(monkeypatch) -> None:
+def test_led_conversation__retry_after__is_waited_for_before_it_begins_again(monkeypatch) -> None:
     clock = VirtualTime(monkeypatch)
 
     class Away(SessionTarget):
@@ -429,12 +447,13 @@ def test_lead_conversation__retry_after__is_waited_for_before_it_begins_again(mo
     target, case = Away(), make_talk()
     services = ConversationServices(send=target.respond, score_turn=score_fully, retry_policy=target.retry_policy)
     began = clock.now
-    led = clock.run(lead_conversation(build_request(TrialJob(case, 0)), case, services))
+    led = LedConversation(build_request(TrialJob(case, 0)), case, services)
+    clock.run(led.lead())
     assert (led.error, len(led.turns), clock.now - began) == (None, 3, 20.0)
 
 
-def test_lead_conversation__budget_used__does_not_begin_again() -> None:
+def test_led_conversation__budget_used__does_not_begin_again() -> None:
     target = SessionTarget([None, AWAY])
     with pytest.raises(BudgetUsedError) as caught:
-        lead(target, is_affordable=lambda usd: len(target.requests) < 2)
+        lead(target, can_continue=lambda usd: len(target.requests) < 2)
     assert (caught.value.turn, caught.value.cost_usd, len(target.taken_in)) == (1, 0.01, 1)

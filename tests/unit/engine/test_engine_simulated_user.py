@@ -102,7 +102,7 @@ def test_move__two_invalid_replies__are_an_evaluation_error(reply: str) -> None:
 
 def test_move__model_that_breaks__is_an_evaluation_error_with_what_it_cost() -> None:
     broken = TargetError("no quota", fault=TargetFault.REFUSED, hint="pay")
-    with pytest.raises(EvaluatorError, match=r"the simulated user user gave no message: no quota") as caught:
+    with pytest.raises(EvaluatorError, match=r"the simulated user user gave no response: no quota") as caught:
         move(ScriptedChat(says("nonsense"), broken))
     assert caught.value.hint == "pay"
     assert caught.value.usage == Usage(input_tokens=10, output_tokens=5)
@@ -196,7 +196,7 @@ def test_recording__another_conversation__is_asked_for_or_is_an_evaluation_error
     replay = make_asker(
         ScriptedChat(says(GO_ON)), Recording(RecordingMode.REPLAY, file, read_recording(tmp_path / "x"))
     )
-    expected = "the simulated user user gave no message: no response is recorded for this prompt, .*recording: replay"
+    expected = "the simulated user user gave no response: no response is recorded for this prompt, .*recording: replay"
     with pytest.raises(EvaluatorError, match=expected):
         move(ScriptedChat(), other, replay)
 
@@ -297,5 +297,5 @@ def test_run__replay_of_another_conversation__is_an_evaluation_error_that_says_s
     assert (same.status, same.judge_cost_usd, silent.asked) == (Status.PASSED, 0.0, [])
     other = run(make_asker(silent, replay), "Which order?", "other")
     assert (other.status, other.error_kind) == (Status.ERROR, ErrorKind.EVALUATION_ERROR)
-    assert "turn 2: the simulated user user gave no message: no response is recorded" in (other.error or "")
+    assert "turn 2: the simulated user user gave no response: no response is recorded" in (other.error or "")
     assert "recording: replay" in (other.error or "")

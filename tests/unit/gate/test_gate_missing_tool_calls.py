@@ -8,6 +8,7 @@ from eval_gate.gate.case_matching import GateCases
 from eval_gate.gate.missing_tool_calls import mark_unknown_calls
 from eval_gate.model.execution import CALLS_UNKNOWN, NO_DETAILS, NO_TRACE, ErrorKind, EvaluatorResult, Status
 from eval_gate.model.result import CaseResult, RunResult, TraceSummary
+from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 pytestmark = pytest.mark.contract("agentv.tool-trajectory-evaluator.baseline-had-calls")
@@ -44,6 +45,16 @@ def unknown(run: RunResult, baseline: RunResult, pass_score: float = 1.0) -> set
         if (found.status, found.error_kind) == (Status.ERROR, ErrorKind.EVALUATION_ERROR)
         and found != run.index_cases()[key]
     }
+
+
+def test_lost_calls__of_a_turn__no_turn_is_to_blame() -> None:
+    turn = scored(0.0, kind="turn", evaluator_results=(LACKS,))
+    failed = case("a", "failed", turn, trials="FF", failed_turn=2)
+    failed = replace(failed, trials=tuple(replace(one, failed_turn=2) for one in failed.trials))
+    (suite,) = mark_unknown_calls(GateCases.pair(before(), run_of(failed)), 1.0).suites
+    (marked,) = suite.cases
+    assert (marked.status, marked.failed_turn) == (Status.ERROR, None)
+    assert [one.failed_turn for one in marked.trials] == [None, None]
 
 
 @pytest.mark.parametrize(

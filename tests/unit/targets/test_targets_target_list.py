@@ -1,11 +1,13 @@
 """Where targets of AgentV files are found, and how their settings may be written."""
 
+from functools import partial
+
 import pytest
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.targets.build_context import BuildContext
-from eval_gate.targets.catalog import TargetCatalog
+from eval_gate.targets.catalog import JUDGE, SIMULATED_USER, TargetCatalog
 from eval_gate.targets.target_list import read_targets
 from eval_gate.text.secret import SecretAddress
 
@@ -192,16 +194,23 @@ def test_user__is_the_named_model_and_never_the_judge_or_the_target(tmp_path) ->
         "- {name: grader, provider: openai, model: gpt-4o}\n",
     )
     found = book(tmp_path, environment={"OPENAI_API_KEY": "key-of-nobody"})
-    assert found.find_user("x.yaml", "a", None) == ("customer", found.get_grader("x.yaml", "customer")[1])
-    assert found.find_user("x.yaml", "a", "grader") == ("grader", found.get_grader("x.yaml", "grader")[1])
-    assert found.find_user("x.yaml", "m", "openai:gpt-4o")[0] == "openai:gpt-4o"
-    assert found.find_user("x.yaml", "m", None) is None
+    find_user = partial(found.find_grader, SIMULATED_USER)
+    assert find_user("x.yaml", "a", None) == (
+        "customer",
+        found.get_grader("x.yaml", "customer")[1],
+    )
+    assert find_user("x.yaml", "a", "grader") == (
+        "grader",
+        found.get_grader("x.yaml", "grader")[1],
+    )
+    assert find_user("x.yaml", "m", "openai:gpt-4o")[0] == "openai:gpt-4o"
+    assert find_user("x.yaml", "m", None) is None
     with pytest.raises(GateError, match='the simulated user "a" is no model: its provider is mock') as caught:
-        found.find_user("x.yaml", "wrong", None)
+        find_user("x.yaml", "wrong", None)
     assert caught.value.code == "unsupported-simulated-user"
     assert [(problem.file, problem.line) for problem in caught.value.problems] == [("targets.yaml", 4)]
     with pytest.raises(GateError, match=r'unknown target "custmer".*customer'):
-        found.find_user("x.yaml", "a", "custmer")
+        find_user("x.yaml", "a", "custmer")
 
 
 def test_target__that_another_one_names_as_its_user__is_not_the_one_that_is_meant(tmp_path) -> None:
@@ -222,8 +231,8 @@ def test_judge__in_the_order_of_who_was_named(tmp_path) -> None:
         "- {name: c, provider: mock}\n",
     )
     found = book(tmp_path)
-    assert found.find_judge("x.yaml", "a", None) == ("b", found.get_grader("x.yaml", "b")[1])
-    assert found.find_judge("x.yaml", "a", "c") == ("c", found.get_grader("x.yaml", "c")[1])
-    assert found.find_judge("x.yaml", "c", None) is None
+    assert found.find_grader(JUDGE, "x.yaml", "a", None) == ("b", found.get_grader("x.yaml", "b")[1])
+    assert found.find_grader(JUDGE, "x.yaml", "a", "c") == ("c", found.get_grader("x.yaml", "c")[1])
+    assert found.find_grader(JUDGE, "x.yaml", "c", None) is None
     with pytest.raises(GateError, match='unknown target "d"'):
         found.get_grader("x.yaml", "d")

@@ -262,7 +262,6 @@ def _find_newest(ours: Publication, checks: Iterable[CheckRun]) -> tuple[Publica
 
 
 def _find_latest(ours: ResultProducer, checks: Iterable[CheckRun]) -> tuple[Publication, CheckRun] | None:
-    """Find the newest result of this gate, with its check run."""
     return next((one for one in _list_results(checks) if one[0].maker.gate == ours.gate), None)
 
 

@@ -25,11 +25,8 @@ _REVIEW = "Review"
 
 def draft(
     context: typer.Context,
-    files: list[str] | None = typer.Argument(
-        None,
-        metavar="QUESTIONS",
-        help="Text file with one question a line; for a review or an update, eval files.",
-        show_default=False,
+    files: list[str] | None = options.argument(
+        "QUESTIONS", "Text file with one question a line; for a review or an update, eval files.", default=None
     ),
     config: str | None = options.CONFIG,
     *,

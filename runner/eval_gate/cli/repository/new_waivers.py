@@ -46,9 +46,7 @@ class WaiverPaths(FrozenStruct):
     file: str
     results: Path
     read_by_run: str
-    """The file that a run reads."""
     evals: tuple[str, ...]
-    """The eval files of the configuration."""
     has_external: bool
     """Whether the configuration has settings for results of another tool."""
 

@@ -30,7 +30,7 @@ from eval_gate.engine.preparation.plan_builder import read_inputs
 from eval_gate.engine.preparation.project_tmp import ProjectTmp
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.run_plan import RunPlan
-from eval_gate.errors import ExitCode, GateError, Problem, format_suggestion
+from eval_gate.errors import ExitCode, GateError, Problem, format_suggestion, treat_errors_as_incomplete
 from eval_gate.files.writing import make_folder
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.result import RunResult
@@ -49,7 +49,7 @@ from eval_gate.reports.matrix import build_matrix, render_matrix
 from eval_gate.reports.view.report_view import build_view
 from eval_gate.results.baseline import NOT_REQUESTED
 from eval_gate.sandbox.paths import LINK, NO_FOLDER, SandboxError, split_file_path, split_path
-from eval_gate.session.evaluation import EvaluatedRun, store_run, treat_errors_as_incomplete
+from eval_gate.session.evaluation import EvaluatedRun, store_run
 from eval_gate.session.run import RunObserver, execute_plan, plan_run
 from eval_gate.session.session import Session
 from eval_gate.struct import FrozenStruct, Struct, field, replace

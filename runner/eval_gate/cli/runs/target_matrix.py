@@ -17,7 +17,7 @@ from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparation.assignment import assign_targets
 from eval_gate.engine.preparation.plan_builder import read_inputs
-from eval_gate.errors import ExitCode, GateError
+from eval_gate.errors import ExitCode, GateError, treat_errors_as_incomplete
 from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.selection import CaseSelection
 from eval_gate.process.signals import run_async
@@ -25,7 +25,7 @@ from eval_gate.reports.matrix import Matrix, TargetRun, build_matrix, check_form
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from eval_gate.results.result_names import LATEST, RUN_NAME
 from eval_gate.results.run_reader import find_first_scored, find_newest_passed, list_stored_runs
-from eval_gate.session.evaluation import EvaluatedRun, evaluate_session, treat_errors_as_incomplete
+from eval_gate.session.evaluation import EvaluatedRun, evaluate_session
 from eval_gate.session.session import Session, add_unlinked_results, open_session
 from eval_gate.struct import replace
 from eval_gate.targets.build_context import BuildContext

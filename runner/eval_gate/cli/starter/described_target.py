@@ -26,7 +26,6 @@ from eval_gate.text.escape import format_first_few, to_console_line, to_variable
 from eval_gate.text.urls import to_public_url
 
 TARGET_NAME: Final = "agent"
-"""Name of the target that is written."""
 _OWN_FIELD: Final = ("requestTemplate", "message")
 """The field of the prompt in Eval Gate's own protocol."""
 _WITH_MODEL: Final = {PresetName.OPENAI_CHAT, PresetName.OPENAI_RESPONSES, PresetName.OLLAMA}
@@ -49,7 +48,6 @@ class StarterRequest(FrozenStruct):
     example: str = "tool-forge"
     workflow: bool = True
     command: str | None = None
-    """The command that is the agent."""
     prompt: str | None = None
     """What is sent to the agent once; None to send nothing unless a person agrees."""
     settings: tuple[str, ...] = ()
@@ -382,7 +380,6 @@ def _describe_probe(response: Response) -> Iterator[str]:
 
 
 def _get_value(settings: Mapping[str, JsonValue], place: tuple[str, ...]) -> JsonValue:
-    """Get the value at a place; None if nothing is there."""
     value: JsonValue = dict(settings)
     for key in place:
         value = value.get(key) if isinstance(value, dict) else None

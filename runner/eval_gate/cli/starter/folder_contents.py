@@ -25,7 +25,6 @@ from eval_gate.process.git import read_git_line
 from eval_gate.struct import FrozenStruct, replace
 
 EVALS_FOLDER: Final = "evals"
-"""The default folder of evals."""
 MAX_FILES: Final = 2_000
 """How many files are looked at when evals are searched for in a whole repository."""
 _VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"

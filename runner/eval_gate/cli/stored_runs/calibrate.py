@@ -8,11 +8,8 @@ from eval_gate.cli import options
 
 
 def calibrate(
-    labels: list[str] = typer.Argument(
-        ...,
-        metavar="LABELS",
-        help="Human labels of responses: JSONL or CSV files with id and status (passed or failed).",
-        show_default=False,
+    labels: list[str] = options.argument(
+        "LABELS", "Human labels of responses: JSONL or CSV files with id and status (passed or failed)."
     ),
     *,
     run: str = options.option(

@@ -35,11 +35,8 @@ COMMON = (
 
 def check(
     context: typer.Context,
-    paths: list[str] = typer.Argument(
-        ...,
-        metavar="PATH",
-        help="Files, folders or patterns with the results of one tool. NAME=PATH prefixes its suites with a name.",
-        show_default=False,
+    paths: list[str] = options.argument(
+        "PATH", "Files, folders or patterns with the results of one tool. NAME=PATH prefixes its suites with a name."
     ),
     *,
     config: str | None = options.CONFIG,

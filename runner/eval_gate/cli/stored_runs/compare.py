@@ -20,18 +20,13 @@ COMMON = ("output_dir", "as_json", "failOn", "mustPass", "minPassRate", "maxErro
 
 def compare(
     context: typer.Context,
-    baseline: str = typer.Argument(
-        ...,
-        metavar="BASELINE",
-        help="Run to compare with: run id, results file, run folder, folder of runs, zip, or latest "
+    baseline: str = options.argument(
+        "BASELINE",
+        "Run to compare with: run id, results file, run folder, folder of runs, zip, or latest "
         "(the newest that passed).",
-        show_default=False,
     ),
-    current: str = typer.Argument(
-        ...,
-        metavar="CURRENT",
-        help="Run to decide: the same, or a folder with its shards; latest is the newest run.",
-        show_default=False,
+    current: str = options.argument(
+        "CURRENT", "Run to decide: the same, or a folder with its shards; latest is the newest run."
     ),
     *,
     output_dir: str | None = options.RESULTS_DIR,

@@ -11,10 +11,10 @@ USED = ("passScore",)
 
 
 def drift(
-    run: str = typer.Argument(
-        "latest",
-        metavar="RUN",
-        help="Newest run of the branch: run id, results file, run folder, folder of runs, zip, or latest.",
+    run: str = options.argument(
+        "RUN",
+        "Newest run of the branch: run id, results file, run folder, folder of runs, zip, or latest.",
+        default="latest",
     ),
     *,
     output_dir: str | None = options.RESULTS_DIR,

@@ -15,12 +15,10 @@ if TYPE_CHECKING:
 
 def merge(
     context: typer.Context,
-    results: list[str] = typer.Argument(
-        ...,
-        metavar="RESULT",
-        help="Parts to merge, each once: results files, run folders, zips, folders of shards, or ids of "
+    results: list[str] = options.argument(
+        "RESULT",
+        "Parts to merge, each once: results files, run folders, zips, folders of shards, or ids of "
         "runs in the configuration's outputDir.",
-        show_default=False,
     ),
     output_dir: str | None = options.option(
         "Folder for the merged run; no parts are read from it.  [default: the configuration's outputDir]",

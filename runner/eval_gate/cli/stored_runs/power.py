@@ -12,11 +12,11 @@ USED = ("falseAlarmRate",)
 
 def power(
     context: typer.Context,
-    run: str = typer.Argument(
-        "latest",
-        metavar="RUN",
-        help="Baseline of the next run: run id, results file, run folder, folder of runs, zip, or "
+    run: str = options.argument(
+        "RUN",
+        "Baseline of the next run: run id, results file, run folder, folder of runs, zip, or "
         "latest (the newest that passed).",
+        default="latest",
     ),
     *,
     history_runs: int | None = options.option("Number of runs in the history to assume.", metavar="N", min=1, max=20),

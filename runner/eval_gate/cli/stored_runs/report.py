@@ -14,11 +14,8 @@ USED = ("junitFailures",)
 
 def report(
     context: typer.Context,
-    result: str = typer.Argument(
-        ...,
-        metavar="RESULT",
-        help="Run to render: run id, results file, run folder, zip, or latest (the newest).",
-        show_default=False,
+    result: str = options.argument(
+        "RESULT", "Run to render: run id, results file, run folder, zip, or latest (the newest)."
     ),
     report_format: str = options.option(
         "Format of the report.", "--format", default="md", metavar=f"<{'|'.join(FORMATS)}>"

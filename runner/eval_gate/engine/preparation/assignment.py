@@ -17,7 +17,7 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.agent_address import ContainerProbe, parse_agent_address
 from eval_gate.targets.base import Target
 from eval_gate.targets.build_context import BuildContext
-from eval_gate.targets.catalog import Grader, TargetCatalog
+from eval_gate.targets.catalog import JUDGE, SIMULATED_USER, Grader, TargetCatalog
 from eval_gate.targets.model.model_client import ModelClient
 from eval_gate.targets.model.recording import Recording
 from eval_gate.text.escape import format_count
@@ -83,20 +83,14 @@ def _find_users(
     cases: Sequence[EvalCase], catalog: TargetCatalog, user_name: str | None
 ) -> dict[TargetKey, SimulatedUserPlayer]:
     """Find the models that play the simulated users of these cases. Raises GateError if one is missing."""
-    users: dict[TargetKey, SimulatedUserPlayer] = {}
-    players: dict[int, SimulatedUserPlayer] = {}
-    problems: list[Problem] = []
-    for case in cases:
-        if case.conversation is None or case.conversation.user is None:
-            continue
-        place = case.suite, case.target
-        named_client = None if place in users else catalog.find_user(*place, user_name)
-        if named_client is not None:
-            name, client = named_client
-            if isinstance(client, ModelClient):
-                users[place] = players.setdefault(id(client), SimulatedUserPlayer(name, client))
-        elif place not in users:
-            problems.append(Problem(f"{case.id}: no simulated user", case.location.file, case.location.line))
+    having = [case for case in cases if case.conversation is not None and case.conversation.user is not None]
+    places = dict.fromkeys((case.suite, case.target) for case in having)
+    clients = {place: catalog.find_grader(SIMULATED_USER, *place, user_name) for place in places}
+    problems = [
+        Problem(f"{case.id}: no simulated user", case.location.file, case.location.line)
+        for case in having
+        if clients[case.suite, case.target] is None
+    ]
     if problems:
         raise _build_missing_error(
             f"{format_count(len(problems), 'case needs', 'cases need')} a simulated user, and no model plays it",
@@ -105,7 +99,12 @@ def _find_users(
             problems,
             code="missing-simulated-user",
         )
-    return users
+    players = {
+        id(client): SimulatedUserPlayer(name, client)
+        for name, client in filter(None, clients.values())
+        if isinstance(client, ModelClient)
+    }
+    return {place: players[id(one[1])] for place, one in clients.items() if one and id(one[1]) in players}
 
 
 def _build_missing_error(message: str, hint: str, problems: Sequence[Problem], *, code: str) -> GateError:
@@ -158,7 +157,7 @@ class _JudgeBuilder:
             raise
 
     def _find_default(self, place: TargetKey) -> AnyJudge | None:
-        named_grader = self._catalog.find_judge(*place, self._judge_name)
+        named_grader = self._catalog.find_grader(JUDGE, *place, self._judge_name)
         return None if named_grader is None else self._get_judge(named_grader)
 
     def _get_judge(self, named_grader: tuple[str, Grader]) -> AnyJudge:

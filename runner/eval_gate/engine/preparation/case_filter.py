@@ -151,7 +151,6 @@ class _ShardItem(NamedTuple):
     """Unit that is assigned to a shard: one case, or a suite whose cases share files."""
 
     suite_index: int
-    """The place of its suite."""
     cases: tuple[EvalCase, ...]
     weight: int
     is_suite: bool

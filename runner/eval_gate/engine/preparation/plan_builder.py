@@ -94,7 +94,6 @@ class RunInputs(FrozenStruct):
     eval_files: tuple[str, ...] = ()
     """Every file with evals, even if none of its cases is selected."""
     draft_notices: tuple[str, ...] = ()
-    """Warnings that name drafts."""
     check_baseline_files: CheckBaselineFiles | None = None
     """Checks that the files of the baseline's cases are read. Raises GateError."""
 

@@ -22,7 +22,6 @@ class RunContext(FrozenStruct):
     """The variables that the run may see."""
     git: GitFacts | None = None
     resume: str | None = None
-    """Id of the run that is resumed."""
     secrets: tuple[str, ...] = ()
     """Secrets to mask, in addition to those that the run finds itself."""
     secret_policy: SecretPolicy | None = None

@@ -234,7 +234,6 @@ def build_evaluation_setup(
 
 
 def _list_judges(case: EvalCase, judges: Judges) -> list[AnyJudge]:
-    """List the judges of the case."""
     names = {name for spec in case.all_evaluators for name in list_judge_names(spec)}
     by_name = judges.get_named(case.suite)
     candidates = (judges.find_default(case) if name is None else by_name.get(name) for name in names)

@@ -61,8 +61,6 @@ _CLOSING: Final = "The material ends here. Now give your one verdict on the answ
 
 
 class _Member(FrozenStruct):
-    """One member with its result and weight."""
-
     spec: EvaluatorSpec
     evaluation: EvaluatorScore
     weight: float
@@ -159,7 +157,6 @@ def _average_members(spec: Composite, members: Sequence[_Member]) -> EvaluatorSc
 
 
 def _score_passing_share(spec: Composite, members: Sequence[_Member]) -> EvaluatorScore:
-    """Score the share of the members that pass."""
     passed = sum(_has_passed(member) for member in members)
     score = passed / len(members)
     error = None if passed == len(members) else f"{truncate(spec.name)}: {passed} of {len(members)} members pass"

@@ -5,7 +5,7 @@ Source: agentv evaluation spec, "LLM Judge Evaluator JSON Contract", "LLM judge 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Generic, TypeVar
 
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, EvaluatorScore, Judge, JudgeReply
@@ -70,11 +70,12 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
 
     def to_error(self, name: str) -> EvaluatorError:
         """Build the error for unreadable replies, with their usage and cost."""
-        return EvaluatorError(
-            f"{self._describe_failure(name)}; the last reply: {self._last_excerpt}",
-            usage=self.usage,
-            cost_usd=self.cost_usd,
-        )
+        return self.build_error(self._describe_failure(name))
+
+    def build_error(self, failure: str) -> EvaluatorError:
+        """Build the error that this failure of the replies is, with the last of them, and their usage and cost."""
+        message = f"{failure}; the last reply: {self._last_excerpt}"
+        return EvaluatorError(message, usage=self.usage, cost_usd=self.cost_usd)
 
     def to_zero_score(self, name: str, checks_run: int = 1) -> EvaluatorScore:
         """Build the score of 0 that AgentV defines for unreadable replies; it asks for no warning about them."""
@@ -121,31 +122,38 @@ async def ask_judge(
     read: Callable[[str], VerdictT | None],
     schema: Mapping[str, JsonValue] = VERDICT_SCHEMA,
 ) -> JudgeExchange[VerdictT]:
-    """Ask until `read` accepts a reply, three times at most.
-
-    `schema` is the form that the prompts ask for. The last attempt is without it, as the form itself may be why
-    a reply cannot be read.
+    """Ask a judge until `read` accepts a reply, three times at most; `schema` as for `ask_until_valid`.
 
     Raises EvaluatorError when the judge cannot be reached: that is never a bad grade.
     """
-    replies: list[JudgeReply] = []
-    verdict: VerdictT | None = None
-    while verdict is None and len(replies) < MAX_REPLIES:
-        number = len(replies) + 1
+    try:
+        return await ask_until_valid(judge.ask, prompts, read, schema, MAX_REPLIES)
+    except EvaluatorError as error:
+        raise error.add_prefix(truncate(name)) from error
+
+
+async def ask_until_valid(
+    ask: Callable[[str, str, Mapping[str, JsonValue] | None], Awaitable[JudgeReply]],
+    prompts: Prompts,
+    read: Callable[[str], VerdictT | None],
+    schema: Mapping[str, JsonValue],
+    most: int,
+) -> JudgeExchange[VerdictT]:
+    """Ask a model until `read` accepts a reply, at most `most` times.
+
+    `schema` is the form that the prompts ask for. The last attempt is without it, as the form itself may be why
+    a reply cannot be read. Raises EvaluatorError as `ask`, with what the replies cost.
+    """
+    exchange = JudgeExchange[VerdictT](prompts, None, ())
+    while exchange.verdict is None and len(exchange.replies) < most:
+        number = len(exchange.replies) + 1
         try:
-            replies.append(
-                await judge.ask(
-                    prompts.system, prompts.format_attempt(number), schema if number < MAX_REPLIES else None
-                )
-            )
+            reply = await ask(prompts.system, prompts.format_attempt(number), schema if number < most else None)
         except EvaluatorError as error:
-            raise EvaluatorError(
-                f"{truncate(name)}: {error}",
-                usage=Usage.add_up(reply.usage for reply in replies),
-                cost_usd=add_up(reply.cost_usd for reply in replies),
-            ) from error
-        verdict = read(replies[-1].text)
-    return JudgeExchange(prompts, verdict, tuple(replies))
+            error.usage, error.cost_usd = exchange.usage, exchange.cost_usd
+            raise
+        exchange = JudgeExchange(prompts, read(reply.text), (*exchange.replies, reply))
+    return exchange
 
 
 async def evaluate_llm_judge(spec: LlmJudge, context: EvaluationContext) -> EvaluatorScore:

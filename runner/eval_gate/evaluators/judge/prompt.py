@@ -75,7 +75,7 @@ it shows a good answer: candidate_answer may say it in other words, but has to h
 
 _CLOSING: Final = "The material ends here. Now give your verdict on candidate_answer, as the single JSON object."
 
-_RETRY_NOTICE: Final = """\
+RETRY_NOTICE: Final = """\
 This is request {number} for this verdict: the reply before it held no JSON object of the required form. Reply with \
 that one JSON object and nothing else."""
 
@@ -97,10 +97,11 @@ class Prompts(FrozenStruct):
     system: str
     user: str
     warnings: tuple[str, ...] = ()
+    retry_notice: str = RETRY_NOTICE
 
     def format_attempt(self, number: int) -> str:
         """Return the prompt of request `number`; a recording would replay the reply to an equal one."""
-        return self.user if number == 1 else f"{self.user}\n\n{_RETRY_NOTICE.format(number=number)}"
+        return self.user if number == 1 else f"{self.user}\n\n{self.retry_notice.format(number=number)}"
 
 
 def neutralize_headers(text: str) -> str:

@@ -170,7 +170,6 @@ def _check_tools_acceptable(spec: specs.ToolsAcceptable, tally: _Tally) -> str |
 
 
 def _check_tools_not_called(spec: specs.ToolsNotCalled, tally: _Tally) -> str | None:
-    """Check that none of the names was called."""
     calls = _list_called_names(spec, tally) if spec.names else []
     for name in spec.names:
         if name in calls:
@@ -280,7 +279,6 @@ def _format_value(text: str) -> str:
 
 
 def _check_response_non_empty(spec: specs.ResponseNonEmpty, tally: _Tally) -> str | None:
-    """Check that the text of the response is not blank."""
     return None if tally.response.text.strip() else "the response is empty"
 
 

@@ -7,7 +7,6 @@ accepted in every tier (behaviour A-11).
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -18,23 +17,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from eval_gate.formats.document_reader import CaseId, FileModel, NumberText, Text
+from eval_gate.formats.document_reader import CaseId, FileModel, MessageText, NumberText, Text
 from eval_gate.model.case import SimulatedUser
 from eval_gate.model.limits import CASES, TURN_CHARACTERS, TURNS, USER_MESSAGES
 
 Positive = Annotated[float, Field(gt=0)]
 
-
-def _require_words(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must not be blank")
-    return text
-
-
-Message = Annotated[
-    Text, Field(max_length=TURN_CHARACTERS, json_schema_extra={"pattern": r"\S"}), AfterValidator(_require_words)
-]
-"""Text of a conversation."""
 _SOURCES: Final = {"turns": "array", "user": "object", "input": "object"}
 """Keys with the messages of the user, each with its type in JSON. A case has one of them."""
 
@@ -129,7 +117,7 @@ class ToolForgeRubricDimension(FileModel):
 class ToolForgeTurn(FileModel):
     """One message of the user in a conversation, and what is expected of the response to it."""
 
-    message: Message = Field(description="Sent after the response to the turn before.")
+    message: MessageText = Field(description="Sent after the response to the turn before.")
     expect: Expect | None = Field(
         default=None, description="About this turn: its calls, response, duration and tokens. Without it, nothing is."
     )
@@ -138,13 +126,15 @@ class ToolForgeTurn(FileModel):
 class ToolForgeUser(FileModel):
     """User whom a model plays in a conversation, instead of written turns."""
 
-    goal: Message = Field(description="What the user wants to reach.")
+    goal: MessageText = Field(description="What the user wants to reach.")
     persona: str = Field(default="", max_length=TURN_CHARACTERS, description="How the user writes.")
-    facts: list[Message] = Field(default_factory=list, description="All that the user knows.")
+    facts: list[MessageText] = Field(default_factory=list, description="All that the user knows.")
     max_messages: Annotated[int, Field(ge=1, le=USER_MESSAGES)] = Field(
         default=10, description="The conversation ends after this many messages of the user."
     )
-    first_message: Message | None = Field(default=None, description="First message; by default, the model writes it.")
+    first_message: MessageText | None = Field(
+        default=None, description="First message; by default, the model writes it."
+    )
 
     def to_simulated_user(self) -> SimulatedUser:
         """Convert the user to the one that the engine plays."""

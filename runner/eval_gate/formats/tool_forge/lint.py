@@ -46,7 +46,12 @@ _IGNORED_KEYS = {
 """Further keys that tool-forge's generators write and that have no effect."""
 _Part: TypeAlias = ToolForgeCase | ToolForgeTurn
 """A part of a case that may have expectations."""
-_BELONGS_IN_EXPECT: Final = " (it belongs in `expect`)"
+_SENT: Final[Mapping[str, Any]] = {
+    "input": {"message"},
+    "turns": {"__all__": {"message"}},
+    "user": set(ToolForgeUser.model_fields),
+}
+"""Fields of a case whose texts are sent."""
 _MAX_KEYS: Final = 50
 """Maximum unknown keys of a case that are searched for expectations."""
 _ALWAYS_HOLDS: Final = '"" is in every response: this always passes'
@@ -102,13 +107,8 @@ def _iter_parts(case: ToolForgeCase, path: Path) -> Iterator[tuple[Path, _Part]]
 
 def _iter_sent_texts(case: ToolForgeCase, path: Path) -> Iterator[tuple[Path, str]]:
     """Yield the messages of a case, and the texts from which a simulated user writes its own."""
-    if case.input is not None:
-        yield (*path, "input", "message"), case.input.message
-    for index, turn in enumerate(case.turns or ()):
-        yield (*path, "turns", index, "message"), turn.message
-    if case.user is not None:
-        texts = case.user.model_dump(by_alias=True, exclude_none=True, include=set(type(case.user).model_fields))
-        yield from (((*path, "user", *steps), str(text)) for steps, text in iter_leaves(texts))
+    leaves = iter_leaves(case.model_dump(by_alias=True, include=_SENT))
+    yield from (((*path, *steps), text) for steps, text in leaves if isinstance(text, str))
 
 
 def _find_unknown_expectations(part: _Part, path: Path, findings: Findings, *, is_unchecked: bool) -> dict[Path, str]:
@@ -121,25 +121,18 @@ def _find_unknown_expectations(part: _Part, path: Path, findings: Findings, *, i
             words = f'the assertion "{key}" is recognised, but not supported'
         messages[(*path, "expect", key)] = words
     for key in islice(part.model_extra or {}, _MAX_KEYS):
-        if isinstance(part, ToolForgeTurn):
-            # a turn has no keys for people, so that an unknown one is meant as an expectation
-            hint = _suggest_turn_key(key, findings) if key not in _IGNORED_KEYS[ToolForgeTurn] else None
-        elif key in keys:
-            hint = _BELONGS_IN_EXPECT
-        else:
-            # where nothing else is checked, a key that resembles these is an expectation too
-            hint = (format_suggestion(key, ("expect", "rubric")) if is_unchecked else "") or None
-        if hint is not None:
+        # a turn has no keys for people, so that an unknown one is meant as an expectation
+        is_meant = isinstance(part, ToolForgeTurn) and key not in _IGNORED_KEYS[ToolForgeTurn]
+        if key in keys:
+            hint = " (it belongs in `expect`)"
+        elif is_meant:
+            is_of_case = key in get_known_keys(ToolForgeCase)
+            hint = " (it belongs in the case)" if is_of_case else findings.suggest_word(key, get_known_keys(type(part)))
+        else:  # where nothing else is checked, a key of a case that resembles these is an expectation too
+            hint = format_suggestion(key, ("expect", "rubric")) if is_unchecked else ""
+        if hint or is_meant:
             messages[(*path, key)] = f'unknown key "{key[:80]}"{hint}'
     return messages
-
-
-def _suggest_turn_key(key: str, findings: Findings) -> str:
-    if key in get_known_keys(Expect):
-        return _BELONGS_IN_EXPECT
-    if key in get_known_keys(ToolForgeCase):
-        return " (it belongs in the case)"
-    return findings.suggest_word(key, get_known_keys(ToolForgeTurn))
 
 
 def _lint_expect(expect: Expect, path: Path, findings: Findings) -> None:

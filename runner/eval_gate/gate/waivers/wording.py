@@ -86,8 +86,5 @@ def _format_passing(what: str, entry: WaiverEntry) -> str:
 
 
 def _format_cases_and_verb(cases: Sequence[CaseName], does: str, do: str) -> str:
-    return f"{_format_cases(cases)} {does if len(cases) == 1 else do}"
-
-
-def _format_cases(cases: Sequence[CaseName]) -> str:
-    return format_first_few(cases, MAX_NAMED, lambda case: f"`{truncate_text(case.case_id, MAX_ID_LENGTH)}`")
+    names = format_first_few(cases, MAX_NAMED, lambda case: f"`{truncate_text(case.case_id, MAX_ID_LENGTH)}`")
+    return f"{names} {does if len(cases) == 1 else do}"

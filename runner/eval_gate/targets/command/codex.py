@@ -112,12 +112,15 @@ class CodexSettings(ProgramSettings):
 
 
 class CodexTarget(DescribedTarget[CodexSettings]):
-    """Target that runs Codex once for each case."""
+    """Target that runs Codex once for each case or turn."""
+
+    conversation_problem = None
 
     def __init__(
         self, settings: CodexSettings, *, root: Path, environment: Mapping[str, str], redact: Redactor
     ) -> None:
         super().__init__(settings)
+        self.timeout_ms = None if settings.timeout_seconds is None else settings.timeout_seconds * 1000
         self._root = root
         self._redact = redact
         self._folder = root / settings.cwd if settings.cwd else None
@@ -133,16 +136,6 @@ class CodexTarget(DescribedTarget[CodexSettings]):
         """The program and its arguments: another model is another identity."""
         line = " ".join((self._settings.executable, *self._settings.args.open()))
         return TargetIdentity(name=self._settings.name, provider="codex", identity=self._redact(f"codex:{line}")[:300])
-
-    @property
-    def timeout_ms(self) -> float | None:
-        """The limit in its description, which it keeps itself."""
-        limit = self._settings.timeout_seconds
-        return None if limit is None else limit * 1000
-
-    @property
-    def conversation_problem(self) -> None:
-        """None: Codex resumes its thread."""
 
     @property
     def notices(self) -> tuple[str, ...]:

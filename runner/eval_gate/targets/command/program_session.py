@@ -27,7 +27,7 @@ def format_new_messages(request: Request, *, is_remembered: bool) -> str:
 
 def require_session_id(session: ConversationSession | None) -> str:
     """Return the id that the program reported in an earlier turn. Raises TargetError if it reported none."""
-    if session is None or not session.has_own_id:
+    if session is None or session.own_id is None:
         what = "the program reported no session id, so it cannot go on with the conversation"
         raise TargetError(what, fault=TargetFault.MALFORMED)
     return session.id
@@ -46,19 +46,18 @@ def adopt_session(session: ConversationSession | None, response: Response, progr
         hint = "an id has at most 200 letters, digits and . _ : - and begins with a letter or digit"
         raise TargetError(what, fault=TargetFault.MALFORMED, hint=hint)
     is_same = session.id == session_id
-    session.id, session.has_own_id = session_id, True
+    session.own_id = session_id
     return _subtract_earlier_tokens(session, response, is_same=is_same) if program is ProgramName.CODEX else response
 
 
 def _subtract_earlier_tokens(session: ConversationSession, response: Response, *, is_same: bool) -> Response:
     """Subtract the tokens of earlier turns: Codex reports those of the whole thread when it goes on with one."""
-    usage = response.usage or Usage()
+    usage, earlier = response.usage or Usage(), session.totals if is_same else {}
     totals = {"input": usage.input_tokens, "output": usage.output_tokens}
-    own = {
-        name: None if total is None else total - int(session.values.get(name, 0) if is_same else 0)
-        for name, total in totals.items()
-    }
-    session.values |= {name: str(total) for name, total in totals.items() if total is not None}
     # a total that is less than the one before says nothing about this turn
-    counts = [None if count is None or count < 0 else count for count in own.values()]
+    counts = [
+        None if total is None or total < earlier.get(name, 0) else total - earlier.get(name, 0)
+        for name, total in totals.items()
+    ]
+    session.totals |= {name: total for name, total in totals.items() if total is not None}
     return replace(response, usage=build_usage(*counts))

@@ -46,9 +46,7 @@ _CODEX_MESSAGES: Final = ("agent_message", "response", "output")
 _CODEX_TEXTS: Final = ("text", "content", "output")
 """Fields of such an item that may contain the response; the first one counts."""
 _CODEX_STAGES: Final = ("item.started", "item.updated", "item.completed")
-_CODEX_BEGIN: Final = "thread.started"
-"""Event with the id of the thread, which Codex can resume."""
-_CODEX_STREAM: Final = (_CODEX_BEGIN, "turn.started", "turn.completed")
+_CODEX_STREAM: Final = ("thread.started", "turn.started", "turn.completed")
 """Events of a stream in which every call has an item."""
 _CODEX_FIELDS: Final = {
     "command_execution": (("command", "cwd"), ("aggregated_output", "exit_code")),
@@ -83,7 +81,6 @@ def _read_claude_code(events: Sequence[Event]) -> Response:
         cost_usd=parse_cost(result.get("total_cost_usd")),
         tool_calls_known=any(event.get("type") in _CLAUDE_CODE_MESSAGES for event in events),
         model=_find_model(events, result),
-        session_id=_read_id(result.get("session_id")),
         warnings=(*_describe_denials(result), *calls.warnings),
     )
 
@@ -159,13 +156,12 @@ def _read_gemini_cli(events: Sequence[Event]) -> Response:
             case "message" if event.get("role") == "assistant":
                 fragments.append(extract_text(event.get("content"), "\n") or "")
     stats = result.get("stats")
-    begin = next((event for event in events if event.get("type") == "init"), {})
+    models = (event.get("model") for event in events if event.get("type") == "init")
     return Response(
         text="".join(fragments) or text,
         tool_calls=calls.all,
         usage=build_usage(*(sum_tokens(get_member(stats, f"{kind}_tokens")) for kind in ("input", "output"))),
-        model=model if isinstance(model := begin.get("model"), str) else None,
-        session_id=_read_id(begin.get("session_id")),
+        model=next((model for model in models if isinstance(model, str)), None),
         warnings=calls.warnings,
     )
 
@@ -198,13 +194,7 @@ def _read_object(events: Sequence[Event]) -> Response:
     outputs = (get_member(model, "tokens", kind) for model in used for kind in ("candidates", "thoughts"))
     inputs = sum_tokens(*(get_member(model, "tokens", "prompt") for model in used))
     only = next(iter(models)) if isinstance(models, dict) and len(models) == 1 else None
-    return Response(
-        text=text,
-        usage=build_usage(inputs, sum_tokens(*outputs)),
-        model=only,
-        session_id=_read_id(whole.get("session_id")),
-        tool_calls_known=False,
-    )
+    return Response(text=text, usage=build_usage(inputs, sum_tokens(*outputs)), model=only, tool_calls_known=False)
 
 
 def _compute_duration_ms(start: JsonValue, end: JsonValue) -> float | None:
@@ -255,16 +245,8 @@ def _read_codex(events: Sequence[Event]) -> Response:
         text=text,
         tool_calls=_collect_codex_calls(events) if is_stream else (),
         usage=build_usage(*counts),
-        session_id=next(
-            (_read_id(event.get("thread_id")) for event in events if event.get("type") == _CODEX_BEGIN), None
-        ),
         tool_calls_known=is_stream,
     )
-
-
-def _read_id(value: JsonValue) -> str | None:
-    """Read the id of a session as the program reports it, unchecked: only a conversation uses it."""
-    return value if isinstance(value, str) and value else None
 
 
 def _find_codex_failure(events: Sequence[Event]) -> str | None:
@@ -355,12 +337,14 @@ class _StreamReader(NamedTuple):
     read: Callable[[Sequence[Event]], Response]
     find_failure: Callable[[Sequence[Event]], str | None]
     parse: Callable[[str], ProgramEvents] = parse_events
+    id_key: str = "session_id"
+    """Key of the session's id in the events that have it, all the same one."""
 
 
 _READERS: Final = {
     ProgramName.CLAUDE_CODE: _StreamReader("Claude Code", _read_claude_code, _find_claude_code_failure),
     ProgramName.GEMINI_CLI: _StreamReader("Gemini CLI", _read_gemini_cli, _find_gemini_cli_failure),
-    ProgramName.CODEX: _StreamReader("Codex CLI", _read_codex, _find_codex_failure, _parse_codex_output),
+    ProgramName.CODEX: _StreamReader("Codex CLI", _read_codex, _find_codex_failure, _parse_codex_output, "thread_id"),
 }
 _MAX_SHOWN: Final = 300
 """Maximum characters of a program's own error message in a message."""
@@ -368,11 +352,14 @@ _MAX_SHOWN: Final = 300
 
 def read_stream(preset: ProgramName, content: str) -> Response:
     """Read the output of a program that exited with 0. Raises TargetError: refused for a failure that it reports."""
-    lines = _READERS[preset].parse(content)
+    reader = _READERS[preset]
+    lines = reader.parse(content)
     failure = _describe_failure(preset, lines.events)
     if failure is not None:
         raise TargetError(failure, fault=TargetFault.REFUSED)
-    response = _READERS[preset].read(lines.events)
+    session_ids = (event.get(reader.id_key) for event in reversed(lines.events))
+    session_id = next((one for one in session_ids if isinstance(one, str) and one), None)
+    response = replace(reader.read(lines.events), session_id=session_id)
     if not lines.skipped_lines:
         return response
     what = f"left out of the output: {format_count(lines.skipped_lines, 'line')} that are not JSON objects"

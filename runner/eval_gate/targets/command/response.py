@@ -6,6 +6,7 @@ in snake_case or camelCase. Malformed messages, calls and events are omitted ind
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeVar, get_args
 
@@ -37,24 +38,24 @@ def parse_response(content: str) -> Response:
 
     Raises TargetError (malformed) if the messages or the trace exceed the limits.
     """
-    document, lost = parse_object(content), _Omissions()
+    document, lost = parse_object(content), Counter[str]()
     response = None if document is None else _parse_document(document, lost)
     if response is not None:
         return response
     text = content.removeprefix(_BOM).replace("\r\n", "\n").removesuffix("\n")
-    return Response(text=text, tool_calls_known=False, warnings=lost.format_warnings())
+    return Response(text=text, tool_calls_known=False, warnings=_format_warnings(lost))
 
 
 def parse_record(document: Mapping[str, JsonValue]) -> Response:
     """Parse an object of a batch; one without messages and text is an empty response. Raises TargetError."""
-    lost = _Omissions()
+    lost = Counter[str]()
     response = _parse_document(document, lost)
-    return response or Response(text="", tool_calls_known=False, warnings=lost.format_warnings())
+    return response or Response(text="", tool_calls_known=False, warnings=_format_warnings(lost))
 
 
 def parse_line(content: str) -> Response | None:
     """Parse the response in a line; None if it is no object with a text or messages. Raises TargetError."""
-    document, lost = parse_object(content), _Omissions()
+    document, lost = parse_object(content), Counter[str]()
     return None if document is None else _parse_document(document, lost)
 
 
@@ -73,29 +74,23 @@ def parse_object(content: str) -> dict[str, JsonValue] | None:
     return document if isinstance(document, dict) else None
 
 
-class _Omissions:
-    """Omitted items, by kind."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-
-    def keep_readable(self, candidates: Iterable[Part | None], kind: str) -> tuple[Part, ...]:
-        """Return the parts that could be read, and count under `kind` those that are None."""
-        parts = list(candidates)
-        readable = tuple(part for part in parts if part is not None)
-        if lost := len(parts) - len(readable):
-            self._counts[kind] = self._counts.get(kind, 0) + lost
-        return readable
-
-    def format_warnings(self) -> tuple[str, ...]:
-        """Format one warning for each kind of omitted parts."""
-        return tuple(
-            f"left out of the response: {count} malformed {kind}{'s' if count > 1 else ''}"
-            for kind, count in self._counts.items()
-        )
+def _keep_readable(candidates: Iterable[Part | None], kind: str, lost: Counter[str]) -> tuple[Part, ...]:
+    """Return the parts that could be read, and count in `lost` those that are None."""
+    parts = list(candidates)
+    readable = tuple(part for part in parts if part is not None)
+    lost[kind] += len(parts) - len(readable)
+    return readable
 
 
-def _parse_document(document: Mapping[str, JsonValue], lost: _Omissions) -> Response | None:
+def _format_warnings(lost: Counter[str]) -> tuple[str, ...]:
+    return tuple(
+        f"left out of the response: {count} malformed {kind}{'s' if count > 1 else ''}"
+        for kind, count in lost.items()
+        if count
+    )
+
+
+def _parse_document(document: Mapping[str, JsonValue], lost: Counter[str]) -> Response | None:
     """Parse the response; an object without messages and text is JSON with a format of the program's own."""
     messages = _parse_messages(document, lost)
     if not messages and "text" not in document:
@@ -119,21 +114,21 @@ def _parse_document(document: Mapping[str, JsonValue], lost: _Omissions) -> Resp
         messages=messages or None,
         trace=trace,
         tool_calls_known=bool(messages) or trace is not None,
-        warnings=lost.format_warnings(),
+        warnings=_format_warnings(lost),
     )
 
 
-def _parse_messages(document: Mapping[str, JsonValue], lost: _Omissions) -> tuple[OutputMessage, ...]:
+def _parse_messages(document: Mapping[str, JsonValue], lost: Counter[str]) -> tuple[OutputMessage, ...]:
     raw = _get_either(document, "output_messages", "outputMessages")
     if raw is None:  # the name that AgentV 4 has for it
         raw = document.get("output")
     if not isinstance(raw, list):
         return ()
     _require_at_most(raw, RESPONSE_MESSAGES, "messages")
-    return lost.keep_readable((_parse_message(one, lost) for one in raw), "message")
+    return _keep_readable((_parse_message(one, lost) for one in raw), "message", lost)
 
 
-def _parse_message(raw: JsonValue, lost: _Omissions) -> OutputMessage | None:
+def _parse_message(raw: JsonValue, lost: Counter[str]) -> OutputMessage | None:
     role = _get_short_text(raw, "role")
     if role is None or not isinstance(raw, dict):
         return None
@@ -146,7 +141,7 @@ def _parse_message(raw: JsonValue, lost: _Omissions) -> OutputMessage | None:
     return OutputMessage(
         role=role,
         content=raw.get("content"),
-        tool_calls=lost.keep_readable(map(_parse_call, calls), "tool call"),
+        tool_calls=_keep_readable(map(_parse_call, calls), "tool call", lost),
         metadata=_get_mapping(raw, "metadata"),
         **_get_short_texts(raw, "name", "timestamp"),
     )
@@ -165,12 +160,12 @@ def _parse_call(raw: JsonValue) -> OutputCall | None:
     )
 
 
-def _parse_trace(document: Mapping[str, JsonValue], lost: _Omissions) -> tuple[TraceEvent, ...] | None:
+def _parse_trace(document: Mapping[str, JsonValue], lost: Counter[str]) -> tuple[TraceEvent, ...] | None:
     raw = document.get("trace")
     if not isinstance(raw, list):
         return None
     _require_at_most(raw, RESPONSE_EVENTS, "events")
-    return lost.keep_readable(map(_parse_event, raw), "event")
+    return _keep_readable(map(_parse_event, raw), "event", lost)
 
 
 def _parse_event(raw: JsonValue) -> TraceEvent | None:

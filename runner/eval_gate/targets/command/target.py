@@ -77,6 +77,11 @@ class CliTarget(DescribedTarget[CliSettings]):
         max_retries: int | None = None,
     ) -> None:
         super().__init__(settings)
+        self.timeout_ms = None if settings.timeout_seconds is None else settings.timeout_seconds * 1000
+        self.batches = settings.provider_batching
+        self.workspace_problem = "runs many cases in one call (providerBatching)" if self.batches else None
+        self.conversation_problem = settings.conversation_problem
+        self.remembers_turns = settings.remembers_turns
         self._root = root
         self._redact = redact
         variables = filter_environment(environment, settings.env.open())
@@ -95,7 +100,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         self._max_output = MAX_STREAM if is_long else MAX_OUTPUT
         self._health = HealthChecker(settings, variables, self._withheld, redact)
         retries = settings.max_retries or 0 if max_retries is None else max_retries
-        self._retry, self.limiter = RetryPolicy(max_retries=retries), LoadLimiter()
+        self.retry_policy, self.limiter = RetryPolicy(max_retries=retries), LoadLimiter()
         self._notices: dict[str, None] = {}
         if settings.keep_temp_files:
             where = Path(tempfile.gettempdir()) / f"{FOLDER_PREFIX}*"
@@ -111,40 +116,9 @@ class CliTarget(DescribedTarget[CliSettings]):
         return TargetIdentity(name=name, provider="cli", identity=f"cli:{name}#{digest}")
 
     @property
-    def timeout_ms(self) -> float | None:
-        """Time limit of one run of the command."""
-        limit = self._settings.timeout_seconds
-        return None if limit is None else limit * 1000
-
-    @property
     def notices(self) -> tuple[str, ...]:
         """Where files are kept, and which parts of a batch failed."""
         return (*self._notices, *self.limiter.list_notices("the command"))
-
-    @property
-    def workspace_problem(self) -> str | None:
-        """All cases of one call would work in one folder."""
-        return "runs many cases in one call (providerBatching)" if self.batches else None
-
-    @property
-    def conversation_problem(self) -> str | None:
-        """A batch has no turns, and a command without the prompt gets no message."""
-        return self._settings.conversation_problem
-
-    @property
-    def remembers_turns(self) -> bool:
-        """Whether the program may know the earlier turns."""
-        return self._settings.remembers_turns
-
-    @property
-    def retry_policy(self) -> RetryPolicy:
-        """As often as a call that timed out is retried."""
-        return self._retry
-
-    @property
-    def batches(self) -> bool:
-        """Whether its description has `providerBatching`."""
-        return self._settings.provider_batching
 
     async def respond(self, request: Request) -> Response:
         """Run the command and read its response; retry only a time-out. Raises TargetError."""
@@ -153,7 +127,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         respond_once = self._respond_in_line if self._settings.conversation else self._respond_once
         return await respond_with_retries(
             lambda: respond_once(request, next(attempts)),
-            self._retry,
+            self.retry_policy,
             self.limiter,
             only_unprocessed=request.turn > 0 and self.remembers_turns,
         )
@@ -207,7 +181,7 @@ class CliTarget(DescribedTarget[CliSettings]):
         call = self._build_call(replace(request, open_session=session), attempt)
         try:
             command = self._caller.build_command(call)
-            program = await session.enter("program", lambda: open_line_program(command, self._line_limits))
+            program = await session.enter("program", lambda: open_line_program(command, *self._line_limits))
             output, duration_ms = await program.exchange_lines(call.prompt, session.id)
         except ProcessError as error:
             raise _build_start_error(error) from error

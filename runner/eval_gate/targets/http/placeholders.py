@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 import string
 import uuid
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import quote
 
 from eval_gate.errors import format_suggestion
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
-from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import Request
 from eval_gate.targets.response.field_paths import MISSING, MissingValue
 from eval_gate.text.javascript.strings import as_text
@@ -22,6 +20,9 @@ from eval_gate.text.json_values import iter_leaves, iter_texts
 from eval_gate.text.quoting import quote_value
 from eval_gate.text.turns import flatten_messages
 from eval_gate.text.untrusted.surrogates import to_well_formed
+
+if TYPE_CHECKING:
+    from eval_gate.targets.http.settings import HttpSettings
 
 PROMPT_PLACEHOLDERS: Final = frozenset({"message", "conversation", "prompt", "caseId"})
 """Placeholders that identify the prompt. The case id is one: an agent may know its cases by id."""
@@ -32,9 +33,7 @@ MESSAGE_PLACEHOLDERS: Final = ("role", "content", "index")
 """Additional placeholders within `messageTemplate`."""
 SESSION: Final = "session"
 TASK: Final = "task"
-"""Names of placeholders, and of their values from the agent in the session of a conversation."""
-COOKIE: Final = "cookie"
-"""Name of the agent's cookie in the session of a conversation."""
+"""Placeholders whose values the agent may have returned in an earlier turn."""
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*([A-Za-z]\w*)\s*\}\}")
 _SESSION_FIELD: Final = re.compile(r"(?i)(session|thread|conversation|context|chat)[-_.]?(id|key|uuid)?s?$")
 """Names of fields whose value agents use to remember a conversation."""
@@ -57,23 +56,12 @@ A member, query parameter or header that is only such a placeholder is left out.
 """
 
 
-class SessionUse(FrozenStruct):
-    """What the requests to an agent have of the session of a conversation."""
-
-    scope: SessionScope = SessionScope.EXECUTION
-    is_sent: bool = False
-    """Whether the agent can tell conversations apart, by `{{session}}` or its own cookie."""
-    agent_makes_id: bool = False
-    """Whether `{{session}}` is the id that the agent returned, and not one of Eval Gate."""
-
-
 class PlaceholderValues:
     """Values of the placeholders in one request. A `uuid` is the same everywhere in the request."""
 
-    def __init__(self, request: Request, use: SessionUse, message_template: JsonValue = None) -> None:
+    def __init__(self, request: Request, settings: HttpSettings) -> None:
         self._request = request
-        self._use = use
-        self._template = message_template
+        self._settings = settings
         self._values: dict[str, Placeholder] = {}
 
     def __getitem__(self, name: str) -> Placeholder:
@@ -83,17 +71,9 @@ class PlaceholderValues:
         return self._values[name]
 
     @property
-    def cookie(self) -> str | None:
-        """The cookie that the agent set in this conversation, as it goes back; None without one."""
-        session = self._request.open_session
-        return None if session is None else session.values.get(COOKIE)
-
-    @property
     def _has_earlier_turns(self) -> bool:
         """Whether the agent can know the turns before this one by its session."""
-        request, use = self._request, self._use
-        has_id = not use.agent_makes_id or (request.open_session is not None and request.open_session.has_own_id)
-        return request.turn > 1 and use.is_sent and has_id
+        return self._request.turn > 1 and self._settings.names_session and self[SESSION] is not MISSING
 
     def _compute_value(self, name: str) -> Placeholder:
         request = self._request
@@ -101,7 +81,8 @@ class PlaceholderValues:
             case "message":
                 return request.messages[-1].content
             case "conversation":
-                return [self._render_message(message, at) for at, message in enumerate(request.messages)]
+                template = self._settings.message_template.open()
+                return [self._render_message(template, message, at) for at, message in enumerate(request.messages)]
             case "prompt":
                 return flatten_messages(request.messages[-1:] if self._has_earlier_turns else request.messages)
             case "caseId":
@@ -116,12 +97,12 @@ class PlaceholderValues:
     def _compute_id(self, name: str) -> Placeholder:
         """Compute the id of a session, a task or a request. Raises KeyError for an unknown placeholder."""
         request, session = self._request, self._request.open_session
-        if name == TASK or (name == SESSION and self._use.agent_makes_id):
-            text = None if session is None else session.values.get(name)
-            return MISSING if text is None else json.loads(text)
+        if name == TASK or (name == SESSION and self._settings.id_setting):
+            value = None if session is None else session.task if name == TASK else session.own_id
+            return MISSING if value is None else value
         if name == SESSION and session is not None:
             return session.id
-        if name == SESSION and self._use.scope is SessionScope.CASE:
+        if name == SESSION and self._settings.session is SessionScope.CASE:
             place = f"{request.run_id}\n{request.eval_file}\n{request.case_id}"
             place += f"\n{request.rerun}" if request.rerun else ""
             return str(uuid.uuid5(uuid.NAMESPACE_URL, to_well_formed(place)))
@@ -129,12 +110,12 @@ class PlaceholderValues:
             return str(uuid.uuid4())
         raise KeyError(name)
 
-    def _render_message(self, message: Message, at: int) -> JsonValue:
+    def _render_message(self, template: JsonValue, message: Message, at: int) -> JsonValue:
         own: dict[str, JsonValue] = {"role": message.role, "content": message.content}
-        if self._template is None:
+        if template is None:
             return own
         own["index"] = at
-        return fill_template(self._template, lambda name: own[name] if name in own else self[name])
+        return fill_template(template, lambda name: own[name] if name in own else self[name])
 
 
 def fill_template(template: JsonValue, value_of: Callable[[str], Placeholder]) -> JsonValue:
@@ -181,14 +162,10 @@ def fill_header(text: str, value_of: Callable[[str], Placeholder]) -> str | Miss
     header.
     """
     alone = _PLACEHOLDER.fullmatch(text)
-    if alone is None or alone[1] not in {SESSION, TASK}:
+    if alone is None or alone[1] != SESSION:
         return fill_address(text, value_of)
-    value = value_of(alone[1])
-    return (
-        value
-        if isinstance(value, MissingValue)
-        else quote(to_well_formed(format_value(value)), safe=string.punctuation)
-    )
+    value = value_of(SESSION)
+    return value if isinstance(value, MissingValue) else quote(format_value(value), safe=string.punctuation)
 
 
 def iter_placeholders(template: JsonValue) -> Iterator[str]:

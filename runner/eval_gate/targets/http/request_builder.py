@@ -17,6 +17,7 @@ from eval_gate.targets.agent_address import ContainerProbe, resolve_host
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.http.connection import HttpRequest
 from eval_gate.targets.http.placeholders import (
+    SESSION,
     PlaceholderValues,
     fill_address,
     fill_header,
@@ -24,7 +25,7 @@ from eval_gate.targets.http.placeholders import (
     format_value,
     iter_placeholders,
 )
-from eval_gate.targets.response.field_paths import MissingValue
+from eval_gate.targets.response.field_paths import MISSING, MissingValue
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _SAFE_CHARACTERS: Final = "%/:@!$&'()*+,;=?~"
 class RequestBuilder:
     """Builder of the requests to one target. Parts that never change are built once.
 
-    Only this class opens the secret address, headers and templates of the target.
+    Only this class and the values of placeholders open the secret address, headers and templates of the target.
     """
 
     def __init__(self, settings: HttpSettings, system: ContainerProbe) -> None:
@@ -47,8 +48,6 @@ class RequestBuilder:
         self._address, self._query = settings.url.open(), settings.query.open()
         self._template, self._fields = settings.request_template.open(), settings.request_fields.open()
         self._form = None if settings.form is None else settings.form.open()
-        self._message_template = settings.message_template.open()
-        self._session_use = settings.session_use
         headers = settings.headers.open()
         self._own_headers = {name.lower(): text for name, text in headers.items() if any(iter_placeholders(text))}
         self.url, self.headers = self._build_fixed_parts(self._address, headers)
@@ -58,7 +57,7 @@ class RequestBuilder:
 
     def build_values(self, request: Request) -> PlaceholderValues:
         """Build the placeholder values of one case, for its request and all that follow from it."""
-        return PlaceholderValues(request, self._session_use, self._message_template)
+        return PlaceholderValues(request, self._settings)
 
     def find_agent_address(self, text: str) -> URL | None:
         """Resolve an address relative to that of the agent; None if it is invalid or at another host or port."""
@@ -79,20 +78,21 @@ class RequestBuilder:
             url,
             self.build_headers(values),
             self._build_body(request, values),
-            is_repeatable=request.open_session is None or not self._session_use.is_sent,
+            is_repeatable=request.open_session is None or not settings.names_session,
         )
 
     def build_headers(self, values: PlaceholderValues) -> Mapping[str, str]:
         """Build the headers for one case, with names in lower case."""
-        if not self._own_headers and values.cookie is None:
+        cookie = self._settings.session_cookie
+        if not self._own_headers and cookie is None:
             return self.headers
         filled = {name: fill_header(text, values.__getitem__) for name, text in self._own_headers.items()}
         headers = {
             **self.headers,
             **{name: text for name, text in filled.items() if not isinstance(text, MissingValue)},
         }
-        if values.cookie is not None:
-            headers["cookie"] = "; ".join(filter(None, (headers.get("cookie"), values.cookie)))
+        if cookie is not None and values[SESSION] is not MISSING:
+            headers["cookie"] = "; ".join(filter(None, (headers.get("cookie"), f"{cookie}={values[SESSION]}")))
         return headers
 
     def _build_body(self, request: Request, values: PlaceholderValues) -> bytes | None:

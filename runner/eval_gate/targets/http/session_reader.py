@@ -5,7 +5,6 @@ The values are untrusted, and the next request has them: they are checked here.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Final
 
@@ -15,9 +14,8 @@ from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.targets.http.connection import ResponseHead
-from eval_gate.targets.http.placeholders import COOKIE, SESSION, TASK
 from eval_gate.targets.http.settings import HttpSettings
-from eval_gate.targets.response.field_paths import MISSING, MissingValue
+from eval_gate.targets.response.field_paths import MissingValue
 from eval_gate.targets.response.settings import EventRule
 from eval_gate.text.mask import MASK
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
@@ -32,8 +30,8 @@ class SessionReader:
     def __init__(self, settings: HttpSettings, session: ConversationSession) -> None:
         self._settings = settings
         self._session = session
-        self._id: JsonValue | MissingValue = MISSING
-        self._task: JsonValue | MissingValue = MISSING
+        self._id: JsonValue = None
+        self._task: JsonValue = None
 
     def read_head(self, head: ResponseHead) -> None:
         """Read the header, or the cookie, that has the id."""
@@ -43,7 +41,7 @@ class SessionReader:
 
     def read_body(self, body: bytes) -> None:
         """Read a JSON body, which alone says whether there is still a task; another one has no paths."""
-        self._task = MISSING
+        self._task = None
         if self._settings.session_path or self._settings.task_path:
             try:
                 self.read_value(parse_untrusted_json(body))
@@ -58,23 +56,15 @@ class SessionReader:
     def update_session(self, response: Response) -> Response:
         """Note the id and the task in the session, and return the response without the calls of earlier turns.
 
-        Raises TargetError for an id that is missing or malformed, and for fewer calls than before.
+        Raises TargetError for an id that is missing or malformed, and for other calls than before.
         """
         session, setting = self._session, self._settings.id_setting
-        if setting is not None and not isinstance(self._id, MissingValue):
-            session.id, session.has_own_id = self._check_id(self._id, setting), True
-            session.values[SESSION] = json.dumps(self._id)
-            if self._settings.session_cookie is not None:
-                session.values[COOKIE] = f"{self._settings.session_cookie}={session.id}"
-        elif setting is not None and not session.has_own_id and self._is_id_required:
+        if setting is not None and self._id is not None:
+            session.own_id = self._check_id(self._id, setting)
+        elif setting is not None and session.own_id is None and self._is_id_required:
             raise self._build_error("the response has no id of the conversation", setting)
-        session.values.pop(TASK, None)
-        if not isinstance(self._task, MissingValue):
-            self._check_id(self._task, "taskPath")
-            session.values[TASK] = json.dumps(self._task)
-        if self._settings.tool_calls_scope == "conversation":
-            response = self._drop_earlier_calls(response)
-        return response
+        session.task = None if self._task is None else self._check_id(self._task, "taskPath")
+        return self._drop_earlier_calls(response)
 
     @property
     def _is_id_required(self) -> bool:
@@ -83,21 +73,21 @@ class SessionReader:
         is_conditional = bool(rules) and not any(rule.where is None and rule.event is None for rule in rules)
         return not (is_conditional and self._settings.repeats_messages)
 
-    def _check_id(self, value: JsonValue, key: str) -> str:
-        """Return an id as text. Raises TargetError for a value that must not be sent."""
-        text = str(value) if type(value) is int else value
-        if not isinstance(text, str) or not 1 <= len(text) <= _MAX_ID or _UNPRINTABLE.search(text):
+    def _check_id(self, value: JsonValue, key: str) -> str | int:
+        """Return an id. Raises TargetError for a value that must not be sent."""
+        text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+        if not isinstance(value, str | int) or not 1 <= len(text) <= _MAX_ID or _UNPRINTABLE.search(text):
             what = f"the id is not a text of 1 to {_MAX_ID:,} characters without control characters"
             raise self._build_error(what, key)
         if MASK in text:
             raise self._build_error("the id has a secret in it, which is masked in responses", key)
-        return text
+        return value
 
     def _drop_earlier_calls(self, response: Response) -> Response:
         """Return the response with the calls of its own turn, if it lists any."""
-        earlier, names = self._session.calls, tuple(call.name for call in response.tool_calls)
-        if response.tool_calls_known is None:
+        if self._settings.tool_calls_scope == "turn" or response.tool_calls_known is None:
             return response
+        earlier, names = self._session.calls, tuple(call.name for call in response.tool_calls)
         if names[: len(earlier)] != earlier:
             what = f"has {len(names):,}, and {len(earlier):,} in the turn before"
             if len(names) >= len(earlier):
@@ -116,9 +106,7 @@ class SessionReader:
         )
 
 
-def _find_value(
-    rules: tuple[EventRule, ...], value: JsonValue, name: str, otherwise: JsonValue | MissingValue
-) -> JsonValue | MissingValue:
+def _find_value(rules: tuple[EventRule, ...], value: JsonValue, name: str, otherwise: JsonValue) -> JsonValue:
     """Find the value of the first rule that selects one which is not null, else return `otherwise`."""
     selected = (rule.select_value(value) for rule in rules if rule.matches(value, name))
     return next((one for one in selected if not isinstance(one, MissingValue) and one is not None), otherwise)

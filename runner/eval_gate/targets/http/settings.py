@@ -16,7 +16,6 @@ from eval_gate.targets.http.placeholders import (
     TASK,
     TURN_PLACEHOLDERS,
     SessionScope,
-    SessionUse,
     check_placeholders,
     is_only_part,
     iter_placeholders,
@@ -305,8 +304,8 @@ class HttpSettings(StreamSettings):
         if any(data.get(name) for name in ("session_path", "session_header") if name != info.field_name):
             raise ValueError("keep one of sessionPath, sessionHeader and sessionCookie: the agent's id is at one place")
         poll: Polling | None = data.get("poll")
-        job_url = poll.url.open() if poll and poll.url else None
-        for key, template in (*_iter_request_parts(data), ("poll", job_url)):
+        job: list[JsonValue] = [one.open() for one in (poll.url, poll.request_template) if one] if poll else []
+        for key, template in (*_iter_request_parts(data), ("poll", job)):
             if is_only_part(template, SESSION):
                 raise ValueError(
                     f"the first request has no id yet: write {{{{session}}}} in {key} as a whole value, which is then "
@@ -333,10 +332,9 @@ class HttpSettings(StreamSettings):
         return next((to_camel_case(name) for name in names if getattr(self, name)), None)
 
     @property
-    def session_use(self) -> SessionUse:
-        """What the requests have of the session of a conversation."""
-        is_sent = "session" in self.sent_placeholders or self.session_cookie is not None
-        return SessionUse(self.session, is_sent, self.id_setting is not None)
+    def names_session(self) -> bool:
+        """Whether the agent can tell conversations apart, by `{{session}}` or its own cookie."""
+        return "session" in self.sent_placeholders or self.session_cookie is not None
 
     @property
     def repeats_messages(self) -> bool:
@@ -352,14 +350,13 @@ class HttpSettings(StreamSettings):
     @property
     def conversation_problem(self) -> str | None:
         """Why it cannot hold a conversation, as the rest of a sentence; None where it can."""
-        sent, use = self.sent_placeholders, self.session_use
-        if use.scope is SessionScope.CASE:
+        if self.session is SessionScope.CASE:
             return "`session: case` shares one session between executions, and a conversation needs its own"
-        if not sent & TURN_PLACEHOLDERS:
+        if not self.sent_placeholders & TURN_PLACEHOLDERS:
             return "it does not send {{message}}, so that all turns would be the same request"
-        if use.agent_makes_id and not use.is_sent:
+        if self.id_setting and not self.names_session:
             return "it does not send {{session}}, the id that the agent returned"
-        if not use.is_sent and not self.repeats_messages:
+        if not self.names_session and not self.repeats_messages:
             return "it sends neither {{session}} nor {{conversation}}, so the agent does not know the turns before"
         return None
 

@@ -18,7 +18,7 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.execution import ErrorCause
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.agent_address import LOCAL_NAMES, ContainerProbe, find_connection_hint, is_local_host
-from eval_gate.targets.base import DescribedTarget, Request, RetryPolicy, TargetError, TargetFault
+from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.http.connection import (
     ACCEPTED,
@@ -66,21 +66,21 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         system: ContainerProbe | None = None,
     ) -> None:
         super().__init__(settings)
+        self.conversation_problem, self.remembers_turns = settings.conversation_problem, settings.names_session
         self._redact = redact
-        self._retry = build_retry_policy(settings, max_retries)
+        self.retry_policy = build_retry_policy(settings, max_retries)
         self.limiter = LoadLimiter(concurrency)
         self._system = system or ContainerProbe()
         self._builder = RequestBuilder(settings, self._system)
         self._reader = ResponseReader(settings)
         self._url = self._builder.url
-        self._wait_s = next(
-            (seconds for seconds in (wait_for, settings.wait_for) if seconds is not None), self._default_wait_s
-        )
-        bounds = ResponseLimits(settings.max_response_bytes, self._retry.retryable_status_codes)
+        # an agent on this machine may just have been started, by the step before
+        usual_s = 30 if is_local_host(urlsplit(settings.url.open()).hostname or "") else 0
+        self._wait_s = next(seconds for seconds in (wait_for, settings.wait_for, usual_s) if seconds is not None)
+        bounds = ResponseLimits(settings.max_response_bytes, self.retry_policy.retryable_status_codes)
         self._connection = Connection(redact, bounds, concurrency, secure=self._url.scheme == "https")
         self._was_up = False
         """Whether the agent accepted a connection before."""
-        self._session_use = settings.session_use
         self._turn_notices: set[str] = set()
         self._poller: Poller | None = None
         if settings.poll is not None:
@@ -99,7 +99,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         is_remembered = request.open_session is not None and self.remembers_turns
         try:
             response = await respond_with_retries(
-                lambda: self._respond_once(request), self._retry, self.limiter, only_unprocessed=is_remembered
+                lambda: self._respond_once(request), self.retry_policy, self.limiter, only_unprocessed=is_remembered
             )
         except TargetError as error:
             if error.status == HTTPStatus.NOT_FOUND and is_remembered and request.turn > 1:
@@ -108,21 +108,6 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         if request.turn:
             self._note_turn(request)
         return response
-
-    @property
-    def conversation_problem(self) -> str | None:
-        """What its requests lack for a conversation."""
-        return self._settings.conversation_problem
-
-    @property
-    def remembers_turns(self) -> bool:
-        """Whether its requests name the conversation, so that the agent may remember it."""
-        return self._session_use.is_sent
-
-    @property
-    def retry_policy(self) -> RetryPolicy:
-        """The policy of its requests, also for a conversation that is started again."""
-        return self._retry
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -141,11 +126,6 @@ class HttpTarget(DescribedTarget[HttpSettings]):
                 "got earlier turns again in {{conversation}}: with {{session}}, an agent with a memory has them twice"
             )
             self._turn_notices.add(what)
-
-    @property
-    def _default_wait_s(self) -> float:
-        """An agent on this machine may just have been started, by the step before."""
-        return 30 if is_local_host(urlsplit(self._settings.url.open()).hostname or "") else 0
 
     async def check_health(self) -> None:
         """Wait until the health check returns 2xx or the port accepts connections. Raises TargetError (unreachable)."""
@@ -169,24 +149,21 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         except (OSError, TimeoutError) as error:
             why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or "no response in time"
             raise self._build_unreachable_error(self._url, "agent error: no connection", why, error) from error
+        is_closed = False
         try:
             # the container's engine accepts connections for a port of the machine, and closes one without a listener
             if self._url.host not in LOCAL_NAMES and self._system.is_container():
-                async with asyncio.timeout(_HANG_UP_S):
-                    if not await reader.read(1):
-                        raise self._build_unreachable_error(
-                            self._url, "agent error: no connection", "it was closed at once"
-                        )
-        except ConnectionError as error:
-            raise self._build_unreachable_error(
-                self._url, "agent error: no connection", "it was closed at once"
-            ) from error
-        except TimeoutError:
-            pass
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_HANG_UP_S):
+                        is_closed = not await reader.read(1)
+        except ConnectionError:
+            is_closed = True
         finally:
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
+        if is_closed:
+            raise self._build_unreachable_error(self._url, "agent error: no connection", "it was closed at once")
 
     async def _check_health_url(self, check: HttpHealthCheck) -> None:
         """Request the health check's URL. Raises TargetError (unreachable) unless the status is 2xx."""
@@ -216,8 +193,12 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             except ConnectionLostError as error:
                 raise self._translate_lost_connection(error) from error
         else:
-            head, body = await self._fetch_response(request, session_reader)
-            response = self._read_response(head, body, _measure_ms(started))
+            received = await self._fetch_responses(request)
+            response = self._read_response(*received[-1], _measure_ms(started))
+            if session_reader is not None:
+                for head, body in received:
+                    session_reader.read_head(head)
+                    session_reader.read_body(body)
         return response if session_reader is None else session_reader.update_session(response)
 
     def _read_response(self, head: ResponseHead, body: bytes, duration_ms: float) -> Response:
@@ -231,17 +212,15 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     async def fetch_output(self, request: Request) -> bytes:
         """Send one request, and return the body of the response, in which nothing is read yet. Raises TargetError."""
-        head, body = await self._fetch_response(request)
+        head, body = (await self._fetch_responses(request))[-1]
         hint = self._find_format_hint(head) if self._settings.response_format is ResponseFormat.JSON else None
         if hint is not None:
             message = f"agent error: HTTP {head.status} with {format_excerpt(body)}"
             raise TargetError(message, fault=TargetFault.MALFORMED, hint=hint)
         return body
 
-    async def _fetch_response(
-        self, request: Request, session_reader: SessionReader | None = None
-    ) -> tuple[ResponseHead, bytes]:
-        """Fetch the response to one request, of a job that finishes later the last one. Raises TargetError."""
+    async def _fetch_responses(self, request: Request) -> list[tuple[ResponseHead, bytes]]:
+        """Fetch the response to one request, and that of a job that finishes later. Raises TargetError."""
         values = self._builder.build_values(request)
         http_request = self._builder.build_request(request, values)
         try:
@@ -253,12 +232,8 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             raise self._connection.build_status_error(head, body, http_request)
         received = [(head, body)]
         if self._poller is not None:
-            received.append(await self._poller.wait_for_response((head, body), values, self._retry))
-        if session_reader is not None:
-            for head, body in received:
-                session_reader.read_head(head)
-                session_reader.read_body(body)
-        return received[-1]
+            received.append(await self._poller.wait_for_response((head, body), values, self.retry_policy))
+        return received
 
     def _find_format_hint(self, response: ResponseHead) -> str | None:
         """Find the hint for a response whose status or content type does not fit the description."""

@@ -6,8 +6,7 @@ A recording stores requests only as a hash, and responses as received. It contai
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +14,7 @@ from msgspec import MsgspecError
 from msgspec import json as json_of
 
 from eval_gate.config.settings import RecordingMode
-from eval_gate.errors import ExitCode, GateError
+from eval_gate.errors import ExitCode, GateError, treat_errors_as_incomplete
 from eval_gate.files.reading import read_limited
 from eval_gate.files.writing import append_data, open_to_append, write_atomically
 from eval_gate.model import limits
@@ -96,15 +95,12 @@ class Recording:
         self._turns = {entry.key: entry.turn for entry in content.entries}
         baseline_turns = {entry.key: entry.turn for entry in of_baseline}
         self._earlier_keys = frozenset(key for key, turn in self._turns.items() if baseline_turns.get(key) != turn)
+        self.has_earlier_responses = bool(self._earlier_keys)
+        """Whether responses were recorded before this run that are not the baseline's."""
         self._own: Path | None = None
         self._own_keys: set[str] = set()
         self.used = False
         """Whether a response was used that was recorded before this run and is not the baseline's."""
-
-    @property
-    def has_earlier_responses(self) -> bool:
-        """Whether responses were recorded before this run that are not the baseline's."""
-        return bool(self._earlier_keys)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -142,7 +138,7 @@ class Recording:
 
     def _store_response(self, key: str, turn: ModelTurn, *, is_new: bool) -> None:
         line = _encode_line(RecordedResponse(key=key, turn=turn))
-        with _mark_incomplete():
+        with treat_errors_as_incomplete():  # requests have been sent
             if self._own is not None and key not in self._own_keys:
                 self._own_keys.add(key)
                 _append_line(self._own, line)
@@ -155,16 +151,6 @@ class Recording:
 
 def _encode_line(entry: RecordedResponse) -> bytes:
     return json_of.encode(entry) + b"\n"
-
-
-@contextmanager
-def _mark_incomplete() -> Iterator[None]:
-    """Mark a GateError as an incomplete run: requests have been sent when a recording cannot be written."""
-    try:
-        yield
-    except GateError as error:
-        error.exit_code = ExitCode.INCOMPLETE
-        raise
 
 
 def _append_line(file: Path, line: bytes) -> None:

@@ -49,6 +49,10 @@ class _SuiteFolder(Struct):
 class ModelTarget(DescribedTarget[ModelSettings]):
     """Model with a system prompt and tools. Cases with `stubs` or a suite's agent become conversations."""
 
+    takes_stubs = True
+    conversation_problem = None
+    remembers_turns = False
+
     def __init__(
         self,
         settings: ModelSettings,
@@ -63,6 +67,7 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         self._client = client
         self._system = (Message(role="system", content=system_prompt),) if system_prompt else ()
         self._tools = tuple(tools)
+        self.prompt_setup = PromptSetup(system_prompt or None, [structs.asdict(tool) for tool in tools])
         self._home = home or SandboxSetup()
         self._places: dict[tuple[str, int], _SuiteFolder] = {}
 
@@ -73,26 +78,6 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         return TargetIdentity(
             name=self._settings.name, provider=chat.provider, identity=f"{chat.provider}:{chat.model}", model=chat.model
         )
-
-    @property
-    def prompt_setup(self) -> PromptSetup:
-        """Its system prompt and its tools."""
-        tools = [structs.asdict(tool) for tool in self._tools]
-        return PromptSetup(str(self._system[0].content) if self._system else None, tools)
-
-    @property
-    def takes_stubs(self) -> bool:
-        """Yes: this target runs the conversation itself."""
-        return True
-
-    @property
-    def conversation_problem(self) -> None:
-        """None: a model gets the whole conversation with every turn."""
-
-    @property
-    def remembers_turns(self) -> bool:
-        """No: a model knows nothing of its earlier requests."""
-        return False
 
     @property
     def notices(self) -> tuple[str, ...]:

@@ -45,15 +45,15 @@ class StreamEvent(NamedTuple):
     data: bytes
 
 
-class _LineSplitter:
-    """Splitter of incoming bytes into complete lines."""
+class _EventParser:
+    """Parser of a stream in pieces. A format says what a line means, without its ending."""
 
     def __init__(self) -> None:
         self._open: list[bytes] = []
         self._after_cr = False
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield the lines that end in this piece, without their line endings."""
+    def feed(self, data: bytes) -> Iterator[StreamEvent]:
+        """Yield the events that end in this piece."""
         if self._after_cr and data.startswith(b"\n"):
             data = data[1:]
             self._after_cr = False
@@ -61,47 +61,38 @@ class _LineSplitter:
             return
         self._after_cr = data.endswith(b"\r")
         lines = data.splitlines()
-        whole = data.endswith((b"\n", b"\r"))
-        for line in lines if whole else lines[:-1]:
-            yield self._complete_line(line)
-        if not whole:
-            self._open.append(lines[-1])
-
-    def take_rest(self) -> bytes:
-        """Return the bytes after the end of the last line."""
-        return self._complete_line(b"")
-
-    def _complete_line(self, line: bytes) -> bytes:
-        if self._open:
-            line = b"".join((*self._open, line))
-            self._open = []
-        return line
-
-
-class SseParser:
-    """Parser of server-sent events."""
-
-    def __init__(self) -> None:
-        self._lines = _LineSplitter()
-        self._data: list[bytes] = []
-        self._name = b""
-        self._is_first_line = True
-
-    def feed(self, data: bytes) -> Iterator[StreamEvent]:
-        """Yield the events that end in this piece."""
-        for line in self._lines.feed(data):
-            is_first, self._is_first_line = self._is_first_line, False
-            if event := self._take_line(line.removeprefix(b"\xef\xbb\xbf") if is_first else line):
+        rest = [] if data.endswith((b"\n", b"\r")) else [lines.pop()]
+        for line in lines:
+            if event := self._end_line(line):
                 yield event
+        self._open += rest
 
     def end(self) -> Iterator[StreamEvent]:
         """Yield the unfinished event at the end of the stream; the standard would drop it."""
-        if line := self._lines.take_rest():
-            self._take_line(line)
-        if event := self._take_line(b""):
-            yield event
+        return filter(None, [self._end_line(b""), self._take_line(b"")])
+
+    def _end_line(self, line: bytes) -> StreamEvent | None:
+        if self._open:
+            line = b"".join((*self._open, line))
+            self._open = []
+        return self._take_line(line)
 
     def _take_line(self, line: bytes) -> StreamEvent | None:
+        raise NotImplementedError
+
+
+class SseParser(_EventParser):
+    """Parser of server-sent events."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._data: list[bytes] = []
+        self._name = b""
+        self._mark = b"\xef\xbb\xbf"
+        """May stand before the first line."""
+
+    def _take_line(self, line: bytes) -> StreamEvent | None:
+        line, self._mark = line.removeprefix(self._mark), b""
         if not line:
             is_event = self._data or self._name  # LangServe ends with a name that has no data, which browsers leave out
             event = StreamEvent(self._name.decode("utf-8", "replace"), b"\n".join(self._data)) if is_event else None
@@ -116,22 +107,11 @@ class SseParser:
         return None
 
 
-class NdjsonParser:
+class NdjsonParser(_EventParser):
     """Parser of newline-delimited JSON. Skips blank lines."""
 
-    def __init__(self) -> None:
-        self._lines = _LineSplitter()
-
-    def feed(self, data: bytes) -> Iterator[StreamEvent]:
-        """Yield the values whose lines end in this piece."""
-        for line in self._lines.feed(data):
-            if line.strip():
-                yield StreamEvent("", line)
-
-    def end(self) -> Iterator[StreamEvent]:
-        """Yield the last value if its line has no ending."""
-        if (line := self._lines.take_rest()).strip():
-            yield StreamEvent("", line)
+    def _take_line(self, line: bytes) -> StreamEvent | None:
+        return StreamEvent("", line) if line.strip() else None
 
 
 class BodyReader:

@@ -99,6 +99,9 @@ class VscodeSettings(ProgramSettings):
 class VscodeTarget(DescribedTarget[VscodeSettings]):
     """Target that uses one VS Code subagent at a time, or sends all cases of a file in one chat."""
 
+    workspace_problem = "works in folders of its own (VS Code)"
+    conversation_problem = "it begins a new chat for every message, and a chat cannot be continued (VS Code)"
+
     def __init__(
         self,
         settings: VscodeSettings,
@@ -109,6 +112,9 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
         dispatcher: Dispatcher | None = None,
     ) -> None:
         super().__init__(settings)
+        self.workers = 1  # there is one window of VS Code
+        self.timeout_ms = settings.timeout_seconds * 1000
+        self.batches = settings.provider_batching
         self._root = root
         self._dispatcher = dispatcher or _build_dispatcher(settings, root, environment, redact)
         self._turn = asyncio.Lock()
@@ -120,31 +126,6 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
         settings = self._settings
         command = f"{settings.provider}:{settings.command}"
         return TargetIdentity(name=settings.name, provider=settings.provider, identity=command)
-
-    @property
-    def workers(self) -> int | None:
-        """One: there is one window of VS Code."""
-        return 1
-
-    @property
-    def batches(self) -> bool:
-        """Whether its description has `providerBatching`."""
-        return self._settings.provider_batching
-
-    @property
-    def workspace_problem(self) -> str | None:
-        """Its subagents have folders of their own."""
-        return "works in folders of its own (VS Code)"
-
-    @property
-    def conversation_problem(self) -> str:
-        """A chat has no id."""
-        return "it begins a new chat for every message, and a chat cannot be continued (VS Code)"
-
-    @property
-    def timeout_ms(self) -> float | None:
-        """The target's own time limit of one response."""
-        return self._settings.timeout_seconds * 1000
 
     @property
     def notices(self) -> tuple[str, ...]:

@@ -263,5 +263,4 @@ def _insert_lines(text: str, at: int, lines: Iterable[str]) -> str:
 
 
 def _detect_line_break(text: str) -> str:
-    """Detect the line break that the text uses."""
     return "\r\n" if "\r\n" in text else "\n"

@@ -130,9 +130,10 @@ def test_llm_judge__no_judge__is_an_error_that_says_what_to_set() -> None:
 @pytest.mark.contract("judge.unreachable")
 @pytest.mark.parametrize("before", [(), ("unreadable",)], ids=["at once", "when asked again"])
 def test_llm_judge__judge_cannot_be_reached__is_an_error_and_no_score(before) -> None:
-    judge = ScriptedJudge(*before, EvaluatorError("the judge grader could not be asked: 401"))
-    with pytest.raises(EvaluatorError, match=r"^llm_judge: the judge grader could not be asked: 401$"):
+    judge = ScriptedJudge(*before, EvaluatorError("the judge grader could not be asked: 401", hint="set its key"))
+    with pytest.raises(EvaluatorError, match=r"^llm_judge: the judge grader could not be asked: 401$") as caught:
         judged(judge)
+    assert caught.value.hint == "set its key"
     assert len(judge.asked) == len(before) + 1
 
 

@@ -24,6 +24,7 @@ from eval_gate.targets.command import lines
 from eval_gate.targets.command.settings import CliSettings
 from eval_gate.targets.command.target import CliTarget
 from eval_gate.targets.conversation_session import ConversationSession
+from eval_gate.targets.deadline import track_case_limit
 from eval_gate.text.redaction import Redactor
 from tests.support.processes import gone, pid_in
 
@@ -343,6 +344,20 @@ def test_lines__cancelled_in_a_turn__ends_with_the_session(tmp_path) -> None:
     assert gone(tmp_path / "pid")
 
 
+def test_lines__time_of_a_case_with_one_message_is_over__ends_the_program(tmp_path) -> None:
+    async def ask() -> None:
+        desk = build("echo $$ > pid; exec sleep 300", tmp_path)
+        async with asyncio.timeout(None) as limit:
+            with track_case_limit(limit):
+                task = asyncio.create_task(asyncio.to_thread(pid_in, tmp_path / "pid"))
+                task.add_done_callback(lambda _: limit.reschedule(0))
+                await desk.respond(Request("c", (Message(role="user", content="hi"),)))
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(ask())
+    assert gone(tmp_path / "pid")
+
+
 # ---- retries -----------------------------------------------------------------------------------------------------
 
 
@@ -374,11 +389,10 @@ def test_reader__output_in_any_pieces__has_the_same_lines(parts, data) -> None:
     places = sorted(data.draw(st.lists(st.integers(0, len(output)), max_size=5)))
 
     async def receive() -> tuple[list[bytes], bytes, bool]:
-        reader = lines.LineReader()
+        reader = lines.LineProgram(None, None)
         for begin, end in pairwise((0, *places, len(output))):
             reader.receive(output[begin:end])
-        has_news = reader.has_news.is_set()
-        return reader.take_lines(), reader.rest, has_news
+        return reader._lines, bytes(reader._rest), reader._has_news.is_set()
 
     *whole, rest = output.split(b"\n")
     expected = [line for line in whole if line.strip()][:2]  # the response, and one too many

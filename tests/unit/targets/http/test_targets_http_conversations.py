@@ -284,7 +284,7 @@ def test_conversation__any_id__is_refused_or_arrives_whole_and_nowhere_else(valu
     try:
         reader.update_session(Response(text="ok"))
     except TargetError:
-        assert not session.has_own_id
+        assert session.own_id is None
         return
     made = RequestBuilder(settings, ContainerProbe()).build_request(requests_of(session, ["ok"]))
     parts = urlsplit(str(made.url))
@@ -574,6 +574,11 @@ def test_conversation_problem__request_that_cannot_hold_one__is_known_before_the
         ({"requestTemplate": {"q": "{{prompt}}", "t": "{{task}}"}}, "requestTemplate", "{{task}} has no value"),
         (
             {"sessionPath": "id", "poll": {"url": "/jobs/{{id}}?s={{session}}", "idPath": "job"}},
+            "sessionPath",
+            "in poll as a whole value",
+        ),
+        (
+            {"sessionPath": "id", "poll": {"requestTemplate": {"of": "s-{{session}}"}}},
             "sessionPath",
             "in poll as a whole value",
         ),

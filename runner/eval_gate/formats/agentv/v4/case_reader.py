@@ -16,7 +16,6 @@ from typing import Final
 from eval_gate.formats.agentv.case_messages import MessageTurn
 from eval_gate.formats.agentv.case_reader import (
     CaseConversation,
-    CaseReader,
     EvaluatorSet,
     FileDefaults,
     format_case_name,
@@ -27,13 +26,7 @@ from eval_gate.formats.agentv.file_model import as_raw_json as unread
 from eval_gate.formats.agentv.findings import AgentVFindings, Path
 from eval_gate.formats.agentv.guidelines import Guidelines
 from eval_gate.formats.agentv.v4 import file_model, unsupported_features
-from eval_gate.formats.agentv.v4.conversation_reader import (
-    ONLY_TEXT,
-    ConversationReader,
-    TurnParts,
-    add_conversation,
-    has_mode,
-)
+from eval_gate.formats.agentv.v4.conversation_reader import ONLY_TEXT, PartReader, add_conversation
 from eval_gate.formats.agentv.v4.workspace_reader import WorkspaceReader
 from eval_gate.formats.base import ReadOptions
 from eval_gate.model import limits
@@ -43,7 +36,6 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.digest import compute_digest, compute_fingerprint
 from eval_gate.text.json_values import map_texts
 from eval_gate.text.sources.validation_errors import describe_value
-from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 
 _NOTHING_EXPECTED: Final = "nothing is expected of the response: add criteria, expected_output or assertions"
 _NOTHING_CHECKED: Final = "nothing is checked: the case passes with every response"
@@ -64,14 +56,13 @@ class _FileSettings(FrozenStruct):
     attempt_rule: AttemptRule | None = None
 
 
-class AgentV4CaseReader(CaseReader):
+class AgentV4CaseReader(PartReader):
     """Read the cases of one AgentV 4 file, in order."""
 
     def __init__(self, file: str, findings: AgentVFindings, repository: EvalRepository, reading: ReadOptions) -> None:
         super().__init__(file, findings, repository, Guidelines(()))  # there are none any more: every file is input
         self._reading = reading
         self._suite = _FileSettings()
-        self._conversations = ConversationReader(findings, self._turns)
         self._workspaces = WorkspaceReader(findings, repository, self._evaluators.parts)
         self.targets: tuple[str, ...] = ()
         """Names of the targets of the file; with more than one, each is evaluated."""
@@ -111,7 +102,7 @@ class AgentV4CaseReader(CaseReader):
             return None
         variables = raw.get("vars")
         template = CaseTemplate(variables if isinstance(variables, dict) else {})
-        case = {key: template.fill(value) if key in _TEMPLATED_FIELDS else value for key, value in raw.items()}
+        case = template.fill_fields(raw)
         entry = self._findings.read_part(file_model.AgentV4Case, case, path)
         self.check_id(case, path)
         execution = self._read_part(file_model.AgentV4Execution, case.get("execution"), (*path, "execution"))
@@ -122,38 +113,34 @@ class AgentV4CaseReader(CaseReader):
         own_workspace = case.get("workspace")
         workspace = self._workspaces.read_case(own_workspace, path if own_workspace is None else (*path, "workspace"))
         self._evaluators.parts.has_workspace = workspace is not None
-        is_conversation = has_mode(case, path, self._findings)
-        turns = self._read_input(case, path, template, alone=alone, only_text=is_conversation)
-        conversation = None
+        is_conversation = self._check_mode(case, path)
+        messages = self._read_input(case, path, template, alone=alone, only_text=is_conversation)
+        turns = []
         if "turns" in case:
-            parts = TurnParts(self._read_turn_assertions, self._read_expected, template.fill, defaults.evaluators)
-            conversation = self._conversations.read(case["turns"], (*path, "turns"), parts)
+            turns = self._read_turns(case["turns"], (*path, "turns"), template.fill_fields, defaults.evaluators)
         if template.too_much:
             self._findings.add_problem(
                 f"more than {MAX_TEMPLATE_CHARACTERS:,} characters would be filled in", (*path, "vars")
             )
-        key = find_used_name(case, file_model.OUTPUT)
-        expected = self._read_expected(case[key], (*path, key)) if key and case[key] is not None else ()
-        self._evaluators.expected = _find_expected_json(expected)
+        expected = self._read_expected(case.get(file_model.OUTPUT), (*path, file_model.OUTPUT))
         judged = self._read_assertions(case, path, alone=alone)
         if judged is None:
             judged = self.build_evaluator_set((), path) if is_conversation else defaults.evaluators
-        if is_conversation:
-            if conversation is not None and not (judged.specs or any(turn.evaluators for turn in conversation.turns)):
-                self._findings.add_warning(_NOTHING_CHECKED, path, silent=True)
-        elif entry is not None and not (entry.criteria or expected or find_used_name(case, file_model.ASSERTIONS)):
+        is_complete = entry is None or entry.criteria or expected or find_used_name(case, file_model.ASSERTIONS)
+        if entry is not None and not (is_complete or is_conversation):
             self._findings.add_problem(f'the case "{entry.id}" is not complete: {_NOTHING_EXPECTED}', path)
         if entry is None or self._findings.problems:
             return None
         criteria = (entry.criteria or "").replace("\r\n", "\n")
-        texts = CaseConversation(
-            turns, expected, criteria, _merge_metadata(self._suite.metadata, unread(entry.metadata))
-        )
+        metadata = _merge_metadata(self._suite.metadata, unread(entry.metadata))
         target = case_target or defaults.target
         case_score = self._suite.pass_score if own_pass_score is None else own_pass_score
+        if is_conversation and not (judged.specs or any(one.turn.evaluators for one in turns)):
+            self._findings.add_warning(_NOTHING_CHECKED, path, silent=True)
+        texts = CaseConversation(messages, expected, criteria, metadata)
         built = self.build_case(entry, path, texts, judged, target)
-        if conversation is not None:
-            built = add_conversation(built, entry, conversation, turns, own_pass_score)
+        if is_conversation:
+            built = add_conversation(built, entry, turns, messages, own_pass_score)
         return _add_workspace(_add_pass_rules(built, case_score, self._suite.attempt_rule), workspace)
 
     def _read_targets(self, execution: file_model.AgentV4Execution | None, path: Path) -> tuple[str, ...]:
@@ -199,65 +186,20 @@ class AgentV4CaseReader(CaseReader):
             files = None
         shared: tuple[MessageTurn, ...] = ()
         if not alone and self._suite.input is not None:
-            shared = self._read_messages(template.fill(self._suite.input), ("input",), "user", only_text=only_text)
+            raw = template.fill(self._suite.input)
+            if only_text:
+                self._require_texts(raw, ("input",))
+            shared = self._read_messages(raw, ("input",), "user")
             if len(self._findings.problems) > problem_count:  # once is enough, not with every case
                 self._suite = replace(self._suite, input=None)
         if files is not None and not isinstance(own, str):
             self._findings.add_problem("needs an `input` that is one text", where)
-        own_files = files if isinstance(own, str) else None
-        own_turns = self._read_messages(own, (*path, "input"), "user", own_files, only_text=only_text)
+        if only_text:
+            self._require_texts(own, (*path, "input"))
+        own_turns = self._read_messages(own, (*path, "input"), "user", files if isinstance(own, str) else None)
         if len(self._findings.problems) == problem_count and not any(turn.is_visible for turn in own_turns):
             self._findings.add_problem("is empty: it has no text and no attached file with text", (*path, "input"))
         return (*shared, *own_turns)
-
-    def _read_turn_assertions(
-        self, turn: dict[str, JsonValue], path: Path, expected: tuple[MessageTurn, ...]
-    ) -> EvaluatorSet | None:
-        """Read the assertions of a turn, which compare with its own expected output; None without any."""
-        own, raw = self._find_assertion_list(turn, path)
-        if raw is None:
-            return None
-        self._evaluators.expected = _find_expected_json(expected)
-        return self.build_evaluator_set(self._evaluators.read_evaluators(raw, own, of_turn=True), path)
-
-    def _read_messages(
-        self, raw: JsonValue, path: Path, role: str, files: JsonValue = None, *, only_text: bool = False
-    ) -> tuple[MessageTurn, ...]:
-        """Read messages: a list, one message, a text, or an object that is sent as JSON, unless it is `only_text`."""
-        if isinstance(files, list) and isinstance(raw, str):
-            parts: list[JsonValue] = [{"type": "file", "value": one} for one in files]
-            raw = [{"role": role, "content": [*parts, {"type": "text", "value": raw}]}]
-        elif isinstance(raw, dict):
-            if only_text and not isinstance(raw.get("content"), str):
-                self._findings.add_problem(ONLY_TEXT, path)
-            raw = [raw if "role" in raw else {"role": role, "content": raw}]
-        elif isinstance(raw, list):
-            raw = [_wrap_text_parts(one) for one in raw]
-            for index, one in enumerate(raw):
-                self._check_content(one, (*path, index, "content"), only_text=only_text)
-        return self._turns.read(raw, path, "assistant" if role == "assistant" else "user")
-
-    def _check_content(self, message: JsonValue, path: Path, *, only_text: bool) -> None:
-        """Report images, and with `only_text` everything else that is no text."""
-        content = message.get("content") if isinstance(message, dict) else None
-        if only_text and isinstance(content, dict | list):
-            self._findings.add_problem(ONLY_TEXT, path)
-            return
-        for index, part in enumerate(content if isinstance(content, list) else ()):
-            if isinstance(part, dict) and part.get("type") == "image":
-                self._findings.add_problem(unsupported_features.IMAGE, (*path, index))
-
-    def _read_expected(self, raw: JsonValue, path: Path) -> tuple[MessageTurn, ...]:
-        if isinstance(raw, list) and not (raw and isinstance(raw[0], dict) and "role" in raw[0]):
-            message = "a list must be a list of messages: put other lists under a key of an object"
-            self._findings.add_problem(message, path)
-            return ()
-        return self._read_messages(raw, path, "assistant")
-
-    def _find_assertion_list(self, raw: JsonValue, path: Path) -> tuple[Path, JsonValue]:
-        """Return the path and value of the assertions in a part of the file, under the first of their names."""
-        key = find_used_name(raw, file_model.ASSERTIONS)
-        return ((*path, key), raw[key]) if key is not None and isinstance(raw, dict) else ((), None)
 
     def _read_assertions(self, case: dict[str, JsonValue], path: Path, *, alone: bool) -> EvaluatorSet | None:
         """Read the case's assertions, then the file's unless `alone`; None without any."""
@@ -278,8 +220,8 @@ class AgentV4CaseReader(CaseReader):
         return self.build_evaluator_set(specs, path) if specs else None
 
 
-_TEMPLATED_FIELDS: Final = frozenset({*file_model.CRITERIA, "input", "input_files", *file_model.OUTPUT})
-"""The fields of a case in which variables are filled in."""
+_TEMPLATED_FIELDS: Final = frozenset({*file_model.CRITERIA, "input", "input_files", file_model.OUTPUT})
+"""The fields of a case, or turn, in which variables are filled in."""
 
 
 def _build_attempt_rule(rule: file_model.AgentV4Trials | None) -> AttemptRule | None:
@@ -320,33 +262,6 @@ def _add_workspace(case: EvalCase, workspace: CaseWorkspace | None) -> EvalCase:
     )
 
 
-def _wrap_text_parts(message: JsonValue) -> JsonValue:
-    """Return the message with each plain text in its content as a text part."""
-    if not isinstance(message, dict) or not isinstance(message.get("content"), list):
-        return message
-    content = message["content"]
-    assert isinstance(content, list)
-    parts: list[JsonValue] = [{"type": "text", "value": one} if isinstance(one, str) else one for one in content]
-    return {**message, "content": parts}
-
-
-def _find_expected_json(expected: tuple[MessageTurn, ...]) -> JsonValue:
-    """Return the last expected response that is an object or a text containing one, or None."""
-    for turn in reversed(expected):
-        if turn.role != "assistant" or turn.content is None:
-            continue
-        if not isinstance(turn.content, str | tuple):
-            return dict(turn.content)
-        text = "".join(part.text for part in turn.parts)
-        try:
-            value = parse_untrusted_json(text[text.find("{") : text.rfind("}") + 1])
-        except UntrustedJsonError:
-            continue
-        if isinstance(value, dict):
-            return value
-    return None
-
-
 def _merge_metadata(suite: JsonValue, own: JsonValue) -> JsonValue:
     """Merge metadata: lists without duplicates, mappings by key; else the case's value replaces the file's."""
     if isinstance(suite, dict) and isinstance(own, dict):
@@ -365,6 +280,10 @@ class CaseTemplate:
         self._known: dict[str, tuple[JsonValue, str] | None] = {}
         self._left = MAX_TEMPLATE_CHARACTERS
         self.too_much = False
+
+    def fill_fields(self, part: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return a case, or turn, with its variables filled in."""
+        return {key: self.fill(value) if key in _TEMPLATED_FIELDS else value for key, value in part.items()}
 
     def fill(self, value: JsonValue) -> JsonValue:
         """Fill in all known variables. A text that is a single variable becomes the value of that variable."""

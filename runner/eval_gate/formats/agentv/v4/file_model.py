@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import AliasChoices, ConfigDict, Field, JsonValue, SkipValidation
+from pydantic import AliasChoices, BeforeValidator, ConfigDict, Field, JsonValue, SkipValidation
 
 from eval_gate.formats.agentv.file_model import (
     AgentVCheck,
@@ -22,12 +22,12 @@ from eval_gate.formats.agentv.file_model import (
     Text,
     Weight,
 )
-from eval_gate.formats.document_reader import NumberText
-from eval_gate.model.limits import TURN_CHARACTERS, TURNS
+from eval_gate.formats.document_reader import MessageText, NumberText
+from eval_gate.model.limits import TURNS
 from eval_gate.model.specs.agentv import Metric
 
 CRITERIA: Final = ("criteria", "expected_outcome")
-OUTPUT: Final = ("expected_output",)
+OUTPUT: Final = "expected_output"
 ASSERTIONS: Final = ("assertions", "assert", "evaluators")
 """Names of the list of assertions in a case or file, by precedence."""
 
@@ -261,10 +261,16 @@ class AgentV4Workspace(AgentVFileModel):
     )
 
 
+def _refuse_structure(value: JsonValue) -> JsonValue:
+    if not isinstance(value, dict | list):
+        return value
+    raise ValueError("the input of a turn is text: AgentV sends the JSON of anything else, and reads no files")
+
+
 class AgentV4Turn(AgentVFileModel):
     """One message of the user in a conversation, and what is expected of the response to it."""
 
-    input: Annotated[Text, Field(max_length=TURN_CHARACTERS, json_schema_extra={"pattern": r"\S"})]
+    input: Annotated[MessageText, BeforeValidator(_refuse_structure)]
     expected_output: SkipValidation[str | dict[str, JsonValue] | list[AgentVMessage] | None] = None
     assertions: SkipValidation[Assertions] = Field(default=None, validation_alias=AliasChoices(*ASSERTIONS))
 

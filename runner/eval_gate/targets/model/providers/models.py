@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import httpx2
 from pydantic_ai.exceptions import ModelHTTPError
@@ -275,11 +275,7 @@ def build_gemini(settings: ModelSettings, access: Credentials, timeout_s: float)
         http_client=pool,
         retry_options=HttpRetryOptions(attempts=1),
     )
-    request = GoogleModelSettings()
-    if settings.temperature is not None:
-        request["temperature"] = settings.temperature
-    if settings.max_output_tokens is not None:
-        request["max_tokens"] = settings.max_output_tokens
+    request = cast("GoogleModelSettings", build_sampling_settings(settings))  # all keys of both are optional
     if settings.thinking_budget is not None:
         request["google_thinking_config"] = {
             "thinking_budget": settings.thinking_budget,

@@ -171,6 +171,7 @@ REFUSED = [
     (file("  input_files: [a.md]\n"), f"6: tests[0].input_files: {TEXT}"),
     (file(head="input_files: [a.md]\n"), f"1: input_files: {TEXT}"),
     (file(asked="{a: 1}"), f"4: tests[0].input: {TEXT}"),
+    (file(asked="{content: hi}"), f"4: tests[0].input: {TEXT}"),
     (
         file(asked="[{role: user, content: [{type: text, value: x}]}]"),
         f"4: tests[0].input[0].content: {TEXT}",
@@ -190,9 +191,12 @@ REFUSED = [
     (file(turns="[{input: ' '}]"), "5: tests[0].turns[0].input: must not be blank"),
     (file(turns="[{expected_output: a}]"), "5: tests[0].turns[0].input: is missing"),
     (file(turns="[a]"), '5: tests[0].turns[0]: expected a turn, got text "a"'),
-    (file(turns="[]"), "5: tests[0].turns: needs at least 1, got an empty list"),
-    (file(turns="3"), "5: tests[0].turns: expected a list, got the number 3"),
-    (file(turns=f"[{', '.join(['{input: a}'] * (TURNS + 1))}]"), "5: tests[0].turns: has more than 100"),
+    (file(turns="[]"), "5: tests[0].turns: expected a list of 1 to 100 turns, got an empty list"),
+    (file(turns="3"), "5: tests[0].turns: expected a list of 1 to 100 turns, got the number 3"),
+    (
+        file(turns=f"[{', '.join(['{input: a}'] * (TURNS + 1))}]"),
+        "5: tests[0].turns: expected a list of 1 to 100 turns, got a list",
+    ),
     (
         file(turns="[{input: a, criteria: x}]"),
         "5: tests[0].turns[0].criteria: unknown key: it would be ignored",
