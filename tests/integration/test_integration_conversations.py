@@ -136,4 +136,4 @@ def test_run__simulated_user_without_a_valid_message__is_an_evaluation_error_tha
     (case,) = record(tmp_path)["suites"][0]["cases"]
     assert (case["status"], case["errorKind"], case["failedTurn"]) == ("error", "evaluation_error", 2)
     assert case["error"].startswith("turn 2: the simulated user ")
-    assert [turn["status"] for turn in case["details"]["turns"]] == ["passed", "error"]
+    assert [turn["status"] for turn in case["details"]["turns"]] == [None, "error"]

@@ -193,7 +193,7 @@ def _iter_turns(conversation: LedConversation) -> Iterator[TurnResult]:
     failure = TurnResult(status=Status.ERROR, error=truncate_middle(str(conversation.error), MAX_ERROR))
     for number, (message, response, score) in enumerate(conversation.turns, start=1):
         turn = failure if number == failed_turn else TurnResult()
-        if score is not None:
+        if score is not None and score.results:
             status = Status.PASSED if score.passed else Status.FAILED
             turn = TurnResult(status=status, score=score.score, error=score.error)
         yield replace(

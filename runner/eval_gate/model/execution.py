@@ -158,7 +158,7 @@ class TurnResult(Record, kw_only=True):
     calls: Annotated[int, Meta(ge=0)] = 0
     """Number of tool calls of this turn: that many of the case's `toolsCalled` and `toolCalls`, in order."""
     status: Status | None = None
-    """Passed, failed, error or not run; None if another tool does not report it."""
+    """Passed, failed, error or not run; None if nothing is expected of the turn, or another tool does not report it."""
     score: float | None = None
     error: str | None = None
     duration_ms: float = 0.0

@@ -31,6 +31,8 @@ WHOLE_ARGUMENTS: Final = "arguments"
 """Place of arguments that are not a mapping."""
 LOST_SHARE: Final = 0.45
 """Share of the baseline's words from which a response lost many: half of a text often keeps a little more than half."""
+TURN_WORDS: Final = 8
+"""Words from which a turn's response is compared: two ways to say "noted" share no word, and each turn is a chance."""
 _WORD: Final = re.compile(
     # a character of a script without blanks between words, or a word
     r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
@@ -149,9 +151,14 @@ def split_words(text: str) -> list[str]:
 
 
 def find_lost_words(baseline: Sequence[str], current: Sequence[str]) -> int | None:
-    """Find the first response, counted from 1, that lost many of the words that the baseline's response has."""
-    both = zip(baseline, current, strict=False)
-    return next((number for number, texts in enumerate(both, 1) if _has_lost_words(*texts)), None)
+    """Find the first response, counted from 1, that lost many of the words that the baseline's response has.
+
+    Of a conversation, responses shorter than `TURN_WORDS` in the baseline are not compared.
+    """
+    least = TURN_WORDS if len(baseline) > 1 else 0
+    both = enumerate(zip(baseline, current, strict=False), 1)
+    long = ((turn, texts) for turn, texts in both if not least or len(split_words(texts[0])) >= least)
+    return next((turn for turn, texts in long if _has_lost_words(*texts)), None)
 
 
 def _has_lost_words(baseline: str, current: str) -> bool:

@@ -121,6 +121,18 @@ def test_lost_words__share__decides(baseline, current, lost) -> None:
     assert (find_lost_words((baseline,), (current,)) is not None) is lost
 
 
+@pytest.mark.parametrize(
+    ("baseline", "current", "turn"),
+    [
+        (("Noted.", "It is on its way to you, and arrives on Friday."), ("Certainly.", "It comes then."), 2),
+        (("Noted.", "See you."), ("Certainly.", "Goodbye."), None),
+        (("已经为您取消订单", "好"), ("无法处理", "好"), 1),
+    ],
+)
+def test_find_lost_words__turns__short_ones_are_not_compared(baseline, current, turn) -> None:
+    assert find_lost_words(baseline, current) == turn
+
+
 # In a history
 
 

@@ -94,7 +94,10 @@ def build_response_comparison(case: CaseResult, change: CaseChange | None) -> Re
         unsent = [_is_unsent(side, number) for side in (details, earlier)]
         details, earlier = slice_turn(details, number), earlier and slice_turn(earlier, number)
     baseline_response = earlier.response if earlier else None
-    calls = _describe_calls(case, baseline) if baseline and case.status is not Status.ERROR else ()
+    calls: tuple[str, ...] = ()
+    if baseline and case.status is not Status.ERROR:
+        both, turn = (baseline.details, case.details), case.failed_turn
+        calls = describe_call_changes(*(slice_turn(one, turn) if turn else one for one in both))
     if baseline_response is None and details.response is None and not calls:
         return None
     return ResponseComparison(
@@ -127,11 +130,6 @@ def _is_unsent(details: CaseDetails | None, number: int) -> bool:
     """Whether the turns of a side are known and this one was not sent."""
     turns = details.turns if details else ()
     return bool(turns) and (number > len(turns) or turns[number - 1].status is Status.NOT_RUN)
-
-
-def _describe_calls(case: CaseResult, baseline: BaselineResult) -> tuple[str, ...]:
-    both, turn = (baseline.details, case.details), case.failed_turn
-    return describe_call_changes(*(slice_turn(one, turn) if turn else one for one in both))
 
 
 def _find_failed_trial(case: CaseResult) -> Trial | None:
