@@ -226,8 +226,6 @@ class LedConversation:
         move = await self._services.move_user(user, self.history, self._request.trial)
         self.moves.append(move)
         self.user_end = move.outcome
-        if move.message is None and not self.turns:
-            raise EvaluatorError("the simulated user ended the conversation before its first message")
         return None if move.message is None else CaseTurn(message=move.message)
 
     def _check_budget(self) -> None:

@@ -357,14 +357,6 @@ def test_led_conversation__user_without_a_message__is_an_error_of_the_turn_that_
     )
 
 
-def test_led_conversation__user_ends_before_the_first_message__is_an_error() -> None:
-    _, led = play()
-    assert (str(led.error), led.failed_turn) == (
-        "the simulated user ended the conversation before its first message",
-        1,
-    )
-
-
 def test_led_conversation__session_that_cannot_be_closed__is_an_error_of_the_last_turn() -> None:
     class Stubborn:
         async def __aenter__(self):

@@ -6,7 +6,7 @@ A failed case has none of these errors: it has a response, and the response is w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from eval_gate.gate.reason_wording import ERROR_KIND_WORDS, format_error_kind_counts
@@ -41,6 +41,12 @@ _MAX_NAMED: Final = 3
 """Cases that are named with a mistake that they share."""
 CALLS_UNKNOWN_EXPLANATION: Final = f"{CALLS_UNKNOWN}, because the agent does not list its tool calls"
 
+_EXPLANATIONS_BY_CAUSE: Final[Mapping[ErrorCause | None, str]] = {
+    ErrorCause.CALLS_UNKNOWN: CALLS_UNKNOWN_EXPLANATION,
+    ErrorCause.USER_FAILED: "the model that plays the simulated user gave no message, so the conversation broke off",
+}
+"""Explanations of causes that say more than the kind of the error."""
+
 
 def has_unknown_calls(case: CaseResult | None) -> bool:
     """Whether a case has no score because it is unknown which tools were called."""
@@ -69,12 +75,11 @@ def _describe_mistake(mistake: EvalMistake, cases: str) -> str:
 
 def explain_errors(error_kind: ErrorKind | None, cases: Iterable[CaseResult | None]) -> str:
     """Explain why these cases have no score, as a text to follow a colon."""
-    listed = [*cases]
-    calls_unknown = {has_unknown_calls(case) for case in listed}
-    words = [CALLS_UNKNOWN_EXPLANATION] if True in calls_unknown else []
-    if error_kind is ErrorKind.EVALUATION_ERROR and all(case is None or case.error_cause is None for case in listed):
+    causes = {None if case is None else case.error_cause for case in cases}
+    if error_kind is ErrorKind.EVALUATION_ERROR and causes <= {None}:
         return _TOOL_BROKE
-    return ". Others: ".join([*words, EXPLANATIONS[error_kind]] if False in calls_unknown else words)
+    words = [text for cause, text in _EXPLANATIONS_BY_CAUSE.items() if cause in causes]
+    return ". Others: ".join([*words, EXPLANATIONS[error_kind]] if causes - _EXPLANATIONS_BY_CAUSE.keys() else words)
 
 
 def describe_error_regressions(error_kind: ErrorKind | None, number: int) -> str:
