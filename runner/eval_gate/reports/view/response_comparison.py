@@ -40,6 +40,7 @@ _TURN_RESULTS: Final = {
     Status.FAILED: ("fails too", "fail too"),
     Status.ERROR: ("has an error", "have errors"),
     Status.NOT_RUN: ("was not sent", "were not sent"),
+    None: ("has no result of its own", "have no results of their own"),
 }
 
 
@@ -159,7 +160,7 @@ def _build_turn(case: CaseResult, baseline: BaselineResult | None, number: int) 
 
 def _describe_turns(details: CaseDetails, numbers: range, addition: str = "") -> str:
     """Describe the results of turns, as far as they are known: `Turn 4 passes; turn 5 was not sent.`."""
-    results: dict[Status, list[int]] = {}
+    results: dict[Status | None, list[int]] = {}
     for number, turn in enumerate(details.turns, 1):
         if number in numbers and turn.status in _TURN_RESULTS:
             results.setdefault(turn.status, []).append(number)
