@@ -211,7 +211,7 @@ class DocumentReader:
                 unknown = context.get("unknown", ())
                 if is_missing:
                     unknown = _find_unknown_keys(model, path[:-1], find_at(document, path[:-1]))
-                more = _describe_unknown_keys(unknown, context.get("missing", path[-1:]))
+                more = describe_unknown_keys(unknown, context.get("missing", path[-1:]))
                 self.problems.append(self.build_problem(f"{describe(detail)}{where}{more}", path))
             raise self._build_error() from error
 
@@ -265,7 +265,7 @@ class DocumentReader:
         return EvalFileError(self.file, sorted(self.problems, key=lambda problem: problem.line or 0))
 
 
-def _describe_unknown_keys(keys: Iterable[str], missing: Iterable[str]) -> str:
+def describe_unknown_keys(keys: Iterable[str], missing: Iterable[str]) -> str:
     """Describe keys that a part does not have, and what may be meant by one of them: a `missing` one."""
     names = [key[:_MAX_SHOWN] for key in islice(keys, _MAX_KEYS)]
     hint = next(filter(None, (format_suggestion(name, missing) for name in names)), "")
