@@ -222,8 +222,8 @@ class AgentVFindings:
     def _list_unknown_keys(self, model: type[AgentVFileModel], raw: Mapping[str, JsonValue]) -> list[str]:
         """List the keys of `raw` that no field of the model has, without those for people."""
         known_keys = {name for same in _list_field_names(model) for name in same}
-        for_people = IGNORED_KEYS if self.today else _IGNORED_KEYS.get(model, frozenset())
-        return [key for key in raw if key not in known_keys | for_people]
+        known_keys |= IGNORED_KEYS if self.today else _IGNORED_KEYS.get(model, frozenset())
+        return [key for key in raw if key not in known_keys]
 
 
 def _describe_unknown_v4_key(model: type[AgentVFileModel], key: str, known_keys: Iterable[str]) -> str:
