@@ -43,16 +43,38 @@ def test_load__a_tier_in_the_name_and_every_key_misspelt__is_refused_and_not_lef
 @pytest.mark.parametrize(
     ("case", "said"),
     [
-        ({"turn": [{"message": "hi", "expect": {}}]}, "1: its cases need `input`, `turns` or `user`, and `expect` or "),
+        (
+            {"turn": [{"message": "hi", "expect": {}}]},
+            "1: its cases need `input`, `turns` or `user`, and `expect` or `rubric`; the first one has id, turn",
+        ),
         ({"turns": {"message": "hi", "expect": {}}}, "1: [0].turns: expected a list, got a mapping"),
-        ({"turns": [{"content": "hi"}]}, '1: [0].turns[0].message: is missing in the case "gs-1"; "content" is not '),
+        (
+            {"turns": [{"content": "hi"}]},
+            '1: [0].turns[0].message: is missing in the case "gs-1"; "content" is not known here',
+        ),
     ],
 )
 def test_load__conversation_with_another_shape__is_told_what_is_wrong(tmp_path, case, said) -> None:
-    (tmp_path / "a.golden.json").write_text(json.dumps([{"id": "gs-1", **case}]))
+    cases = [{"id": "gs-1", **case}]
+    (tmp_path / "a.golden.json").write_text(json.dumps(cases))
+    (tmp_path / "b.golden.json").write_text(json.dumps({"metadata": {}, "cases": cases}))
     with pytest.raises(GateError) as caught:
         load_suites(find_eval_files([str(tmp_path)], tmp_path), tmp_path, ReadOptions())
-    assert str(caught.value.problems[0]).startswith(f"a.golden.json:{said}")
+    assert [str(one) for one in caught.value.problems] == [
+        f"a.golden.json:{said}",
+        f"b.golden.json:{said}".replace(": [0]", ": cases[0]"),
+    ]
+
+
+def test_load__mode_of_agentv_with_turns_of_another_format__is_read_as_agentvs(tmp_path) -> None:
+    case = {"id": "a", "mode": "conversation", "turns": [{"message": "hi", "expect": {}}]}
+    (tmp_path / "a.eval.json").write_text(json.dumps({"tests": [case]}))
+    with pytest.raises(GateError) as caught:
+        load_suites(find_eval_files([str(tmp_path)], tmp_path), tmp_path, ReadOptions())
+    assert [one.field for one in caught.value.problems] == [
+        "tests[0].input",
+        *(f"tests[0].turns[0].{key}" for key in ("input", "message", "expect")),
+    ]
 
 
 def test_discover__file_that_is_called_like_the_pointer_to_the_newest_run__is_found(tree) -> None:

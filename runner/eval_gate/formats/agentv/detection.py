@@ -18,8 +18,8 @@ _UNIQUE_FIELDS: Final = ("input_messages", "expected_outcome")
 """Fields of a case that no other format has."""
 _SHARED_FIELDS: Final = ("input", "outcome", "criteria", "turns")
 """Fields of a case that another format may have too."""
-_OTHER_TURN_FIELDS: Final = ("message", "expect")
-"""Fields that only turns of other formats have."""
+_TURN_FIELDS: Final = ("input", "assertions", "assert", "expected_output")
+"""Fields that no turn of another format has."""
 _OTHER_FORMAT_FIELDS: Final = ("expect", "rubric", "prompt")
 """Fields that only cases of other formats have."""
 PRE_V4_FIELDS: Final = ("input_messages", "expected_messages", "outcome")
@@ -102,8 +102,8 @@ def _is_case(value: JsonValue) -> bool:
         return "id" in value and any(name in value for name in ("criteria", "assertions", "mode"))
     turns = value.get("turns")
     # a turn says whose it is
-    is_other = isinstance(turns, list) and any(find_used_name(turn, _OTHER_TURN_FIELDS) for turn in turns)
-    return "id" in value and any(name in value for name in _SHARED_FIELDS if not (name == "turns" and is_other))
+    is_own = "mode" in value or (isinstance(turns, list) and any(find_used_name(turn, _TURN_FIELDS) for turn in turns))
+    return "id" in value and any(name in value for name in _SHARED_FIELDS if is_own or name != "turns")
 
 
 def find_used_name(raw: JsonValue | Mapping[str, JsonValue], names: Sequence[str]) -> str | None:

@@ -91,9 +91,8 @@ def recognize_document(document: JsonValue, *, is_named: bool) -> Recognition:
     A tier in the name says that a file holds evals, unless nothing in it has a key of a case: snapshots of other tests
     are called so too.
     """
-    # a list is no file of AgentV, whose cases have turns too
-    is_meant = is_named and isinstance(document, list) and any(map(_has_source, document))
-    if is_tool_forge_suite(document) or is_meant:
+    cases = document.get("cases") if isinstance(document, dict) else document
+    if is_tool_forge_suite(document) or (is_named and isinstance(cases, list) and any(map(_has_source, cases))):
         return Mine(is_certain=any(map(_is_certain_case, _iter_mappings(document))))
     if any(map(_is_certain_case, _iter_mappings(document))) or (is_named and not _is_snapshot(document)):
         return Broken(_explain_unknown_shape(document))
