@@ -295,7 +295,9 @@ def test_users__recorded__are_replayed_without_a_model_until_a_conversation_diff
         ("error", "evaluation_error"),
         ("passed", None),
     ]
-    assert results[1]["error"].startswith("turn 4: the simulated user person gave no response: no response is recorded")
+    assert results[1]["error"].startswith(
+        'turn 4: the simulated user "person" gave no response: no response is recorded'
+    )
     turns = results[1]["details"]["turns"]
     assert [one["status"] for one in turns] == [None, None, None, "error"], "what was said before is kept"
 

@@ -215,7 +215,7 @@ JUDGES = {
     ),
     "judge with a wrong key": judge(
         Reply("401 Unauthorized", {"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}),
-        "the judge openai:gpt-4o gave no response",
+        'the judge "openai:gpt-4o" gave no response',
     ),
     "judge without a score": judge(
         Reply(body=openai_answer("It is quite friendly.")), "none of 3 replies of the judge held a valid JSON verdict"

@@ -136,4 +136,9 @@ def test_run__simulated_user_without_a_valid_message__is_an_evaluation_error_tha
     (case,) = record(tmp_path)["suites"][0]["cases"]
     assert (case["status"], case["errorKind"], case["failedTurn"]) == ("error", "evaluation_error", 2)
     assert case["error"].startswith("turn 2: the simulated user ")
+    assert case["errorCause"] == "user_failed"
+    said = " ".join(done.stdout.split())
+    assert "EVALUATION ERRORS (1): the model that plays the simulated user gave no message" in said, said
+    assert 'If it ends the same way, check the model "openai:gpt-5-mini" (http' in said, said
+    assert "check the LLM judge" not in said, said
     assert [turn["status"] for turn in case["details"]["turns"]] == [None, "error"]

@@ -121,7 +121,7 @@ def test_recording__same_conversation__is_replayed_and_another_is_an_evaluation_
     assert done.returncode == 3, done.stdout
     (case,) = record(tmp_path)["suites"][0]["cases"]
     assert (case["status"], case["errorKind"]) == ("error", "evaluation_error")
-    assert case["error"].startswith("turn 2: the simulated user openai:gpt-4o-mini gave no response: no response is")
+    assert case["error"].startswith('turn 2: the simulated user "openai:gpt-4o-mini" gave no response: no response is')
     assert "recording: replay" in case["error"]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.execution import BaselineResult, CaseDetails, Status, StoredCall, TurnResult
+from eval_gate.model.execution import BaselineResult, CaseDetails, ErrorCause, Status, StoredCall, TurnResult
 from eval_gate.model.result import CaseFingerprints, CaseResult, CaseText, RunResult
 from eval_gate.results.baseline import Baseline
 from eval_gate.struct import replace
@@ -150,9 +150,10 @@ def speechless() -> RunResult:
     asked = CaseText(prompt="goal of the simulated user: get a refund\nfact: order 4711")
     case = make_chat("gs-refund-user-002", "OO", here, (2, 2), text=asked, fingerprints=CaseFingerprints(user="a"))
     error = f"turn 2: {NO_MESSAGE}"
-    trials = tuple(replace(trial, error=error) for trial in case.trials)
+    cause = ErrorCause.USER_FAILED
+    trials = tuple(replace(trial, error=error, error_cause=cause) for trial in case.trials)
     baseline = make_conversation(USER_BEFORE, "--", user_end="reached")
-    return judge_chats(replace(case, error=error, trials=trials), baseline=baseline)
+    return judge_chats(replace(case, error=error, error_cause=cause, trials=trials), baseline=baseline)
 
 
 STATES = {

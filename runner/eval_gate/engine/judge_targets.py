@@ -24,6 +24,7 @@ from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.base import Request, Target, TargetError
 from eval_gate.targets.secret_masking import MaskedTarget
 from eval_gate.targets.setup import TargetPrograms
+from eval_gate.text.quoting import quote_name
 
 RUBRICS_OFF_REASON = "rubric cases are switched off (rubric: never)"
 
@@ -76,12 +77,13 @@ class TargetJudge:
                 response = await self._target.respond(Request("judge", messages))
         except TargetError as error:
             raise EvaluatorError(
-                f"the judge {self._name} gave no response: {error.message}", hint=error.hint
+                f"the judge {quote_name(self._name)} gave no response: {error.message}", hint=error.hint
             ) from error
         except TimeoutError as error:
-            raise EvaluatorError(f"the judge {self._name} did not respond within {self._timeout_s:g} s") from error
+            what = f"the judge {quote_name(self._name)} did not respond within {self._timeout_s:g} s"
+            raise EvaluatorError(what) from error
         if response.dry_run:
-            raise EvaluatorError(f"the judge {self._name} is a dry run: it got no request")
+            raise EvaluatorError(f"the judge {quote_name(self._name)} is a dry run: it got no request")
         return JudgeReply(response.text, response.usage, response.cost_usd)
 
     async def aclose(self) -> None:

@@ -11,6 +11,7 @@ from eval_gate.model.conversation import Message
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.model.model_client import ModelClient
+from eval_gate.text.quoting import quote_name
 
 
 class ModelRole:
@@ -49,7 +50,7 @@ class ModelRole:
         try:
             reply = await self._client.ask(messages, sample=sample, schema=schema)
         except TargetError as error:
-            message = f"the {self.role} {self._name} gave no response: {error.message}"
+            message = f"the {self.role} {quote_name(self._name)} gave no response: {error.message}"
             raise EvaluatorError(message, hint=error.hint) from error
         return JudgeReply(reply.turn.text, reply.turn.usage, reply.cost_usd, reply.turn.model)
 

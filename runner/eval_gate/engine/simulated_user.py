@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, Literal
 
-from eval_gate.engine.model_role import ModelRole
+from eval_gate.engine.model_role import ModelRole, format_identity
+from eval_gate.evaluators.base import EvaluatorError
 from eval_gate.evaluators.judge.llm_judge import ask_until_valid
 from eval_gate.evaluators.judge.prompt import (
     HEADER_NOTICE,
@@ -25,16 +26,21 @@ from eval_gate.evaluators.judge.reply import find_first_valid
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import SimulatedUser
 from eval_gate.model.conversation import Message
+from eval_gate.model.execution import ErrorCause
 from eval_gate.model.limits import TURN_CHARACTERS, USER_MESSAGE
 from eval_gate.model.usage import Usage
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.setup import compute_setup_fingerprint
 from eval_gate.text.escape import truncate_middle
+from eval_gate.text.quoting import quote_name
 from eval_gate.text.turns import format_transcript, list_texts
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MAX_REPLIES: Final = 2
 """Maximum requests for one move."""
+
+_FORM: Final = """\
+{"action": <"message" or "end">, "message": <string>, "outcome": <"open", "reached" or "given_up">}"""
 
 SYSTEM: Final = f"""\
 You play the user in a conversation with an AI assistant. You are not the assistant: never answer for it, and never \
@@ -49,7 +55,7 @@ that is only something that it said.
 {HEADER_NOTICE}
 
 Reply with a single JSON object and nothing else, in exactly this form:
-{{"action": <"message" or "end">, "message": <string>, "outcome": <"open", "reached" or "given_up">}}
+{_FORM}
 - To go on: action "message", message your next message in your own words, outcome "open".
 - To end, when the assistant has achieved all of your goal: action "end", message "", outcome "reached".
 - To end, when it is clear that the assistant will not achieve it: action "end", message "", outcome "given_up"."""
@@ -69,6 +75,12 @@ SCHEMA: Final = build_object_schema(
     }
 )
 """JSON Schema of the reply, for providers that enforce it."""
+
+
+class SimulatedUserError(EvaluatorError):
+    """The model that plays the user gave no message: neither the agent nor an evaluator broke."""
+
+    error_cause = ErrorCause.USER_FAILED
 
 
 class UserMove(FrozenStruct):
@@ -95,8 +107,19 @@ class SimulatedUserPlayer(ModelRole):
     async def move(self, user: SimulatedUser, history: Sequence[Message], sample: int) -> UserMove:
         """Ask for the next move after these messages; `sample` is the number of the execution.
 
-        Raises EvaluatorError, with usage and cost, if the model cannot be called or writes no valid move twice.
+        Raises SimulatedUserError, with usage and cost, if the model cannot be called, writes no valid move twice, or
+        ends before the first message.
         """
+        try:
+            return await self._ask_for_move(user, history, sample)
+        except EvaluatorError as error:
+            chat, place = self._client.chat, self._client.place
+            facts = format_identity(self._name, f"{chat.provider}:{chat.model}", place or chat.address)
+            model = f"the model {quote_name(self._name)}{facts.removeprefix(self._name)}"
+            hint = f"check {model}: {error.hint}" if error.hint else f"check {model}"
+            raise SimulatedUserError(str(error), hint=hint, usage=error.usage, cost_usd=error.cost_usd) from error
+
+    async def _ask_for_move(self, user: SimulatedUser, history: Sequence[Message], sample: int) -> UserMove:
         agent_text = "\n".join(text for role, text in list_texts(history) if role == "assistant")
         exchange = await ask_until_valid(
             partial(self.ask, sample=sample),
@@ -105,9 +128,12 @@ class SimulatedUserPlayer(ModelRole):
             SCHEMA,
             MAX_REPLIES,
         )
-        if exchange.verdict is None:
-            raise exchange.build_error(f"the {self.role} {self._name} wrote no valid message in {MAX_REPLIES} replies")
-        return replace(exchange.verdict, usage=exchange.usage, cost_usd=exchange.cost_usd)
+        who, move = f"the {self.role} {quote_name(self._name)}", exchange.verdict
+        if move is None:
+            raise exchange.build_error(f"{who} wrote no valid message in {MAX_REPLIES} replies: a reply is {_FORM}")
+        if move.message is None and not history:
+            raise exchange.build_error(f"{who} ended the conversation before its first message")
+        return replace(move, usage=exchange.usage, cost_usd=exchange.cost_usd)
 
 
 def render_prompt(user: SimulatedUser, history: Sequence[Message]) -> str:

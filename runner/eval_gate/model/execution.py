@@ -46,7 +46,7 @@ class ErrorKind(StrEnum):
     AGENT_UNREACHABLE = "agent_unreachable"
     """No connection, or the provider refuses requests: rate limit, quota or authentication."""
     EVALUATION_ERROR = "evaluation_error"
-    """A judge gave no verdict, a grader failed, tool calls are unknown, or this program has a defect."""
+    """A judge or a simulated user gave no reply, a grader failed, tool calls are unknown, or Eval Gate has a defect."""
 
 
 class ErrorCause(StrEnum):
@@ -91,6 +91,8 @@ class ErrorCause(StrEnum):
     """This run could not send the request, for example because of its settings, files or folders."""
     EVALUATOR_FAILED = "evaluator_failed"
     """An LLM judge or a grader gave no score."""
+    USER_FAILED = "user_failed"
+    """The model that plays a simulated user gave no message."""
     CALLS_UNKNOWN = "calls_unknown"
     """The target does not list its tool calls, and the case checks them."""
     DATA_MISSING = "data_missing"

@@ -47,7 +47,8 @@ def measure_execution(case: CaseResult) -> ExecutionUsage:
 
 def _has_response(trial: Trial) -> bool:
     """Whether the target responded, and so used tokens, even if the response could not be scored."""
-    return trial.status.is_scored or trial.error_cause in _CAUSES_AFTER_RESPONSE
+    is_later_turn = (trial.failed_turn or 1) > 1
+    return trial.status.is_scored or is_later_turn or trial.error_cause in _CAUSES_AFTER_RESPONSE
 
 
 def _share(tokens: int | None, executions: int) -> int | None:

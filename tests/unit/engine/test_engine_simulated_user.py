@@ -14,7 +14,7 @@ from eval_gate.engine.simulated_user import SimulatedUserPlayer, UserMove, rende
 from eval_gate.evaluators.base import EvaluatorError
 from eval_gate.model.case import SimulatedUser
 from eval_gate.model.conversation import Message, Response, ToolCall
-from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.execution import ErrorCause, ErrorKind, Status
 from eval_gate.model.limits import TURN_CHARACTERS, USER_MESSAGE
 from eval_gate.model.result import CaseResult
 from eval_gate.model.specs.evaluator import EvaluatorSpec, ResponseContains
@@ -94,7 +94,9 @@ def test_move__invalid_reply__is_asked_for_once_more(reply: str) -> None:
 @pytest.mark.parametrize("reply", INVALID, ids=range(len(INVALID)))
 def test_move__two_invalid_replies__are_an_evaluation_error(reply: str) -> None:
     chat = ScriptedChat(says(reply))
-    with pytest.raises(EvaluatorError, match=r"the simulated user user wrote no valid message in 2 replies") as caught:
+    with pytest.raises(
+        EvaluatorError, match=r'simulated user "user" wrote no valid message in 2 replies: a reply is {"action"'
+    ) as caught:
         move(chat)
     assert len(chat.asked) == 2
     assert caught.value.usage == Usage(input_tokens=20, output_tokens=10)
@@ -102,10 +104,22 @@ def test_move__two_invalid_replies__are_an_evaluation_error(reply: str) -> None:
 
 def test_move__model_that_breaks__is_an_evaluation_error_with_what_it_cost() -> None:
     broken = TargetError("no quota", fault=TargetFault.REFUSED, hint="pay")
-    with pytest.raises(EvaluatorError, match=r"the simulated user user gave no response: no quota") as caught:
+    with pytest.raises(EvaluatorError, match=r'the simulated user "user" gave no response: no quota') as caught:
         move(ScriptedChat(says("nonsense"), broken))
-    assert caught.value.hint == "pay"
+    assert caught.value.hint == 'check the model "user" (toy:toy, http://toy.test): pay'
+    assert caught.value.error_cause is ErrorCause.USER_FAILED
     assert caught.value.usage == Usage(input_tokens=10, output_tokens=5)
+
+
+def test_move__end_before_the_first_message__is_an_evaluation_error_with_what_it_cost() -> None:
+    with pytest.raises(
+        EvaluatorError, match="ended the conversation before its first message; the last reply"
+    ) as caught:
+        move(ScriptedChat(says(REACHED)), ())
+    assert (caught.value.error_cause, caught.value.usage) == (
+        ErrorCause.USER_FAILED,
+        Usage(input_tokens=10, output_tokens=5),
+    )
 
 
 INJECTIONS = [
@@ -196,7 +210,9 @@ def test_recording__another_conversation__is_asked_for_or_is_an_evaluation_error
     replay = make_asker(
         ScriptedChat(says(GO_ON)), Recording(RecordingMode.REPLAY, file, read_recording(tmp_path / "x"))
     )
-    expected = "the simulated user user gave no response: no response is recorded for this prompt, .*recording: replay"
+    expected = (
+        'the simulated user "user" gave no response: no response is recorded for this prompt, .*recording: replay'
+    )
     with pytest.raises(EvaluatorError, match=expected):
         move(ScriptedChat(), other, replay)
 
@@ -273,7 +289,7 @@ def test_run__most_messages__end_the_conversation_which_is_scored_as_any_other(t
 def test_run__user_without_a_valid_message__is_an_evaluation_error_of_its_turn_and_costs_once(tmp_path) -> None:
     case = run_case(tmp_path, Agent("ok"), ScriptedChat(says(GO_ON), says("nonsense")), max_messages=5)
     assert (case.status, case.error_kind, case.failed_turn) == (Status.ERROR, ErrorKind.EVALUATION_ERROR, 2)
-    assert (case.error or "").startswith("turn 2: the simulated user user wrote no valid message in 2 replies")
+    assert (case.error or "").startswith('turn 2: the simulated user "user" wrote no valid message in 2 replies')
     assert case.judge_usage == Usage(input_tokens=30, output_tokens=15)
     assert [turn.response for turn in case.details.turns][:1] == ["ok"]
 
@@ -297,5 +313,5 @@ def test_run__replay_of_another_conversation__is_an_evaluation_error_that_says_s
     assert (same.status, same.judge_cost_usd, silent.asked) == (Status.PASSED, 0.0, [])
     other = run(make_asker(silent, replay), "Which order?", "other")
     assert (other.status, other.error_kind) == (Status.ERROR, ErrorKind.EVALUATION_ERROR)
-    assert "turn 2: the simulated user user gave no response: no response is recorded" in (other.error or "")
+    assert 'turn 2: the simulated user "user" gave no response: no response is recorded' in (other.error or "")
     assert "recording: replay" in (other.error or "")

@@ -25,7 +25,7 @@ class Owner(StrEnum):
     """Configuration of the target."""
     EVALS = "evals"
     EVALUATION = "evaluation"
-    """LLM judge or grader."""
+    """LLM judge, grader or simulated user."""
     PROVIDER = "provider"
     """Provider of the model."""
     WORKFLOW = "workflow"
@@ -125,6 +125,9 @@ ADVICE_BY_CAUSE: Final = {
     ErrorCause.NOT_SENT: AdviceRow(Owner.TARGET, "correct what the error names"),
     ErrorCause.EVALUATOR_FAILED: AdviceRow(
         Owner.EVALUATION, "check the LLM judge and the graders, not this change", may_pass=True, before_hint=""
+    ),
+    ErrorCause.USER_FAILED: AdviceRow(
+        Owner.EVALUATION, "check the model of the simulated user, not this change", may_pass=True
     ),
     ErrorCause.CALLS_UNKNOWN: AdviceRow(
         Owner.UNKNOWN,

@@ -6,14 +6,13 @@ A failed case has none of these errors: it has a response, and the response is w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from eval_gate.gate.reason_wording import ERROR_KIND_WORDS, format_error_kind_counts
 from eval_gate.model.case import EvalMistake, MistakeKind
 from eval_gate.model.execution import CALLS_UNKNOWN, ErrorCause, ErrorKind
 from eval_gate.model.result import CaseResult, RunResult
-from eval_gate.results.turn_details import has_simulated_user
 from eval_gate.text.escape import format_count, format_first_few
 from eval_gate.text.quoting import capitalize_first
 
@@ -28,7 +27,6 @@ EXPLANATIONS: Final = {
     ErrorKind.EVALUATION_ERROR: "an LLM judge, a grader or Eval Gate itself broke, so the response has no score",
     None: "the result does not say whether the agent or the evaluation failed",
 }
-_USER_BROKE: Final = "an LLM judge, a simulated user, a grader or Eval Gate itself broke, so the case has no score"
 _TOOL_BROKE: Final = "the tool could not evaluate these cases, so that nothing is known of the agent"
 """Explanation of evaluation errors in external results, which do not say what broke."""
 _COUNT_PHRASES: Final = ERROR_KIND_WORDS | {
@@ -42,6 +40,12 @@ TITLES: Final = {kind: tuple(map(capitalize_first, words)) for kind, words in _C
 _MAX_NAMED: Final = 3
 """Cases that are named with a mistake that they share."""
 CALLS_UNKNOWN_EXPLANATION: Final = f"{CALLS_UNKNOWN}, because the agent does not list its tool calls"
+
+_EXPLANATIONS_BY_CAUSE: Final[Mapping[ErrorCause | None, str]] = {
+    ErrorCause.CALLS_UNKNOWN: CALLS_UNKNOWN_EXPLANATION,
+    ErrorCause.USER_FAILED: "the model that plays the simulated user gave no message, so the conversation broke off",
+}
+"""Explanations of causes that say more than the kind of the error."""
 
 
 def has_unknown_calls(case: CaseResult | None) -> bool:
@@ -71,14 +75,11 @@ def _describe_mistake(mistake: EvalMistake, cases: str) -> str:
 
 def explain_errors(error_kind: ErrorKind | None, cases: Iterable[CaseResult | None]) -> str:
     """Explain why these cases have no score, as a text to follow a colon."""
-    listed = [*cases]
-    calls_unknown = {has_unknown_calls(case) for case in listed}
-    words = [CALLS_UNKNOWN_EXPLANATION] if True in calls_unknown else []
-    if error_kind is ErrorKind.EVALUATION_ERROR and all(case is None or case.error_cause is None for case in listed):
+    causes = {None if case is None else case.error_cause for case in cases}
+    if error_kind is ErrorKind.EVALUATION_ERROR and causes <= {None}:
         return _TOOL_BROKE
-    has_user = error_kind is ErrorKind.EVALUATION_ERROR and any(case and has_simulated_user(case) for case in listed)
-    explanation = _USER_BROKE if has_user else EXPLANATIONS[error_kind]
-    return ". Others: ".join([*words, explanation] if False in calls_unknown else words)
+    words = [text for cause, text in _EXPLANATIONS_BY_CAUSE.items() if cause in causes]
+    return ". Others: ".join([*words, EXPLANATIONS[error_kind]] if causes - _EXPLANATIONS_BY_CAUSE.keys() else words)
 
 
 def describe_error_regressions(error_kind: ErrorKind | None, number: int) -> str:

@@ -49,7 +49,7 @@ def build_client(settings: ModelSettings, choice: TargetChoice, context: BuildCo
         settings = replace(settings, api_key=Secret("no-request-is-sent"))
     policy = build_retry_policy(settings, choice.max_retries)
     chat = build_chat(settings, context.environment, timeout_s=context.timeout_s, redact=context.redact)
-    return ModelClient(
+    client = ModelClient(
         chat,
         policy,
         LoadLimiter(choice.concurrency or settings.workers or 1, of_provider=True),
@@ -57,6 +57,8 @@ def build_client(settings: ModelSettings, choice: TargetChoice, context: BuildCo
         context.redact,
         setup,
     )
+    client.place = settings.find_place("model")
+    return client
 
 
 def build_chat(

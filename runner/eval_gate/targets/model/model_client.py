@@ -47,6 +47,9 @@ class ModelReply(FrozenStruct):
 class ModelClient:
     """Client of one model, shared by many cases. Masks secrets in replies and recordings."""
 
+    place: str | None = None
+    """Where the model is described, for people; None if it is no target of a list."""
+
     def __init__(
         self,
         chat: Chat,
