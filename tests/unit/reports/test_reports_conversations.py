@@ -181,6 +181,27 @@ def test_reports__simulated_user__its_cost_is_named_beside_the_judges() -> None:
     assert "LLM judges $0.50" in render_comment(build_view(other, ON_PAGE))
 
 
+@pytest.mark.parametrize(
+    ("end", "change"),
+    [
+        ("given_up", "wrote other messages and gave up (baseline: reached its goal)"),
+        ("max_messages", "wrote other messages and had no message left (maxMessages) (baseline: reached its goal)"),
+    ],
+)
+def test_reports__simulated_user_went_another_way__is_named_before_the_change(end, change) -> None:
+    run = talkative()
+    (case, *others) = run.suites[0].cases
+    case = replace(case, details=replace(case.details, user_end=end))
+    run = replace(run, suites=(replace(run.suites[0], cases=(case, *others)),))
+    console = " ".join(render("console", run, ReportContext(), style=ConsoleStyle(width=200)).split())
+    assert f" user {change} " in console
+    comment = render_comment(build_view(run, ON_PAGE))
+    assert f"<br>the simulated user {change} |" in comment
+    for text in (console, comment):
+        assert "Next step:" in text
+        assert "Compare first what the simulated user wrote in 1 case: it is not as in the baseline. If" in text
+
+
 def test_html__conversation__requests_of_turns_are_no_tries() -> None:
     run = forgetful()
     cases = tuple(replace(case, attempts=12) for case in run.suites[0].cases)

@@ -220,6 +220,12 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         return turn_words.expand_turn(error, total) if self.failed_turn else error
 
     @property
+    def user_change(self) -> str | None:
+        """What the simulated user of a conversation did otherwise than in the baseline."""
+        baseline = self.case_change.baseline_result if self.case_change else None
+        return turn_words.describe_user_change(self.case.details, baseline) if self.case else None
+
+    @property
     def failure_summary(self) -> str | None:
         """What failed here, in one line, after the turn of a conversation."""
         return self.expand_turn(" · ".join(self.failures)) or None
