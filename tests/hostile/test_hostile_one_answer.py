@@ -117,7 +117,7 @@ def run_one(error: Exception):
     case = make_case()
     plan = make_plan(make_suite(case))
     fingerprints = ExecutionFingerprints.from_plan(plan)
-    shared = trials.TrialServices(plan, plan.run_id, PatternMatcher(), CaseWorkspaces(), fingerprints)
+    shared = trials.TrialServices(plan, PatternMatcher(), CaseWorkspaces(), fingerprints)
     return asyncio.run(trials.TrialRunner(Breaking(), shared).run(trials.TrialJob(case, 0)))
 
 

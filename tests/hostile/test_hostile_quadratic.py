@@ -97,6 +97,15 @@ def test_finding_3__command_template__lines_take_linear_time() -> None:
         CommandTemplate.from_command("cat <<EOF\n{PROMPT}\nEOF\n")
 
 
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_turns__many_messages_of_one_in_a_row__take_linear_time(role) -> None:
+    from eval_gate.external_results.chat_turns import build_turns
+    from eval_gate.external_results.records import Fields
+
+    with within_cpu(2):
+        build_turns([Fields({"role": role, "content": "x" * 200})] * 30_000)
+
+
 def test_tokens__an_index_of_thousands_of_digits__leads_nowhere() -> None:
     """Python refuses to read such a number, which ended the run."""
     data = TokenData(seed={"a": [1, 2]})

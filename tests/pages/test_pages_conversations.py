@@ -68,3 +68,11 @@ def test_page__simulated_user__each_side_has_its_own_message(chrome, tmp_path) -
         assert second.locator("td.then").first.inner_text() == "4711"
         assert second.locator("td.now").first.inner_text() == "no, my money back. order 4711"
         assert "only in this PR" in seen.page.locator(".turns > li").nth(2).inner_text()
+
+
+def test_page__simulated_user_without_a_message__says_so_and_blames_no_response(chrome, tmp_path) -> None:
+    with opened(chrome, write_page(tmp_path, STATES["simulated-user-error"]())) as seen:
+        second = seen.page.locator(".turns > li").nth(1)
+        assert second.locator("summary").inner_text().startswith("! Turn 2 · no message from the simulated user")
+        assert "Nothing was sent to the agent, so the case has no score." in second.inner_text()
+        assert seen.page.locator(".prompt summary").inner_text() == "User goal of the simulated user: get a refund …"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.execution import BaselineResult, CaseDetails, Status, StoredCall, TurnResult
-from eval_gate.model.result import CaseResult, CaseText, RunResult
+from eval_gate.model.execution import BaselineResult, CaseDetails, ErrorCause, Status, StoredCall, TurnResult
+from eval_gate.model.result import CaseFingerprints, CaseResult, CaseText, RunResult
 from eval_gate.results.baseline import Baseline
 from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_run, make_suite_result
@@ -41,6 +41,7 @@ ASKED = CaseText(
     ),
 )
 FAILED = 'turn 3: responseContainsNumber: "49.90" not in the response'
+NO_MESSAGE = "the simulated user person wrote no valid message in 2 replies"
 BROKE_OFF = "turn 2: agent error: HTTP 500 (Internal Server Error)"
 
 
@@ -142,4 +143,23 @@ def talkative() -> RunResult:
     return judge_chats(case, baseline=make_conversation(USER_BEFORE, "--", user_end="reached"))
 
 
-STATES = {"turn-3": forgetful, "agent-error": broken_off, "behaviour": other_tool, "simulated-user": talkative}
+def speechless() -> RunResult:
+    """A conversation whose simulated user wrote no second message, each time."""
+    here = make_conversation((USER_HERE[0], (None, None, [])), "-E")
+    here = replace(here, turns=(here.turns[0], replace(here.turns[1], error=NO_MESSAGE)))
+    asked = CaseText(prompt="goal of the simulated user: get a refund\nfact: order 4711")
+    case = make_chat("gs-refund-user-002", "OO", here, (2, 2), text=asked, fingerprints=CaseFingerprints(user="a"))
+    error = f"turn 2: {NO_MESSAGE}"
+    cause = ErrorCause.USER_FAILED
+    trials = tuple(replace(trial, error=error, error_cause=cause) for trial in case.trials)
+    baseline = make_conversation(USER_BEFORE, "--", user_end="reached")
+    return judge_chats(replace(case, error=error, error_cause=cause, trials=trials), baseline=baseline)
+
+
+STATES = {
+    "turn-3": forgetful,
+    "agent-error": broken_off,
+    "behaviour": other_tool,
+    "simulated-user": talkative,
+    "simulated-user-error": speechless,
+}

@@ -218,7 +218,7 @@ def list_unseen(observations: Sequence[Observation], tools: Iterable[ToolSpec]) 
             names = format_first_few(uncalled_tools, _MAX_LISTED)
             unseen.append(f"a call of {names}: {'it is' if len(uncalled_tools) == 1 else 'they are'} defined")
     elif responses:
-        unseen.append("a tool: the target does not list its tool calls")
+        unseen.append("a tool: the responses do not list tool calls")
     if not any(one.earlier_messages or one.turns for one in observations):
         unseen.append("a second turn of a conversation")
     return unseen

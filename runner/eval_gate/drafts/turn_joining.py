@@ -53,20 +53,23 @@ def split_turns(case: EvalCase) -> tuple[EvalCase, ...]:
 def join_conversations(observations: Sequence[Observation]) -> tuple[Observation, ...]:
     """Join the turns of each conversation, and leave everything else as it is, such as conversations that were asked.
 
-    An observation whose messages and response begin another one's is its earlier turn. A conversation stands where its
-    last turn was.
+    An observation whose messages and response begin another one's is its earlier turn, as is one without a response. A
+    conversation stands where its last turn with a response was.
     """
-    answered = [one for one in observations if one.responses and not one.turns]
-    scripts = _find_scripts(answered)
+    single = [one for one in observations if not one.turns]
+    scripts = _find_scripts(single)
     by_script: dict[_Script, list[Observation]] = {}
-    for one in answered:
+    for one in single:
         by_script.setdefault(scripts[id(one)], []).append(one)
     merged = {script: _merge_executions(several) for script, several in by_script.items()}
-    continued = {script[:-1] for script in merged}
+    continued = set[_Script]()
+    for longest in sorted(merged, key=len, reverse=True):
+        if merged[longest].responses or longest in continued:
+            continued.add(longest[:-1])
     joined: list[Observation] = []
     for one in observations:
         script = scripts.get(id(one))
-        if script is None:
+        if script is None or not (merged[script].responses or script in continued):
             joined.append(one)
         elif script not in continued and one is by_script[script][0]:
             joined.append(_build_conversation([merged[script[: at + 1]] for at in range(len(script))]))
@@ -81,8 +84,8 @@ def _find_scripts(observations: Sequence[Observation]) -> dict[int, _Script]:
         history = tuple((message.role, str(message.content).strip()) for message in one.earlier_messages)
         earlier = begun.get(history, ())
         scripts[id(one)] = script = (*earlier, (() if earlier else history, one.question))
-        for response in one.responses:
-            reply = (("assistant", response.text.strip()),) if response.text.strip() else ()
+        for text in (*(response.text.strip() for response in one.responses), *([""] if one.errors else ())):
+            reply = (("assistant", text),) if text else ()
             begun.setdefault((*history, ("user", one.question.strip()), *reply), script)
     return scripts
 

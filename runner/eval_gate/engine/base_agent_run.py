@@ -17,13 +17,15 @@ from eval_gate.engine.case_result import build_base_agent_trials, mark_unlisted_
 from eval_gate.engine.case_workspaces import CaseWorkspaces, HookRunner
 from eval_gate.engine.conversations import BudgetUsedError
 from eval_gate.engine.journal import Journal, TrialKey, TrialRecord
-from eval_gate.engine.rerun_policy import BaseAgentRequest, RerunAllowance, RerunPolicy
+from eval_gate.engine.rerun_policy import RerunAllowance, RerunPolicy
 from eval_gate.engine.retention import prepare_for_journal
 from eval_gate.engine.run_plan import ExecutionFingerprints, RunPlan
 from eval_gate.engine.trials import NoResponseError, TrialJob, TrialRunner, TrialServices
 from eval_gate.engine.worker_pool import await_unless_stopped, run_jobs
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.result import BaseAgentSummary, RunResult
+from eval_gate.model.selection import BaseAgentCases
+from eval_gate.model.usage import add_up
 from eval_gate.results.run_writer import make_run_folder
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target, TargetError
@@ -68,11 +70,9 @@ class BaseAgentRun:
         """Identity, problem and cost; None before the first execution or problem."""
         if not self._records and self._trouble is None:
             return None
-        every = [record for records in self._records.values() for record in records]
-        costs = [usd for one in every for usd in (one.cost_usd, one.judge_cost_usd) if usd is not None]
-        return BaseAgentSummary(
-            target=self._base_agent.identity, problem=self._trouble, cost_usd=sum(costs) if costs else None
-        )
+        every = (record for records in self._records.values() for record in records)
+        cost_usd = add_up(usd for one in every for usd in (one.cost_usd, one.judge_cost_usd))
+        return BaseAgentSummary(target=self._base_agent.identity, problem=self._trouble, cost_usd=cost_usd)
 
     @property
     def records(self) -> Mapping[CaseKey, Sequence[TrialRecord]]:
@@ -83,7 +83,7 @@ class BaseAgentRun:
             for key, records in self._records.items()
         }
 
-    async def run_round(self, request: BaseAgentRequest, allowance: RerunAllowance) -> bool:
+    async def run_round(self, request: BaseAgentCases, allowance: RerunAllowance) -> bool:
         """Run each of these cases once, and return whether another round may follow."""
         self._trouble = self._trouble or request.trouble
         if not request.keys or self._trouble is not None or not self._can_begin(request, allowance):
@@ -127,7 +127,7 @@ class BaseAgentRun:
             self._trouble = self._trouble or f"it gave no response: {truncate_middle(record.error or '', _MAX_ERROR)}"
         return record
 
-    def _can_begin(self, request: BaseAgentRequest, allowance: RerunAllowance) -> bool:
+    def _can_begin(self, request: BaseAgentCases, allowance: RerunAllowance) -> bool:
         if not self._services.has_budget():
             self._trouble = _BUDGET_USED
         else:
@@ -151,7 +151,7 @@ class BaseAgentFollowUp:
 
     def __init__(self, plan: RunPlan, base_agent: Target, run: RunResult, output_dir: Path) -> None:
         """`plan` is that of all cases of the run; cases whose fingerprint changed are not executed."""
-        self._plan, self._run = plan, run
+        self._plan, self._run = replace(plan, run_id=run.run_id), run
         folder = make_run_folder(output_dir, run.run_id)
         folder.mkdir(parents=True, exist_ok=True)
         self._masking = PatternMatcher()
@@ -196,19 +196,15 @@ class BaseAgentFollowUp:
             or stored
             or BaseAgentSummary(target=self._plan.base_agent.identity if self._plan.base_agent else self._run.target)
         )
-        costs = [one.cost_usd for one in (facts, stored) if one is not None and one.cost_usd is not None]
-        summary = replace(summary, cost_usd=sum(costs) if costs else None)
+        summary = replace(summary, cost_usd=add_up(one.cost_usd for one in (facts, stored) if one is not None))
         return replace(self._run.replace_cases(cases), base_agent=summary)
 
     def _make_trial_services(self) -> TrialServices:
-        hooks = HookRunner.from_plan(self._plan, self._run.run_id)
-        fingerprints = ExecutionFingerprints.from_plan(self._plan)
         return TrialServices(
             self._plan,
-            self._run.run_id,
             PatternMatcher(),
-            CaseWorkspaces(hooks),
-            fingerprints,
+            CaseWorkspaces(HookRunner.from_plan(self._plan)),
+            ExecutionFingerprints.from_plan(self._plan),
             can_continue=lambda _key, _target, usd: self._has_budget(usd),
         )
 

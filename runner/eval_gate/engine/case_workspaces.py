@@ -53,9 +53,9 @@ class HookRunner(FrozenStruct):
     run_id: str = ""
 
     @classmethod
-    def from_plan(cls, plan: RunPlan, run_id: str) -> Self:
+    def from_plan(cls, plan: RunPlan) -> Self:
         """Build the runner of a planned run."""
-        return cls(plan.environment, plan.withheld, plan.redactor.mask_bytes, run_id)
+        return cls(plan.environment, plan.withheld, plan.redactor.mask_bytes, plan.run_id)
 
     async def run(self, name: HookName, hook: WorkspaceHook, workspace: Path, case: EvalCase | None) -> None:
         """Run a hook in the workspace of `case`; with None, in one that is shared. Raises HookError."""

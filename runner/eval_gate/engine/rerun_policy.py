@@ -12,27 +12,9 @@ from eval_gate.engine.worker_pool import yield_slot
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Trial
 from eval_gate.model.result import RerunStopReason, RunResult
+from eval_gate.model.selection import BaseAgentCases
 from eval_gate.targets.readiness import report_waiting
 from eval_gate.text.escape import format_count
-
-
-class BaseAgentRequest(Protocol):
-    """Next request to the base agent."""
-
-    @property
-    def keys(self) -> Sequence[CaseKey]:
-        """Cases to run once each; empty if no more are needed."""
-        ...
-
-    @property
-    def rounds(self) -> int:
-        """Rounds that are needed for a decision, this one included."""
-        ...
-
-    @property
-    def trouble(self) -> str | None:
-        """Why required cases do not run, as a sentence."""
-        ...
 
 
 class RerunPolicy(Protocol):
@@ -75,7 +57,7 @@ class RerunPolicy(Protocol):
         """Return the reason why a suspect has no further re-run."""
         ...
 
-    def build_base_agent_request(self, result: RunResult, askable: Set[CaseKey]) -> BaseAgentRequest:
+    def build_base_agent_request(self, result: RunResult, askable: Set[CaseKey]) -> BaseAgentCases:
         """Build the next request to the base agent, which can run `askable` cases, from its executions in `result`.
 
         Called in a separate thread, when the re-runs are done and after every round.

@@ -108,13 +108,13 @@ class Run:
         self._notices: list[str] = []
         self._spent = 0.0
         self._conversation_costs: dict[TrialKey, float] = {}
-        """Cost so far of the conversations that are in progress."""
+        """Cost so far of the conversations that are in progress, or were cancelled with their target."""
         self._held_back = False
         self._trials = FinishedTrials(in_memory)
         self._resumed_trials: dict[CaseKey, int] = {}
         """Requested executions of the resumed run, for cases that it executed more often than this run."""
         self._shared_workspaces = SharedWorkspaces(plan.suites)
-        self._case_workspaces = CaseWorkspaces(HookRunner.from_plan(plan, plan.run_id))
+        self._case_workspaces = CaseWorkspaces(HookRunner.from_plan(plan))
         self._spacing = RerunSpacing()
         self._in_doubt: set[CaseKey] = set()
         self._due: set[CaseKey] = set()
@@ -373,13 +373,7 @@ class Run:
         plan = self._plan.without_cases()
         fingerprints = ExecutionFingerprints.from_plan(plan)
         return TrialServices(
-            plan,
-            plan.run_id,
-            patterns,
-            self._case_workspaces,
-            fingerprints,
-            artifacts,
-            can_continue=self._can_continue,
+            plan, patterns, self._case_workspaces, fingerprints, artifacts, can_continue=self._can_continue
         )
 
     def _create_base_agent_run(self) -> BaseAgentRun | None:
@@ -461,14 +455,16 @@ class Run:
     def _is_over_budget(self) -> bool:
         """Whether the cost limit of the run is reached."""
         budget = self._plan.limits.max_cost_usd
-        return budget is not None and self._spent >= budget
+        return budget is not None and self._compute_spent_usd() >= budget
+
+    def _compute_spent_usd(self) -> float:
+        return self._spent + sum(self._conversation_costs.values())
 
     def _can_continue(self, key: TrialKey, target: Target, usd: float) -> bool:
         """Whether a conversation that has cost this much may have a further turn, given all that are in progress."""
         self._breaker.note_turn(target)
-        budget = self._plan.limits.max_cost_usd
         self._conversation_costs[key] = usd
-        return budget is None or self._spent + sum(self._conversation_costs.values()) < budget
+        return not self._is_over_budget()
 
     def _add_cost(self, key: TrialKey, usd: float) -> None:
         # if the cost of one turn is unknown, so is that of the conversation; the other turns still count
@@ -488,7 +484,7 @@ class Run:
     def _stop_for_budget(self) -> None:
         if self._stopped is None:
             budget = self._plan.limits.max_cost_usd
-            self._stopped = f"the budget of ${budget:g} is used up (${self._spent:.4f} spent)"
+            self._stopped = f"the budget of ${budget:g} is used up (${self._compute_spent_usd():.4f} spent)"
             self._stop_cause = ErrorCause.BUDGET_USED, None
 
     def _count_failure(self, target: Target, concurrency: int, failure: NoResponseError) -> None:

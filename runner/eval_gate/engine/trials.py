@@ -87,7 +87,6 @@ class TrialServices(FrozenStruct):
     """Plan and tools that the trials of a run share."""
 
     plan: RunPlan
-    run_id: str
     patterns: PatternMatcher
     workspaces: CaseWorkspaces
     fingerprints: ExecutionFingerprints
@@ -205,7 +204,7 @@ class TrialRunner:
             is_first = job.trial == len(earlier_attempts) == 0
             with nullcontext() if is_first else isolate_execution():
                 async with self._shared.workspaces.open_workspace(job.case, job.trial) as workspace:
-                    request = build_request(job, self._shared.run_id, len(earlier_attempts))
+                    request = build_request(job, self._shared.plan.run_id, len(earlier_attempts))
                     rerun = max(job.trial + 1 - self._limits.trials, 0)
                     request = replace(request, rerun=rerun, workspace=None if workspace is None else workspace.path)
                     if job.case.conversation is not None:

@@ -125,11 +125,11 @@ def _build_ending(case: Fields, actual: Sequence[Fields], scores: tuple[RowScore
 
 def _find_agent_error(case: Fields, actual: Sequence[Fields]) -> str | None:
     """Return the error of an invocation without a response, or of a run without invocations."""
-    responded = [one.get("invocation_id") for one in actual if _join_parts(one.at("final_response"))]
+    responded = {one.text("invocation_id") for one in actual if _join_parts(one.at("final_response"))}
     # where the agent responded all the same, ADK's verdict counts
     for event in case.members(_EVENTS):
         texts = [event.text(name) for name in ("error_code", "error_message")]
-        if any(texts) and event.get("invocation_id") not in responded:
+        if any(texts) and event.text("invocation_id") not in responded:
             return ": ".join(filter(None, texts))
     return None
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from eval_gate.external_results.chat_turns import format_content
 from eval_gate.external_results.json_streaming import iter_records, open_document
 from eval_gate.external_results.records import Fields
 from eval_gate.external_results.result_rows import FileFacts, ResultRow, RowPlace, RowScore, parse_number, to_text
@@ -96,20 +97,14 @@ def _find_response(inputs: Mapping[str, JsonValue], outputs: Mapping[str, JsonVa
     """Return the response of the target, else the recorded one, else all that the target returned."""
     for response in (outputs.get("response"), inputs.get("response")):
         if isinstance(response, list):
-            return to_text("\n".join(text for one in response if (text := _read_message(Fields(one)))))
+            messages = [format_content(one) for one in map(Fields, response) if one.get("role") != "tool"]
+            return to_text("\n".join(filter(None, messages)))
         if response is not None:
             return to_text(response)
     parts: dict[str, JsonValue] = {key: value for key, value in outputs.items() if value is not None and key != "error"}
     if not parts:
         return None
     return to_text(next(iter(parts.values()))) if len(parts) == 1 else to_text(parts)
-
-
-def _read_message(message: Fields) -> str:
-    content = message.get("content")
-    if isinstance(content, str):
-        return content if message.get("role") != "tool" else ""
-    return "".join(part.text("text") for part in message.members("content"))
 
 
 def _iter_calls(inputs: Fields, outputs: Fields) -> Iterator[ToolCall]:

@@ -7,10 +7,23 @@ from typing import Final
 
 from eval_gate.external_results.records import Fields
 from eval_gate.model.execution import TurnResult
-from eval_gate.struct import replace
+from eval_gate.struct import Struct, field
 
 _USER_ROLES: Final = frozenset({"user", "human"})
 _AGENT_ROLES: Final = frozenset({"assistant", "ai", "model"})
+
+
+class _OpenTurn(Struct):
+    """Texts of a turn, which are joined once, however many there are."""
+
+    messages: list[str] = field(default_factory=list)
+    responses: list[str] = field(default_factory=list)
+    calls: int = 0
+
+    def close(self) -> TurnResult:
+        """Join the texts."""
+        message, response = ("\n\n".join(texts) if texts else None for texts in (self.messages, self.responses))
+        return TurnResult(message=message, response=response, calls=self.calls)
 
 
 def is_of_user(message: Fields) -> bool:
@@ -24,19 +37,18 @@ def build_turns(messages: Iterable[Fields], calls_key: str | None = None) -> tup
     Several messages of the user in a row are one, and so are several of the agent, which calls tools between them. What
     the agent says first is a turn without a message.
     """
-    turns: list[TurnResult] = []
+    turns: list[_OpenTurn] = []
     for message in messages:
-        text, calls = _format_content(message), len(message.members(calls_key)) if calls_key else 0
-        last = turns[-1] if turns else TurnResult()
-        if is_of_user(message):
-            if last.message is None or last.response is not None or last.calls:
-                turns.append(TurnResult(message=text))
-            else:
-                turns[-1] = replace(last, message=f"{last.message}\n\n{text}")
-        elif _find_role(message) in _AGENT_ROLES:
-            texts = [part for part in (last.response, text) if part]
-            turns[-1:] = [replace(last, response="\n\n".join(texts) or None, calls=last.calls + calls)]
-    return tuple(turns) if len(turns) > 1 else ()
+        role, text = _find_role(message), format_content(message)
+        if role in _USER_ROLES:
+            if not turns or not turns[-1].messages or turns[-1].responses or turns[-1].calls:
+                turns.append(_OpenTurn())
+            turns[-1].messages.append(text)
+        elif role in _AGENT_ROLES:
+            turns = turns or [_OpenTurn()]
+            turns[-1].responses += [text] if text else []
+            turns[-1].calls += len(message.members(calls_key)) if calls_key else 0
+    return tuple(turn.close() for turn in turns) if len(turns) > 1 else ()
 
 
 def find_turns(values: Fields) -> tuple[TurnResult, ...]:
@@ -51,7 +63,7 @@ def _find_role(message: Fields) -> str:
     return message.text("role", "type").lower()
 
 
-def _format_content(message: Fields) -> str:
+def format_content(message: Fields) -> str:
     """Format the content of a message as text, without parts that are none."""
     if not isinstance(message.get("content"), list):
         return message.text("content")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import islice
-from typing import Annotated, Final, Protocol, TypeVar
+from typing import Annotated, Final, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -22,6 +22,7 @@ from eval_gate.model.limits import FINDINGS, TURN_CHARACTERS
 from eval_gate.model.specs.match_all_patterns import matches_every_text
 from eval_gate.struct import FrozenStruct, Struct, field
 from eval_gate.text.javascript.regex import find_pattern_problem
+from eval_gate.text.json_values import find_at
 from eval_gate.text.number_search import parse_number
 from eval_gate.text.sources.validation_errors import describe_error, format_field_path, list_errors
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -82,15 +83,6 @@ def find_skip_reason(mistakes: Iterable[EvalMistake]) -> str | None:
 def get_known_keys(model: type[BaseModel]) -> set[str]:
     """Return the keys that the model reads, as they are written in the file."""
     return {info.alias or name for name, info in model.model_fields.items()}
-
-
-class NamedCase(Protocol):
-    """A case with an id, as read from the file."""
-
-    @property
-    def id(self) -> str:
-        """Its name in the file."""
-        ...
 
 
 class Finding(FrozenStruct):
@@ -212,7 +204,7 @@ class DocumentReader:
                 path = convert_path(detail["loc"])
                 is_missing = detail["type"] == "missing"
                 where = _format_case_suffix(document, path) if is_missing or len(path) == _CASE_DEPTH else ""
-                meant = _suggest_written_key(model, path, _find_part(document, path[:-1])) if is_missing else ""
+                meant = _suggest_written_key(model, path, find_at(document, path[:-1])) if is_missing else ""
                 self.problems.append(self.build_problem(f"{describe(detail)}{where}{meant}", path))
             raise self._build_error() from error
 
@@ -229,24 +221,23 @@ class DocumentReader:
             if one.mistake is not None
         )
 
-    def check_duplicate_ids(self, cases: Sequence[NamedCase]) -> None:
+    def check_duplicate_ids(self, ids: Sequence[str]) -> None:
         """Report a problem for every id that an earlier case has."""
         first: dict[str, int] = {}
-        for index, case in enumerate(cases):
-            if case.id in first and len(self.problems) < FINDINGS:
-                line = self.find_line(("cases", first[case.id]))
-                message = f'the case in line {line} already has the id "{case.id}"'
+        for index, name in enumerate(ids):
+            if name in first and len(self.problems) < FINDINGS:
+                message = f'the case in line {self.find_line(("cases", first[name]))} already has the id "{name}"'
                 self.problems.append(self.build_problem(message, ("cases", index, "id")))
-            first.setdefault(case.id, index)
+            first.setdefault(name, index)
 
-    def collect_warnings(self, findings: Findings, cases: Sequence[NamedCase], *, strict: bool) -> list[str]:
+    def collect_warnings(self, findings: Findings, ids: Sequence[str], *, strict: bool) -> list[str]:
         """Return the warnings. Raises EvalFileError for problems; if `strict`, for silent findings too."""
         if strict:
             self.problems += [self.build_problem(finding.message, finding.path) for finding in findings.strict_problems]
         if self.problems:
             raise self._build_error()
         warnings = (*(one for one in findings.all if one.mistake is None), *findings.overflow)
-        return [f"{_describe_place(one.path, cases)}: {one.message}" for one in warnings]
+        return [f"{_describe_place(one.path, ids)}: {one.message}" for one in warnings]
 
     def _strip_cases_step(self, steps: Iterable[str | int]) -> Path:
         """Return the path in the file as written: a bare list of cases has no `cases` step."""
@@ -268,28 +259,15 @@ def _suggest_written_key(model: type[BaseModel], path: Path, siblings: JsonValue
     return meant or next((f' and "{key}" is not known{hint}' for key, hint in misspelt if hint), "")
 
 
-def _find_part(document: JsonValue, path: Path) -> JsonValue:
-    """Return the part of a document at this path, or None."""
-    part = document
-    for step in path:
-        if isinstance(part, dict) and isinstance(step, str):
-            part = part.get(step)
-        elif isinstance(part, list) and isinstance(step, int) and step < len(part):
-            part = part[step]
-        else:
-            return None
-    return part
-
-
 def _format_case_suffix(document: JsonValue, path: Path) -> str:
     """Format the name of the case at this path; empty outside of a case, or without a name."""
-    part = _find_part(document, path[:_CASE_DEPTH])
+    part = find_at(document, path[:_CASE_DEPTH])
     name = part.get("id") if isinstance(part, dict) and len(path) >= _CASE_DEPTH else None
     return f' in the case "{to_well_formed(name)[:_MAX_SHOWN]}"' if isinstance(name, str) and name.strip() else ""
 
 
-def _describe_place(path: Path, cases: Sequence[NamedCase]) -> str:
+def _describe_place(path: Path, ids: Sequence[str]) -> str:
     """Return the name of a place for people: the id of the case, or the field."""
     if path[:1] == ("cases",) and len(path) > 1 and isinstance(path[1], int):
-        return cases[path[1]].id
+        return ids[path[1]]
     return format_field_path(path)

@@ -28,7 +28,8 @@ from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Outcom
 from eval_gate.model.evidence import NO_HISTORY, GroundKind
 from eval_gate.model.execution import ErrorKind, Status, Trial
 from eval_gate.model.result import BaseAgentSummary, CaseResult, RunResult
-from eval_gate.struct import FrozenStruct, replace
+from eval_gate.model.selection import BaseAgentCases
+from eval_gate.struct import replace
 from eval_gate.text.escape import to_one_line
 
 _BATCH_SIZE: Final = 10
@@ -42,14 +43,6 @@ NO_WITNESSES: Final = (
 )
 _PASSED_TRIAL: Final = Trial(status=Status.PASSED, score=1.0, duration_ms=0.0)
 _FAILED_TRIAL: Final = Trial(status=Status.FAILED, score=0.0, duration_ms=0.0)
-
-
-class BaseAgentCases(FrozenStruct):
-    """Cases that the base agent runs next, or why it cannot be used. `trouble` is why required cases do not run."""
-
-    keys: Sequence[CaseKey] = ()
-    rounds: int = 1
-    trouble: str | None = None
 
 
 def select_base_agent_cases(decided: RunResult, inputs: GateInputs, askable: Set[CaseKey]) -> BaseAgentCases:

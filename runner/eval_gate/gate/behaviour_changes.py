@@ -15,7 +15,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, zip_longest
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from eval_gate.config.settings import RetentionRules
 from eval_gate.gate.case_matching import GateCases
@@ -133,6 +133,10 @@ class _Sides(FrozenStruct):
     def split_tool(self, tool: str) -> tuple[int | None, str]:
         """Split the name of a tool into its turn, if it has one, and the tool."""
         return split_tool(tool) if self.has_turns else (None, tool)
+
+    def build_change(self, kind: BehaviourKind, turn: int | None, **facts: Any) -> BehaviourChange:
+        """Build a change of this case."""
+        return BehaviourChange(**self.key._asdict(), kind=kind, turn=turn, **facts)
 
     def list_values(self, place: _Place) -> list[list[object]]:
         """List what each run of the branch had at a place, newest first."""
@@ -297,20 +301,13 @@ def _find_call_changes(sides: _Sides) -> list[_Finding]:
             continue
         turn, name = sides.split_tool(tool)
         if old and new:
-            kind = BehaviourKind.CALL_COUNT
-            change = BehaviourChange(
-                **sides.key._asdict(), kind=kind, turn=turn, tool=name, baseline=str(old), current=str(new)
-            )
-            findings.append(_Finding(change))
+            counts = {"baseline": str(old), "current": str(new)}
+            findings.append(_Finding(sides.build_change(BehaviourKind.CALL_COUNT, turn, tool=name, **counts)))
         else:
             (removed if old else added)[turn].append(name)
     for turn in dict.fromkeys((*removed, *added)):
         findings += (
-            _Finding(
-                BehaviourChange(
-                    **sides.key._asdict(), kind=BehaviourKind.TOOL, turn=turn, baseline=lost, current=gained
-                )
-            )
+            _Finding(sides.build_change(BehaviourKind.TOOL, turn, baseline=lost, current=gained))
             for lost, gained in zip_longest(removed[turn], added[turn])
         )
     return findings
@@ -332,10 +329,9 @@ def _find_parameter_changes(sides: _Sides, tool: str) -> Iterator[_Finding]:
         removed, added = _subtract(old, new), _subtract(new, old)
         difference = _classify_difference(old, new, removed, added)
         turn, name = sides.split_tool(tool)
-        change = BehaviourChange(
-            **sides.key._asdict(),
-            kind=BehaviourKind.PARAMETER,
-            turn=turn,
+        change = sides.build_change(
+            BehaviourKind.PARAMETER,
+            turn,
             tool=name,
             parameter=place,
             difference=difference,
@@ -389,10 +385,9 @@ def _find_response_change(sides: _Sides) -> Iterator[_Finding]:
     losses = sides.list_values(_RESPONSE)
     if _loses_words_often(losses) or sides.branch.varies_in_many_cases(_RESPONSE):
         return
-    change = BehaviourChange(
-        **sides.key._asdict(),
-        kind=BehaviourKind.RESPONSE,
-        turn=number if sides.has_turns else None,
+    change = sides.build_change(
+        BehaviourKind.RESPONSE,
+        number if sides.has_turns else None,
         baseline=_describe_response(old[0][number - 1]),
         current=_describe_response(new[0][number - 1]),
     )

@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Final
 
 from eval_gate.gate.base_agent_cases import (
-    BaseAgentCases,
     find_cleared_cases,
     select_base_agent_cases,
     select_error_cases,
@@ -41,6 +40,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome, RuleCode
 from eval_gate.model.execution import Trial
 from eval_gate.model.result import CaseResult, RerunStopReason, RunResult
+from eval_gate.model.selection import BaseAgentCases
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.history import build_executions
 from eval_gate.struct import FrozenStruct, replace

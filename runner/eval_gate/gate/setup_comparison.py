@@ -195,11 +195,8 @@ class _CaseDifferences:
         yield from self._settings.find_changes(case, other, files)
         parts = [*_compare_fingerprints(case, other, passed=passed, fixed_snapshot=self._fixed_snapshot)]
         for kind in (*parts, *(_find_external_changes(case, other, parts) if self._by_another_tool else ())):
-            sides: tuple[str | None, str | None] = (None, None)
-            if kind in _MODEL_KINDS:
-                sides = _MODEL_KINDS[kind](case), _MODEL_KINDS[kind](other)
-            elif kind is SetupChangeKind.SNAPSHOT_SOURCE:
-                sides = self._snapshots
+            is_source = kind is SetupChangeKind.SNAPSHOT_SOURCE
+            sides = self._snapshots if is_source else (_get_model(case, kind), _get_model(other, kind))
             changed = self._programs.find_changed_files(kind, case, other) if kind in _PROGRAM_KINDS else ()
             yield SetupChange(
                 kind=kind,
@@ -288,9 +285,11 @@ def _find_external_changes(
 
 def _can_be_recorded(case: CaseResult, judges: Sequence[TargetIdentity]) -> bool:
     """Whether the response, or the judge's reply, may come from a recording: of replies no run result says so."""
-    who = _get_judge(case)
-    if case.details.replayed or _get_user(case) is not None or who is None:
-        return case.details.replayed or _get_user(case) is not None
+    if case.details.replayed or _get_model(case, SetupChangeKind.USER) is not None:
+        return True
+    who = _get_model(case, SetupChangeKind.JUDGE)
+    if who is None:
+        return False
     own_judges = [judge for judge in judges if judge.identity in who]
     return not own_judges or any(judge.model is not None for judge in own_judges)  # commands are never recorded
 
@@ -310,16 +309,10 @@ def _is_different(baseline: str | None, current: str | None) -> bool:
     return baseline is not None and current is not None and baseline != current
 
 
-def _get_judge(case: CaseResult) -> str | None:
-    return case.fingerprints.judge if case.fingerprints else None
-
-
-def _get_user(case: CaseResult) -> str | None:
-    return case.fingerprints.user if case.fingerprints else None
-
-
-_MODEL_KINDS: Final = {SetupChangeKind.JUDGE: _get_judge, SetupChangeKind.USER: _get_user}
-"""Differences in the models that a case names."""
+def _get_model(case: CaseResult, kind: SetupChangeKind) -> str | None:
+    """Return the LLM judge or the simulated user of a case, if that is what differs."""
+    models = case.fingerprints or CaseFingerprints()
+    return {SetupChangeKind.JUDGE: models.judge, SetupChangeKind.USER: models.user}.get(kind)
 
 
 def _is_snapshot_comparable(

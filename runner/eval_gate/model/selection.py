@@ -1,7 +1,20 @@
-"""Selection of the cases of a run, as stored in the run result."""
+"""Selections of cases: those of a run, as stored in the run result, and those that the base agent runs next."""
+
+from collections.abc import Sequence
 
 from eval_gate.model.base import Record
-from eval_gate.model.case import CaseName
+from eval_gate.model.case import CaseKey, CaseName
+from eval_gate.struct import FrozenStruct
+
+
+class BaseAgentCases(FrozenStruct):
+    """Cases that the base agent runs next, once each, or why it cannot be used."""
+
+    keys: Sequence[CaseKey] = ()
+    rounds: int = 1
+    """Rounds that are needed for a decision, this one included."""
+    trouble: str | None = None
+    """Why required cases do not run, as a sentence."""
 
 
 class CaseSelection(Record, kw_only=True):

@@ -25,7 +25,6 @@ from eval_gate.reports.view.report_view import OPEN_ROWS, ReportView
 from eval_gate.reports.view.response_comparison import ComparedTurn, ResponseComparison
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording.advice import UNRELATED_TO_CHANGE, find_problem_owner
-from eval_gate.reports.wording.failed_turns import split_turn_label
 from eval_gate.reports.wording.metrics import MAX_METRIC_NAME, NO_EFFECT, MetricReport, MetricRow
 from eval_gate.struct import FrozenStruct
 from eval_gate.text import escape
@@ -233,9 +232,9 @@ def _format_metric_row(row: MetricRow) -> str:
 
 
 def _format_prompt_lines(sides: ResponseComparison, row: CaseRow) -> list[str]:
-    label, failure = _split_failure(row)
+    label, failure = row.split_failure()
     if label is None and row.failed_turn:  # the failure of a graded case begins with the evaluator that fell most
-        label, _ = split_turn_label(row.expand_turn(f"turn {row.failed_turn}: "))
+        label, _ = row.split_turn(f"turn {row.failed_turn}: ")
     kind = "Failed" if label is None else f"Failed in {label}" if label.startswith("turn") else capitalize_first(label)
     lines = [f"**{kind}:** {format_code_span(failure)}"] if failure else []
     if sides.turn:
@@ -255,12 +254,6 @@ def _format_prompt_lines(sides: ResponseComparison, row: CaseRow) -> list[str]:
         where = f" in turn {turn}" if row.failed_turn else " in all turns" if turn else ""
         lines.append(f"**Tool calls{where}:** {'; '.join(map(markdown_fragments.format_prose, sides.call_changes))}")
     return ["<br>\n".join(lines)] if lines else []
-
-
-def _split_failure(row: CaseRow) -> tuple[str | None, str | None]:
-    """Split what failed into the turn of a conversation and the rest."""
-    failure = row.shorten_failure()
-    return split_turn_label(failure) if failure and row.failed_turn else (None, failure)
 
 
 def _format_turn(turn: ComparedTurn) -> str:
@@ -320,16 +313,16 @@ def render_case_table(
     if not rows:
         return ""
     has_evidence = any(row.evidence for row in rows)
-    results = (
-        [_Column("Evidence", ":--", format_evidence_cell)]
-        if has_evidence
-        else _build_result_columns(compared=compared, current_title=current_title)
+    shared = (
+        [_Column("Evidence", ":--", format_evidence_cell)],
+        lambda row: "; ".join(escape_markdown(words, MAX_EVIDENCE) for words in row.evidence_lines),
     )
+    if not has_evidence:
+        shared = _build_result_columns(compared=compared, current_title=current_title), lambda row: row.results
     what = _Column(f"What {'changed' if compared and not has_evidence else 'failed'}", ":--", _format_failure_cell)
-    shared = ((results, _format_evidence if has_evidence else _format_results),)
     expected = _Column("Expected before", ":--", _format_expected_cell)
     changed = [([expected], _format_expected_cell)] if any(row.expected_before for row in rows) else []
-    return _render_shared_table(rows, title, [([what], _format_failure), *changed, *shared])
+    return _render_shared_table(rows, title, [([what], _format_failure), *changed, shared])
 
 
 def _render_shared_table(
@@ -446,18 +439,9 @@ def _format_shared_facts(rows: Sequence[CaseRow], current_title: str) -> str:
     return f" · each: {', '.join(filter(None, [baseline and f'baseline {baseline}', current_text]))}" if current else ""
 
 
-def _format_evidence(row: CaseRow) -> str:
-    return "; ".join(escape_markdown(words, MAX_EVIDENCE) for words in row.evidence_lines)
-
-
 def _build_result_columns(*, compared: bool, current_title: str) -> list[_Column]:
     current = _Column(current_title, "--:", lambda row: row.current_result or _NONE)
     return [_Column("Baseline", "--:", lambda row: row.baseline_result or _NONE), current] if compared else [current]
-
-
-def _format_results(row: CaseRow) -> str:
-    """`pass → fail`, `fail`."""
-    return " → ".join(filter(None, [row.baseline_result, row.current_result]))
 
 
 def _format_failure_cell(row: CaseRow) -> str:
@@ -470,7 +454,7 @@ def _format_expected_cell(row: CaseRow) -> str:
 
 
 def _format_failure(row: CaseRow, format_code: Callable[[str], str] = format_code_span) -> str:
-    label, failure = _split_failure(row)
+    label, failure = row.split_failure()
     text = format_code(failure or "no reason given")
     return f"**{label}:** {text}" if label else text
 

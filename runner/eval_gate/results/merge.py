@@ -22,6 +22,7 @@ from eval_gate.model.result import BaseAgentSummary, RunResult, Shard, SuiteResu
 from eval_gate.model.run_totals import summarize_cases
 from eval_gate.model.selection import CaseSelection
 from eval_gate.model.setup import TargetIdentity
+from eval_gate.model.usage import add_up
 from eval_gate.results.result_names import RUN_NAME
 from eval_gate.results.run_reader import (
     ARTIFACT_RUN_GLOB,
@@ -142,10 +143,8 @@ def _merge_base_agents(runs: Sequence[RunResult]) -> BaseAgentSummary | None:
     if len({one.target for one in summaries}) != 1:
         return None
     troubles = dict.fromkeys(one.problem for one in summaries if one.problem)
-    costs = [one.cost_usd for one in summaries if one.cost_usd is not None]
-    return BaseAgentSummary(
-        target=summaries[0].target, problem="; ".join(troubles) or None, cost_usd=sum(costs) if costs else None
-    )
+    cost_usd = add_up(one.cost_usd for one in summaries)
+    return BaseAgentSummary(target=summaries[0].target, problem="; ".join(troubles) or None, cost_usd=cost_usd)
 
 
 def _merge_targets(runs: Sequence[RunResult]) -> tuple[TargetIdentity, ...]:
@@ -207,7 +206,7 @@ def _find_duplicate_shards(runs: Sequence[RunResult]) -> list[Problem]:
     return [
         Problem(
             f"{_format_shard(shard)} is given {len(same)} times: "
-            f"{', '.join(f'run {_format_run_id(run)}' for run in same)}"
+            f"{', '.join(f'run {_shorten_run_id(run.run_id)}' for run in same)}"
         )
         for shard, same in by_shard.items()
         if len(same) > 1
@@ -281,11 +280,8 @@ def _format_shard(shard: Shard) -> str:
 
 
 def _format_part(run: RunResult) -> str:
-    return f"{_format_shard(run.shard)} (run {_format_run_id(run)})" if run.shard else f"run {_format_run_id(run)}"
-
-
-def _format_run_id(run: RunResult) -> str:
-    return _shorten_run_id(run.run_id)
+    name = f"run {_shorten_run_id(run.run_id)}"
+    return f"{_format_shard(run.shard)} ({name})" if run.shard else name
 
 
 def _shorten_run_id(run_id: str) -> str:

@@ -21,11 +21,11 @@ from eval_gate.errors import GateError
 from eval_gate.external_results.loader import ExternalResults, load_external_results
 from eval_gate.external_results.result_files import ResultsPath
 from eval_gate.external_results.result_rows import ResultRow
-from eval_gate.gate.base_agent_cases import BaseAgentCases
 from eval_gate.gate.reruns import Reruns
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import ErrorKind, Status, Trial
 from eval_gate.model.result import BaseAgentSummary, RerunStopReason, RunResult
+from eval_gate.model.selection import BaseAgentCases
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.process.environment import WithheldVariables, filter_environment, find_secrets
 from eval_gate.process.private_folder import PrivateFolder, open_private_folder

@@ -24,6 +24,7 @@ from eval_gate.gate.evidence.case_history import find_comparable_runs
 from eval_gate.gate.evidence.run_share import compute_rerun_wait
 from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult, RunResult, WarmUp
+from eval_gate.model.usage import add_up
 from eval_gate.reports.wording.numbers import format_money
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.history import History, build_history_run
@@ -115,9 +116,9 @@ class WarmUpRounds:
         with isolate_execution():
             executed = await execute_plan(self._session, plan, self._progress, folder)
         self.interrupted = executed.interrupted
-        if costs := _list_costs(executed.result):
-            self._allowance.add_cost(sum(costs))
-            self._spent_usd = (self._spent_usd or 0.0) + sum(costs)
+        costs = _list_costs(executed.result)
+        self._allowance.add_cost(sum(costs))
+        self._spent_usd = add_up((self._spent_usd, *costs))
         return executed.result
 
     def _get_wait_s(self) -> float:
@@ -163,12 +164,8 @@ def count_round_executions(run: RunResult) -> int:
 
 def estimate_round_cost(run: RunResult) -> float | None:
     """Estimate the cost of one round in US dollars, with judges; None if no cost is known."""
-    costs = [
-        ((one.cost_usd or 0.0) + (one.judge_cost_usd or 0.0)) * _count_first(case)
-        for _, case in run.iter_cases()
-        if (one := measure_execution(case)).cost_usd is not None or one.judge_cost_usd is not None
-    ]
-    return sum(costs) if costs else None
+    measured = ((measure_execution(case), _count_first(case)) for _, case in run.iter_cases())
+    return add_up(usd and usd * count for one, count in measured for usd in (one.cost_usd, one.judge_cost_usd))
 
 
 def _count_first(case: CaseResult) -> int:

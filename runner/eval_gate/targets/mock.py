@@ -63,10 +63,8 @@ class MockResponse(DescribedSettings):
                     for call in self.tool_calls
                 ),
             )
-        record: dict[str, JsonValue] = {"text": self.response}
-        record |= {"output_messages": [*self.output_messages]} if self.output_messages else {}
-        record |= {"trace": [*self.trace]} if self.trace is not None else {}
-        return parse_record(record)
+        record = self.model_dump(include={"output_messages", "trace"}, exclude_none=True)
+        return parse_record(record | {"text": self.response})
 
 
 _EXPAND: Final = expand_text("response")

@@ -166,7 +166,8 @@ class LoadLimiter:
         """Hold one of the slots, once one is free and a pause is over."""
         if self._is_active:
             with pause_case_clock():
-                await self._wait_for_slot()
+                async with self._changed:
+                    await self._changed.wait_for(lambda: self._in_flight < self.limit)
         self._in_flight += 1
         try:
             if self._is_active:
@@ -221,10 +222,6 @@ class LoadLimiter:
         statuses = " and ".join(map(str, sorted(self._refusals)))
         message = f"answered {statuses} to {count:,} request{'' if count == 1 else 's'}"
         return f"{message}: concurrency was lowered from {self._most} to {self.limit}" if lowered else message
-
-    async def _wait_for_slot(self) -> None:
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._in_flight < self.limit)
 
     async def _wait_until_allowed(self) -> None:
         remaining_s = self._not_before - asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""Walks over JSON values: their leaves, their texts, the same values with other leaves, and whether two are equal."""
+"""Walks over JSON values: to a place, their leaves and texts, the same values with other leaves, and their equality."""
 
 from __future__ import annotations
 
@@ -9,6 +9,18 @@ from eval_gate.model.base import JsonValue
 
 ValuePath: TypeAlias = tuple[str | int, ...]
 """Keys and indexes that lead to a value."""
+
+
+def find_at(value: JsonValue, path: ValuePath) -> JsonValue:
+    """Find the value at these keys and indexes; None if it is not there."""
+    for step in path:
+        if isinstance(value, dict) and isinstance(step, str):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value
 
 
 def iter_leaves(value: JsonValue) -> Iterator[tuple[ValuePath, JsonValue]]:

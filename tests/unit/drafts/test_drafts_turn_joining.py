@@ -99,6 +99,23 @@ def test_join_conversations__turn_without_a_response__takes_nothing_from_the_tur
     assert join_conversations([FIRST, failed]) == (FIRST, failed)
 
 
+def test_join_conversations__turns_without_a_response_before_others__are_only_sent() -> None:
+    said = history(MONEY)
+    lines = [
+        FIRST,
+        Observation("Hm.", (), said, errors=("HTTP 500",)),
+        Observation("Well?", (), (*said, Message(role="user", content="Hm.")), errors=("HTTP 500",)),
+        Observation(
+            HOW_MUCH[0],
+            (respond(HOW_MUCH[1]),),
+            (*said, *(Message(role="user", content=text) for text in ("Hm.", "Well?"))),
+        ),
+    ]
+    (joined,) = join_conversations(lines)
+    assert list_turns(joined) == [(MONEY[0], [MONEY[1]]), ("Hm.", []), ("Well?", []), (HOW_MUCH[0], [HOW_MUCH[1]])]
+    assert joined.earlier_messages == ()
+
+
 def test_join_conversations__earlier_turns_that_the_source_does_not_have__are_only_sent() -> None:
     (joined,) = join_conversations([SECOND])
     assert list_turns(joined) == [(MONEY[0], []), (HOW_MUCH[0], [HOW_MUCH[1]])]

@@ -20,9 +20,9 @@ from eval_gate.model.specs.evaluator import LlmJudge, ResponseContains, ToolsCal
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
 from eval_gate.targets.base import TargetError, TargetFault
-from tests.support.cases import EVAL_FILE, Watching, make_case, make_plan, make_suite
+from tests.support.cases import EVAL_FILE, ScriptedTarget, Watching, make_case, make_plan, make_suite
 from tests.support.grading import ScriptedJudge
-from tests.support.talks import AWAY, BROKEN, LATE, UNREACHABLE, SessionTarget, make_talk, make_turn
+from tests.support.talks import AWAY, BROKEN, LATE, UNREACHABLE, SessionTarget, copy_error, make_talk, make_turn
 from tests.support.virtual_time import VirtualTime
 
 P, F, E, N = Status.PASSED, Status.FAILED, Status.ERROR, Status.NOT_RUN
@@ -248,6 +248,27 @@ def test_run__several_conversations_at_once__budget_counts_all_that_are_in_progr
     cases = [make_talk(f"c{number}") for number in range(10)]
     execute(target, tmp_path, *cases, limits=RunLimits(max_cost_usd=0.1), concurrency=10)
     assert sum(map(len, target.taken_in.values())) <= 10 + 10
+
+
+def test_run__conversation_of_a_target_that_is_given_up__its_cost_counts_for_other_targets(tmp_path) -> None:
+    class Broken(SessionTarget):
+        async def respond(self, request):
+            if request.turn == 2:
+                await asyncio.Event().wait()
+            if request.turn == 0:
+                raise copy_error(UNREACHABLE)
+            return Response(text="ok", cost_usd=1.0)
+
+    async def respond(request):
+        return Response(text="ok", cost_usd=0.4)
+
+    other = ScriptedTarget(respond)
+    cases = [make_talk("talk"), *(make_case(f"a{number}") for number in range(5))]
+    cases += [make_case(f"b{number}", target="other") for number in range(4)]
+    targets = {(EVAL_FILE, "other"): other}
+    result = execute(Broken(), tmp_path, *cases, targets=targets, limits=RunLimits(max_cost_usd=1.5), concurrency=2)
+    assert "no connection to the target" in result.stop_reason
+    assert [case.cost_usd for _, case in result.iter_cases()][6:] == [0.4, 0.4, None, None]
 
 
 def test_run__budget_used_in_an_attempt__earlier_attempts_of_the_execution_cost_too(tmp_path) -> None:

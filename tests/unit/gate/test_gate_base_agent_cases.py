@@ -5,7 +5,6 @@ from __future__ import annotations
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.base_agent_cases import (
     NO_WITNESSES,
-    BaseAgentCases,
     find_clearable_cases,
     select_base_agent_cases,
 )
@@ -13,6 +12,7 @@ from eval_gate.gate.verdict_decision import GateInputs, decide_provisional_verdi
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status, Trial
 from eval_gate.model.result import BaseAgentSummary, RunResult
+from eval_gate.model.selection import BaseAgentCases
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline
 from eval_gate.struct import replace
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result

@@ -85,6 +85,40 @@ def test_html__conversation__is_on_the_page(golden) -> None:
     golden("conversations/turn-3.html", without_assets(render("html", RUNS["turn-3"], ON_PAGE)))
 
 
+def test_html__agent_error_in_turn_2__the_checks_of_turn_1_are_met_and_the_others_did_not_run() -> None:
+    run = RUNS["agent-error"]
+    checks = tuple(
+        EvaluatorResult(name=name, type=kind, score=1.0, evaluator_results=(make_evaluator("style", 1.0),))
+        for name, kind in (("turn 1", "turn"), ("turn 2", "turn"), ("calls", "toolsCalled"))
+    )
+    (change,) = (one for one in run.comparison.changes if one.case_id == "gs-refund-chat-002")
+    side = replace(change.baseline_result, evaluator_results=checks)
+    changes = tuple(replace(one, baseline_result=side) if one is change else one for one in run.comparison.changes)
+    run = replace(run, comparison=replace(run.comparison, changes=changes))
+    seen = case_on(render("html", run, ON_PAGE), "gs-refund-chat-002")["checks"]
+    assert [(one["name"], one["state"], one.get("now")) for one in seen] == [
+        ("turn 1", "pass", "1.00"),
+        ("turn 2", "gone", None),
+        ("calls", "gone", None),
+    ]
+    assert "members" not in seen[0]
+
+
+def test_html__simulated_user_without_a_message__is_no_error_of_the_agent() -> None:
+    turns = case_on(render("html", RUNS["simulated-user-error"], ON_PAGE), "gs-refund-user-002")["now"]["perTurn"]
+    assert [turn.get("status") for turn in turns] == [None, "Q"]
+
+
+def test_reports__turns_of_which_nothing_is_expected__are_not_said_to_pass() -> None:
+    here = make_conversation((*BEFORE[:2], FORGOT, *BEFORE[3:]), "-PF--")
+    run = judge_chats(make_chat("a", "FFFF", here, (3, 3, 3, 3), error=FAILED))
+    comment = render_comment(build_view(run, ON_PAGE))
+    assert "Turn 1 has no result of its own; turn 2 passes, with the same calls as the baseline." in comment
+    assert "Turns 4 and 5 have no results of their own." in comment
+    turns = case_on(render("html", run, ON_PAGE), "a")["now"]["perTurn"]
+    assert [turn.get("status") for turn in turns] == [None, "P", "F", None, None]
+
+
 def test_junit__text_with_role_lines__forges_no_message() -> None:
     turns = [("one\nassistant:\n  forged", "x\u2028user:\r\nend", []), ("not sent", None, [])]
     run = judge_chats(make_chat("a", "FFFF", make_conversation(turns, "FN"), (1, 1, 1, 1), error="turn 1: wrong"))

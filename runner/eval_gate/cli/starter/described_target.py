@@ -23,6 +23,7 @@ from eval_gate.process.signals import run_async
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.http.placeholders import PROMPT_PLACEHOLDERS, iter_placeholders
 from eval_gate.text.escape import format_first_few, to_console_line, to_variable_word
+from eval_gate.text.json_values import find_at
 from eval_gate.text.urls import to_public_url
 
 TARGET_NAME: Final = "agent"
@@ -217,7 +218,7 @@ def _iter_requests(route: AgentRoute, settings: Settings, model: JsonValue) -> I
     fields = [
         one
         for one in route.fields
-        if _get_value(settings, one.place) is None and (one.place, model) not in model_values
+        if find_at(dict(settings), one.place) is None and (one.place, model) not in model_values
     ]
     has_prompt = bool(PROMPT_PLACEHOLDERS & set(iter_placeholders(dict(settings))))
     prompts = [] if has_prompt else _select_prompt_fields(fields)
@@ -377,13 +378,6 @@ def _describe_probe(response: Response) -> Iterator[str]:
         yield f"tool calls  {to_console_line(format_first_few([one.name for one in response.tool_calls], 5), 200)}"
     elif not response.tool_calls_known:
         yield f"tool calls  unknown: the response lists none. {USE_A_TOOL}"
-
-
-def _get_value(settings: Mapping[str, JsonValue], place: tuple[str, ...]) -> JsonValue:
-    value: JsonValue = dict(settings)
-    for key in place:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
 
 
 def _set_value(settings: Settings, place: tuple[str, ...], value: JsonValue) -> None:

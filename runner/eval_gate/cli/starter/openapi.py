@@ -12,6 +12,7 @@ from eval_gate.cli.starter.response_places import SAMPLE_TEXT
 from eval_gate.config.preset import PresetName
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.json_values import find_at
 
 MAX_ROUTES: Final = 500
 _MAX_MEMBERS: Final = 100
@@ -173,10 +174,8 @@ class OpenApiDocument:
             place = value.get("$ref")
             if not isinstance(place, str):
                 return value
-            value = self._document if place.startswith("#/") else None
-            for step in place[2:].split("/"):
-                key = step.replace("~1", "/").replace("~0", "~")
-                value = value.get(key) if isinstance(value, dict) else None
+            keys = [step.replace("~1", "/").replace("~0", "~") for step in place[2:].split("/")]
+            value = find_at(self._document, tuple(keys)) if place.startswith("#/") else None
         return {}
 
 

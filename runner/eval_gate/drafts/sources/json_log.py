@@ -26,6 +26,7 @@ from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untr
 PROMPT_FIELD: Final = "question"
 SESSION_FIELD: Final = "session"
 DEFAULT_PROMPT_PATH: Final = "message"
+DEFAULT_SESSION_PATH: Final = "session"
 PATH_SETTINGS: Final[Mapping[str, str]] = {
     "response": "response_path",
     "toolCalls": "tool_calls_path",
@@ -47,8 +48,10 @@ class LogMapping(FrozenStruct):
 
     prompt: FieldPath
     settings: ResponseSettings
-    session: FieldPath | None = None
+    session: FieldPath
     """Place of the id of the session, for a log whose entries do not have the messages before the prompt."""
+    requires_session: bool
+    """Whether that place was named, so that a log without a session there is refused."""
 
 
 def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
@@ -56,7 +59,7 @@ def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
 
     The other paths are the defaults of a target. Raises GateError `unknown-value` with all problems.
     """
-    own_paths = {PROMPT_FIELD: FieldPath(DEFAULT_PROMPT_PATH)}
+    own_paths = {PROMPT_FIELD: FieldPath(DEFAULT_PROMPT_PATH), SESSION_FIELD: FieldPath(DEFAULT_SESSION_PATH)}
     changes, problems = dict[str, object](), list[Problem]()
     known_names = (PROMPT_FIELD, SESSION_FIELD, *PATH_SETTINGS)
     for field, text in fields.items():
@@ -70,7 +73,7 @@ def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
         except ValueError as error:
             problems.append(Problem(str(error), field=f"--field {name}"))
             continue
-        if name in {PROMPT_FIELD, SESSION_FIELD}:
+        if name in own_paths:
             own_paths[name] = path
         else:
             key = PATH_SETTINGS[name]
@@ -81,14 +84,15 @@ def build_log_mapping(fields: Mapping[str, str]) -> LogMapping:
             "unknown-value", what, "--field question=request.text --field response=reply", problems=problems
         )
     settings = ResponseSettings(name="log", provider="log").model_copy(update=changes)
-    return LogMapping(own_paths[PROMPT_FIELD], settings, own_paths.get(SESSION_FIELD))
+    requires_session = any(field.startswith(SESSION_FIELD) for field in fields)
+    return LogMapping(own_paths[PROMPT_FIELD], settings, own_paths[SESSION_FIELD], requires_session)
 
 
 def read_log(path: Path, fields: Mapping[str, str] | None = None) -> ObservationSet:
     """Read a log of JSON lines, each with a question (a text or messages) and a response, at the paths in `fields`.
 
     Lines without a question are left out, and a note counts them. Raises GateError `unknown-value` for wrong paths, and
-    `invalid-draft-source` for a file that cannot be read or has no line with both.
+    `invalid-draft-source` for a file that cannot be read, or has no line with both or with the session in `fields`.
     """
     return _LogReader(read_source(path), build_log_mapping(fields or {})).build_or_refuse()
 
@@ -104,13 +108,16 @@ class _LogReader:
     def __init__(self, source: SourceFile, mapping: LogMapping) -> None:
         self._source = source
         self._prompt, self._session = mapping.prompt, mapping.session
+        self._session_problem: Problem | None = None
         self._sessions = SessionMessages()
         self._responses = ResponseReader(mapping.settings)
         self._collector = ObservationCollector("line")
-        self._has_response = False
+        self._has_response = self._has_session = False
         self._problems: list[Problem] = []
         for line in source.iter_lines():
             self._read_line(line)
+        if mapping.requires_session and not self._has_session and self._session_problem is not None:
+            raise build_source_error([self._session_problem], "name the place of the session's id, or leave it out")
 
     def _read_line(self, line: SourceLine) -> None:
         """Read one line, or count it as left out."""
@@ -124,19 +131,24 @@ class _LogReader:
             self._leave_out(line, f"no question at {self._prompt}", self._prompt.describe_nearest_keys(entry))
             return
         try:
-            session = self._find_session(entry)
+            session = self._find_session(line, entry)
             prompt = self._sessions.complete_prompt(session, parse_prompt(value))
         except PromptError as error:
             self._leave_out(line, str(error), error.detail)
             return
         response = self._read_response(line, entry, prompt)
-        if response is not None:
-            self._sessions.add_exchange(session, prompt, prompt.text, response.text)
+        self._sessions.add_exchange(session, prompt, prompt.text, None if response is None else response.text)
 
-    def _find_session(self, entry: JsonValue) -> str | None:
+    def _find_session(self, line: SourceLine, entry: JsonValue) -> str | None:
         """Find the id of the session, a text or a whole number; None if the entry has none."""
-        value = self._session.find_first(entry) if self._session is not None else None
-        return str(value) if isinstance(value, str | int) and not isinstance(value, bool) and value != "" else None
+        value = self._session.find_first(entry)
+        if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
+            self._has_session = True
+            return str(value)
+        if self._session_problem is None:
+            what = f"no line has a session at {self._session}; {self._session.describe_nearest_keys(entry)}"
+            self._session_problem = Problem(what, self._source.shown_as, line.number)
+        return None
 
     def build(self) -> ObservationSet:
         """Build the observations of all lines so far."""

@@ -336,6 +336,8 @@ class RecordingProxy:
         """Build the record of one exchange. Raises PromptError and DecompressionError."""
         session = self._requests.find_session(content)
         prompt = self._sessions.complete_prompt(session, self._requests.parse_prompt(content))
+        text = redact(prompt.text)
+        self._sessions.add_exchange(session, prompt, text, None)
         if received.error is not None or received.head is None:
             # masked before it is cut: the agent may repeat what the client sent
             return RecordedExchange(prompt, error=received.error and redact(received.error)[:_MAX_ERROR])
@@ -344,7 +346,7 @@ class RecordingProxy:
             response = parse_response(self._settings, redact, received.head, body, duration_ms)
         except (TargetError, DecompressionError) as error:
             return RecordedExchange(prompt, error=str(error))
-        self._sessions.add_exchange(session, prompt, redact(prompt.text), response.text)
+        self._sessions.add_exchange(session, prompt, text, response.text)
         return RecordedExchange(prompt, response)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -12,7 +12,7 @@ from eval_gate.drafts.sources.source_messages import PromptError, UserPrompt, it
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.http.settings import HttpSettings
-from eval_gate.text.json_values import iter_leaves
+from eval_gate.text.json_values import find_at, iter_leaves
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 from eval_gate.text.untrusted.surrogates import replace_surrogates
 
@@ -111,7 +111,7 @@ class RequestMapping:
         return [
             entry
             if any(iter_messages(entry))
-            else {"role": _find_at(entry, role.steps), "content": _find_at(entry, content.steps)}
+            else {"role": find_at(entry, role.steps), "content": find_at(entry, content.steps)}
             for entry in value
         ]
 
@@ -127,7 +127,7 @@ class _RequestValues:
         """Find the value at a place; None if it is not there."""
         if place.part not in self._parsed:
             self._parsed[place.part] = self._parse(place.part)
-        value = _find_at(self._parsed[place.part], place.steps)
+        value = find_at(self._parsed[place.part], place.steps)
         if place.pattern is None or value is None:
             return value
         match = place.pattern.fullmatch(value) if isinstance(value, str) else None
@@ -180,15 +180,3 @@ def _compile_template(template: str, name: str | None) -> re.Pattern[str]:
     rest = template[begin:]
     parts.append(re.escape(rest.removesuffix("/") if name is None and template != "/" else rest))
     return re.compile("".join(parts), re.DOTALL)
-
-
-def _find_at(value: JsonValue, steps: tuple[str | int, ...]) -> JsonValue:
-    """Find the value at these keys and indexes; None if it is not there."""
-    for step in steps:
-        if isinstance(value, Mapping) and isinstance(step, str):
-            value = value.get(step)
-        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-            value = value[step]
-        else:
-            return None
-    return value

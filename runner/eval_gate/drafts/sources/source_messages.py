@@ -252,17 +252,24 @@ class SessionMessages:
 
     def __init__(self, most: float = inf) -> None:
         self._messages: dict[str, tuple[Message, ...]] = {}
+        self._unanswered: set[str] = set()
         self._most = most
 
     def complete_prompt(self, session: str | None, prompt: UserPrompt) -> UserPrompt:
-        """Add the messages before a prompt that has none. Raises PromptError if they are too many."""
+        """Add the messages before a prompt that has none. Raises PromptError if they are too many.
+
+        The same message after one without a response is another attempt at it.
+        """
         earlier = self._messages.get(session or "", ())
+        if session in self._unanswered and earlier[-1].content == prompt.text:
+            earlier = earlier[:-1]
         return build_prompt(prompt.text, earlier) if earlier and not prompt.earlier_messages else prompt
 
-    def add_exchange(self, session: str | None, prompt: UserPrompt, text: str, reply: str) -> None:
-        """Remember a prompt, as `text`, and the reply to it."""
+    def add_exchange(self, session: str | None, prompt: UserPrompt, text: str, reply: str | None) -> None:
+        """Remember a prompt, as `text`, and the reply to it, if there was one."""
         if session and (session in self._messages or len(self._messages) < self._most):
-            replies = (Message(role="assistant", content=reply),) if reply.strip() else ()
+            (self._unanswered.add if reply is None else self._unanswered.discard)(session)
+            replies = (Message(role="assistant", content=reply),) if reply and reply.strip() else ()
             self._messages[session] = (*prompt.earlier_messages, Message(role="user", content=text), *replies)
 
 

@@ -215,8 +215,7 @@ def _collect_turn(turn: _Turn, collector: ObservationCollector, sessions: Sessio
     if failed is None and not response.text.strip() and not response.tool_calls:
         failed = next((span.error for span, _ in turn.models if span.error), "the trace has no response")
     collector.add_execution(prompt, response if failed is None else failed, Location(file=shown_as, line=first.line))
-    if failed is None:
-        sessions.add_exchange(turn.conversation, prompt, prompt.text, response.text)
+    sessions.add_exchange(turn.conversation, prompt, prompt.text, response.text if failed is None else None)
 
 
 def _find_turn_prompt(turn: _Turn, own: SpanMessages) -> UserPrompt:

@@ -68,10 +68,6 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
             request["judgeParseFailed"] = True
         return request
 
-    def to_error(self, name: str) -> EvaluatorError:
-        """Build the error for unreadable replies, with their usage and cost."""
-        return self.build_error(self._describe_failure(name))
-
     def build_error(self, failure: str) -> EvaluatorError:
         """Build the error that this failure of the replies is, with the last of them, and their usage and cost."""
         message = f"{failure}; the last reply: {self._last_excerpt}"
@@ -82,7 +78,7 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
         count = len(self.replies)
         return EvaluatorScore(
             score=0.0,
-            error=self._describe_failure(name),
+            error=self.describe_failure(name),
             checks_run=checks_run,
             reasoning=f"None of {count} replies held a valid JSON verdict; the last reply: {self._last_excerpt}",
             provider_request=self.request,
@@ -91,7 +87,8 @@ class JudgeExchange(FrozenStruct, Generic[VerdictT]):
             warnings=self.prompts.warnings,
         )
 
-    def _describe_failure(self, name: str) -> str:
+    def describe_failure(self, name: str) -> str:
+        """Say that no reply could be parsed; `name` is the evaluator."""
         return f"{truncate(name)}: none of {len(self.replies)} replies of the judge held a valid JSON verdict"
 
     @property

@@ -124,7 +124,7 @@ async def evaluate_rubric(spec: Rubric, context: EvaluationContext) -> Evaluator
         SCHEMA,
     )
     if outcome.verdict is None:
-        raise outcome.to_error(spec.name)
+        raise outcome.build_error(outcome.describe_failure(spec.name))
     grades = outcome.verdict
     if outside := next((grade for grade in grades if grade.raw_score), None):
         raise EvaluatorError(

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, get_args
 
-from pydantic import Field, JsonValue
+from pydantic import BeforeValidator, Field, JsonValue
+from pydantic.json_schema import SkipJsonSchema
 
 from eval_gate.formats.document_reader import CaseId, FileModel, Text
 from eval_gate.model.agent import MAX_TURNS, SUITE_MODEL, FileTool
@@ -91,6 +92,10 @@ ASSERTIONS: Final = {get_args(kind.model_fields["type"].annotation)[0]: kind for
 """Every assertion by its `type`."""
 
 
+def _refuse_turns(_: JsonValue) -> JsonValue:
+    raise ValueError("`turns` are not read: each case is a conversation of its own in Agent Evals")
+
+
 class AgentEvalsCase(FileModel):
     """One prompt with its assertions."""
 
@@ -103,6 +108,7 @@ class AgentEvalsCase(FileModel):
         default=None, description="Time limit in milliseconds; by default defaults.timeout, or else 30000."
     )
     tags: list[Text] = Field(default_factory=list)
+    turns: SkipJsonSchema[Annotated[JsonValue, BeforeValidator(_refuse_turns)]] = None
     draft: bool = Field(default=False, description="Not reviewed yet: a run leaves the case out and names it.")
 
 

@@ -17,7 +17,6 @@ from eval_gate.model.agent import SUITE_MODEL, SuiteAgent
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, EvalCase, EvalSuite, Location
 from eval_gate.model.conversation import Message
-from eval_gate.model.limits import FINDINGS
 from eval_gate.model.specs import agent_evals as specs
 from eval_gate.sandbox.paths import SandboxError, split_file_path
 from eval_gate.text.digest import compute_digest, compute_fingerprint
@@ -43,16 +42,16 @@ def read_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     If the user chose another target, the suite may name any model; else only `SUITE_MODEL` is allowed.
     """
     reader = DocumentReader(source.file, positions)
-    _refuse_turns(document, reader)
     suite = reader.validate_document(
         file_model.AgentEvalsSuite, document, convert_path=_strip_type_step, describe=_describe_validation_error
     )
-    reader.check_duplicate_ids(suite.cases)
+    ids = [case.id for case in suite.cases]
+    reader.check_duplicate_ids(ids)
     findings = Findings()
     _lint_suite(suite, findings, reading)
     if suite.agent.model != SUITE_MODEL:
         _check_model(suite.agent.model, reading, reader, findings)
-    warnings = reader.collect_warnings(findings, suite.cases, strict=reading.strict)
+    warnings = reader.collect_warnings(findings, ids, strict=reading.strict)
     agent = SuiteAgent(
         name=suite.agent.name,
         model=suite.agent.model,
@@ -70,14 +69,6 @@ def read_suite(document: JsonValue, positions: Positions, source: EvalSource, re
         cases=tuple(_build_case(suite, index, agent, reader, findings) for index in range(len(suite.cases))),
         warnings=tuple(warnings),
     )
-
-
-def _refuse_turns(document: JsonValue, reader: DocumentReader) -> None:
-    cases = document.get("cases") if isinstance(document, dict) else None
-    for index, case in enumerate(cases if isinstance(cases, list) else ()):
-        if isinstance(case, dict) and "turns" in case and len(reader.problems) < FINDINGS:
-            message = "`turns` are not read: each case is a conversation of its own in Agent Evals"
-            reader.problems.append(reader.build_problem(message, ("cases", index, "turns")))
 
 
 def _check_model(model: str, reading: ReadOptions, reader: DocumentReader, findings: Findings) -> None:

@@ -101,10 +101,9 @@ def _is_case(value: JsonValue) -> bool:
     if isinstance(value.get("input"), dict):  # another format has such an input too
         return "id" in value and any(name in value for name in ("criteria", "assertions", "mode"))
     turns = value.get("turns")
-    if isinstance(turns, list) and not any(name in value for name in _SHARED_FIELDS if name != "turns"):
-        # a turn says whose it is
-        return "id" in value and not any(find_used_name(turn, _OTHER_TURN_FIELDS) for turn in turns)
-    return "id" in value and any(name in value for name in _SHARED_FIELDS)
+    # a turn says whose it is
+    is_other = isinstance(turns, list) and any(find_used_name(turn, _OTHER_TURN_FIELDS) for turn in turns)
+    return "id" in value and any(name in value for name in _SHARED_FIELDS if not (name == "turns" and is_other))
 
 
 def find_used_name(raw: JsonValue | Mapping[str, JsonValue], names: Sequence[str]) -> str | None:

@@ -7,7 +7,7 @@ read, also through a link, and none of Git's own folder, which may hold a token.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -25,6 +25,7 @@ MAX_COMPARED_NAMES: Final = 500
 """Maximum names of a folder that are compared with a misspelt one."""
 MAX_HINTS: Final = 20
 _GIT: Final = ".git"
+Key = TypeVar("Key", str, Path)
 CachedValue = TypeVar("CachedValue")
 
 
@@ -78,12 +79,7 @@ class EvalRepository:
 
     def find_file(self, reference: str) -> RepositoryFile:
         """Find a file from the eval file's folder upward, then in the run's. Raises FileError if none can be read."""
-        if reference not in self._found:
-            try:
-                self._found[reference] = self._search_file(reference)
-            except FileError as error:
-                self._found[reference] = error
-        return _return_or_raise(self._found[reference])
+        return _load_once(self._found, reference, self._search_file)
 
     def _search_file(self, reference: str) -> RepositoryFile:
         if not _can_be_path(reference):
@@ -137,12 +133,7 @@ class EvalRepository:
 
     def read_text(self, file: RepositoryFile) -> str:
         """Read a file once, with LF for every end of line. Raises FileError if it is no text or too large."""
-        if file.path not in self._texts:
-            try:
-                self._texts[file.path] = _read_text(file.path)
-            except FileError as error:
-                self._texts[file.path] = error
-        return _return_or_raise(self._texts[file.path])
+        return _load_once(self._texts, file.path, _read_text)
 
     def find_folder(self, reference: str) -> Path:
         """Find a folder from the eval file's. Raises FileError if it is missing or outside of the repository."""
@@ -157,8 +148,14 @@ class EvalRepository:
         return path
 
 
-def _return_or_raise(cached: CachedValue | FileError) -> CachedValue:
+def _load_once(cache: dict[Key, CachedValue | FileError], key: Key, load: Callable[[Key], CachedValue]) -> CachedValue:
     """Return the cached value, or raise a copy of the cached error: each keeps the place where it was raised."""
+    if key not in cache:
+        try:
+            cache[key] = load(key)
+        except FileError as error:
+            cache[key] = error
+    cached = cache[key]
     if isinstance(cached, FileError):
         raise type(cached)(str(cached))
     return cached

@@ -160,7 +160,8 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     envelope = reader.validate_document(
         Envelope, {"metadata": None, "cases": document} if bare else document, convert_path=_strip_union_steps
     )
-    reader.check_duplicate_ids(envelope.cases)
+    ids = [case.id for case in envelope.cases]
+    reader.check_duplicate_ids(ids)
     tier = _find_tier(envelope, reader, source.file)
     raw_cases = document if isinstance(document, list) else document["cases"] if isinstance(document, dict) else []
     assert isinstance(raw_cases, list)
@@ -169,7 +170,7 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True)):
         lint.lint_case(case, ("cases", index), tier or Tier.GOLDEN, warned, is_unchecked=one.checks_nothing)
     lint.lint_keys(envelope, warned)
-    warnings = reader.collect_warnings(warned, envelope.cases, strict=reading.strict)
+    warnings = reader.collect_warnings(warned, ids, strict=reading.strict)
     if tier is None:
         warnings.insert(0, "neither metadata, file name nor ids name a tier: golden is assumed")
     return EvalSuite(
@@ -255,9 +256,11 @@ def _build_case(
 ) -> EvalCase:
     max_turns = case.max_turns or 5
     conversation = _build_conversation(case, expected)
-    question = dump_sorted_json(
-        [_get_prompt(case, conversation), case.stubs, max_turns, *([case.on_turn_failure] if case.turns else ())]
+    user = conversation.user if conversation is not None else None
+    prompt: JsonValue = (
+        as_fields(user) if user is not None else case.input.message if case.input is not None else [*case.messages]
     )
+    question = dump_sorted_json([prompt, case.stubs, max_turns, *([case.on_turn_failure] if case.turns else ())])
     return EvalCase(  # validated already, and large in a hostile file
         id=case.id,
         suite=location.file,
@@ -278,13 +281,6 @@ def _build_case(
         expectation_fingerprint=fingerprint_json(expected.canonical_json)[:DIGEST_DIGITS],
         warnings=warnings,
     )
-
-
-def _get_prompt(case: ToolForgeCase, conversation: ConversationSpec | None) -> JsonValue:
-    """Return the message, the messages of all turns, or the description of a simulated user."""
-    if conversation is not None and conversation.user is not None:
-        return as_fields(conversation.user)
-    return case.input.message if case.input is not None else [*case.messages]
 
 
 def _build_conversation(case: ToolForgeCase, expected: CaseExpectation) -> ConversationSpec | None:

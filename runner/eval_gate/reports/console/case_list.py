@@ -165,14 +165,11 @@ def _format_responses(row: CaseRow) -> tuple[str, str]:
 
 def _format_response(details: CaseDetails, response: str, *, calls: bool) -> str:
     """Format a response with its tool calls: `called escalate · "I am sorry"`."""
-    parts = [_format_tool_calls(details.tools_called)] if calls else []
+    names = format_first_few(details.tools_called, MAX_NAMED_CALLS, lambda name: to_console_line(name, 60))
+    parts = [f"called {names or 'nothing'}"] if calls else []
     if details.response is not None and not response:
         return " · ".join([*parts, "empty response"])
     return " · ".join([*parts, *([f'"{response}"'] if response else [])])
-
-
-def _format_tool_calls(names: tuple[str, ...]) -> str:
-    return f"called {format_first_few(names, MAX_NAMED_CALLS, lambda name: to_console_line(name, 60)) or 'nothing'}"
 
 
 def _strip_common_start(one: str, other: str) -> tuple[str, str]:

@@ -106,13 +106,10 @@ def _build_case(case: CaseResult, row: CaseRow, view: ReportView) -> ET.Element:
         error_type = row.error_kind.value if row.error_kind else case.status.value
         advice = view.advice if row.key in view.blockers.cases and view.advice and view.advice.is_about(case) else None
         _add_result(element, tag, "\n".join([*lines, *_format_both_results(row)]), error_type, advice)
-    elif waived is not None:
-        _add_result(element, "skipped", "\n".join(lines), waived.effect)
-    elif case.status is Status.SKIPPED:
-        _add_result(element, "skipped", "\n".join(lines), case.status.value)
-    elif case.status in _UNSUCCESSFUL:
-        first, *rest = lines
-        _add_result(element, "skipped", "\n".join([f"does not block: {first}", *rest]), case.status.value)
+    elif case.status in _UNSUCCESSFUL or case.status is Status.SKIPPED:
+        text = "\n".join(lines)
+        text = text if waived or case.status is Status.SKIPPED else f"does not block: {text}"
+        _add_result(element, "skipped", text, waived.effect if waived else case.status.value)
     if output := _format_output(case.details):
         ET.SubElement(element, "system-out").text = _to_xml_text(output[:MAX_OUTPUT])
     return element

@@ -68,7 +68,7 @@ def build_case_data(row: CaseRow, view: ReportView, cut: PageTruncation) -> Data
     if case is not None:
         data |= _describe_case(row, case, cut) | _build_actions(row, view)
         data["now"] = _build_current_side(case, cut)
-        data["checks"] = _build_checks(case.evaluator_results, _get_baseline_checks(row), cut)
+        data["checks"] = _build_checks(*_list_checks(row, case), cut)
         data["runs"] = _build_executions(case, cut)
     return _drop_empty(data)
 
@@ -204,7 +204,7 @@ def _build_response(details: CaseDetails, cut: PageTruncation) -> Data:
         "length": details.response_length if details.response_truncated else None,
         "calls": calls,
         "talk": [_build_message(message, cut) for message in messages],
-        "perTurn": [_build_turn(turn, turn_cut, has_user=details.user_end is not None) for turn in turns],
+        "perTurn": [_build_turn(turn, turn_cut) for turn in turns],
         "userEnd": describe_user_end(details.user_end, None),
         "missing": {reveal_invisible(name): number for name, number in dropped_counts.items()},
         "turns": details.max_turns_reached or None,
@@ -212,7 +212,7 @@ def _build_response(details: CaseDetails, cut: PageTruncation) -> Data:
     }
 
 
-def _build_turn(turn: TurnResult, cut: PageTruncation, *, has_user: bool) -> Data:
+def _build_turn(turn: TurnResult, cut: PageTruncation) -> Data:
     """Build the data of one turn; its tool calls are the next `calls` of the execution."""
     return _drop_empty(
         {
@@ -220,12 +220,18 @@ def _build_turn(turn: TurnResult, cut: PageTruncation, *, has_user: bool) -> Dat
             "answer": _truncate_text(turn.response, cut),
             "length": turn.response_length if turn.response_truncated else None,
             "calls": turn.calls or None,
-            # a turn of a simulated user checks nothing by itself
-            "status": _TURN_LETTERS[turn.status] if turn.status and not has_user else None,
+            "status": _select_turn_letter(turn),
             "ms": round(turn.duration_ms, 1) or None,
             "error": _truncate_text(turn.error, cut, 600),
         }
     )
+
+
+def _select_turn_letter(turn: TurnResult) -> str | None:
+    """Select the letter of a turn; `Q` if the simulated user had an error, so that there is no message to send."""
+    if turn.status is Status.ERROR and turn.error and turn.message is None:
+        return "Q"
+    return _TURN_LETTERS[turn.status] if turn.status else None
 
 
 def _build_tool_call(call: StoredCall, cut: PageTruncation) -> Data:
@@ -265,6 +271,27 @@ def _build_message(message: Message, cut: PageTruncation) -> Data:
 
 
 # Checks
+
+
+def _list_checks(row: CaseRow, case: CaseResult) -> tuple[tuple[EvaluatorResult, ...], tuple[EvaluatorResult, ...]]:
+    """List the evaluator results of both sides.
+
+    A conversation with an error keeps none. Then the turns that were scored before the error are listed instead.
+    """
+    current, baseline = case.evaluator_results, _get_baseline_checks(row)
+    if current or case.status is not Status.ERROR:
+        return current, baseline
+    current = tuple(
+        EvaluatorResult(
+            name=f"turn {number}", type="turn", score=turn.score, misses=(turn.error,) if turn.error else ()
+        )
+        for number, turn in enumerate(case.details.turns, 1)
+        if turn.score is not None
+    )
+    scored_turns = {(one.name, one.type) for one in current}
+    return current, tuple(
+        replace(one, evaluator_results=()) if (one.name, one.type) in scored_turns else one for one in baseline
+    )
 
 
 def _get_baseline_checks(row: CaseRow) -> tuple[EvaluatorResult, ...]:

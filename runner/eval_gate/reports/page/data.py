@@ -187,7 +187,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
     @cached_property
     def _columns(self) -> dict[str, Any]:
         suites = {row.file: place for place, row in enumerate(self.view.suites)}
-        targets, tags = _NameIndex(), _NameIndex()
+        targets, tags = dict[str, int](), dict[str, int]()
         rows, (texts, listed) = self.rows, self._listed
         places = range(len(rows))
         causes = {n: one.cause for n, one in enumerate(listed) if one.cause is not None}
@@ -216,16 +216,21 @@ class PageData(FrozenStruct, eq=False, dict=True):
             columns["about"] = {
                 n: reveal_invisible(row.case.description)[:300] for n, row in enumerate(rows) if row.case
             }
-        columns["target"] = {n: targets[row.case.target] for n, row in enumerate(rows) if row.case and row.case.target}
+        columns["target"] = {
+            n: targets.setdefault(row.case.target, len(targets))
+            for n, row in enumerate(rows)
+            if row.case and row.case.target
+        }
         columns["tagSet"], columns["tagSets"] = _number_sets(
-            tuple(tags[tag] for tag in row.case.tags[:_MAX_TAGS]) if row.case else () for row in rows
+            tuple(tags.setdefault(tag, len(tags)) for tag in row.case.tags[:_MAX_TAGS]) if row.case else ()
+            for row in rows
         )
         evaluators = {name: place for place, name in enumerate(self._evaluators)}
         columns["evaluatorSet"], columns["evaluatorSets"] = _number_sets(
             tuple(evaluators[name] for name in names if name in evaluators) for names in self._evaluators_of_rows
         )
-        names = {"targetNames": targets.names, "tagNames": tags.names}
-        return columns | names | {"evaluatorNames": [_shorten_name(name) for name in self._evaluators]}
+        names = {"targetNames": targets, "tagNames": tags, "evaluatorNames": self._evaluators}
+        return columns | {column: [*map(_shorten_name, listed)] for column, listed in names.items()}
 
     @cached_property
     def _evaluators(self) -> tuple[str, ...]:
@@ -269,20 +274,6 @@ def _number_sets(sets: Iterable[tuple[int, ...]]) -> tuple[list[int], list[tuple
     numbers: dict[tuple[int, ...], int] = {(): 0}
     column = [numbers.setdefault(one, len(numbers)) for one in sets]
     return (column if any(column) else []), list(numbers)
-
-
-class _NameIndex:
-    """Index of unique texts by number."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self._places: dict[str, int] = {}
-
-    def __getitem__(self, name: str) -> int:
-        if name not in self._places:
-            self._places[name] = len(self.names)
-            self.names.append(_shorten_name(name))
-        return self._places[name]
 
 
 def _shorten_name(name: str) -> str:

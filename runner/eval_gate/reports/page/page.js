@@ -12,6 +12,7 @@
     P: ["pass", "✓", "pass"], F: ["fail", "✕", "fail"], E: ["warn", "!", "error"],
     S: ["soft", "–", "skipped"], N: ["soft", "–", "not run"], "-": ["soft", "–", "removed"],
     M: ["warn", "±", "both"], C: ["warn", "!", "agent error"], U: ["soft", "–", "not sent"],
+    Q: ["warn", "!", "no message from the simulated user"],
   };
 
   /* --- Elements ------------------------------------------------------------------------------------------------ */
@@ -521,7 +522,7 @@
         said.compared ? foreign("p", said.compared, { class: "soft" }) : null,
         said.waived ? waived(said.waived) : null,
         (said.warnings || []).map((warning) => foreign("p", `⚠️ ${warning}`)),
-        said.question || said.expected ? asked(said) : null),
+        said.question || said.expected ? asked(said, turns) : null),
       part("What is different", said.behaves ? behaves(said.behaves) : null),
       answers(n, said, before, now),
       !turns && page.carries.calls && (now.status !== "E" || now.calls) && part("Tool calls", calls(before, now), missing(now, "toolCalls", "more call", `in ${ours}`), missing(before, "toolCalls", "more call", "in the baseline")),
@@ -540,8 +541,8 @@
     return made;
   }
 
-  /* What was asked, in one line until it is opened. */
-  const asked = (said) => make("div", { class: "prompt" }, folded([said.turnCount ? "Script " : "Prompt ", foreign("span", (said.question || "").slice(0, 300), { class: "soft" })], () => [
+  /* What was asked, in one line until it is opened: of a conversation the first line. */
+  const asked = (said, turns) => make("div", { class: "prompt" }, folded([!turns ? "Prompt " : said.turnCount ? "Script " : "User ", foreign("span", (said.question || "").slice(0, 300).replace(turns ? /\n[^]*/ : /$/, turns ? " …" : ""), { class: "soft" })], () => [
     said.question ? whole(said.question, "asked") : null,
     said.expected ? make("div", { class: "expected" }, make("p", { class: "label" }, "Expected"), make("ul", {}, said.expected.map((line) => foreign("li", line)))) : null,
     said.askedCut ? make("p", { class: "soft" }, "The prompt or the expectation is longer; see the eval file.") : null]));
@@ -618,15 +619,16 @@
     const ended = [...new Set([was, is].map((side) => side && side.status && STATUS[side.status][2]).filter(Boolean))].join(" → ");
     const parts = [was === UNSENT ? `only in ${ours}` : is === UNSENT ? "only in the baseline" : ended,
       is.calls.length ? is.calls.map((call, place) => [place ? ", " : "", foreign("code", call.name)]) : null,
-      was && ![was.status, is.status].some((letter) => letter === "U" || letter === "E") ? likenessOf(was, is) : null].filter((words) => words && words.length);
+      was && ![was.status, is.status].some((letter) => ["U", "E", "Q"].includes(letter)) ? likenessOf(was, is) : null].filter((words) => words && words.length);
     const title = [is.status ? mark(is.status) : null, ` Turn ${number}${said.turnCount ? ` of ${said.turnCount}` : ""}`, make("span", { class: "soft" }, parts.map((words) => [" · ", words]))];
     const message = (text, kind) => make("td", { class: kind }, whole(text === undefined ? "–" : text));
+    const unstored = is.status === "Q" ? "–" : "The message is not stored.";
     return folded(title, () => [
       make("p", { class: "label" }, "User"),
       was && was.message !== is.message && is.status !== "U" && was.status !== "U"
         ? make("table", { class: "sides" }, make("thead", {}, make("tr", {}, ["Baseline", page.here].map((side) => make("th", { scope: "col" }, side)))),
           make("tbody", {}, make("tr", {}, message(was.message, "then"), message(is.message, "now"))))
-        : whole(is.message ?? (was && was.message) ?? "The message is not stored.", "asked"),
+        : whole(is.message ?? (was && was.message) ?? unstored, "asked"),
       is.error && !(said.error || "").includes(is.error) ? why(is.error) : null,
       compared(was, is, null, true),
       is.calls.length || (was && was.calls.length) ? [make("p", { class: "label" }, "Tool calls"), calls(was, is)] : null], opened);
@@ -669,6 +671,7 @@
 
   function nothing(status) {
     if (status === "U") return "Not sent.";
+    if (status === "Q") return "Nothing was sent to the agent, so the case has no score.";
     if (status === "E") return "No response: the case has no score.";
     if (status === "S" || status === "N") return "No response: the case was not run.";
     return "The response is not stored.";

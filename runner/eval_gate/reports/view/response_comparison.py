@@ -40,6 +40,7 @@ _TURN_RESULTS: Final = {
     Status.FAILED: ("fails too", "fail too"),
     Status.ERROR: ("has an error", "have errors"),
     Status.NOT_RUN: ("was not sent", "were not sent"),
+    None: ("has no result of its own", "have no results of their own"),
 }
 
 
@@ -94,7 +95,10 @@ def build_response_comparison(case: CaseResult, change: CaseChange | None) -> Re
         unsent = [_is_unsent(side, number) for side in (details, earlier)]
         details, earlier = slice_turn(details, number), earlier and slice_turn(earlier, number)
     baseline_response = earlier.response if earlier else None
-    calls = _describe_calls(case, baseline) if baseline and case.status is not Status.ERROR else ()
+    calls: tuple[str, ...] = ()
+    if baseline and case.status is not Status.ERROR:
+        both, turn = (baseline.details, case.details), case.failed_turn
+        calls = describe_call_changes(*(slice_turn(one, turn) if turn else one for one in both))
     if baseline_response is None and details.response is None and not calls:
         return None
     return ResponseComparison(
@@ -129,11 +133,6 @@ def _is_unsent(details: CaseDetails | None, number: int) -> bool:
     return bool(turns) and (number > len(turns) or turns[number - 1].status is Status.NOT_RUN)
 
 
-def _describe_calls(case: CaseResult, baseline: BaselineResult) -> tuple[str, ...]:
-    both, turn = (baseline.details, case.details), case.failed_turn
-    return describe_call_changes(*(slice_turn(one, turn) if turn else one for one in both))
-
-
 def _find_failed_trial(case: CaseResult) -> Trial | None:
     """Find a failed execution, with its details, of a case that passed in the end."""
     failed = (one for one in case.trials if one.status is Status.FAILED and one.details is not None)
@@ -161,7 +160,7 @@ def _build_turn(case: CaseResult, baseline: BaselineResult | None, number: int) 
 
 def _describe_turns(details: CaseDetails, numbers: range, addition: str = "") -> str:
     """Describe the results of turns, as far as they are known: `Turn 4 passes; turn 5 was not sent.`."""
-    results: dict[Status, list[int]] = {}
+    results: dict[Status | None, list[int]] = {}
     for number, turn in enumerate(details.turns, 1):
         if number in numbers and turn.status in _TURN_RESULTS:
             results.setdefault(turn.status, []).append(number)

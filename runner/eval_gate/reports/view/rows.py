@@ -11,7 +11,7 @@ from eval_gate.gate.failure_causes import find_cause, find_first_line
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseChange, CaseClass, PassCount
 from eval_gate.model.evidence import CaseHistorySummary, GroundKind, Stability
-from eval_gate.model.execution import ErrorKind, Status
+from eval_gate.model.execution import ErrorKind, Status, Trial
 from eval_gate.model.execution_usage import ExecutionUsage, measure_execution
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import WaiverKind
@@ -202,22 +202,28 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         if self.case is None:
             return ()
         low = describe_shortfalls(self.case, self.case_change.baseline_evaluator_scores if self.case_change else None)
-        failed = (trial.error for trial in self.case.trials if trial.status in {Status.FAILED, Status.ERROR})
-        first = find_first_line(self.case.error or next(failed, None))
+        first = find_first_line(self._get_failed_execution(self.case).error)
         return low or ((first,) if first else ())
 
     @property
     def failed_turn(self) -> int | None:
         """First turn that failed in the execution that `failures` describe; None if none did."""
-        if self.case is None:
-            return None
-        failed = (trial for trial in self.case.trials if trial.status in {Status.FAILED, Status.ERROR})
-        return (self.case if self.case.error else next(failed, self.case)).failed_turn
+        return self._get_failed_execution(self.case).failed_turn if self.case else None
+
+    @staticmethod
+    def _get_failed_execution(case: CaseResult) -> CaseResult | Trial:
+        """Return the case, or the first execution that failed if the case recovered."""
+        failed = (trial for trial in case.trials if trial.status in {Status.FAILED, Status.ERROR})
+        return case if case.error else next(failed, case)
+
+    def split_turn(self, error: str) -> tuple[str | None, str]:
+        """Split an error of the case into the turn that failed, such as `turn 3 of 5`, and the rest."""
+        total = count_scripted_turns(self.case) if self.case else None
+        return turn_words.split_turn(error, total) if self.failed_turn else (None, error)
 
     def expand_turn(self, error: str) -> str:
         """Name the turn in an error of the case as reports do: `turn 3 of 5: …`."""
-        total = count_scripted_turns(self.case) if self.case else None
-        return turn_words.expand_turn(error, total) if self.failed_turn else error
+        return ": ".join(filter(None, self.split_turn(error)))
 
     @property
     def user_change(self) -> str | None:
@@ -230,10 +236,18 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         """What failed here, in one line, after the turn of a conversation."""
         return self.expand_turn(" · ".join(self.failures)) or None
 
-    def shorten_failure(self, limit: int = MAX_TEXT) -> str | None:
-        """Shorten what failed: a single error keeps its last words, which say why; several failures keep the first."""
+    def split_failure(self, limit: int = MAX_TEXT) -> tuple[str | None, str]:
+        """Split what failed, shortened, into the turn of a conversation and the rest.
+
+        A single error keeps its last words, which say why; several failures keep the first.
+        """
         shorten = to_one_line if len(self.failures) > 1 else shorten_error
-        return shorten(self.failure_summary, limit) if self.failure_summary else None
+        label, failure = self.split_turn(" · ".join(self.failures))
+        return label, shorten(failure, max(limit - len(label or ""), 1))
+
+    def shorten_failure(self, limit: int = MAX_TEXT) -> str | None:
+        """Shorten what failed; None if nothing did."""
+        return ": ".join(filter(None, self.split_failure(limit))) or None
 
     @property
     def cause(self) -> str | None:
@@ -351,11 +365,14 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         return self.current_result or ""
 
     @property
+    def results(self) -> str:
+        """Both results: `pass → fail`, `fail`."""
+        return " → ".join(filter(None, (self.baseline_result, self.current_result)))
+
+    @property
     def evidence_or_results(self) -> str:
-        """The evidence, or else both results: `pass → fail`, `fail`."""
-        return (
-            self.evidence or " → ".join(words for words in (self.baseline_result, self.current_result) if words) or "–"
-        )
+        """The evidence, or else both results."""
+        return self.evidence or self.results or "–"
 
     @cached_property
     def evidence_lines(self) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from eval_gate.text.escape import format_count, format_spans
 MAX_TURNS_NAMED: Final = 4
 """Turns in which executions failed that are named."""
 _TURN: Final = re.compile(r"(?P<turn>turn \d+): (?P<kind>agent error: )?")
-_LABEL: Final = re.compile(r"((?:agent error in )?turn \d+(?: of \d+)?): ")
 _USER_ENDS: Final = {
     "reached": "reached (its own claim)",
     "given_up": "given up (its own claim)",
@@ -28,19 +27,13 @@ _USER_VERBS: Final = {
 }
 
 
-def expand_turn(error: str, total: int | None) -> str:
-    """Name the turn at the start of an error: `turn 3 of 5: …`, `agent error in turn 2 of 5: …`."""
+def split_turn(error: str, total: int | None) -> tuple[str | None, str]:
+    """Split an error into the turn that it names and the rest: `turn 3 of 5`, `agent error in turn 2 of 5`, or None."""
     match = _TURN.match(error)
     if match is None:
-        return error
+        return None, error
     label = f"{match['turn']} of {total}" if total else match["turn"]
-    return f"{'agent error in ' if match['kind'] else ''}{label}: {error[match.end() :]}"
-
-
-def split_turn_label(failure: str) -> tuple[str | None, str]:
-    """Split what `expand_turn` returns into the label and the rest; the label is None if no turn is named."""
-    match = _LABEL.match(failure)
-    return (match[1], failure[match.end() :]) if match else (None, failure)
+    return f"{'agent error in ' if match['kind'] else ''}{label}", error[match.end() :]
 
 
 def format_turns(numbers: Sequence[int]) -> str:

@@ -1,28 +1,21 @@
-"""Placeholders such as `{{message}}` and `{{caseId}}` in settings: their names and values."""
+"""Placeholders such as `{{message}}` and `{{caseId}}` in settings: their names, and how values replace them."""
 
 from __future__ import annotations
 
 import re
 import string
-import uuid
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import quote
 
 from eval_gate.errors import format_suggestion
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import Message
-from eval_gate.targets.base import Request
-from eval_gate.targets.response.field_paths import MISSING, MissingValue
+from eval_gate.targets.response.field_paths import MissingValue
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.json_values import iter_leaves, iter_texts
 from eval_gate.text.quoting import quote_value
-from eval_gate.text.turns import flatten_messages
 from eval_gate.text.untrusted.surrogates import to_well_formed
-
-if TYPE_CHECKING:
-    from eval_gate.targets.http.settings import HttpSettings
 
 PROMPT_PLACEHOLDERS: Final = frozenset({"message", "conversation", "prompt", "caseId"})
 """Placeholders that identify the prompt. The case id is one: an agent may know its cases by id."""
@@ -54,68 +47,6 @@ Placeholder: TypeAlias = JsonValue | MissingValue
 
 A member, query parameter or header that is only such a placeholder is left out.
 """
-
-
-class PlaceholderValues:
-    """Values of the placeholders in one request. A `uuid` is the same everywhere in the request."""
-
-    def __init__(self, request: Request, settings: HttpSettings) -> None:
-        self._request = request
-        self._settings = settings
-        self._values: dict[str, Placeholder] = {}
-
-    def __getitem__(self, name: str) -> Placeholder:
-        """Return the value of the placeholder `name`, computed once. Raises KeyError for an unknown one."""
-        if name not in self._values:
-            self._values[name] = self._compute_value(name)
-        return self._values[name]
-
-    @property
-    def _has_earlier_turns(self) -> bool:
-        """Whether the agent can know the turns before this one by its session."""
-        return self._request.turn > 1 and self._settings.names_session and self[SESSION] is not MISSING
-
-    def _compute_value(self, name: str) -> Placeholder:
-        request = self._request
-        match name:
-            case "message":
-                return request.messages[-1].content
-            case "conversation":
-                template = self._settings.message_template.open()
-                return [self._render_message(template, message, at) for at, message in enumerate(request.messages)]
-            case "prompt":
-                return flatten_messages(request.messages[-1:] if self._has_earlier_turns else request.messages)
-            case "caseId":
-                return request.case_id
-            case "trial":
-                return request.trial
-            case "runId":
-                return request.run_id
-            case _:
-                return self._compute_id(name)
-
-    def _compute_id(self, name: str) -> Placeholder:
-        """Compute the id of a session, a task or a request. Raises KeyError for an unknown placeholder."""
-        request, session = self._request, self._request.open_session
-        if name == TASK or (name == SESSION and self._settings.id_setting):
-            value = None if session is None else session.task if name == TASK else session.own_id
-            return MISSING if value is None else value
-        if name == SESSION and session is not None:
-            return session.id
-        if name == SESSION and self._settings.session is SessionScope.CASE:
-            place = f"{request.run_id}\n{request.eval_file}\n{request.case_id}"
-            place += f"\n{request.rerun}" if request.rerun else ""
-            return str(uuid.uuid5(uuid.NAMESPACE_URL, to_well_formed(place)))
-        if name in {SESSION, "uuid"}:
-            return str(uuid.uuid4())
-        raise KeyError(name)
-
-    def _render_message(self, template: JsonValue, message: Message, at: int) -> JsonValue:
-        own: dict[str, JsonValue] = {"role": message.role, "content": message.content}
-        if template is None:
-            return own
-        own["index"] = at
-        return fill_template(template, lambda name: own[name] if name in own else self[name])
 
 
 def fill_template(template: JsonValue, value_of: Callable[[str], Placeholder]) -> JsonValue:

@@ -14,8 +14,8 @@ from eval_gate.targets.http.connection import (
     HttpRequest,
     ResponseHead,
 )
-from eval_gate.targets.http.placeholders import Placeholder, PlaceholderValues, fill_address, fill_template
-from eval_gate.targets.http.request_builder import RequestBuilder
+from eval_gate.targets.http.placeholders import Placeholder, fill_address, fill_template
+from eval_gate.targets.http.request_builder import PlaceholderValues, RequestBuilder
 from eval_gate.targets.http.settings import HttpSettings, Method, Polling
 from eval_gate.targets.response.field_paths import MissingValue
 from eval_gate.targets.response.reader import find_failure

@@ -264,7 +264,5 @@ def apply_preset(values: dict[str, JsonValue]) -> dict[str, JsonValue]:
         for key in _CALL_LIST_SETTINGS:
             row.pop(key, None)
     headers, own = row.get("headers"), values.get("headers")
-    if isinstance(headers, dict) and isinstance(own, dict):
-        row["headers"] = {**headers, **own}
-        return {**row, **values, "headers": row["headers"]}
-    return {**row, **values}
+    both = {"headers": {**headers, **own}} if isinstance(headers, dict) and isinstance(own, dict) else {}
+    return {**row, **values, **both}

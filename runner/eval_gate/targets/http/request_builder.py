@@ -1,8 +1,9 @@
-"""Build the requests to an HTTP agent: method, address, headers and body."""
+"""Build the requests to an HTTP agent: values of placeholders, method, address, headers and body."""
 
 from __future__ import annotations
 
 import json
+import uuid
 from base64 import b64encode
 from collections.abc import Mapping
 from json.encoder import encode_basestring_ascii
@@ -13,12 +14,15 @@ from yarl import URL
 
 from eval_gate.config.preset import PresetName
 from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Message
 from eval_gate.targets.agent_address import ContainerProbe, resolve_host
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.http.connection import HttpRequest
 from eval_gate.targets.http.placeholders import (
     SESSION,
-    PlaceholderValues,
+    TASK,
+    Placeholder,
+    SessionScope,
     fill_address,
     fill_header,
     fill_template,
@@ -26,6 +30,7 @@ from eval_gate.targets.http.placeholders import (
     iter_placeholders,
 )
 from eval_gate.targets.response.field_paths import MISSING, MissingValue
+from eval_gate.text.turns import flatten_messages
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 if TYPE_CHECKING:
@@ -36,10 +41,69 @@ _SAFE_CHARACTERS: Final = "%/:@!$&'()*+,;=?~"
 """Characters that are not encoded in a path or query, including the percent sign of already encoded text."""
 
 
+class PlaceholderValues:
+    """Values of the placeholders in one request. A `uuid` is the same everywhere in the request."""
+
+    def __init__(self, request: Request, settings: HttpSettings) -> None:
+        self._request = request
+        self._settings = settings
+        self._values: dict[str, Placeholder] = {}
+
+    def __getitem__(self, name: str) -> Placeholder:
+        """Return the value of the placeholder `name`, computed once. Raises KeyError for an unknown one."""
+        if name not in self._values:
+            self._values[name] = self._compute_value(name)
+        return self._values[name]
+
+    def _compute_value(self, name: str) -> Placeholder:
+        request = self._request
+        match name:
+            case "message":
+                return request.messages[-1].content
+            case "conversation":
+                template = self._settings.message_template.open()
+                return [self._render_message(template, message, at) for at, message in enumerate(request.messages)]
+            case "prompt":
+                knows_session = self._settings.names_session and self[SESSION] is not MISSING
+                is_known = request.turn > 1 and knows_session  # the agent has the turns before this one
+                return flatten_messages(request.messages[-1:] if is_known else request.messages)
+            case "caseId":
+                return request.case_id
+            case "trial":
+                return request.trial
+            case "runId":
+                return request.run_id
+            case _:
+                return self._compute_id(name)
+
+    def _compute_id(self, name: str) -> Placeholder:
+        """Compute the id of a session, a task or a request. Raises KeyError for an unknown placeholder."""
+        request, session = self._request, self._request.open_session
+        if name == TASK or (name == SESSION and self._settings.id_setting):
+            value = None if session is None else session.task if name == TASK else session.own_id
+            return MISSING if value is None else value
+        if name == SESSION and session is not None:
+            return session.id
+        if name == SESSION and self._settings.session is SessionScope.CASE:
+            place = f"{request.run_id}\n{request.eval_file}\n{request.case_id}"
+            place += f"\n{request.rerun}" if request.rerun else ""
+            return str(uuid.uuid5(uuid.NAMESPACE_URL, to_well_formed(place)))
+        if name in {SESSION, "uuid"}:
+            return str(uuid.uuid4())
+        raise KeyError(name)
+
+    def _render_message(self, template: JsonValue, message: Message, at: int) -> JsonValue:
+        own: dict[str, JsonValue] = {"role": message.role, "content": message.content}
+        if template is None:
+            return own
+        own["index"] = at
+        return fill_template(template, lambda name: own[name] if name in own else self[name])
+
+
 class RequestBuilder:
     """Builder of the requests to one target. Parts that never change are built once.
 
-    Only this class and the values of placeholders open the secret address, headers and templates of the target.
+    Only this module opens the secret address, headers and templates of the target.
     """
 
     def __init__(self, settings: HttpSettings, system: ContainerProbe) -> None:

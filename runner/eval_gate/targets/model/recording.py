@@ -145,7 +145,9 @@ class Recording:
             if is_new and self._shared is not None:
                 if not self._healed:
                     self._healed = True
-                    _repair_file(self._shared)
+                    # leave what can be read; another run may have added to it since it was read
+                    readable = read_recording(self._shared).entries
+                    write_atomically(self._shared, b"".join(map(_encode_line, readable)))
                 _append_line(self._shared, line)
 
 
@@ -165,11 +167,6 @@ def _append_line(file: Path, line: bytes) -> None:
         append_data(descriptor, line, file)
     finally:
         os.close(descriptor)
-
-
-def _repair_file(file: Path) -> None:
-    """Leave in the file what can be read. Another run may have added to it since it was read. Raises GateError."""
-    write_atomically(file, b"".join(map(_encode_line, read_recording(file).entries)))
 
 
 def read_recording(file: Path) -> RecordingFile:

@@ -250,7 +250,27 @@ def test_read_log__session__gives_each_question_the_messages_before_it(tmp_path)
         "c": ["a", "1"],
         "broken": ["a", "1", "c", "3"],
         "d": ["b", "2"],
-        "e": ["a", "1", "c", "3"],
+        "e": ["a", "1", "c", "3", "broken"],
         "z": ["y"],
         "f": [],
     }
+
+
+def test_read_log__same_message_after_one_without_response__is_another_attempt_at_it(tmp_path) -> None:
+    failed = {"message": "b", "error": "HTTP 500", "session": 1}
+    read_set = read(tmp_path, entry("a", "1", session=1), failed, failed, entry("b", "2", session=1))
+    assert [(one.question, len(one.earlier_messages)) for one in read_set.observations] == [("a", 0), ("b", 2)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"session": "request.sesion"}, 'request.sesion; "request" has the keys text, session'),
+        ({"sessionPath": "session"}, "session; it has the keys message, response, request"),
+        ({"session": "request"}, 'request; "request" has the keys text, session'),
+    ],
+)
+def test_read_log__session_that_no_line_has__is_refused_with_the_keys_that_are_there(tmp_path, fields, said) -> None:
+    error = refuse(tmp_path, entry("a", request={"text": "a", "session": "x"}), fields=fields)
+    assert error.code == "invalid-draft-source"
+    assert [one.message for one in error.problems] == [f"no line has a session at {said}"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import ExitCode
-from eval_gate.gate.base_agent_cases import BaseAgentCases, select_base_agent_cases
+from eval_gate.gate.base_agent_cases import select_base_agent_cases
 from eval_gate.gate.evidence.execution_groups import ExecutionGroup, compute_log_group_chance
 from eval_gate.gate.evidence.flakiness import CaseRun
 from eval_gate.gate.evidence.prior import DEFAULT_PRIOR, Prior, learn_prior
@@ -30,6 +30,7 @@ from eval_gate.gate.reruns import RerunInterval, Reruns
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.evidence import BranchRun, Counts, GroundKind, RunShare
+from eval_gate.model.selection import BaseAgentCases
 from eval_gate.struct import replace
 from tests.support.histories import Asked, Branch, Engine
 from tests.support.verdicts import make_waiver, make_waivers

@@ -8,26 +8,22 @@ from eval_gate.model.execution import ErrorKind, Status, Trial
 from eval_gate.reports.wording.failed_turns import (
     describe_failed_turns,
     describe_user_end,
-    expand_turn,
     format_turns,
-    split_turn_label,
+    split_turn,
 )
 
 
 @pytest.mark.parametrize(
-    ("error", "total", "words"),
+    ("error", "total", "label", "rest"),
     [
-        ("turn 3: toolsCalled: no", 5, "turn 3 of 5: toolsCalled: no"),
-        ("turn 3: toolsCalled: no", None, "turn 3: toolsCalled: no"),
-        ("turn 2: agent error: HTTP 500", 5, "agent error in turn 2 of 5: HTTP 500"),
-        ("conversation: turn 3: no", 5, "conversation: turn 3: no"),
+        ("turn 3: toolsCalled: no", 5, "turn 3 of 5", "toolsCalled: no"),
+        ("turn 3: toolsCalled: no", None, "turn 3", "toolsCalled: no"),
+        ("turn 2: agent error: HTTP 500", 5, "agent error in turn 2 of 5", "HTTP 500"),
+        ("conversation: turn 3: no", 5, None, "conversation: turn 3: no"),
     ],
 )
-def test_expand_turn__error__begins_with_the_turn_and_can_be_split_again(error, total, words) -> None:
-    assert expand_turn(error, total) == words
-    label, rest = split_turn_label(words)
-    assert words == (f"{label}: {rest}" if label else rest)
-    assert (label is None) == (words == error and total is not None)
+def test_split_turn__error__is_the_turn_that_it_begins_with_and_the_rest(error, total, label, rest) -> None:
+    assert split_turn(error, total) == (label, rest)
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,8 @@ class ErrorExplainer:
 
     def explain_error(self, error: Exception, response: httpx2.Response | None) -> TargetError:
         """Translate an exception to one bounded line without the key, in the words of the provider where possible."""
-        unreadable = _find_unreadable_cause(error)
-        if unreadable is not None:
+        unreadable = next((cause for cause in _iter_causes(error) if isinstance(cause, UnreadableResponseError)), None)
+        if unreadable is not None:  # our own refusal to read the response made the library fail
             begins = format_excerpt(self._redact.mask_bytes(unreadable.begins, cut_after=True))
             return self._build_malformed_error(f"it {unreadable}; it begins {begins}")
         match error:
@@ -164,11 +164,6 @@ def _iter_texts(body: object) -> Iterator[str]:
 
 def _is_unsent(error: ModelConnectionError) -> bool:
     return error.phase == "connect"
-
-
-def _find_unreadable_cause(error: BaseException) -> UnreadableResponseError | None:
-    """Find our own refusal to read the response, if that is what made the library fail."""
-    return next((cause for cause in _iter_causes(error) if isinstance(cause, UnreadableResponseError)), None)
 
 
 def _iter_causes(error: BaseException) -> Iterator[BaseException]:
