@@ -242,18 +242,22 @@ def test_conversation__id_that_must_not_be_sent__is_a_malformed_response(answer)
     [
         (
             {"sessionHeader": "X-Session", "headers": {"X-Session": "{{session}}"}},
-            "no id of the conversation (sessionHeader)",
+            'the response has no header "X-Session" (sessionHeader); it has the headers content-',
         ),
-        ({"sessionCookie": "sid"}, "no id of the conversation (sessionCookie)"),
+        ({"sessionCookie": "sid"}, 'the response has no cookie "sid" (sessionCookie); it has no cookie'),
         (
             {"sessionPath": {"where": "id", "path": "id"}, "query": {"s": "{{session}}"}},
-            "no id of the conversation (sessionPath)",
+            'the response has no value at "id" (sessionPath); it has the keys response, toolCalls, data',
+        ),
+        (
+            {"sessionPath": "data.id", "query": {"s": "{{session}}"}},
+            'the response has no value at "data.id" (sessionPath); "data" has the key session',
         ),
     ],
 )
 def test_conversation__no_id_where_the_next_turn_needs_one__is_an_error_in_the_first(settings, words) -> None:
-    with pytest.raises(TargetError, match="no id of the conversation") as caught:
-        converse(answering(OK), **{"requestTemplate": {"q": "{{message}}"}} | settings)
+    with pytest.raises(TargetError, match="the response has no ") as caught:
+        converse(answering(OK | {"data": {"session": "1"}}), **{"requestTemplate": {"q": "{{message}}"}} | settings)
     assert words in caught.value.message
 
 
