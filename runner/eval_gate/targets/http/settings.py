@@ -357,8 +357,22 @@ class HttpSettings(StreamSettings):
         if self.id_setting and not self.names_session:
             return "it does not send {{session}}, the id that the agent returned"
         if not self.names_session and not self.repeats_messages:
-            return "it sends neither {{session}} nor {{conversation}}, so the agent does not know the turns before"
+            key, example = self._session_example
+            place = self.find_place(key) or self.find_place("url")
+            return (
+                "it sends neither {{session}} nor {{conversation}} nor {{prompt}}, so the agent knows no earlier turn. "
+                f"Send the id of the conversation where the agent expects it, such as `{key}: {example}`"
+                f"{f' ({place})' if place else ''}, with sessionPath if the agent makes the id; or all messages, as "
+                "{{conversation}} or {{prompt}}"
+            )
         return None
+
+    @property
+    def _session_example(self) -> tuple[str, str]:
+        """Setting that can send the id of a conversation, and an example of its value."""
+        if self.agent_protocol is PresetName.LANGGRAPH_THREAD:
+            return "url", "http://localhost:2024/threads/{{session}}/runs/wait"
+        return "requestFields" if self.method.has_body and not self.form else "query", '{ session: "{{session}}" }'
 
     @property
     def remarks(self) -> tuple[str, ...]:

@@ -515,9 +515,9 @@ def test_preset__request_of_ones_own__has_its_own_session() -> None:
         ({"requestTemplate": TEMPLATE, "session": "case"}, "shares one session between executions"),
         ({"requestTemplate": {"q": "{{caseId}}", "s": "{{session}}"}}, "does not send {{message}}"),
         ({"requestTemplate": {"q": "{{prompt}}"}, "sessionPath": "id"}, "does not send {{session}}"),
-        ({"agentProtocol": "tool-forge-sidecar"}, "sends neither"),
-        ({"agentProtocol": "langgraph-thread"}, "sends neither"),
-        ({"method": "GET", "query": {"q": "{{message}}"}}, "sends neither"),
+        ({"agentProtocol": "tool-forge-sidecar"}, '`requestFields: { session: "{{session}}" }`'),
+        ({"agentProtocol": "langgraph-thread"}, "`url: http://localhost:2024/threads/{{session}}/runs/wait`"),
+        ({"method": "GET", "query": {"q": "{{message}}"}}, '`query: { session: "{{session}}" }`'),
     ],
 )
 def test_conversation_problem__request_that_cannot_hold_one__is_known_before_the_run(settings, words) -> None:
