@@ -271,8 +271,8 @@ def test_comment__graded_conversation__names_the_turn_its_score_and_what_was_mis
     run = judge_against(make_graded_run([case]), Baseline(make_graded_baseline([baseline]), "main"))
     comment = render_comment(build_view(with_baseline(run, make_conversation(BEFORE, "PPPPP")), ON_PAGE))
     missed = "style: style is not what it should be"
-    failure = f"`turn 3 1.00 → 0.40: {missed} · turn 5 1.00 → 0.80: {missed}`"
-    assert f"| {failure} |" in comment
+    failure = f"`1.00 → 0.40: {missed} · turn 5 1.00 → 0.80: {missed.removesuffix(' be')}…`"
+    assert f"| **turn 3 of 5:** {failure} |" in comment
     assert f"**Failed in turn 3 of 5:** {failure}<br>" in comment
     assert "Turn 4 passes; turn 5 fails too." in comment
 

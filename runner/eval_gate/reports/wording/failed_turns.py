@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from eval_gate.gate.reason_wording import ERROR_KIND_WORDS
-from eval_gate.model.execution import NO_DETAILS, BaselineResult, CaseDetails, Status, Trial, UserEnd
+from eval_gate.model.execution import NO_DETAILS, BaselineResult, CaseDetails, ErrorKind, Status, Trial, UserEnd
 from eval_gate.text.escape import format_count, format_spans
 
 MAX_TURNS_NAMED: Final = 4
 """Turns in which executions failed that are named."""
-_TURN: Final = re.compile(r"(?P<turn>turn \d+): (?P<kind>agent error: )?")
+_TURN: Final = re.compile(r"(?P<turn>turn \d+):? (?P<kind>agent error(?=: ))?(?:: )?")
 _USER_ENDS: Final = {
     "reached": "reached (its own claim)",
     "given_up": "given up (its own claim)",
@@ -27,13 +27,17 @@ _USER_VERBS: Final = {
 }
 
 
-def split_turn(error: str, total: int | None) -> tuple[str | None, str]:
-    """Split an error into the turn that it names and the rest: `turn 3 of 5`, `agent error in turn 2 of 5`, or None."""
+def split_turn(error: str, total: int | None, kind: ErrorKind | None = None) -> tuple[str | None, str]:
+    """Split an error into the turn that it names and the rest: `turn 3 of 5`, `agent error in turn 2 of 5`, or None.
+
+    The `kind` is that of the error, if no text before it names it.
+    """
     match = _TURN.match(error)
     if match is None:
         return None, error
     label = f"{match['turn']} of {total}" if total else match["turn"]
-    return f"{'agent error in ' if match['kind'] else ''}{label}", error[match.end() :]
+    word = ERROR_KIND_WORDS[kind][0] if kind else match["kind"]
+    return f"{word} in {label}" if word else label, error[match.end() :]
 
 
 def format_turns(numbers: Sequence[int]) -> str:
