@@ -223,8 +223,8 @@ class _CaseUpdater:
     async def iter_failures(self, case: EvalCase, scored: Observation) -> AsyncIterator[str]:
         """Yield a sentence for each evaluator of a case that fails, and for those that are not scored here."""
         if case.conversation is not None:
-            for number, (turn, seen) in enumerate(zip(split_turns(case), scored.turns, strict=True), 1):
-                async for failure in self._iter_part_failures(turn, seen):
+            for number, (turn, observation) in enumerate(zip(split_turns(case), scored.turns, strict=True), 1):
+                async for failure in self._iter_part_failures(turn, observation):
                     yield f"turn {number}: {failure}"
         if not _scores_transcript(case):
             async for failure in self._iter_part_failures(case, scored):

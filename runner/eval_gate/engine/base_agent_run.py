@@ -29,6 +29,7 @@ from eval_gate.model.usage import add_up
 from eval_gate.results.run_writer import make_run_folder
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target, TargetError
+from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.text.escape import truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
 
@@ -156,6 +157,7 @@ class BaseAgentFollowUp:
         folder.mkdir(parents=True, exist_ok=True)
         self._masking = PatternMatcher()
         self._spent = 0.0
+        self._sessions: dict[int, dict[str, ConversationSession]] = {}
         services = RunServices(
             self._make_trial_services, self._masking, self._add_cost, self._has_budget, asyncio.Event()
         )
@@ -206,6 +208,7 @@ class BaseAgentFollowUp:
             CaseWorkspaces(HookRunner.from_plan(self._plan)),
             ExecutionFingerprints.from_plan(self._plan),
             can_continue=lambda _key, _target, usd: self._has_budget(usd),
+            sessions=self._sessions,
         )
 
     def _add_cost(self, _key: TrialKey, usd: float) -> None:

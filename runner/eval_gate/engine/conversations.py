@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from eval_gate.engine.simulated_user import UserMove
 from eval_gate.evaluators.base import CaseScore, EvaluatorError
@@ -22,6 +22,8 @@ from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.text.escape import format_count
 
 _Item = TypeVar("_Item")
+_SHARED_SESSION: Final = "agent error: the agent returned the session id of another conversation"
+_SHARED_HINT: Final = "let the agent return a new id for each conversation, and nothing else where its id is read"
 
 
 class BudgetUsedError(Exception):
@@ -56,6 +58,8 @@ class ConversationServices(FrozenStruct):
     """Whether the agent may remember earlier turns. If not, the target itself has retried all that can be."""
     can_continue: Callable[[float], bool] = lambda _usd: True
     """Whether the run can afford a further turn of an execution to which the target responded at this cost."""
+    sessions: dict[str, ConversationSession] = field(default_factory=dict)
+    """Sessions of all conversations with the target, by each id that they had."""
 
 
 class LedConversation:
@@ -194,6 +198,8 @@ class LedConversation:
                 response = await self._services.send(request)
             finally:
                 self.request_ms += (time.perf_counter() - started) * 1000
+            if self._services.sessions.setdefault(session.id, session) is not session:
+                raise TargetError(_SHARED_SESSION, fault=TargetFault.MALFORMED, hint=_SHARED_HINT)
             _check_size([*(turn.response for turn in self.turns), response])
             self.failed_message = None
             self.turns.append(FinishedTurn(turn.message, response))

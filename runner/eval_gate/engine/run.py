@@ -50,6 +50,7 @@ from eval_gate.results.run_setup import RunSetup
 from eval_gate.results.run_writer import make_run_folder, write_initial_result
 from eval_gate.struct import replace
 from eval_gate.targets.base import BatchTarget, Target, TargetError
+from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.targets.readiness import report_waiting_to
 from eval_gate.text.javascript.regex import PatternMatcher
 
@@ -100,6 +101,7 @@ class Run:
         self._stopped: str | None = None
         self._stop_cause: tuple[ErrorCause | None, str | None] = (None, None)
         self._healthy: dict[int, bool] = {}
+        self._sessions: dict[int, dict[str, ConversationSession]] = {}
         self._breaker = CircuitBreaker()
         self._listing: set[int] = set()
         """Targets (by `id`) that have listed their tool calls."""
@@ -373,7 +375,13 @@ class Run:
         plan = self._plan.without_cases()
         fingerprints = ExecutionFingerprints.from_plan(plan)
         return TrialServices(
-            plan, patterns, self._case_workspaces, fingerprints, artifacts, can_continue=self._can_continue
+            plan,
+            patterns,
+            self._case_workspaces,
+            fingerprints,
+            artifacts,
+            can_continue=self._can_continue,
+            sessions=self._sessions,
         )
 
     def _create_base_agent_run(self) -> BaseAgentRun | None:

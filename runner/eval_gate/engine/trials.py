@@ -39,6 +39,7 @@ from eval_gate.results.detail_truncation import truncate_judge_prompts
 from eval_gate.results.masking import MARGIN
 from eval_gate.struct import FrozenStruct, Struct, field, replace
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError, TargetFault
+from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.targets.deadline import RetryState, track_case_limit
 from eval_gate.targets.isolation import isolate_execution
 from eval_gate.text.escape import to_one_line, truncate_middle
@@ -94,6 +95,8 @@ class TrialServices(FrozenStruct):
     """Stores workspace artifacts of failing cases; None if they are not stored."""
     can_continue: Callable[[TrialKey, Target, float], bool] = lambda _key, _target, _usd: True
     """Whether the run can afford a further turn of an execution to which the target responded at this cost (USD)."""
+    sessions: dict[int, dict[str, ConversationSession]] = field(default_factory=dict)
+    """Sessions of all conversations of the run, by target and by each id that they had."""
 
     def require_unchanged_programs(self, case: EvalCase) -> None:
         """Check that no file which a program of the case can load was written to since the run was planned.
@@ -146,6 +149,7 @@ class TrialRunner:
         self._limits = shared.plan.limits
         self._shared = shared
         self._spacing = spacing
+        self._sessions = shared.sessions.setdefault(id(target), {})
 
     async def run(self, job: TrialJob, batch_response: Response | None = None) -> TrialRecord:
         """Request a response, unless the batch has one, and score it.
@@ -270,6 +274,7 @@ class TrialRunner:
             retry_policy=target.retry_policy,
             remembers_turns=target.remembers_turns,
             can_continue=lambda usd: shared.can_continue(job.key, target, spent_usd + usd),
+            sessions=self._sessions,
         )
 
     async def _score_response(

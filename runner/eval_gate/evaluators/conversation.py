@@ -100,7 +100,8 @@ async def _score_whole(context: EvaluationContext, spec: ConversationSpec, histo
     if not spec.scores_transcript:
         return await score_evaluators(context)
     transcript = _join_transcript(history)
-    brief = _change_brief(context.case.brief or CaseBrief(question="", linked_question=""), transcript, history)
+    question = format_transcript(history)  # of `role: text` alone, a response could add lines of the user
+    brief = _change_brief(context.case.brief or CaseBrief(question="", linked_question=""), question, history)
     response = replace(context.response, text=transcript)
     return await score_evaluators(replace(context, case=replace(context.case, brief=brief), response=response))
 

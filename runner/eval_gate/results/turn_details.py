@@ -13,7 +13,12 @@ PARTS_OF_CONVERSATION: Final = frozenset({"turn", "conversation"})
 
 
 def slice_turn(details: CaseDetails, number: int) -> CaseDetails:
-    """Return the details of one turn, counted from 1: its response and its calls; none if there is no such turn."""
+    """Return the details of one turn, counted from 1: its response and its calls; none if there is no such turn.
+
+    Details without turns are those of one request, which is the first turn.
+    """
+    if number == 1 and not details.turns:
+        return details
     if not 1 <= number <= min(len(details.turns), STORED_TURNS):  # a result from elsewhere may have any number
         return NO_DETAILS
     turn = details.turns[number - 1]
@@ -37,6 +42,9 @@ def select_turn(case: CaseResult, baseline: BaselineResult | None) -> int | None
     most = min(max(len(case.details.turns), len(earlier.turns)), STORED_TURNS)
     if case.failed_turn is not None or not most:
         return case.failed_turn
+    sides = case.details, earlier
+    if not all(side.turns for side in sides) and all(side.response is not None for side in sides):
+        return 1  # one side has only one request
     if earlier.turns:
         for differs in (has_other_calls, has_other_response):
             for number in range(1, most + 1):

@@ -24,8 +24,10 @@ class ConversationSession:
         """The agent's own id, as it returned it last."""
         self.task: JsonValue = None
         """Task of the agent that the next turn has to continue; None for none."""
+        self.calls: tuple[str, ...] = ()
+        """Names of the tool calls that its responses listed so far, where they list those of all turns."""
         self.totals: dict[str, int] = {}
-        """Tool calls and tokens that its responses counted so far, by name, where they count those of all turns."""
+        """Tokens that its responses counted so far, by name, where they count those of all turns."""
         self._opened: dict[str, Any] = {}
         self._stack = AsyncExitStack()
 

@@ -106,6 +106,21 @@ def test_run__error_in_the_first_turn__has_no_response(tmp_path) -> None:
     assert [turn.status for turn in case.details.turns] == [E, N, N]
 
 
+class OneSession(SessionTarget):
+    """An agent that returns the same id in every conversation."""
+
+    def make_response(self, request):
+        request.open_session.own_id = "shared"
+        return super().make_response(request)
+
+
+def test_run__agent_with_one_session_for_all__is_an_agent_error_of_every_other_conversation(tmp_path) -> None:
+    result = execute(OneSession(), tmp_path, make_talk("first"), make_talk("second"), limits=RunLimits(trials=2))
+    statuses = {key.case_id: [trial.status for trial in case.trials] for key, case in result.iter_cases()}
+    assert statuses == {"first": [P, E], "second": [E, E]}
+    assert all(case.error_kind in {None, ErrorKind.AGENT_ERROR} for _, case in result.iter_cases())
+
+
 @pytest.mark.parametrize(
     ("last_s", "status", "error"), [(40, P, None), (60, E, "turn 3: timeout: no response within ")]
 )
@@ -373,6 +388,11 @@ def test_base_agent_follow_up__conversation__is_run_in_sessions_of_its_own(tmp_p
     ((_, case),) = run_base_agent(tmp_path, base_agent).iter_cases()
     assert [(one.status, one.failed_turn, one.same_as_current) for one in case.base_agent_trials] == [(F, 2, True)] * 2
     assert list(base_agent.taken_in.values()) == [[1, 2], [1, 2]]
+
+
+def test_base_agent_follow_up__one_session_for_all__is_an_agent_error_of_the_later_rounds(tmp_path) -> None:
+    ((_, case),) = run_base_agent(tmp_path, OneSession()).iter_cases()
+    assert [trial.status for trial in case.base_agent_trials] == [P, E]
 
 
 def test_base_agent_follow_up__that_cannot_hold_a_conversation__does_not_run_it(tmp_path) -> None:

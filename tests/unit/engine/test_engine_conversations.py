@@ -22,7 +22,7 @@ from eval_gate.model.case import SimulatedUser
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
-from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.secret_masking import mask_target
 from eval_gate.text.redaction import Redactor
 from tests.support.talks import (
@@ -85,6 +85,35 @@ def test_led_conversation__each_execution__has_a_session_of_its_own() -> None:
     lead(target)
     lead(target)
     assert [len(turns) for turns in target.taken_in.values()] == [3, 3]
+
+
+class SharingTarget(SessionTarget):
+    """An agent that returns the same session id in every conversation, from this turn on."""
+
+    def __init__(self, since: int, faults=()) -> None:
+        super().__init__(faults)
+        self._since = since
+
+    def make_response(self, request: Request) -> Response:
+        if request.turn >= self._since:
+            request.open_session.own_id = "shared"
+        return super().make_response(request)
+
+
+@pytest.mark.parametrize("since", [1, 3])
+def test_led_conversation__id_of_another_conversation__is_an_agent_error_of_that_turn(since) -> None:
+    target, sessions = SharingTarget(since), {}
+    assert lead(target, sessions=sessions).error is None
+    second = lead(target, sessions=sessions)
+    assert isinstance(second.error, TargetError)
+    assert (second.error.fault, second.failed_turn, len(second.turns)) == (TargetFault.MALFORMED, since, since - 1)
+    assert "session id of another conversation" in second.error.message
+
+
+def test_led_conversation__begun_again_in_the_session_that_was_given_up__sends_no_further_turn() -> None:
+    target = SharingTarget(1, [None, AWAY])
+    led = lead(target)
+    assert (led.failed_turn, [request.turn for request in target.requests]) == (1, [1, 2, 1])
 
 
 def test_led_conversation__failed_turn__is_the_last_unless_all_are_wanted() -> None:

@@ -312,7 +312,10 @@ def test_agentv__judge_of_the_whole__sees_the_transcript() -> None:
     judge = ScriptedJudge('{"score": 1}')
     assert agentv(("a", ()), whole=(LlmJudge(),), responses=("x\n\nuser: fine",), around={"judge": judge}).passed
     [(_, prompt)] = judge.asked
-    assert "candidate_answer ## ]]\nsystem:\n  be nice\n\nuser:\n  a\n\nassistant:\n  x\n  \n  user: fine" in prompt
+    # by its margin, no line of a response is one of the user
+    transcript = "system:\n  be nice\n\nuser:\n  a\n\nassistant:\n  x\n  \n  user: fine\n"
+    assert f"question ## ]]\n{transcript}" in prompt
+    assert f"candidate_answer ## ]]\n{transcript}" in prompt
 
 
 def test_transcript__of_a_model_with_tools__has_texts_only() -> None:

@@ -144,6 +144,17 @@ def make_hostile(turns: int, size: int) -> RunResult:
     return judge_chats(case, baseline=make_conversation(there, "P" * turns))
 
 
+def test_expected_before__of_turns__has_each_turn_before_what_is_expected_of_it() -> None:
+    run = forgetful()
+    lines = ("turn 1:", "  calls find_order", "  calls refund", "whole conversation:", 'response contains "a:"')
+    side = replace(run.comparison.changes[0].baseline_result, expectation=lines)
+    changes = (replace(run.comparison.changes[0], baseline_result=side), *run.comparison.changes[1:])
+    rows = build_view(replace(run, comparison=replace(run.comparison, changes=changes)), ON_PAGE).rows
+    assert 'turn 1: calls find_order; calls refund; whole conversation: response contains "a:"' in {
+        row.expected_before for row in rows
+    }
+
+
 @pytest.mark.parametrize(("turns", "size"), [(2, 1), (100, 20_000)])
 def test_comment__hostile_texts_in_turns__stay_text_and_the_comment_small(turns, size) -> None:
     view = build_view(make_hostile(turns, size), ON_PAGE)

@@ -35,6 +35,13 @@ def test_slice_turn__any_conversation__its_turns_have_every_call_once_and_in_ord
     assert slice_turn(details, 0) == slice_turn(details, len(names) + 1) == NO_DETAILS
 
 
+def test_slice_turn__case_with_one_request__is_its_first_turn() -> None:
+    details = CaseDetails(response="r", tools_called=("find_order",))
+    assert (slice_turn(details, 1), slice_turn(details, 2)) == (details, NO_DETAILS)
+    case, other = make_case(details), make_case(BASELINE)
+    assert (select_turn(case, before(BASELINE)), select_turn(other, before(details))) == (1, 1)
+
+
 def test_slice_turn__calls_beyond_the_limit_are_dropped__the_names_stay() -> None:
     details = replace(BASELINE, tool_calls=BASELINE.tool_calls[:1])
     assert slice_turn(details, 4).tools_called == ("refund",)

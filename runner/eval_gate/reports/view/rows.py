@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
@@ -332,7 +333,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     def expected_before(self) -> str | None:
         """Expectation in the baseline, if this run has another."""
         baseline = self.case_change.baseline_result if self.case_change else None
-        return "; ".join(baseline.expectation) if baseline and baseline.expectation else None
+        return _join_checks(baseline.expectation) if baseline and baseline.expectation else None
 
     @property
     def broken_since(self) -> str | None:
@@ -460,6 +461,15 @@ def build_rows(run: RunResult, context: ReportContext, waivers: WaiverReport) ->
     ]
     removed = (change for change in changes if change.change is CaseClass.REMOVED)
     return (*rows, *(CaseRow(change.key, change.case_id, None, change, context, least) for change in removed))
+
+
+def _join_checks(lines: Sequence[str]) -> str:
+    """Join what is expected into one line, with each heading before what is under it."""
+    joined = ""
+    for line in lines:
+        between = " " if joined.endswith(":") else "; "
+        joined += f"{between if joined else ''}{line.strip()}"
+    return joined
 
 
 def _format_score(tally: PassCount, least: float) -> str:

@@ -66,6 +66,8 @@ class HttpRequest(NamedTuple):
     headers: Mapping[str, str]
     """Headers, with names in lower case."""
     content: bytes | None = None
+    is_repeatable: bool = True
+    """Whether a GET or PUT may be sent again if the connection is lost; no turn of a conversation may."""
 
 
 class ResponseHead(NamedTuple):
@@ -159,8 +161,8 @@ class Connection:
         self._bounds = bounds
         self._concurrency = concurrency
         self._secure = secure
-        self._pools: dict[bool, aiohttp.ClientSession] = {}
-        """By whether their connections are kept open."""
+        self._pools: dict[tuple[bool, bool], aiohttp.ClientSession] = {}
+        """By whether their connections are kept open, and whether their requests are repeatable."""
         self._proxies: dict[str, str | None] = {}
         """By scheme and host, as far as known."""
 
@@ -178,7 +180,7 @@ class Connection:
     @asynccontextmanager
     async def open_response(self, request: HttpRequest) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request, and yield the response with its head. Raises TargetError and ConnectionLostError."""
-        pool, proxy = self._get_pool(), self._find_proxy(request.url)
+        pool, proxy = self._get_pool(is_repeatable=request.is_repeatable), self._find_proxy(request.url)
         headers = {**get_isolation_headers(), **request.headers}  # headers of the description take precedence
         from aiohttp import ClientError
 
@@ -309,10 +311,11 @@ class Connection:
             self._proxies[place] = find_proxy(url)
         return self._proxies[place]
 
-    def _get_pool(self) -> aiohttp.ClientSession:
+    def _get_pool(self, *, is_repeatable: bool) -> aiohttp.ClientSession:
         """Return the pool of this execution, created on first use, with one connection more than cases in flight."""
         keep_open = not is_isolated()
-        if keep_open not in self._pools:
+        key = keep_open, is_repeatable
+        if key not in self._pools:
             with _skip_certificates() if is_own_process() else nullcontext():
                 from eval_gate.targets.http.pool import make_pool
 
@@ -320,8 +323,10 @@ class Connection:
             # certificates cost 20 ms: only for those who use them
             secure = self._secure or any(value.lower().startswith("https://") for value in proxies)
             certificates = load_ssl_context() if secure else None
-            self._pools[keep_open] = make_pool(self._concurrency + 1, certificates, keep_open=keep_open)
-        return self._pools[keep_open]
+            pool = make_pool(self._concurrency + 1, certificates, keep_open=keep_open)
+            pool._retry_connection = is_repeatable  # noqa: SLF001 (there is no option for it)
+            self._pools[key] = pool
+        return self._pools[key]
 
 
 @contextmanager

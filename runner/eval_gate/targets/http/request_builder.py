@@ -137,7 +137,13 @@ class RequestBuilder:
         settings = self._settings
         values = values or self.build_values(request)
         url = self._build_url(values) if self._per_case else self.url
-        return HttpRequest(settings.method, url, self.build_headers(values), self._build_body(request, values))
+        return HttpRequest(
+            settings.method,
+            url,
+            self.build_headers(values),
+            self._build_body(request, values),
+            is_repeatable=request.open_session is None or not settings.names_session,
+        )
 
     def build_headers(self, values: PlaceholderValues) -> Mapping[str, str]:
         """Build the headers for one case, with names in lower case."""

@@ -17,13 +17,13 @@ from eval_gate.targets.http.connection import ResponseHead
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.response.field_paths import MissingValue
 from eval_gate.targets.response.settings import EventRule
+from eval_gate.text.mask import MASK
 from eval_gate.text.quoting import quote_name
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
 from eval_gate.text.untrusted.excerpt import format_keys
 
 _MAX_ID: Final = 1_000
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_CALLS: Final = "calls"
 
 
 class SessionReader:
@@ -64,7 +64,7 @@ class SessionReader:
     def update_session(self, response: Response) -> Response:
         """Note the id and the task in the session, and return the response without the calls of earlier turns.
 
-        Raises TargetError for an id that is missing or malformed, and for fewer calls than before.
+        Raises TargetError for an id that is missing or malformed, and for other calls than before.
         """
         session, setting = self._session, self._settings.id_setting
         if setting is not None and self._id is not None:
@@ -87,18 +87,23 @@ class SessionReader:
         if not isinstance(value, str | int) or not 1 <= len(text) <= _MAX_ID or _UNPRINTABLE.search(text):
             what = f"the id is not a text of 1 to {_MAX_ID:,} characters without control characters"
             raise self._build_error(what, key)
+        if MASK in text:
+            raise self._build_error("the id has a secret in it, which is masked in responses", key)
         return value
 
     def _drop_earlier_calls(self, response: Response) -> Response:
         """Return the response with the calls of its own turn, if it lists any."""
         if self._settings.tool_calls_scope == "turn" or response.tool_calls_known is None:
             return response
-        earlier, listed = self._session.totals.get(_CALLS, 0), len(response.tool_calls)
-        if listed < earlier:
-            what = f"the list of tool calls has {listed:,}, and {earlier:,} in the turn before"
-            raise self._build_error(f"{what}, so it is not that of the conversation", "toolCallsScope")
-        self._session.totals[_CALLS] = listed
-        return replace(response, tool_calls=response.tool_calls[earlier:])
+        earlier, names = self._session.calls, tuple(call.name for call in response.tool_calls)
+        if names[: len(earlier)] != earlier:
+            what = f"has {len(names):,}, and {len(earlier):,} in the turn before"
+            if len(names) >= len(earlier):
+                what = "begins with other calls than in the turn before"
+            what = f"the list of tool calls {what}, so it is not that of the conversation"
+            raise self._build_error(what, "toolCallsScope")
+        self._session.calls = names
+        return replace(response, tool_calls=response.tool_calls[len(earlier) :])
 
     def _build_missing_error(self, key: str) -> TargetError:
         """Build the error for a response without the id. It names what is there instead, as for a missing text."""

@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from contextlib import suppress
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
 
 _CONNECT_S: Final = 5.0
 _HANG_UP_S: Final = 0.1
+_SESSION_HINT: Final = (
+    "it no longer finds the session of the turn before: let it keep sessions, and check which id it returns and gets"
+)
 
 
 class HttpTarget(DescribedTarget[HttpSettings]):
@@ -93,9 +97,14 @@ class HttpTarget(DescribedTarget[HttpSettings]):
     async def respond(self, request: Request) -> Response:
         """Send the request, and retry it as the policy allows. Raises TargetError."""
         is_remembered = request.open_session is not None and self.remembers_turns
-        response = await respond_with_retries(
-            lambda: self._respond_once(request), self.retry_policy, self.limiter, only_unprocessed=is_remembered
-        )
+        try:
+            response = await respond_with_retries(
+                lambda: self._respond_once(request), self.retry_policy, self.limiter, only_unprocessed=is_remembered
+            )
+        except TargetError as error:
+            if error.status == HTTPStatus.NOT_FOUND and is_remembered and request.turn > 1:
+                error.hint = _SESSION_HINT  # the path exists: the turn before got a response
+            raise
         if request.turn:
             self._note_turn(request)
         return response

@@ -226,6 +226,7 @@ def test_conversation__two_executions__share_nothing() -> None:
         OK | {"id": "x" * 1_001},
         OK | {"id": "a\r\nX: 1"},
         OK | {"id": "a\u0085"},
+        OK | {"id": "s-***-1"},
         OK | {"id": ["a"]},
         OK | {"id": True},
     ],
@@ -350,13 +351,21 @@ def test_calls__of_the_conversation__are_those_of_the_turn_without_the_earlier_o
     lists = [{"response": "ok", "toolCalls": [{"name": name} for name in names]} for names in ("a", "ab", "abba")]
     responses, _, _, session = converse(answering(*lists), toolCallsScope="conversation")
     assert [[call.name for call in one.tool_calls] for one in responses] == [["a"], ["b"], ["b", "a"]]
-    assert session.totals == {"calls": 4}
+    assert session.calls == ("a", "b", "b", "a")
 
 
 def test_calls__fewer_than_before__are_not_those_of_the_conversation() -> None:
     lists = ({"response": "ok", "toolCalls": [CALL, CALL]}, {"response": "ok", "toolCalls": [CALL]})
     with pytest.raises(TargetError, match=r"has 1, and 2 in the turn before.*toolCallsScope") as caught:
         converse(answering(*lists), toolCallsScope="conversation")
+    assert caught.value.fault is TargetFault.MALFORMED
+
+
+@pytest.mark.parametrize("names", ["ba", "bb", "bab"])
+def test_calls__that_begin_otherwise_than_before__hide_none_of_the_turn(names) -> None:
+    lists = [{"response": "ok", "toolCalls": [{"name": name} for name in listed]} for listed in ("a", names)]
+    with pytest.raises(TargetError, match=r"begins with other calls.*toolCallsScope") as caught:
+        converse(answering(*lists), turns=2, toolCallsScope="conversation")
     assert caught.value.fault is TargetFault.MALFORMED
 
 
@@ -413,6 +422,23 @@ def test_retry__turn_that_may_have_been_processed__is_sent_again_only_to_an_agen
             assert len(running.requests) == 1
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT", "GET"])
+def test_retry__lost_connection_whatever_the_method__sends_the_turn_once(method) -> None:
+    with agent(failing("lost", at=1)) as running:
+
+        async def main() -> None:
+            query = {"q": "{{message}}", "thread": "{{session}}"}
+            target = HttpTarget(described(running.url, method=method, query=query), redact=Redactor(), concurrency=1)
+            try:
+                await lead(target)
+            finally:
+                await target.aclose()
+
+        with pytest.raises(TargetError, match="connection broke before the response"):
+            asyncio.run(main())
+    assert len(running.requests) == 2
+
+
 def test_retry__case_with_one_message__is_as_it_was() -> None:
     with agent(failing("503 Service Unavailable", at=0)) as running:
 
@@ -426,6 +452,13 @@ def test_retry__case_with_one_message__is_as_it_was() -> None:
         assert asyncio.run(main()).attempts == 2
         threads = [one["thread"] for one in bodies_of(running)]
     assert threads[0] != threads[1]
+
+
+@pytest.mark.parametrize(("at", "hint"), [(0, "at this path"), (1, "no longer finds the session")])
+def test_conversation__not_found__is_the_path_in_the_first_turn_and_the_session_later(at, hint) -> None:
+    with pytest.raises(TargetError, match="404") as caught:
+        converse(failing("404 Not Found", at=at), path="/threads/{{session}}/runs")
+    assert hint in (caught.value.hint or "")
 
 
 def test_retry_policy__of_conversations__is_that_of_requests() -> None:
