@@ -36,6 +36,8 @@ class SessionReader:
         self._task: JsonValue = None
         self._document: JsonValue = None
         """Body of the response if it is JSON, or the names of its headers or cookies, whatever may have the id."""
+        self.has_unread_id = False
+        """Whether the agent returned another `session` than it got, and no setting reads it."""
 
     def read_head(self, head: ResponseHead) -> None:
         """Read the header, or the cookie, that has the id."""
@@ -48,13 +50,16 @@ class SessionReader:
     def read_body(self, body: bytes) -> None:
         """Read a JSON body, which alone says whether there is still a task; another one has no paths."""
         self._task = None
-        if self._settings.session_path or self._settings.task_path:
+        if self._settings.session_path or self._settings.task_path or self._settings.sends_own_member:
             try:
                 document = parse_untrusted_json(body)
             except UntrustedJsonError:
                 return
             self._document = document if self._settings.session_path else self._document
             self.read_value(document)
+            own_id = document.get("session") if isinstance(document, dict) else None
+            is_other = isinstance(own_id, str | int) and str(own_id) != self._session.id
+            self.has_unread_id = is_other and self._settings.sends_own_member
 
     def read_value(self, value: JsonValue, name: str = "") -> None:
         """Read a response, or its event `name`. The newest id and the newest task count."""

@@ -337,6 +337,11 @@ class HttpSettings(StreamSettings):
         return "session" in self.sent_placeholders or self.session_cookie is not None
 
     @property
+    def sends_own_member(self) -> bool:
+        """Whether a turn has Eval Gate's id as `session` of its own protocol, and the agent's id is read nowhere."""
+        return "session" in self.sent_placeholders - self._written_placeholders and self.id_setting is None
+
+    @property
     def repeats_messages(self) -> bool:
         """Whether requests have all messages, at least as long as the agent cannot know them."""
         return bool(self.sent_placeholders & {"conversation", "prompt"})

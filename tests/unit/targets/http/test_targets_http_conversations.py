@@ -606,6 +606,21 @@ def test_notices__turns_that_an_agent_with_memory_has_twice__are_said_once() -> 
     assert target.notices == ()
 
 
+@pytest.mark.parametrize(
+    ("answer", "settings", "number"),
+    [
+        (OK | {"session": "s-1"}, {}, 1),
+        (OK | {"session": "s-1"}, {"sessionPath": "session"}, 0),
+        (OK | {"session": "s-1"}, {"requestTemplate": TEMPLATE}, 0),
+        (OK | {"session": None}, {}, 0),
+        (OK, {}, 0),
+    ],
+)
+def test_notices__id_of_the_agent_that_no_turn_gets__is_said(answer, settings, number) -> None:
+    _, _, target, _ = converse(answering(answer), **settings)
+    assert ["set `sessionPath: session`" in one for one in target.notices] == [True] * number
+
+
 def test_notices__messages_before_the_first_turn_that_are_not_sent__are_said() -> None:
     _, _, target, _ = converse(answering(OK), system="Be brief.", requestTemplate=TEMPLATE)
     (notice,) = target.notices
