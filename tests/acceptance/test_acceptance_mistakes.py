@@ -62,7 +62,7 @@ EVAL_FILES = {
         suite({"id": "gs-1", "inputs": {"message": "x"}, "expect": {}}),
         'is missing in the case "gs-1"',
         f"{SUITE}:2: [0].input",
-        '(did you mean "inputs"?)',
+        '"inputs" is not known here (did you mean "input"?)',
     ),
     "no id": evals(suite({"input": {"message": "x"}, "expect": {}}), "is missing", f"{SUITE}:2: [0].id"),
     "id twice": evals(

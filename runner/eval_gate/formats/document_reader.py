@@ -6,9 +6,9 @@ The `file_model` of a dialect declares the shape, derived from `FileModel`, whic
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, ClassVar, Final, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -57,12 +57,15 @@ _CASE_DEPTH: Final = 2
 _MAX_SHOWN: Final = 80
 _MAX_FIELD: Final = 200
 _MAX_KEYS: Final = 5
-"""Maximum unknown keys in the reason why a case is skipped."""
+"""Maximum unknown keys in a message."""
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
 class FileModel(BaseModel):
     """Strict base model. Unknown keys are kept, so that a warning can name the nearest key."""
+
+    ignored_keys: ClassVar[frozenset[str]] = frozenset({"$schema", "$comment"})
+    """Further keys, for people and editors."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -83,6 +86,11 @@ def find_skip_reason(mistakes: Iterable[EvalMistake]) -> str | None:
 def get_known_keys(model: type[BaseModel]) -> set[str]:
     """Return the keys that the model reads, as they are written in the file."""
     return {info.alias or name for name, info in model.model_fields.items()}
+
+
+def list_unknown_keys(part: FileModel) -> list[str]:
+    """List the keys of a part that have no effect and are not meant for people."""
+    return [key for key in part.model_extra or {} if key not in part.ignored_keys]
 
 
 class Finding(FrozenStruct):
@@ -122,10 +130,10 @@ class Findings(Struct):
             self.add(f"/{pattern[:80]}/ matches every response: this always passes", path, silent=True)
 
     def lint_unknown_keys(
-        self, part: BaseModel, path: Path, ignored: Container[str] = (), *, silent: bool = True
+        self, part: FileModel, path: Path, ignored: Container[str] = (), *, silent: bool = True
     ) -> None:
         """Report unknown keys with the nearest known one; a key that is near to one is a `silent` finding or none."""
-        for key in part.model_extra or {}:
+        for key in list_unknown_keys(part):
             if key not in ignored:
                 hint = self.suggest_word(key, get_known_keys(type(part)))
                 self.add(f'unknown key "{key[:80]}"{hint}: it is ignored', (*path, key), silent=silent and bool(hint))
@@ -155,10 +163,6 @@ class Findings(Struct):
         return (
             Finding(f"{self._omitted_count:,} more warnings about this file are not listed", (), silent=True),
         ) * bool(self._omitted_count)
-
-    def get_case_messages(self, index: int) -> tuple[str, ...]:
-        """Return the messages about one case that are no mistakes."""
-        return tuple(one.message for one in self._by_case.get(index, ()) if one.mistake is None)
 
     def get_case_findings(self, index: int) -> Sequence[Finding]:
         """Return the findings about one case, mistakes included."""
@@ -201,11 +205,14 @@ class DocumentReader:
             return model.model_validate(document)
         except ValidationError as error:
             for detail in list_errors(error):
-                path = convert_path(detail["loc"])
+                path, context = convert_path(detail["loc"]), detail.get("ctx", {})
                 is_missing = detail["type"] == "missing"
                 where = _format_case_suffix(document, path) if is_missing or len(path) == _CASE_DEPTH else ""
-                meant = _suggest_written_key(model, path, find_at(document, path[:-1])) if is_missing else ""
-                self.problems.append(self.build_problem(f"{describe(detail)}{where}{meant}", path))
+                unknown = context.get("unknown", ())
+                if is_missing:
+                    unknown = _find_unknown_keys(model, path[:-1], find_at(document, path[:-1]))
+                more = describe_unknown_keys(unknown, context.get("missing", path[-1:]))
+                self.problems.append(self.build_problem(f"{describe(detail)}{where}{more}", path))
             raise self._build_error() from error
 
     def build_mistakes(self, findings: Findings, index: int) -> tuple[EvalMistake, ...]:
@@ -220,6 +227,16 @@ class DocumentReader:
             for one in findings.get_case_findings(index)
             if one.mistake is not None
         )
+
+    def build_warnings(self, findings: Findings, index: int) -> tuple[str, ...]:
+        """Build the warnings about one case, which are no mistakes."""
+        return tuple(self._build_warning(one) for one in findings.get_case_findings(index) if one.mistake is None)
+
+    def _build_warning(self, finding: Finding) -> str:
+        """Build a warning, which names the turn that it is about, and its line: a case may have many."""
+        turn = finding.path[_CASE_DEPTH : 2 * _CASE_DEPTH]
+        place = f"{format_field_path(turn)} in line {self.find_line(finding.path)}: " if turn[:1] == ("turns",) else ""
+        return f"{place}{finding.message}"
 
     def check_duplicate_ids(self, ids: Sequence[str]) -> None:
         """Report a problem for every id that an earlier case has."""
@@ -237,7 +254,7 @@ class DocumentReader:
         if self.problems:
             raise self._build_error()
         warnings = (*(one for one in findings.all if one.mistake is None), *findings.overflow)
-        return [f"{_describe_place(one.path, ids)}: {one.message}" for one in warnings]
+        return [f"{_describe_place(one.path, ids)}: {self._build_warning(one)}" for one in warnings]
 
     def _strip_cases_step(self, steps: Iterable[str | int]) -> Path:
         """Return the path in the file as written: a bare list of cases has no `cases` step."""
@@ -248,15 +265,33 @@ class DocumentReader:
         return EvalFileError(self.file, sorted(self.problems, key=lambda problem: problem.line or 0))
 
 
-def _suggest_written_key(model: type[BaseModel], path: Path, siblings: JsonValue) -> str:
-    """Suggest what was meant for a missing key: the nearest sibling that no part of a file has, or a misspelt one."""
-    schema = model.model_json_schema()
-    parts = (schema, *schema.get("$defs", {}).values())
-    known_keys = {key for part in parts for key in part.get("properties", ())}
-    unknown = [key for key in siblings if key not in known_keys] if isinstance(siblings, dict) else []
-    meant = format_suggestion(str(path[-1]), unknown)
-    misspelt = ((key[:_MAX_SHOWN], format_suggestion(key, known_keys)) for key in unknown if not meant)
-    return meant or next((f' and "{key}" is not known{hint}' for key, hint in misspelt if hint), "")
+def describe_unknown_keys(keys: Iterable[str], missing: Iterable[str]) -> str:
+    """Describe keys that a part does not have, and what may be meant by one of them: a `missing` one."""
+    names = [key[:_MAX_SHOWN] for key in islice(keys, _MAX_KEYS)]
+    hint = next(filter(None, (format_suggestion(name, missing) for name in names)), "")
+    listed = ", ".join(f'"{name}"' for name in names)
+    return f"; {listed} {'is' if len(names) == 1 else 'are'} not known here{hint}" if names else ""
+
+
+def _find_unknown_keys(model: type[BaseModel], path: Path, part: JsonValue) -> list[str]:
+    """Find the keys of the part at `path` that none of its models knows."""
+    models: list[type[BaseModel]] = [model]
+    for step in path:
+        if isinstance(step, str):
+            fields = ((name, info) for one in models for name, info in one.model_fields.items())
+            same = (info.annotation for name, info in fields if step == (info.alias or name))
+            models = [inner for annotation in same for inner in _iter_models(annotation)]
+    ignored = (one.ignored_keys for one in models if issubclass(one, FileModel))
+    known_keys = set[str]().union(*map(get_known_keys, models), *ignored)
+    return [key for key in part if key not in known_keys] if isinstance(part, dict) else []
+
+
+def _iter_models(annotation: object) -> Iterator[type[BaseModel]]:
+    """Yield the models in the type of a field."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for one in get_args(annotation):
+        yield from _iter_models(one)
 
 
 def _format_case_suffix(document: JsonValue, path: Path) -> str:

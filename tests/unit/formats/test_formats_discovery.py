@@ -36,8 +36,23 @@ def test_load__a_tier_in_the_name_and_every_key_misspelt__is_refused_and_not_lef
     (tmp_path / "answers.golden.json").write_text('{"paris": 1}')
     with pytest.raises(GateError) as caught:
         load_suites(find_eval_files([str(tmp_path)], tmp_path), tmp_path, ReadOptions())
-    said = "none of its cases has `input`, `expect` or `rubric`: a misspelt key?"
+    said = "its cases need `input`, `turns` or `user`, and `expect` or `rubric`; the first one has id, inputs, expected"
     assert [str(one) for one in caught.value.problems] == [f"b.labeled.json:1: {said}"]
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ({"turn": [{"message": "hi", "expect": {}}]}, "1: its cases need `input`, `turns` or `user`, and `expect` or "),
+        ({"turns": {"message": "hi", "expect": {}}}, "1: [0].turns: expected a list, got a mapping"),
+        ({"turns": [{"content": "hi"}]}, '1: [0].turns[0].message: is missing in the case "gs-1"; "content" is not '),
+    ],
+)
+def test_load__conversation_with_another_shape__is_told_what_is_wrong(tmp_path, case, said) -> None:
+    (tmp_path / "a.golden.json").write_text(json.dumps([{"id": "gs-1", **case}]))
+    with pytest.raises(GateError) as caught:
+        load_suites(find_eval_files([str(tmp_path)], tmp_path), tmp_path, ReadOptions())
+    assert str(caught.value.problems[0]).startswith(f"a.golden.json:{said}")
 
 
 def test_discover__file_that_is_called_like_the_pointer_to_the_newest_run__is_found(tree) -> None:

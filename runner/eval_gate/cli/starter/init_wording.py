@@ -111,7 +111,8 @@ def _describe_drafts(plan: StarterPlan, example: str) -> str:
     is_yaml = example.endswith(".yaml")
     output = f"{PurePosixPath(example).parent}/{'first.eval.yaml' if is_yaml else 'first.golden.json'}"
     words = ["eval-gate", "draft", "questions.txt", "-o", output, *(["--format", "agentv"] if is_yaml else [])]
-    return f"Or put prompts into questions.txt: `{shlex.join(words)}` writes first evals."
+    drafts = f"Or put prompts into questions.txt: `{shlex.join(words)}` writes first evals."
+    return f"{drafts} Evals of several turns: {PAGES}/conversations.md."
 
 
 _TO_FILL = {"hello.golden.json": '"input"', "hello.eval.yaml": "content:", "hello.json": '"prompt"'}

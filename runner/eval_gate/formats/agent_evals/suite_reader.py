@@ -12,7 +12,14 @@ from pydantic_core import ErrorDetails
 from eval_gate.errors import format_suggestion
 from eval_gate.formats.agent_evals import file_model
 from eval_gate.formats.base import EvalSource, Positions, ReadOptions
-from eval_gate.formats.document_reader import DocumentReader, Findings, Path, find_skip_reason, get_known_keys
+from eval_gate.formats.document_reader import (
+    DocumentReader,
+    Findings,
+    Path,
+    find_skip_reason,
+    get_known_keys,
+    list_unknown_keys,
+)
 from eval_gate.model.agent import SUITE_MODEL, SuiteAgent
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, EvalCase, EvalSuite, Location
@@ -32,7 +39,6 @@ MAX_LABEL: Final = 200
 """Maximum characters of an assertion's description as its name in results."""
 _ASSERTION_DEPTH: Final = 4
 """Steps of a path such as `cases[0].assertions[1]`."""
-_IGNORED_KEYS: Final = frozenset({"$schema", "$comment"})
 _WRITING_TOOLS: Final = frozenset({"writeFile", "deleteFile"})
 
 
@@ -125,7 +131,7 @@ def _build_case(
         fingerprint=compute_fingerprint({"prompt": case.prompt, "assertions": _dump_assertions(case)}),
         prompt_fingerprint=compute_digest(case.prompt),
         expectation_fingerprint=compute_digest(_dump_assertions(case)),
-        warnings=findings.get_case_messages(index),
+        warnings=reader.build_warnings(findings, index),
     )
 
 
@@ -158,26 +164,26 @@ def _dump_assertions(case: file_model.AgentEvalsCase) -> list[JsonValue]:
 
 def _lint_suite(suite: file_model.AgentEvalsSuite, findings: Findings, reading: ReadOptions) -> None:
     """Find unknown keys in a suite, and assertions that always hold or always fail."""
-    findings.lint_unknown_keys(suite, (), _IGNORED_KEYS)
-    findings.lint_unknown_keys(suite.agent, ("agent",), _IGNORED_KEYS)
-    findings.lint_unknown_keys(suite.defaults, ("defaults",), _IGNORED_KEYS)
+    findings.lint_unknown_keys(suite, ())
+    findings.lint_unknown_keys(suite.agent, ("agent",))
+    findings.lint_unknown_keys(suite.defaults, ("defaults",))
     for tool, times in Counter(suite.agent.tools).items():
         if times > 1:
             findings.add(f"the tool {tool} is listed twice", ("agent", "tools"))
     for index, case in enumerate(suite.cases):
         path: Path = ("cases", index)
-        unknown = [key for key in case.model_extra or {} if key not in _IGNORED_KEYS]
+        unknown = list_unknown_keys(case)
         if unknown and "assertions" not in case.model_fields_set:
             known_keys = get_known_keys(type(case))
             words = (f'unknown key "{key[:80]}"{findings.suggest_word(key, known_keys)}' for key in unknown)
             findings.skip_case(words, (*path, unknown[0]))
         else:
-            findings.lint_unknown_keys(case, path, _IGNORED_KEYS)
+            findings.lint_unknown_keys(case, path)
             if not case.assertions:
                 findings.add("no assertions: the case passes with every response", path, silent=True)
         for number, assertion in enumerate(case.assertions):
             place = (*path, "assertions", number)
-            findings.lint_unknown_keys(assertion, place, _IGNORED_KEYS)
+            findings.lint_unknown_keys(assertion, place)
             _lint_assertion(assertion, place, findings)
             if isinstance(assertion, file_model.FileAssertion):
                 _lint_file_assertion(assertion, suite.agent, place, findings, reading)

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from pydantic import AliasChoices, ValidationError
 from pydantic_core import ErrorDetails
 
-from eval_gate.errors import Problem, find_nearest, format_suggestion
+from eval_gate.errors import Problem, format_suggestion
 from eval_gate.formats.agentv.detection import find_used_name
 from eval_gate.formats.agentv.file_model import AgentVCase, AgentVCheck, AgentVFileModel, AgentVMessage, AgentVSuite
 from eval_gate.formats.agentv.v4.file_model import AgentV4ExpectedCall, AgentV4Workspace
@@ -21,6 +21,7 @@ from eval_gate.formats.agentv.v4.unsupported_features import (
     describe_unsupported_key,
 )
 from eval_gate.formats.base import EvalFileError, EvalSource, MultiFilePositions, Positions
+from eval_gate.formats.document_reader import describe_unknown_keys
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalMistake, Location, MistakeKind
 from eval_gate.model.limits import FINDINGS
@@ -29,6 +30,11 @@ from eval_gate.text.sources.validation_errors import describe_error, format_fiel
 
 MAX_SHOWN_KEY: Final = 80
 """Maximum characters of an unknown key in a message."""
+_MAX_LISTED: Final = 5
+"""Maximum keys of a part that are listed when it has an unknown one."""
+_CONVERSATION_INPUT: Final = (
+    ": AgentV requires what comes before the first turn, such as a system message; the user's messages are `turns`"
+)
 _CASE_DEPTH: Final = 2
 """Steps of the path from a file to a case."""
 Path = tuple[str | int, ...]
@@ -189,10 +195,10 @@ class AgentVFindings:
             return
         message = describe_error(detail)
         if detail["type"] == "missing" and len(steps) == 1:
-            meant = find_nearest(str(steps[0]), _find_unknown_keys(model, raw))
             name = raw.get("id") if "id" in model.model_fields and len(path) == _CASE_DEPTH else None
             message += f' in the case "{name[:MAX_SHOWN_KEY]}"' if isinstance(name, str) and name else ""
-            message += f' (did you mean "{meant}"?)' if meant else ""
+            message += _CONVERSATION_INPUT if steps == ["input"] and "turns" in raw else ""
+            message += describe_unknown_keys(self._list_unknown_keys(model, raw), [str(steps[0])])
         self.add_problem(message, place)
 
     def _check_keys(
@@ -205,8 +211,7 @@ class AgentVFindings:
             for other in duplicates:
                 self.add_problem(f"says the same as `{first}`: keep one of them", (*path, other))
         known_keys = {name for same in fields for name in same}
-        silent = {*ignored, *(IGNORED_KEYS if self.today else _IGNORED_KEYS.get(model, ()))}
-        for key in (key for key in _find_unknown_keys(model, raw) if key not in silent):
+        for key in (key for key in self._list_unknown_keys(model, raw) if key not in ignored):
             if self.today:
                 self.add_problem(_describe_unknown_v4_key(model, key, known_keys), (*path, key[:MAX_SHOWN_KEY]))
                 continue
@@ -214,19 +219,21 @@ class AgentVFindings:
             hint = _MISPLACED_KEYS.get(model, {}).get(key) or near
             self.add_warning(f"unknown key{hint}: it is ignored", (*path, key[:MAX_SHOWN_KEY]), silent=True)
 
+    def _list_unknown_keys(self, model: type[AgentVFileModel], raw: Mapping[str, JsonValue]) -> list[str]:
+        """List the keys of `raw` that no field of the model has, without those for people."""
+        known_keys = {name for same in _list_field_names(model) for name in same}
+        known_keys |= IGNORED_KEYS if self.today else _IGNORED_KEYS.get(model, frozenset())
+        return [key for key in raw if key not in known_keys]
+
 
 def _describe_unknown_v4_key(model: type[AgentVFileModel], key: str, known_keys: Iterable[str]) -> str:
     """Describe an unknown key of AgentV 4 as a problem, never ignored: it may change the result."""
     problem = describe_unsupported_key(key)
     if problem is None and (why := _UNSUPPORTED_KEYS.get(model, {}).get(key)):
         problem = f"`{key}` is not supported: {why}"
-    return problem or f"unknown key{format_suggestion(key, known_keys)}: it would be ignored"
-
-
-def _find_unknown_keys(model: type[AgentVFileModel], raw: Mapping[str, JsonValue]) -> list[str]:
-    """List the keys of `raw` that no field of the model has."""
-    known_keys = {name for same in _list_field_names(model) for name in same}
-    return [key for key in raw if key not in known_keys]
+    names = [same[0] for same in _list_field_names(model)]
+    known = f"; known: {', '.join(names)}" if len(names) <= _MAX_LISTED else ""
+    return problem or f"unknown key{format_suggestion(key, known_keys)}: it would be ignored{known}"
 
 
 @cache

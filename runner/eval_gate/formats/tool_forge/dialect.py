@@ -31,6 +31,7 @@ from eval_gate.model.case import (
 from eval_gate.model.conversation import Message
 from eval_gate.text.digest import DIGEST_DIGITS, dump_sorted_json, fingerprint_json
 from eval_gate.text.sources.validation_errors import describe_value
+from eval_gate.text.untrusted.excerpt import format_keys
 
 _AGENTV_FIELDS: Final = frozenset({"criteria", "outcome", "assertions", "assert", "expected_output", "turns"})
 """Fields that AgentV's cases have with `input`: a list of such cases may be a file of AgentV."""
@@ -40,6 +41,8 @@ _CASE_KEYS: Final = frozenset(
     {"id", "input", "inputs", "turns", "user", "expect", "expected", "rubric", "message", "metadata"}
 )
 """Keys of suites and cases, and usual misspellings."""
+_SOURCES: Final = frozenset({"turns", "user"})
+"""Keys with the messages of a conversation."""
 _CASE_LEVELS: Final = 3
 """Levels of a document that are searched for cases: it, its members, and their members."""
 _TIER_PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSION}
@@ -88,11 +91,17 @@ def recognize_document(document: JsonValue, *, is_named: bool) -> Recognition:
     A tier in the name says that a file holds evals, unless nothing in it has a key of a case: snapshots of other tests
     are called so too.
     """
-    if is_tool_forge_suite(document):
+    # a list is no file of AgentV, whose cases have turns too
+    is_meant = is_named and isinstance(document, list) and any(map(_has_source, document))
+    if is_tool_forge_suite(document) or is_meant:
         return Mine(is_certain=any(map(_is_certain_case, _iter_mappings(document))))
     if any(map(_is_certain_case, _iter_mappings(document))) or (is_named and not _is_snapshot(document)):
         return Broken(_explain_unknown_shape(document))
     return None
+
+
+def _has_source(case: JsonValue) -> bool:
+    return isinstance(case, dict) and not _SOURCES.isdisjoint(case)
 
 
 def has_tier_in_name(file: PurePath) -> bool:
@@ -134,7 +143,9 @@ def _explain_unknown_shape(document: JsonValue) -> str:
     """Explain why a document that is meant as a suite is not one."""
     cases = document.get("cases") if isinstance(document, dict) else document
     if isinstance(cases, list):
-        return "none of its cases has `input`, `expect` or `rubric`: a misspelt key?"
+        first = next((one for one in cases if isinstance(one, dict)), {})
+        keys = f"; the first one has {format_keys(first)}" if first else ""
+        return f"its cases need `input`, `turns` or `user`, and `expect` or `rubric`{keys}"
     if not isinstance(document, dict):
         return f"expected a list of cases, got {describe_value(document)}"
     if "cases" in document:
@@ -185,7 +196,7 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
                 case,
                 one,
                 Location(file=source.file, line=reader.find_line(("cases", index))),
-                warned.get_case_messages(index),
+                reader.build_warnings(warned, index),
                 reader.build_mistakes(warned, index),
             )
             for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True))

@@ -17,12 +17,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from eval_gate.formats.document_reader import CaseId, FileModel, MessageText, NumberText, Text
+from eval_gate.formats.document_reader import CaseId, FileModel, MessageText, NumberText, Text, list_unknown_keys
 from eval_gate.model.case import SimulatedUser
 from eval_gate.model.limits import CASES, TURN_CHARACTERS, TURNS, USER_MESSAGES
 
 Positive = Annotated[float, Field(gt=0)]
 
+_FOR_PEOPLE: Final = FileModel.ignored_keys | {"name", "notes", "comment"}
 _SOURCES: Final = {"turns": "array", "user": "object", "input": "object"}
 """Keys with the messages of the user, each with its type in JSON. A case has one of them."""
 
@@ -117,6 +118,8 @@ class ToolForgeRubricDimension(FileModel):
 class ToolForgeTurn(FileModel):
     """One message of the user in a conversation, and what is expected of the response to it."""
 
+    ignored_keys = _FOR_PEOPLE
+
     message: MessageText = Field(description="Sent after the response to the turn before.")
     expect: Expect | None = Field(
         default=None, description="About this turn: its calls, response, duration and tokens. Without it, nothing is."
@@ -149,6 +152,8 @@ def _require_key(key: str, schema: dict[str, JsonValue]) -> JsonValue:
 
 class ToolForgeCase(FileModel):
     """A case of any tier."""
+
+    ignored_keys = _FOR_PEOPLE | {"requiresPreamble"}
 
     id: CaseId
     description: str = ""
@@ -193,7 +198,7 @@ class ToolForgeCase(FileModel):
         if value is not None and earlier:
             raise ValueError(f"`{earlier[0]}` and `{info.field_name}` exclude each other: keep one")
         if info.field_name == "input" and value is None and not earlier and {"turns", "user"} <= info.data.keys():
-            raise PydanticCustomError("missing", "Field required")
+            raise PydanticCustomError("missing", "Field required", {"missing": [*_SOURCES]})
         return value
 
     @model_validator(mode="after")
@@ -201,7 +206,10 @@ class ToolForgeCase(FileModel):
         if self.turns is None and "on_turn_failure" in self.model_fields_set:
             raise ValueError("`onTurnFailure` needs `turns`")
         if self.expect is None and self.rubric is None and not any(turn.expect for turn in self.turns or ()):
-            raise ValueError(f"needs `expect`{' in a turn or in the case' if self.turns else ''} (or `rubric`)")
+            what = f"needs `expect`{' in a turn or in the case' if self.turns else ''} (or `rubric`)"
+            unknown = [key for part in (self, *(self.turns or ())) for key in list_unknown_keys(part)]
+            context = {"error": what, "unknown": unknown, "missing": ["expect", "rubric"]}
+            raise PydanticCustomError("value_error", "{error}", context)
         return self
 
     @property
@@ -218,6 +226,13 @@ class ToolForgeCase(FileModel):
 class ToolForgeMetadata(FileModel):
     """Tool facts at the time the evals were generated, for the staleness checks."""
 
+    ignored_keys = FileModel.ignored_keys.union(
+        {
+            *("skillVersion", "generatedAt", "generatedBy", "createdAt", "updatedAt", "overlapMapVersion", "caseCount"),
+            *("description", "version", "counts", "distribution", "seedManifest", "notes"),
+        }
+    )
+    """Keys that tool-forge's generators write."""
     tier: str | None = None
     tool_name: Text | None = None
     tool_version: str | None = None

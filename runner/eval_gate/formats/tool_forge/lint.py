@@ -6,18 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
 from eval_gate.errors import format_suggestion
-from eval_gate.formats.document_reader import Findings, Path, get_known_keys
+from eval_gate.formats.document_reader import FileModel, Findings, Path, get_known_keys
 from eval_gate.formats.tool_forge.file_model import (
     CaseInput,
     Envelope,
     Expect,
     ParamAssertion,
     ToolForgeCase,
-    ToolForgeMetadata,
     ToolForgeTurn,
     ToolForgeUser,
 )
@@ -32,18 +30,6 @@ UNSUPPORTED_ASSERTIONS = frozenset(
     }
 )
 """Keys of the shipped tool-forge runner that its contract does not know: recognised, so not called typos."""
-_IGNORED_KEYS = {
-    ToolForgeCase: frozenset({"requiresPreamble", "name", "notes", "comment", "$comment"}),
-    ToolForgeTurn: frozenset({"name", "notes", "comment", "$comment"}),
-    ToolForgeMetadata: frozenset(
-        {
-            *("skillVersion", "generatedAt", "generatedBy", "createdAt", "updatedAt", "overlapMapVersion", "caseCount"),
-            *("description", "version", "counts", "distribution", "seedManifest", "notes", "$comment"),
-        }
-    ),
-    Envelope: frozenset({"$schema", "$comment"}),
-}
-"""Further keys that tool-forge's generators write and that have no effect."""
 _Part: TypeAlias = ToolForgeCase | ToolForgeTurn
 """A part of a case that may have expectations."""
 _SENT: Final[Mapping[str, Any]] = {
@@ -122,7 +108,7 @@ def _find_unknown_expectations(part: _Part, path: Path, findings: Findings, *, i
         messages[(*path, "expect", key)] = words
     for key in islice(part.model_extra or {}, _MAX_KEYS):
         # a turn has no keys for people, so that an unknown one is meant as an expectation
-        is_meant = isinstance(part, ToolForgeTurn) and key not in _IGNORED_KEYS[ToolForgeTurn]
+        is_meant = isinstance(part, ToolForgeTurn) and key not in part.ignored_keys
         if key in keys:
             hint = " (it belongs in `expect`)"
         elif is_meant:
@@ -203,7 +189,7 @@ def _lint_regression(case: ToolForgeCase, path: Path, expectations: Mapping[Path
                     findings.add(message, (*place, key))
 
 
-def _lint_unknown_keys(part: BaseModel, path: Path, findings: Findings, reported: Iterable[Path] = ()) -> None:
-    ignored = _IGNORED_KEYS.get(type(part), frozenset()).union(str(place[-1]) for place in reported)
+def _lint_unknown_keys(part: FileModel, path: Path, findings: Findings, reported: Iterable[Path] = ()) -> None:
+    ignored = {str(place[-1]) for place in reported}
     silent = isinstance(part, ToolForgeCase | ToolForgeTurn | ToolForgeUser | ParamAssertion | CaseInput)
     findings.lint_unknown_keys(part, path, ignored, silent=silent)

@@ -252,7 +252,10 @@ def test_load__wrong_value__is_refused_with_its_place(repository, text, said) ->
 
 def test_load__misspelt_field_that_is_needed__is_named_where_it_is_missing(repository) -> None:
     assert repository.problems(suite("id: one\nexpected_outcom: x\ninput: y")) == [
-        '2: evalcases[0].expected_outcome: is missing in the case "one" (did you mean "expected_outcom"?)'
+        (
+            '2: evalcases[0].expected_outcome: is missing in the case "one"; '
+            '"expected_outcom" is not known here (did you mean "expected_outcome"?)'
+        )
     ]
     assert repository.problems(suite("id: one\nexpected_messages: []\ninput: y")) == [
         '2: evalcases[0].expected_outcome: is missing in the case "one"'

@@ -1,6 +1,7 @@
 """Conversations in tool-forge files: turns, simulated users, and what is refused, each with its place."""
 
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -104,9 +105,40 @@ REFUSED = [
     (chat(turn("")), "6: [0].turns[0].message: must not be empty"),
     (chat(turn(" \n")), "6: [0].turns[0].message: must not be blank"),
     (chat(turn(1)), "6: [0].turns[0].message: expected text, got the number 1"),
-    (chat({"mesage": "hi"}), '5: [0].turns[0].message: is missing in the case "gs-1" (did you mean "mesage"?)'),
+    *(
+        (chat(one), f'5: [0].turns[0].message: is missing in the case "gs-1"; {said}')
+        for one, said in [
+            ({"mesage": "hi"}, '"mesage" is not known here (did you mean "message"?)'),
+            ({"text": "hi", "notes": "n"}, '"text" is not known here'),
+            ({"role": "user", "content": "hi"}, '"role", "content" are not known here'),
+            ({"input": {"message": "hi"}}, '"input" is not known here'),
+        ]
+    ),
+    (
+        play({"gaol": "g"}),
+        '4: [0].user.goal: is missing in the case "gs-1"; "gaol" is not known here (did you mean "goal"?)',
+    ),
+    (
+        {"id": "gs-1", "input": {"turns": []}, "expect": {}},
+        '4: [0].input.message: is missing in the case "gs-1"; "turns" is not known here',
+    ),
+    (
+        {"id": "gs-1", "simulatedUser": USER, "expect": {}},
+        '2: [0].input: is missing in the case "gs-1"; "simulatedUser" is not known here',
+    ),
+    *(
+        (
+            {"id": "gs-1", "turns": [{"message": "a"}, {"message": "b", key: {}}]},
+            f'2: [0]: needs `expect` in a turn or in the case (or `rubric`) in the case "gs-1"; {said}',
+        )
+        for key, said in [
+            ("expects", '"expects" is not known here (did you mean "expect"?)'),
+            ("assertions", '"assertions" is not known here'),
+        ]
+    ),
     (chat("hi"), '5: [0].turns[0]: expected a mapping, got text "hi"'),
     ({"id": "gs-1", "turns": [], "expect": {}}, "4: [0].turns: needs at least 1, got an empty list"),
+    ({"id": "gs-1", "turns": {"message": "hi", "expect": {}}}, "4: [0].turns: expected a list, got a mapping"),
     ({"id": "gs-1", "turns": "hi", "expect": {}}, '4: [0].turns: expected a list, got text "hi"'),
     (chat(turn(), turn(toolsCalled="x")), '11: [0].turns[1].expect.toolsCalled: expected a list, got text "x"'),
     (
@@ -125,7 +157,7 @@ REFUSED = [
     ({"id": "gs-1", "expect": {}}, '2: [0].input: is missing in the case "gs-1"'),
     (
         {"id": "gs-1", "turn": [{"message": "a"}], "expect": {}},
-        '2: [0].input: is missing in the case "gs-1" and "turn" is not known (did you mean "turns"?)',
+        '2: [0].input: is missing in the case "gs-1"; "turn" is not known here (did you mean "turns"?)',
     ),
     ({"id": "gs-1", "input": None, "expect": {}}, '4: [0].input: is missing in the case "gs-1"'),
     (
@@ -201,8 +233,15 @@ LINTED = [
 def test_lint_case__what_checks_nothing__is_refused_and_else_warned_about(case, problems) -> None:
     assert refused(case, strict=True) == problems
     loaded = read(case)
-    said = [*loaded.warnings, *(mistake.message for mistake in loaded.mistakes)]
-    assert said == [problem.split(": ", 2)[2] for problem in problems]
+    told = [problem.split(": ", 2) for problem in problems]
+    turns = [re.fullmatch(r"\[0\]\.(turns\[\d\]).*", field) for _, field, _ in told]
+    if loaded.mistakes:
+        assert [mistake.message for mistake in loaded.mistakes] == [message for *_, message in told]
+    else:
+        assert loaded.warnings == tuple(
+            f"{turn[1]} in line {line}: {message}" if turn else message
+            for turn, (line, _, message) in zip(turns, told, strict=True)
+        )
 
 
 def test_load__turn_with_unknown_expectations_alone__is_skipped_with_the_place() -> None:
@@ -225,14 +264,15 @@ def test_load__tokens_in_messages__are_warned_about_wherever_they_are_sent() -> 
     token = "{{seed:a}}"
     user = {"goal": token, "persona": token, "facts": [token], "firstMessage": token}
     said = f"{token} is sent as it is: tokens are not replaced in messages"
-    assert read(chat(turn(token), turn(token), expect=ASKED)).warnings == (said,) * 2
+    warnings = read(chat(turn(token), turn(token), expect=ASKED)).warnings
+    assert warnings == (f"turns[0] in line 6: {said}", f"turns[1] in line 9: {said}")
     assert read(play(user)).warnings == (said,) * 4
 
 
 def test_load__regression_file__wants_seed_values_in_turns_too() -> None:
     case = chat(turn(responseContains=["{{snapshot:a}}"])) | {"createdAt": "2026-01-01", "bugRef": "#1"}
     said = "{{snapshot:a}} changes from run to run: regression cases use seed values only"
-    assert read(case, file="a.regression.json").warnings == (said,)
+    assert read(case, file="a.regression.json").warnings == (f"turns[0] in line 8: {said}",)
 
 
 ONE_MESSAGE = {"id": "gs-1", "input": {"message": "hi"}, "expect": {"responseNonEmpty": True}}

@@ -190,6 +190,13 @@ REFUSED = [
     (file(turns="[{input: ''}]"), "5: tests[0].turns[0].input: must not be empty"),
     (file(turns="[{input: ' '}]"), "5: tests[0].turns[0].input: must not be blank"),
     (file(turns="[{expected_output: a}]"), "5: tests[0].turns[0].input: is missing"),
+    (
+        file().replace("  input: Is it so?\n", ""),
+        (
+            '2: tests[0].input: is missing in the case "one": AgentV requires what comes before the first turn, '
+            "such as a system message; the user's messages are `turns`"
+        ),
+    ),
     (file(turns="[a]"), '5: tests[0].turns[0]: expected a turn, got text "a"'),
     (file(turns="[]"), "5: tests[0].turns: expected a list of 1 to 100 turns, got an empty list"),
     (file(turns="3"), "5: tests[0].turns: expected a list of 1 to 100 turns, got the number 3"),
@@ -199,7 +206,7 @@ REFUSED = [
     ),
     (
         file(turns="[{input: a, criteria: x}]"),
-        "5: tests[0].turns[0].criteria: unknown key: it would be ignored",
+        "5: tests[0].turns[0].criteria: unknown key: it would be ignored; known: input, expected_output, assertions",
     ),
     (
         file(turns="[{input: a, assert: [{type: is-json}], assertions: [{type: is-json}]}]"),
@@ -225,6 +232,13 @@ REFUSED = [
 def test_conversation_reader__wrong_conversation__is_named_with_line_and_field(repository, text, problem) -> None:
     repository.write("evals/a.md", "A.")
     assert repository.problems(text) == [problem]
+
+
+def test_conversation_reader__turn_with_the_keys_of_another_format__is_told_its_own(repository) -> None:
+    assert repository.problems(file(turns="[{message: a, name: b}]")) == [
+        '5: tests[0].turns[0].input: is missing; "message" is not known here',
+        "5: tests[0].turns[0].message: unknown key: it would be ignored; known: input, expected_output, assertions",
+    ]
 
 
 @pytest.mark.parametrize("key", ["aggregation: min", "on_turn_failure: stop", "window_size: 2"])
