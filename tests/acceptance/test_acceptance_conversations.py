@@ -357,7 +357,7 @@ def test_agentv__conversation_whose_turn_3_forgets__is_red_and_names_the_turn(de
     (world.folder / "evals" / "desk.eval.yaml").write_text(AGENTV)
     world.main("steady*4")
     seen = world.here("forgets")
-    expect(seen, 1, "1 regression", says=["turn 3 1.00 → 0.00"], regression=["refund"])
+    expect(seen, 1, "1 regression", says=["turn 3 of 3:** `1.00 → 0.00"], regression=["refund"])
     assert "**Failed in turn 3" in seen.report
     result = case(seen.json, "refund")
     assert (result["failedTurn"], [one["message"] for one in result["details"]["turns"]]) == (3, MESSAGES[ONE][:3])

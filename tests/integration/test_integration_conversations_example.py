@@ -55,3 +55,18 @@ def test_example__as_its_page_says__passes_and_then_names_the_turn_that_forgot(t
     assert done.returncode == 1, done.stdout + done.stderr
     assert "REGRESSIONS (1): gs-returns-001" in done.stdout, done.stdout
     assert "turn 3 of 4" in done.stdout, done.stdout
+
+
+def test_conversations_page__its_files__are_valid_and_its_target_holds_a_conversation(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "conversations.md").read_text(encoding="utf-8")
+    shown = {language: [text for one, text in blocks(page) if one == language] for language in ("json", "yaml")}
+    (tmp_path / "evals").mkdir()
+    for number, text in enumerate(shown["json"]):
+        (tmp_path / "evals" / f"chat{number}.golden.json").write_text(text, encoding="utf-8")
+    (targets,) = shown["yaml"]
+    (tmp_path / "evals" / "targets.yaml").write_text(targets, encoding="utf-8")
+    (tmp_path / "eval-gate.yaml").write_text("simulatedUser: openai:gpt-5-mini", encoding="utf-8")
+    done = gate(tmp_path, "validate", "--strict", OPENAI_API_KEY="sk-test-0123456789abcdef")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "2 cases in 2 suites: 0 problems, 0 warnings"), (
+        done.stdout + done.stderr
+    )

@@ -52,7 +52,9 @@ def test_run__agent_that_would_not_know_the_turns_before__is_refused_before_any_
     done, running = run(tmp_path, Rememberer(), requestTemplate={"q": "{{message}}"})
     assert done.returncode == 2
     assert "unsupported-conversation" in done.stderr
-    assert "it sends neither {{session}} nor {{conversation}}" in done.stderr
+    said = " ".join(done.stderr.split())
+    assert "it sends neither {{session}} nor {{conversation}} nor {{prompt}}" in said, said
+    assert 'such as `requestFields: { session: "{{session}}" }` (targets.yaml:1: targets[agent].url)' in said, said
     assert running.requests == []
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.test_integration_draft_sources import TRACES, read_drafts, write_log
+from tests.support.model_server import model_server, openai_answer
 from tests.support.program import gate
 
 DESK = '''\
@@ -106,3 +107,20 @@ def test_draft__turns_where_there_are_none__exits_2(tmp_path, options, other) ->
     done = gate(tmp_path, "draft", "--turns", *options)
     assert done.returncode == 2
     assert f"error[conflicting-options]: --turns cannot be combined with {other}" in done.stderr
+
+
+def test_update__conversation_of_a_simulated_user__asks_the_model_that_plays_it(tmp_path) -> None:
+    write_desk(tmp_path, "49.90")
+    user = {"goal": "a refund", "firstMessage": "A-4711", "maxMessages": 3}
+    case = {"id": "gs-user", "user": user, "expect": {"toolsCalled": ["refund"]}}
+    (tmp_path / "evals").mkdir()
+    (tmp_path / FILE).write_text(json.dumps([case]))
+    end = openai_answer(json.dumps({"action": "end", "message": "", "outcome": "reached"}))
+    options = ("draft", *AGENT, "--simulated-user", "openai:gpt-5-mini")
+    with model_server(end) as server:
+        keys = {"OPENAI_API_KEY": "sk-test-0123456789abcdef", "OPENAI_BASE_URL": f"{server.url}/v1"}
+        done = gate(tmp_path, *options, FILE, "--update", "gs-user", "--yes", **keys)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads((tmp_path / FILE).read_text())[0]["expect"]["toolsCalled"] == ["find_order"]
+    refused = gate(tmp_path, *options, "--review", FILE)
+    assert (refused.returncode, "--simulated-user cannot be combined with --review" in refused.stderr) == (2, True)

@@ -120,6 +120,15 @@ def test_outage__every_case__is_one_group_with_its_cause(chrome, outage) -> None
         assert "100.0 %" not in seen.page.locator("body").inner_text()
 
 
+def test_header__red_run__has_the_next_step_in_one_line_and_none_on_a_phone(chrome, eight) -> None:
+    for size, shows in ((SCREEN, True), (PHONE, False)):
+        with opened(chrome, eight, size=size) as seen:
+            step = seen.page.locator(".top .step")
+            assert step.text_content().startswith("Next step: ")
+            assert step.is_visible() == shows
+            assert not shows or step.bounding_box()["height"] < 30
+
+
 def test_outage__of_half_of_the_cases__is_one_group_before_those_that_pass(chrome, half) -> None:
     with opened(chrome, half, size=SCREEN) as seen:
         (first,) = headings(seen.page)  # what is out of sight is not there

@@ -96,7 +96,7 @@ def test_print__regressions__stand_there_with_their_answers(chrome, sixty) -> No
     with opened(chrome, sixty) as seen:
         seen.page.emulate_media(media="print")
         assert seen.page.locator(".panes").is_hidden()
-        assert seen.page.locator(".top .why").evaluate("why => getComputedStyle(why).display") == "block"
+        assert seen.page.locator(".top .why").first.evaluate("why => getComputedStyle(why).display") == "block"
         shown = seen.page.locator(".plain").inner_text()
         assert "refunded 39.80 EUR" in shown
         assert "passed your request to a colleague" in shown

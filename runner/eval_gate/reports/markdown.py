@@ -445,7 +445,8 @@ def _build_result_columns(*, compared: bool, current_title: str) -> list[_Column
 
 
 def _format_failure_cell(row: CaseRow) -> str:
-    return _format_failure(row, format_code_cell) if row.failures else _NONE
+    user = f"<br>{row.user_change}" if row.user_change else ""
+    return f"{_format_failure(row, format_code_cell)}{user}" if row.failures else _NONE
 
 
 def _format_expected_cell(row: CaseRow) -> str:

@@ -134,8 +134,10 @@ def _parse_short_form(choice: TargetChoice) -> ModelSettings:
         raise
 
 
-def build_model_settings(name: str, described: Mapping[str, JsonValue]) -> ModelSettings:
-    """Build the settings of a model in short form. Raises GateError if they do not describe a model."""
+def build_model_settings(
+    name: str, described: Mapping[str, JsonValue], hint: str = "use --provider with --model, or a targets file"
+) -> ModelSettings:
+    """Build the settings of a model in short form. Raises GateError, with this hint, if they describe no model."""
     try:
         return ModelSettings.model_validate({"name": name, **described})
     except ValidationError as error:
@@ -146,6 +148,6 @@ def build_model_settings(name: str, described: Mapping[str, JsonValue]) -> Model
         raise GateError(
             "invalid-targets",
             f"{describe_name(name)} does not describe a model",
-            "use --provider with --model, or a targets file",
+            hint,
             problems=problems,
         ) from error

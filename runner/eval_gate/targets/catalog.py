@@ -323,7 +323,8 @@ def _find_model(name: str, reference: str | None = None) -> ResolvedTarget | Non
     provider, colon, model = name.partition(":")
     if not colon or not is_model_provider(provider):
         return None
-    settings = build_model_settings(name, {"provider": provider, "model": model})
+    hint = "describe this model as a target in targets.yaml, and give the name of that target here"
+    settings = build_model_settings(name, {"provider": provider, "model": model}, hint)
     return ResolvedTarget(settings.set_references({} if reference is None else {"model": reference}), Redactor())
 
 

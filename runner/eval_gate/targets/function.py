@@ -89,7 +89,7 @@ class FunctionTarget(DescribedTarget[ResponseSettings]):
         # everything
         except (Exception, SystemExit) as error:
             message = f"agent error: {type(error).__name__}: {to_well_formed(str(error))}".rstrip(": ")
-            raise TargetError(message, fault=TargetFault.REFUSED, hint=_find_hint(error)) from error
+            raise TargetError(message, fault=TargetFault.REFUSED, hint=_find_hint(error, request)) from error
         return self._read_result(result, (time.perf_counter() - started) * 1000)
 
     async def _call_function(self, request: Request) -> object:
@@ -155,10 +155,13 @@ def build(settings: FunctionSettings, choice: TargetChoice, context: BuildContex
     return FunctionTarget(import_function(settings.function, context.root), settings)
 
 
-def _find_hint(error: BaseException) -> str | None:
-    """Name the line in the agent's own code that raised an error; None if Python itself did."""
+def _find_hint(error: BaseException, request: Request) -> str | None:
+    """Name the line in the agent's own code that raised an error, and the text of a request that is taken for one."""
     file, line = find_place(error, Path.cwd())
-    return None if file is None else f"look at {file}, line {line}"
+    where, kind = [f"look at {file}, line {line}"] if file else [], type(request).__name__
+    is_mistaken = isinstance(error, TypeError | AttributeError) and kind in str(error)
+    what = [f"the function gets a {kind}, whose text is request.message"] if is_mistaken else []
+    return ": ".join([*where, *what]) or None
 
 
 def _build_unreadable_error(why: str) -> TargetError:

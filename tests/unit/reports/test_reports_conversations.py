@@ -226,6 +226,27 @@ def test_reports__simulated_user__its_cost_is_named_beside_the_judges() -> None:
     assert "LLM judges $0.50" in render_comment(build_view(other, ON_PAGE))
 
 
+@pytest.mark.parametrize(
+    ("end", "change"),
+    [
+        ("given_up", "wrote other messages and gave up (baseline: reached its goal)"),
+        ("max_messages", "wrote other messages and had no message left (maxMessages) (baseline: reached its goal)"),
+    ],
+)
+def test_reports__simulated_user_went_another_way__is_named_before_the_change(end, change) -> None:
+    run = talkative()
+    (case, *others) = run.suites[0].cases
+    case = replace(case, details=replace(case.details, user_end=end))
+    run = replace(run, suites=(replace(run.suites[0], cases=(case, *others)),))
+    console = " ".join(render("console", run, ReportContext(), style=ConsoleStyle(width=200)).split())
+    assert f" user {change} " in console
+    comment = render_comment(build_view(run, ON_PAGE))
+    assert f"<br>the simulated user {change} |" in comment
+    for text in (console, comment):
+        assert "Next step:" in text
+        assert "Compare first what the simulated user wrote in 1 case: it is not as in the baseline. If" in text
+
+
 def test_html__conversation__requests_of_turns_are_no_tries() -> None:
     run = forgetful()
     cases = tuple(replace(case, attempts=12) for case in run.suites[0].cases)
@@ -261,8 +282,8 @@ def test_comment__graded_conversation__names_the_turn_its_score_and_what_was_mis
     run = judge_against(make_graded_run([case]), Baseline(make_graded_baseline([baseline]), "main"))
     comment = render_comment(build_view(with_baseline(run, make_conversation(BEFORE, "PPPPP")), ON_PAGE))
     missed = "style: style is not what it should be"
-    failure = f"`turn 3 1.00 → 0.40: {missed} · turn 5 1.00 → 0.80: {missed}`"
-    assert f"| {failure} |" in comment
+    failure = f"`1.00 → 0.40: {missed} · turn 5 1.00 → 0.80: {missed.removesuffix(' be')}…`"
+    assert f"| **turn 3 of 5:** {failure} |" in comment
     assert f"**Failed in turn 3 of 5:** {failure}<br>" in comment
     assert "Turn 4 passes; turn 5 fails too." in comment
 

@@ -105,6 +105,11 @@ def test_answer__of_another_shape__is_an_error_that_shows_the_right_one(answer, 
     assert '{"response": …, "toolCalls": […]}' in error.hint
 
 
+@pytest.mark.parametrize("answer", [lambda text: "You said: " + text, lambda text: text.lower()])
+def test_answer__of_a_function_that_takes_a_text__says_where_the_text_is(answer) -> None:
+    assert refused(answer).hint.endswith("the function gets a Request, whose text is request.message")
+
+
 def test_identity__names_module_and_function() -> None:
     identity = FunctionTarget(refused).identity
     assert (identity.name, identity.provider, identity.identity) == ("refused", "python", f"python:{__name__}.refused")

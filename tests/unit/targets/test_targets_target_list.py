@@ -211,6 +211,9 @@ def test_user__is_the_named_model_and_never_the_judge_or_the_target(tmp_path) ->
     assert [(problem.file, problem.line) for problem in caught.value.problems] == [("targets.yaml", 4)]
     with pytest.raises(GateError, match=r'unknown target "custmer".*customer'):
         find_user("x.yaml", "a", "custmer")
+    with pytest.raises(GateError, match="openai-compatible:m does not describe a model") as caught:
+        find_user("x.yaml", "a", "openai-compatible:m")
+    assert caught.value.hint == "describe this model as a target in targets.yaml, and give the name of that target here"
 
 
 def test_target__that_another_one_names_as_its_user__is_not_the_one_that_is_meant(tmp_path) -> None:

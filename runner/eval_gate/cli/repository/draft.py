@@ -9,7 +9,16 @@ from eval_gate.config.setting import Panel
 
 USED = (
     *("agentEndpoint", "agentProtocol", "agentFunction", "target", "targets", "provider", "model", "baseUrl"),
-    *("systemPromptPath", "judge", "concurrency", "waitFor", "maxRetries", "requestsPerMinute", "passEnv"),
+    *(
+        "systemPromptPath",
+        "judge",
+        "simulatedUser",
+        "concurrency",
+        "waitFor",
+        "maxRetries",
+        "requestsPerMinute",
+        "passEnv",
+    ),
     *("toolRegistryPath", "timeoutMs", "maxCostUsd", "keepResponses", "outputDir"),
 )
 """The configuration keys that apply to a draft."""

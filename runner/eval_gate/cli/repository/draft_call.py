@@ -113,6 +113,7 @@ class DraftCall(FrozenStruct):
             ("QUESTIONS", bool(self.files) and mode.writes_new_file and mode is not DraftMode.QUESTIONS),
             ("--field", bool(self.fields) and mode is not DraftMode.LOG),
             ("--judge", "judge" in self.flags and mode is not DraftMode.QUESTIONS),
+            ("--simulated-user", "simulatedUser" in self.flags and mode is not DraftMode.UPDATE),
             ("--yes", self.assume_yes and mode is not DraftMode.UPDATE),
             ("--turns", self.has_turns and mode is not DraftMode.QUESTIONS),
             ("--resume", self.resume is not None and mode is not DraftMode.QUESTIONS),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
@@ -68,6 +69,7 @@ from eval_gate.targets.build_context import BuildContext
 from eval_gate.targets.catalog import TargetCatalog
 from eval_gate.targets.model.recording import RECORDING_NAME, RecordedResponse, Recording, RecordingFile, read_recording
 from eval_gate.targets.secret_masking import MaskedTarget
+from eval_gate.text.escape import format_first_few
 from eval_gate.text.globs import check_unmatched_patterns
 from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.redaction import Redactor
@@ -76,6 +78,8 @@ from eval_gate.text.urls import iter_url_secrets, to_public_url
 
 TOKEN_VARIABLES = ("GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
 """Variables that hold a secret wherever they are set, whether a target uses them or not."""
+_MAX_NAMED = 3
+"""Cases that the same problem of a target names."""
 _TOOL_EVALUATORS = (ToolsCalled, ToolsCalledAnyOrder, ToolsAcceptable, ToolParams, ToolTrajectory)
 """Evaluators that a model without tools can hardly pass."""
 
@@ -428,20 +432,28 @@ def check_cases(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
             "use a target of provider cli without batches, or leave these cases out with --case",
             problems=problems,
         )
-    problems = [
-        _build_problem(case, f"case {case.id} has several turns, and the target {target.identity.name} cannot: {why}")
-        for case in cases
-        if case.conversation is not None
-        for target in (assigned.get_target(case),)
-        if (why := target.conversation_problem) is not None
-    ]
-    if problems:
+    talks: dict[tuple[str, str], list[EvalCase]] = defaultdict(list)
+    for case in cases:
+        target = assigned.get_target(case)
+        if case.conversation is not None and target.conversation_problem is not None:
+            talks[target.identity.name, target.conversation_problem].append(case)
+    if talks:
         raise GateError(
             "unsupported-conversation",
             "cases with several turns need a target that can hold a conversation",
-            "change the settings of the target, or leave these cases out with --case",
-            problems=problems,
+            "change the target as said above, or let a target that can hold one run these cases",
+            problems=[
+                _build_problem(
+                    found[0], f"{_name_conversations(found)} several turns, and the target {name} cannot: {why}"
+                )
+                for (name, why), found in talks.items()
+            ],
         )
+
+
+def _name_conversations(cases: Sequence[EvalCase]) -> str:
+    names = format_first_few([case.id for case in cases], _MAX_NAMED)
+    return f"case {names} has" if len(cases) == 1 else f"cases {names} have"
 
 
 def _build_problem(case: EvalCase, what: str, field: str | None = None) -> Problem:

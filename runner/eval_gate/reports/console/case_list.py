@@ -136,6 +136,7 @@ def _render_responses(rows: Sequence[CaseRow], style: ConsoleStyle) -> Iterator[
     """Render a line each for the responses of baseline and this run to the first case; equal ones share a line."""
     baseline, current = _format_responses(rows[0])
     both = (("both", current),) if baseline == current else (("baseline", baseline), ("this run", current))
+    both = (*both, ("user", (rows[0].user_change or "").removeprefix("the simulated user ")))
     margin = "    first:  " if len(rows) > 1 else " " * 4
     for label, words in both:
         if words:

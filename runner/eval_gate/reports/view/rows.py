@@ -219,17 +219,26 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     def split_turn(self, error: str) -> tuple[str | None, str]:
         """Split an error of the case into the turn that failed, such as `turn 3 of 5`, and the rest."""
-        total = count_scripted_turns(self.case) if self.case else None
-        return turn_words.split_turn(error, total) if self.failed_turn else (None, error)
+        if self.case is None or not self.failed_turn:
+            return None, error
+        kind = self._get_failed_execution(self.case).error_kind
+        return turn_words.split_turn(error, count_scripted_turns(self.case), kind)
 
     def expand_turn(self, error: str) -> str:
-        """Name the turn in an error of the case as reports do: `turn 3 of 5: …`."""
-        return ": ".join(filter(None, self.split_turn(error)))
+        """Name the turn in an error of the case after a text that names its kind: `turn 3 of 5: …`."""
+        total = count_scripted_turns(self.case) if self.case else None
+        return ": ".join(filter(None, turn_words.split_turn(error, total))) if self.failed_turn else error
+
+    @property
+    def user_change(self) -> str | None:
+        """What the simulated user of a conversation did otherwise than in the baseline."""
+        baseline = self.case_change.baseline_result if self.case_change else None
+        return turn_words.describe_user_change(self.case.details, baseline) if self.case else None
 
     @property
     def failure_summary(self) -> str | None:
         """What failed here, in one line, after the turn of a conversation."""
-        return self.expand_turn(" · ".join(self.failures)) or None
+        return ": ".join(filter(None, self.split_turn(" · ".join(self.failures)))) or None
 
     def split_failure(self, limit: int = MAX_TEXT) -> tuple[str | None, str]:
         """Split what failed, shortened, into the turn of a conversation and the rest.

@@ -40,6 +40,7 @@ from eval_gate.reports.wording.advice_table import (
     DocLink,
     Owner,
 )
+from eval_gate.reports.wording.failed_turns import describe_user_change
 from eval_gate.reports.wording.verdict import (
     INCONCLUSIVE,
     group_unwaived_regressions,
@@ -47,6 +48,7 @@ from eval_gate.reports.wording.verdict import (
     to_sentence,
 )
 from eval_gate.results.baseline import describe_branch_rerun
+from eval_gate.text.escape import format_count
 
 UNRELATED_TO_CHANGE: Final = "This says nothing about your change."
 
@@ -243,11 +245,22 @@ def _narrow_owner(run: RunResult, owner: Owner) -> Owner:
 
 
 def _fill_in(run: RunResult, step: str, waive: str | None) -> str:
-    """Fill in how to update the evals and how to waive the failures."""
+    """Fill in what a simulated user did otherwise, how to update the evals and how to waive the failures."""
     formats = {suite.eval_file: suite.format for suite in run.suites}
     regressions = select_counted_changes(run, CaseClass.REGRESSION)
     can_update = not run.is_external and any(formats.get(one.suite) in UPDATABLE_DIALECTS for one in regressions)
+    cases = run.index_cases()
+    users = [
+        one
+        for one in regressions
+        if one.key in cases and describe_user_change(cases[one.key].details, one.baseline_result)
+    ]
+    compare = (
+        f"compare first what the simulated user wrote in {format_count(len(users), 'case')}: it is not as in the "
+        "baseline. If the agent is the cause, "
+    )
     return step.format(
+        user=compare if users else "",
         update=" with `eval-gate draft --update CASE`" if can_update else "",
         waive=f", or {waive}" if waive else "",
     )

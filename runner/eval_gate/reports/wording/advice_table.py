@@ -162,7 +162,7 @@ _COMPARE_RESPONSES: Final = AdviceRow(
 ADVICE_BY_REASON: Final[Mapping[str, AdviceRow]] = {
     RuleCode.REGRESSIONS: AdviceRow(
         Owner.CHANGE,
-        "fix the change. If the agent should behave this way now, update the evals{update}{waive}",
+        "{user}fix the change. If the agent should behave this way now, update the evals{update}{waive}",
         page=REGRESSION_PAGE,
     ),
     RuleCode.SUITE_DROP: AdviceRow(

@@ -8,26 +8,36 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from eval_gate.gate.reason_wording import ERROR_KIND_WORDS
-from eval_gate.model.execution import Status, Trial, UserEnd
+from eval_gate.model.execution import NO_DETAILS, BaselineResult, CaseDetails, ErrorKind, Status, Trial, UserEnd
 from eval_gate.text.escape import format_count, format_spans
 
 MAX_TURNS_NAMED: Final = 4
 """Turns in which executions failed that are named."""
-_TURN: Final = re.compile(r"(?P<turn>turn \d+): (?P<kind>agent error: )?")
+_TURN: Final = re.compile(r"(?P<turn>turn \d+):? (?P<kind>agent error(?=: ))?(?:: )?")
 _USER_ENDS: Final = {
     "reached": "reached (its own claim)",
     "given_up": "given up (its own claim)",
     "max_messages": "no message left (maxMessages)",
 }
 
+_USER_VERBS: Final = {
+    "reached": "reached its goal",
+    "given_up": "gave up",
+    "max_messages": "had no message left (maxMessages)",
+}
 
-def split_turn(error: str, total: int | None) -> tuple[str | None, str]:
-    """Split an error into the turn that it names and the rest: `turn 3 of 5`, `agent error in turn 2 of 5`, or None."""
+
+def split_turn(error: str, total: int | None, kind: ErrorKind | None = None) -> tuple[str | None, str]:
+    """Split an error into the turn that it names and the rest: `turn 3 of 5`, `agent error in turn 2 of 5`, or None.
+
+    The `kind` is that of the error, if no text before it names it.
+    """
     match = _TURN.match(error)
     if match is None:
         return None, error
     label = f"{match['turn']} of {total}" if total else match["turn"]
-    return f"{'agent error in ' if match['kind'] else ''}{label}", error[match.end() :]
+    word = ERROR_KIND_WORDS[kind][0] if kind else match["kind"]
+    return f"{word} in {label}" if word else label, error[match.end() :]
 
 
 def format_turns(numbers: Sequence[int]) -> str:
@@ -64,6 +74,18 @@ def _format_turn_counts(counts: Counter[int | None]) -> str:
         texts.append(f"{f'turn {turn}' if turn else 'no single turn'} ({times})")
     texts += [format_count(rest, "other turn")] if (rest := len(counts) - len(texts)) > 0 else []
     return _join_texts(texts)
+
+
+def describe_user_change(current: CaseDetails, baseline: BaselineResult | None) -> str | None:
+    """Describe it: `the simulated user wrote other messages and gave up (baseline: reached its goal)`, else None."""
+    earlier = baseline.details if baseline else NO_DETAILS
+    if current.user_end is None or earlier.user_end is None:
+        return None
+    messages = [[turn.message for turn in side.turns] for side in (current, earlier)]
+    parts = ["wrote other messages"] if messages[0] != messages[1] else []
+    if current.user_end != earlier.user_end:
+        parts.append(f"{_USER_VERBS[current.user_end]} (baseline: {_USER_VERBS[earlier.user_end]})")
+    return f"the simulated user {' and '.join(parts)}" if parts else None
 
 
 def describe_user_end(current: UserEnd | None, baseline: UserEnd | None) -> str | None:

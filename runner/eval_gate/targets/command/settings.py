@@ -161,7 +161,12 @@ class CliSettings(ProgramSettings, StreamSettings):
             return "it runs many cases in one call (providerBatching)"
         if self.conversation is not None or _contains(self.command_template, MESSAGE_PLACEHOLDERS):
             return None
-        return f"its command does not get the messages: it has no {_list_placeholders(MESSAGE_PLACEHOLDERS)}"
+        lacking = _list_placeholders(MESSAGE_PLACEHOLDERS)
+        what = f"its command does not get the messages: it has no {lacking}"
+        place = self.find_place("commandTemplate")
+        return (
+            f"{what}. For a program that reads a line for each turn, add `conversation: lines`{place and f' ({place})'}"
+        )
 
     @property
     def remarks(self) -> tuple[str, ...]:

@@ -108,6 +108,11 @@ class ResponseHead(NamedTuple):
         except UnicodeDecodeError:
             return data.decode("latin-1")
 
+    @property
+    def cookie_names(self) -> tuple[str, ...]:
+        """Names of all cookies that it sets."""
+        return tuple(text.partition("=")[0].strip() for text in self.set_cookies)
+
     def find_cookie(self, name: str) -> str:
         """Find the value that the response sets for a cookie, the last one; empty if it sets none."""
         pairs = (text.partition(";")[0].partition("=") for text in self.set_cookies)

@@ -337,6 +337,11 @@ class HttpSettings(StreamSettings):
         return "session" in self.sent_placeholders or self.session_cookie is not None
 
     @property
+    def sends_own_member(self) -> bool:
+        """Whether a turn has Eval Gate's id as `session` of its own protocol, and the agent's id is read nowhere."""
+        return "session" in self.sent_placeholders - self._written_placeholders and self.id_setting is None
+
+    @property
     def repeats_messages(self) -> bool:
         """Whether requests have all messages, at least as long as the agent cannot know them."""
         return bool(self.sent_placeholders & {"conversation", "prompt"})
@@ -357,8 +362,22 @@ class HttpSettings(StreamSettings):
         if self.id_setting and not self.names_session:
             return "it does not send {{session}}, the id that the agent returned"
         if not self.names_session and not self.repeats_messages:
-            return "it sends neither {{session}} nor {{conversation}}, so the agent does not know the turns before"
+            key, example = self._session_example
+            place = self.find_place(key) or self.find_place("url")
+            return (
+                "it sends neither {{session}} nor {{conversation}} nor {{prompt}}, so the agent knows no earlier turn. "
+                f"Send the id of the conversation where the agent expects it, such as `{key}: {example}`"
+                f"{f' ({place})' if place else ''}, with sessionPath if the agent makes the id; or all messages, as "
+                "{{conversation}} or {{prompt}}"
+            )
         return None
+
+    @property
+    def _session_example(self) -> tuple[str, str]:
+        """Setting that can send the id of a conversation, and an example of its value."""
+        if self.agent_protocol is PresetName.LANGGRAPH_THREAD:
+            return "url", "http://localhost:2024/threads/{{session}}/runs/wait"
+        return "requestFields" if self.method.has_body and not self.form else "query", '{ session: "{{session}}" }'
 
     @property
     def remarks(self) -> tuple[str, ...]:

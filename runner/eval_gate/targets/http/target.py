@@ -199,6 +199,11 @@ class HttpTarget(DescribedTarget[HttpSettings]):
                 for head, body in received:
                     session_reader.read_head(head)
                     session_reader.read_body(body)
+                if session_reader.has_unread_id:
+                    self._turn_notices.add(
+                        "returned another `session` than it got, and no turn gets it: if it is the id of the "
+                        "conversation, set `sessionPath: session`"
+                    )
         return response if session_reader is None else session_reader.update_session(response)
 
     def _read_response(self, head: ResponseHead, body: bytes, duration_ms: float) -> Response:

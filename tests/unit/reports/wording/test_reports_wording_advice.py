@@ -107,7 +107,7 @@ def test_next_step__is_written_by_this_module_alone() -> None:
         for line in file.read_text(encoding="utf-8").splitlines()
         if re.search(r"\bNext step:", line) and file.name != "refresh_reply.py"
     ]
-    assert len(printed) == 9
+    assert len(printed) == 10
     assert all(re.search(r"(advice|target)\.next_step", line) or "error.hint" in line for _, line in printed), printed
 
 

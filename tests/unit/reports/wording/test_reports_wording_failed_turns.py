@@ -14,16 +14,20 @@ from eval_gate.reports.wording.failed_turns import (
 
 
 @pytest.mark.parametrize(
-    ("error", "total", "label", "rest"),
+    ("error", "total", "kind", "label", "rest"),
     [
-        ("turn 3: toolsCalled: no", 5, "turn 3 of 5", "toolsCalled: no"),
-        ("turn 3: toolsCalled: no", None, "turn 3", "toolsCalled: no"),
-        ("turn 2: agent error: HTTP 500", 5, "agent error in turn 2 of 5", "HTTP 500"),
-        ("conversation: turn 3: no", 5, None, "conversation: turn 3: no"),
+        ("turn 3: toolsCalled: no", 5, None, "turn 3 of 5", "toolsCalled: no"),
+        ("turn 3: toolsCalled: no", None, None, "turn 3", "toolsCalled: no"),
+        ("turn 2: agent error: HTTP 500", 5, None, "agent error in turn 2 of 5", "HTTP 500"),
+        ("turn 2: agent error: HTTP 500", 5, ErrorKind.AGENT_ERROR, "agent error in turn 2 of 5", "HTTP 500"),
+        ("turn 2: timeout: no", 5, ErrorKind.AGENT_ERROR, "agent error in turn 2 of 5", "timeout: no"),
+        ("turn 2: no reply", 5, ErrorKind.EVALUATION_ERROR, "evaluation error in turn 2 of 5", "no reply"),
+        ("turn 3 1.00 → 0.40: style: no", 5, None, "turn 3 of 5", "1.00 → 0.40: style: no"),
+        ("conversation: turn 3: no", 5, None, None, "conversation: turn 3: no"),
     ],
 )
-def test_split_turn__error__is_the_turn_that_it_begins_with_and_the_rest(error, total, label, rest) -> None:
-    assert split_turn(error, total) == (label, rest)
+def test_split_turn__error__is_the_turn_that_it_begins_with_and_the_rest(error, total, kind, label, rest) -> None:
+    assert split_turn(error, total, kind) == (label, rest)
 
 
 @pytest.mark.parametrize(

@@ -243,18 +243,22 @@ def test_conversation__id_that_must_not_be_sent__is_a_malformed_response(answer)
     [
         (
             {"sessionHeader": "X-Session", "headers": {"X-Session": "{{session}}"}},
-            "no id of the conversation (sessionHeader)",
+            'the response has no header "X-Session" (sessionHeader); it has the headers content-',
         ),
-        ({"sessionCookie": "sid"}, "no id of the conversation (sessionCookie)"),
+        ({"sessionCookie": "sid"}, 'the response has no cookie "sid" (sessionCookie); it has no cookie'),
         (
             {"sessionPath": {"where": "id", "path": "id"}, "query": {"s": "{{session}}"}},
-            "no id of the conversation (sessionPath)",
+            'the response has no value at "id" (sessionPath); it has the keys response, toolCalls, data',
+        ),
+        (
+            {"sessionPath": "data.id", "query": {"s": "{{session}}"}},
+            'the response has no value at "data.id" (sessionPath); "data" has the key session',
         ),
     ],
 )
 def test_conversation__no_id_where_the_next_turn_needs_one__is_an_error_in_the_first(settings, words) -> None:
-    with pytest.raises(TargetError, match="no id of the conversation") as caught:
-        converse(answering(OK), **{"requestTemplate": {"q": "{{message}}"}} | settings)
+    with pytest.raises(TargetError, match="the response has no ") as caught:
+        converse(answering(OK | {"data": {"session": "1"}}), **{"requestTemplate": {"q": "{{message}}"}} | settings)
     assert words in caught.value.message
 
 
@@ -544,9 +548,9 @@ def test_preset__request_of_ones_own__has_its_own_session() -> None:
         ({"requestTemplate": TEMPLATE, "session": "case"}, "shares one session between executions"),
         ({"requestTemplate": {"q": "{{caseId}}", "s": "{{session}}"}}, "does not send {{message}}"),
         ({"requestTemplate": {"q": "{{prompt}}"}, "sessionPath": "id"}, "does not send {{session}}"),
-        ({"agentProtocol": "tool-forge-sidecar"}, "sends neither"),
-        ({"agentProtocol": "langgraph-thread"}, "sends neither"),
-        ({"method": "GET", "query": {"q": "{{message}}"}}, "sends neither"),
+        ({"agentProtocol": "tool-forge-sidecar"}, '`requestFields: { session: "{{session}}" }`'),
+        ({"agentProtocol": "langgraph-thread"}, "`url: http://localhost:2024/threads/{{session}}/runs/wait`"),
+        ({"method": "GET", "query": {"q": "{{message}}"}}, '`query: { session: "{{session}}" }`'),
     ],
 )
 def test_conversation_problem__request_that_cannot_hold_one__is_known_before_the_run(settings, words) -> None:
@@ -600,6 +604,21 @@ def test_notices__turns_that_an_agent_with_memory_has_twice__are_said_once() -> 
     assert notice.startswith("the agent a got earlier turns again in {{conversation}}")
     _, _, target, _ = converse(answering(OK), **both, turns=1)
     assert target.notices == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "settings", "number"),
+    [
+        (OK | {"session": "s-1"}, {}, 1),
+        (OK | {"session": "s-1"}, {"sessionPath": "session"}, 0),
+        (OK | {"session": "s-1"}, {"requestTemplate": TEMPLATE}, 0),
+        (OK | {"session": None}, {}, 0),
+        (OK, {}, 0),
+    ],
+)
+def test_notices__id_of_the_agent_that_no_turn_gets__is_said(answer, settings, number) -> None:
+    _, _, target, _ = converse(answering(answer), **settings)
+    assert ["set `sessionPath: session`" in one for one in target.notices] == [True] * number
 
 
 def test_notices__messages_before_the_first_turn_that_are_not_sent__are_said() -> None:
