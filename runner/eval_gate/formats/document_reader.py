@@ -265,10 +265,10 @@ class DocumentReader:
         return EvalFileError(self.file, sorted(self.problems, key=lambda problem: problem.line or 0))
 
 
-def describe_unknown_keys(keys: Iterable[str], missing: Iterable[str]) -> str:
-    """Describe keys that a part does not have, and what may be meant by one of them: a `missing` one."""
+def describe_unknown_keys(keys: Iterable[str], missing_keys: Iterable[str]) -> str:
+    """Describe keys that a part does not have, and which of the `missing_keys` may be meant by one of them."""
     names = [key[:_MAX_SHOWN] for key in islice(keys, _MAX_KEYS)]
-    hint = next(filter(None, (format_suggestion(name, missing) for name in names)), "")
+    hint = next(filter(None, (format_suggestion(name, missing_keys) for name in names)), "")
     listed = ", ".join(f'"{name}"' for name in names)
     return f"; {listed} {'is' if len(names) == 1 else 'are'} not known here{hint}" if names else ""
 

@@ -444,9 +444,9 @@ def check_cases(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
             "change the target as said above, or let a target that can hold one run these cases",
             problems=[
                 _build_problem(
-                    found[0], f"{_name_conversations(found)} several turns, and the target {name} cannot: {why}"
+                    group[0], f"{_name_conversations(group)} several turns, and the target {name} cannot: {why}"
                 )
-                for (name, why), found in talks.items()
+                for (name, why), group in talks.items()
             ],
         )
 

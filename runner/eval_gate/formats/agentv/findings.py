@@ -232,8 +232,8 @@ def _describe_unknown_v4_key(model: type[AgentVFileModel], key: str, known_keys:
     if problem is None and (why := _UNSUPPORTED_KEYS.get(model, {}).get(key)):
         problem = f"`{key}` is not supported: {why}"
     names = [same[0] for same in _list_field_names(model)]
-    known = f"; known: {', '.join(names)}" if len(names) <= _MAX_LISTED else ""
-    return problem or f"unknown key{format_suggestion(key, known_keys)}: it would be ignored{known}"
+    listed = f"; known: {', '.join(names)}" if len(names) <= _MAX_LISTED else ""
+    return problem or f"unknown key{format_suggestion(key, known_keys)}: it would be ignored{listed}"
 
 
 @cache
