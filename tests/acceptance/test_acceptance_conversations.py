@@ -231,7 +231,7 @@ def test_sessions__a_thousand_executions_with_faults_and_reruns__no_session_hold
 
 
 def test_kill__in_the_middle_of_conversations__resumes_them_in_new_sessions_and_no_finished_one(desk, world) -> None:
-    desk.fault = lambda _exchange, _messages: time.sleep(0.03) is not None
+    desk.variant, desk.fault = "steady", lambda _exchange, _messages: time.sleep(0.03) is not None
     words_of_run = ("run", *words(world.desk.options | {"--concurrency": "3"}))
     process = subprocess.Popen(
         [*PROGRAM, *words_of_run], cwd=world.folder, env=CLEAN, stdout=subprocess.PIPE, stderr=subprocess.PIPE
