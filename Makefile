@@ -19,7 +19,7 @@ help:  ## list the commands
 demo: $(VENV)/runtime  ## run the main job on bundled evals against a bundled local agent
 	@$(BIN)/python -m runner demo
 
-test: git $(VENV)/dev  ## run the fast tier of the tests: under 5 minutes on two cores; ends with processor seconds by package
+test: git $(VENV)/dev  ## run the fast tier of the tests: 5 to 6 minutes on two cores; ends with processor seconds by package
 	@$(PYTEST) $(ARGS)
 
 test-full: git $(VENV)/dev  ## run every test, also those that need npm, Docker or Chromium: 20 to 25 minutes

@@ -61,7 +61,7 @@ Reply with a single JSON object and nothing else, in exactly this form:
 - To end, when it is clear that the assistant will not achieve it: action "end", message "", outcome "given_up"."""
 
 _CLOSING: Final = "The material ends here. Now reply as the user, with the single JSON object."
-_NOTHING_SAID: Final = "(nothing yet: you write the first message)"
+_NO_MESSAGES: Final = "(nothing yet: you write the first message)"
 _NOT_GIVEN: Final = "(none)"
 _RETRY_NOTICE: Final = """\
 This is request {number} for this reply: the one before it was no JSON object of the required form. To go on, message \
@@ -143,7 +143,7 @@ def render_prompt(user: SimulatedUser, history: Sequence[Message]) -> str:
             format_section("goal", user.goal),
             format_section("persona", user.persona or _NOT_GIVEN),
             format_section("facts", "\n".join(f"- {' '.join(fact.split())}" for fact in user.facts) or _NOT_GIVEN),
-            format_section("conversation", format_transcript(_list_visible(history)) or _NOTHING_SAID),
+            format_section("conversation", format_transcript(_list_visible(history)) or _NO_MESSAGES),
             format_section("reply", _CLOSING),
         )
     )

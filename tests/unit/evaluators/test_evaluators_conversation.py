@@ -148,15 +148,15 @@ def test_tool_forge__expectations_of_the_case__see_all_calls_the_last_text_and_s
         text="second", tool_calls=(ToolCall(name="pay"),), duration_ms=500, usage=Usage(input_tokens=3, output_tokens=4)
     )
 
-    def whole(*specs: EvaluatorSpec) -> str | None:
+    def score_whole(*specs: EvaluatorSpec) -> str | None:
         return forge(("one", (), first), ("two", (), second), whole=specs).error
 
-    assert whole(ToolsCalled(names=("find", "pay")), ResponseContains(values=("second",))) is None
-    assert whole(MaxLatency(limit_ms=1_100), MaxTokens(limit=8)) is None
-    assert (whole(MaxLatency(limit_ms=1_099)) or "").startswith("maxLatencyMs: ")
-    assert (whole(MaxTokens(limit=7)) or "").startswith("maxTokens: ")
-    assert (whole(ResponseContains(values=("first",))) or "").startswith("responseContains: ")
-    assert (whole(ToolsCalled(names=("pay",))) or "").startswith("toolsCalled: ")
+    assert score_whole(ToolsCalled(names=("find", "pay")), ResponseContains(values=("second",))) is None
+    assert score_whole(MaxLatency(limit_ms=1_100), MaxTokens(limit=8)) is None
+    assert (score_whole(MaxLatency(limit_ms=1_099)) or "").startswith("maxLatencyMs: ")
+    assert (score_whole(MaxTokens(limit=7)) or "").startswith("maxTokens: ")
+    assert (score_whole(ResponseContains(values=("first",))) or "").startswith("responseContains: ")
+    assert (score_whole(ToolsCalled(names=("pay",))) or "").startswith("toolsCalled: ")
 
 
 def test_tool_forge__tokens_that_no_provider_counts__are_estimated_from_all_responses() -> None:

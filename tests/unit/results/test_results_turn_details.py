@@ -22,7 +22,7 @@ def make_case(details: CaseDetails, failed_turn: int | None = None):
     return make_result("a", details=details, failed_turn=failed_turn)
 
 
-def before(details: CaseDetails) -> BaselineResult:
+def make_baseline_side(details: CaseDetails) -> BaselineResult:
     return BaselineResult(status=Status.PASSED, details=details)
 
 
@@ -39,7 +39,7 @@ def test_slice_turn__case_with_one_request__is_its_first_turn() -> None:
     details = CaseDetails(response="r", tools_called=("find_order",))
     assert (slice_turn(details, 1), slice_turn(details, 2)) == (details, NO_DETAILS)
     case, other = make_case(details), make_case(BASELINE)
-    assert (select_turn(case, before(BASELINE)), select_turn(other, before(details))) == (1, 1)
+    assert (select_turn(case, make_baseline_side(BASELINE)), select_turn(other, make_baseline_side(details))) == (1, 1)
 
 
 def test_slice_turn__calls_beyond_the_limit_are_dropped__the_names_stay() -> None:
@@ -72,7 +72,7 @@ def test_slice_turn__calls_beyond_the_limit_are_dropped__the_names_stay() -> Non
     ],
 )
 def test_select_turn__conversation__failed_then_first_difference_then_last(here, failed_turn, baseline, number) -> None:
-    assert select_turn(make_case(here, failed_turn), before(baseline)) == number
+    assert select_turn(make_case(here, failed_turn), make_baseline_side(baseline)) == number
 
 
 def test_select_turn__without_a_baseline__is_the_last_one_that_was_sent() -> None:

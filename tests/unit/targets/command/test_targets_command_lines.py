@@ -70,14 +70,14 @@ async def take_turns(desk: CliTarget, session: ConversationSession, *texts: str)
 
 
 def talk(command: str, root: Path, *texts: str, **settings) -> list[Response]:
-    async def whole() -> list[Response]:
+    async def lead_turns() -> list[Response]:
         session = ConversationSession()
         try:
             return await take_turns(build(command, root, **settings), session, *texts)
         finally:
             await session.aclose()
 
-    return asyncio.run(whole())
+    return asyncio.run(lead_turns())
 
 
 def refused(command: str, root: Path, *texts: str, **settings) -> TargetError:
@@ -87,14 +87,14 @@ def refused(command: str, root: Path, *texts: str, **settings) -> TargetError:
 
 
 def in_session(use: Callable[[ConversationSession], Awaitable[None]]) -> None:
-    async def whole() -> None:
+    async def lead_turns() -> None:
         session = ConversationSession()
         try:
             await use(session)
         finally:
             await session.aclose()
 
-    asyncio.run(whole())
+    asyncio.run(lead_turns())
 
 
 def test_lines__conversation__is_one_process_that_gets_each_new_message_and_the_session(tmp_path) -> None:

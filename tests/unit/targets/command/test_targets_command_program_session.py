@@ -35,7 +35,7 @@ def build(command: str, root: Path, **settings) -> CliTarget:
 def talk(command: str, root: Path, *texts: str, session: ConversationSession | None = None, **settings) -> list[str]:
     """The responses to a user who says these texts, one process for each."""
 
-    async def whole() -> list[str]:
+    async def lead_turns() -> list[str]:
         desk, opened = build(command, root, **settings), session or ConversationSession()
         history: list[Message] = []
         responses: list[str] = []
@@ -47,7 +47,7 @@ def talk(command: str, root: Path, *texts: str, session: ConversationSession | N
         await opened.aclose()
         return responses
 
-    return asyncio.run(whole())
+    return asyncio.run(lead_turns())
 
 
 def test_prompt__without_a_session__has_all_messages_in_every_turn(tmp_path) -> None:
