@@ -402,6 +402,20 @@ class RunConfig:
         input=False,
         limits={"max_length": 100},
     )
+    measures: tuple[Text, ...] | dict[str, tuple[Text, ...]] = define_setting(
+        (),
+        "Globs of the files that the evals measure, as a list for all suites or as lists by glob of eval files; `!glob`"
+        " leaves files out, and env:NAME is a variable.",
+        option=False,
+        input=False,
+        limits={"max_length": 100},
+    )
+    reuse: bool = _define_run(
+        False,
+        "Reuse the result of a suite if nothing that it measures has changed since the baseline.",
+        in_action=True,
+        no_effect="a result is reused only for the same measured files and the same setup",
+    )
     rubric: RubricMode = _define_run(
         RubricMode.AFTER_PASS,
         "Condition for rubric cases to run: always, after-pass (unless other cases fail the gate) or never.",

@@ -14,6 +14,7 @@ from eval_gate.model.comparison import Comparison, Outcome, Verdict
 from eval_gate.model.evidence import PermittedRegression
 from eval_gate.model.execution import NO_DETAILS, CaseDetails, ErrorCause, ErrorKind, EvaluatorResult, Status, Trial
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
+from eval_gate.model.reuse import EvaluatedState, ReusedResult, ReuseSource, ReuseSummary
 from eval_gate.model.selection import CaseSelection
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.setup_change import SetupChange
@@ -292,6 +293,8 @@ class SuiteResult(Record, kw_only=True):
     stale_facts: tuple[StaleFact, ...] = ()
     warnings: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+    reused: ReusedResult | None = None
+    """Origin of the result; None if this run executed the suite."""
 
 
 class ToolIdentity(Record, kw_only=True):
@@ -417,6 +420,10 @@ class RunResult(Record, kw_only=True):
     """Whole seconds that every re-run kept from the execution before it; 0 if none waited."""
     setup: EvaluationSetup | None = None
     """Evaluation setup of all cases; None in a result of another tool, and if merged shards have different ones."""
+    evaluated_state: EvaluatedState | None = None
+    """What was evaluated; None without measures, and in a result of another tool."""
+    reuse: ReuseSummary | None = None
+    """Which suites were reused, and why others were not; None if no suite has measures."""
     base_agent: BaseAgentSummary | None = None
     """Base agent, if the run needed one; None otherwise."""
     warm_up: WarmUp | None = None
@@ -450,6 +457,13 @@ class RunResult(Record, kw_only=True):
     def index_cases(self) -> Mapping[CaseKey, CaseResult]:
         """Return the case results by eval file and id."""
         return dict(self.iter_cases())
+
+    @property
+    def baseline_suites(self) -> frozenset[str]:
+        """Eval files of the suites whose result is the baseline's own: these executions are in the history already."""
+        return frozenset(
+            suite.eval_file for suite in self.suites if suite.reused and suite.reused.source is ReuseSource.BASELINE
+        )
 
     def replace_cases(self, changed: Mapping[CaseKey, CaseResult]) -> "RunResult":
         """Return the run result with these case results in place of its own."""
