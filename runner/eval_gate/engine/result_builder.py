@@ -87,6 +87,7 @@ def build_initial_result(plan: RunPlan) -> RunResult:
         planned_cases=plan.planned_cases,
         reruns=plan.max_reruns,
         setup=plan.evaluation_setup,
+        evaluated_state=plan.evaluated_state,
         summary=Summary(total_cases=total, not_run=total),
         warnings=plan.warnings,
     )

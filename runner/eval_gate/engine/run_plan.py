@@ -18,6 +18,7 @@ from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.model.policy import EvaluationSetup
 from eval_gate.model.result import CaseFingerprints, CaseText, GitFacts, Shard, ShardPlan
+from eval_gate.model.reuse import EvaluatedState
 from eval_gate.model.selection import CaseSelection
 from eval_gate.process.environment import WithheldVariables
 from eval_gate.results.run_setup import RunSetup
@@ -88,6 +89,8 @@ class RunPlan(FrozenStruct):
     """Digest of the files of a target's program, by the target's `id`."""
     evaluation_setup: EvaluationSetup | None = None
     """Evaluation setup of all cases: trials, re-runs, recordings, source of the snapshot."""
+    evaluated_state: EvaluatedState | None = None
+    """What the run evaluates; None if no suite has measures."""
     resumed_setup: RunSetup | None = None
     """Setup of the run before it was resumed; None for a new run."""
     keeps_artifacts: bool = False
