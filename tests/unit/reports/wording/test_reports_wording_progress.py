@@ -11,7 +11,6 @@ from eval_gate.reports.wording.progress import LogProgress, format_opening_line
 from tests.support.cases import make_plan, make_suite
 from tests.support.results import make_suite_result
 
-
 OPENING = "running 1 case of 1 suite against http://agent.test/chat, 1 at a time"
 
 
