@@ -17,7 +17,7 @@ from eval_gate.model.reuse import (
     StatePart,
     SuiteDecision,
 )
-from eval_gate.model.run_totals import summarize_cases
+from eval_gate.model.run_totals import summarize_suites
 from eval_gate.model.setup import SettingValue
 from eval_gate.results.baseline import Baseline
 from eval_gate.struct import replace
@@ -57,9 +57,7 @@ def decide(run: RunResult, outcomes: Mapping[str, Outcome], **saved) -> RunResul
         else SuiteDecision(suite=file, reused=outcome)
         for file, outcome in outcomes.items()
     )
-    executed = summarize_cases([case for suite in suites if suite.reused is None for case in suite.cases])
-    sums = ("total_duration_ms", "estimated_cost_usd", "judge_cost_usd", "input_tokens", "output_tokens")
-    summary = replace(run.summary, **{name: getattr(executed, name) for name in sums})
+    summary = summarize_suites(suites, run.summary.wall_ms)
     return replace(run, suites=suites, summary=summary, reuse=ReuseSummary(suites=decisions, **saved))
 
 

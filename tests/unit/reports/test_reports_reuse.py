@@ -121,7 +121,10 @@ def test_suite_table__every_reason__is_said(reason) -> None:
     row = next(row for row in build_view(run, ON_GITHUB).suites if row.file == file)
     assert row.origin.startswith("executed: ")
     assert not row.reused
-    details = {RunReason.UNREADABLE: "`agents/supprt/**` matches no file", RunReason.RECHECK: "9 days ago at `0aa11bb`"}
+    details = {
+        RunReason.UNREADABLE: "`agents/supprt/**` matches no file",
+        RunReason.RECHECK: "last executed at `0aa11bb` of 2026-11-12",
+    }
     assert details.get(reason, "") in row.origin
 
 

@@ -117,8 +117,8 @@ class _ConsoleSummary:
         older, passed_over = describe_older_baseline(view, mark=str), describe_unmeasured_runs(view, mark=str)
         power = view.power if style.verbose else ()
         reuse = [view.reuse.sentence] if view.reuse else []
-        known = [*reuse, view.first_runs, *power, *judges, _format_baseline(view), older, passed_over]
-        for words in filter(None, known):
+        facts = [*reuse, view.first_runs, *power, *judges, _format_baseline(view), older, passed_over]
+        for words in filter(None, facts):
             yield from style.wrap_text(to_console_line(words, 1_000))
         for note in view.notes:
             yield from style.wrap_text(to_console_line(note, 500), begin="⚠ ", colour="yellow")

@@ -264,9 +264,9 @@ def _fill_in(run: RunResult, step: str, waive: str | None) -> str:
         f"compare first what the simulated user wrote in {format_count(len(users), 'case')}: it is not as in the "
         "baseline. If the agent is the cause, "
     )
-    others = "for regressions in suites that were not re-checked, " if has_cause_outside(run, only=False) else ""
+    elsewhere = "for regressions in suites that were not re-checked, " if has_cause_outside(run, only=False) else ""
     return step.format(
-        user=f"{compare if users else ''}{others}",
+        user=f"{compare if users else ''}{elsewhere}",
         update=" with `eval-gate draft --update CASE`" if can_update else "",
         waive=f", or {waive}" if waive else "",
     )

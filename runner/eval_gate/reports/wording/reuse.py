@@ -15,7 +15,6 @@ from eval_gate.model.reuse import ReusedResult, ReuseOff, ReuseSource, RunReason
 from eval_gate.reports.run_statistics import is_possible_regression
 from eval_gate.reports.wording.numbers import extract_day, format_money, quote_in_backticks
 from eval_gate.reports.wording.verdict import list_unwaived_changes
-from eval_gate.results.run_times import parse_timestamp
 from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import format_count, format_first_few, truncate_text
 
@@ -73,7 +72,7 @@ class ReuseText(FrozenStruct):
 
 def describe_reuse(run: RunResult) -> ReuseText | None:
     """Describe what was reused and what that saved, or why nothing was; None if no suite has measures."""
-    if run.reuse is None:
+    if run.reuse is None or not (run.reuse.off or run.reuse.suites):
         return None
     if run.reuse.off is not None:
         return ReuseText("Nothing was reused", f": {OFF_WORDS[run.reuse.off]}.")
@@ -92,48 +91,33 @@ def describe_reuse(run: RunResult) -> ReuseText | None:
     )
 
 
-def _describe_executions(decisions: Sequence[SuiteDecision]) -> ReuseText | None:
-    """Describe why every suite ran; None if nothing is stored about it."""
-    counts = Counter(_describe_reason(one.reason, one) for one in decisions if one.reason).most_common()
-    if not counts:
-        return None
+def _describe_executions(decisions: Sequence[SuiteDecision]) -> ReuseText:
+    """Describe why every suite ran."""
+    counts = Counter(map(describe_reason, decisions)).most_common()
     reasons = [f"{words} ({format_count(number, 'suite')})" if counts[1:] else words for words, number in counts]
     narrowed = any(StatePart.MEASURES in one.parts for one in decisions)
     return ReuseText("Every suite ran", f": {'; '.join(reasons)}.", prominent=narrowed)
 
 
-def _describe_reason(reason: RunReason, one: SuiteDecision) -> str:
+def describe_reason(one: SuiteDecision) -> str:
+    """Describe why a suite ran, in a few words; empty if it was reused."""
     parts = f" ({', '.join(PART_WORDS[part] for part in one.parts)})" if one.parts else ""
-    return f"{REASON_WORDS[reason]}{parts}"
+    last = f", last executed at {_name_origin(one.last_executed)}" if one.last_executed else ""
+    return f"{REASON_WORDS[one.reason]}{parts}{last}" if one.reason else ""
 
 
 def describe_origins(run: RunResult) -> Mapping[str, str]:
     """Describe by eval file where a reused result comes from, or why the suite ran; empty without decisions."""
     problems = {one.suite: one.problem for one in run.evaluated_state.suites} if run.evaluated_state else {}
     origins = {
-        one.suite: f"executed: {_describe_execution(one.reason, one, problems.get(one.suite), run.timestamp)}"
-        for one in _list_decisions(run)
-        if one.reason
+        one.suite: f"executed: {truncate_text(problems.get(one.suite) or describe_reason(one), MAX_PROBLEM)}"
+        for one in (run.reuse.suites if run.reuse else ())
     }
     return origins | {suite.eval_file: _describe_source(suite.reused) for suite in run.suites if suite.reused}
 
 
-def _describe_execution(reason: RunReason, one: SuiteDecision, problem: str | None, timestamp: str) -> str:
-    """Describe why a suite ran, with the problem of its measures, or its execution before a run of this time."""
-    if reason is RunReason.UNREADABLE and problem:
-        return truncate_text(problem, MAX_PROBLEM)
-    words = _describe_reason(reason, one)
-    if one.last_executed is None:
-        return words
-    here, then = parse_timestamp(timestamp), parse_timestamp(one.last_executed.timestamp)
-    ago = f" {format_count((here - then).days, 'day')} ago" if here and then else ""
-    return f"{words}, last executed{ago} at {_name_commit(one.last_executed)}"
-
-
 def _describe_source(one: ReusedResult) -> str:
-    day = extract_day(one.timestamp)
-    whose = " (this pull request)" if one.source is ReuseSource.OWN_RUN else ""
-    return f"reused from {_name_commit(one)}{f' of {day}' if day else ''}{whose}"
+    return f"reused from {_name_origin(one)}{' (this pull request)' if one.source is ReuseSource.OWN_RUN else ''}"
 
 
 def has_reused_everything(run: RunResult) -> bool:
@@ -176,10 +160,6 @@ def has_cause_outside(run: RunResult, *, only: bool) -> bool:
     return bool(rechecked) and (worse or executed) <= rechecked if only else bool(worse & rechecked)
 
 
-def _list_decisions(run: RunResult) -> tuple[SuiteDecision, ...]:
-    return run.reuse.suites if run.reuse else ()
-
-
 def _list_rechecks(run: RunResult) -> tuple[SuiteDecision, ...]:
     return run.reuse.rechecked_suites if run.reuse else ()
 
@@ -207,6 +187,11 @@ def _describe_unchanged(origins: Iterable[ReusedResult], suites: int) -> str:
 
 def _list_commits(origins: Iterable[ReusedResult]) -> list[str]:
     return [*dict.fromkeys(map(_name_commit, origins))]
+
+
+def _name_origin(one: ReusedResult) -> str:
+    day = extract_day(one.timestamp)
+    return f"{_name_commit(one)}{f' of {day}' if day else ''}"
 
 
 def _name_commit(one: ReusedResult) -> str:
