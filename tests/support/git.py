@@ -16,10 +16,12 @@ _WITHOUT_SETTINGS = {
 }
 
 
-def git(folder: Path, *words: str) -> str:
-    """What git prints, in this folder and with nobody's settings."""
+def git(folder: Path, *words: str, lines: str | None = None) -> str:
+    """What git prints for these lines of input, in this folder and with nobody's settings."""
     environment = os.environ | _WITHOUT_SETTINGS
-    done = subprocess.run(["git", *words], cwd=folder, env=environment, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", *words], cwd=folder, env=environment, check=True, capture_output=True, text=True, input=lines
+    )
     return done.stdout.strip()
 
 

@@ -291,10 +291,13 @@ _ERROR_TEMPLATE: Final = (
 
 
 def find_listing_targets(plan: RunPlan, trials: FinishedTrials) -> ListingTargets:
-    """Find the targets that listed calls in at least one response to a case of the plan."""
-    return frozenset(
+    """Find the targets that listed calls in at least one response to a case of the plan, reused ones included."""
+    cases = (case for suite in plan.reused.values() for case in suite.cases)
+    names = {case.target for case in cases if case.details.tools_called}
+    reused = (one for one in plan.list_targets() if (None if one is plan.target else one.identity.name) in names)
+    return frozenset(map(id, reused)) | {
         id(plan.get_target(case)) for case in plan.list_runnable_cases() if trials.has_listed_calls(case.key)
-    )
+    }
 
 
 def mark_unlisted_calls(records: Iterable[TrialRecord], *, lists: bool) -> list[TrialRecord]:

@@ -19,7 +19,7 @@ from eval_gate.engine.case_result import (
 )
 from eval_gate.engine.journal import FinishedTrials, TrialRecord
 from eval_gate.engine.retention import prepare_for_result
-from eval_gate.engine.run_plan import RunPlan
+from eval_gate.engine.run_plan import RunPlan, iter_suite_agents
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.execution import ErrorCause, Status
 from eval_gate.model.policy import EvaluationSetup
@@ -34,10 +34,8 @@ from eval_gate.model.result import (
     ToolFacts,
     ToolIdentity,
 )
-from eval_gate.model.run_totals import summarize_cases
-from eval_gate.model.setup import TargetIdentity
+from eval_gate.model.run_totals import summarize_cases, summarize_suites
 from eval_gate.struct import FrozenStruct, replace
-from eval_gate.targets.setup import compute_agent_setup
 
 _Item = TypeVar("_Item")
 NO_BASE_AGENT_TRIALS: Final[Mapping[CaseKey, Sequence[TrialRecord]]] = MappingProxyType({})
@@ -68,8 +66,9 @@ class RunProgress(FrozenStruct):
 
 
 def build_initial_result(plan: RunPlan) -> RunResult:
-    """Build the run result of a run that has just begun: its setup, and no case yet."""
-    total = sum(len(suite.cases) for suite in plan.suites)
+    """Build the run result of a run that has just begun: its setup, and no case yet but reused ones."""
+    waiting, suites = sum(len(suite.cases) for suite in plan.suites), _place_reused(plan, ())
+    counts = summarize_suites(suites)
     targets = plan.list_targets()
     return RunResult(
         run_id=plan.run_id,
@@ -78,7 +77,7 @@ def build_initial_result(plan: RunPlan) -> RunResult:
         tool=ToolIdentity(version=__version__),
         target=plan.target.identity,
         targets=tuple(target.identity for target in targets) if len(targets) > 1 else (),
-        suite_agents=tuple(_iter_agents(plan.suites)),
+        suite_agents=(*iter_suite_agents(plan.suites), *plan.reused_agents),
         git=plan.git,
         shard=plan.shard,
         shard_plan=plan.shard_cut,
@@ -87,18 +86,12 @@ def build_initial_result(plan: RunPlan) -> RunResult:
         planned_cases=plan.planned_cases,
         reruns=plan.max_reruns,
         setup=plan.evaluation_setup,
-        summary=Summary(total_cases=total, not_run=total),
+        evaluated_state=plan.evaluated_state,
+        reuse=plan.reuse,
+        suites=suites,
+        summary=replace(counts, total_cases=counts.total_cases + waiting, not_run=waiting),
         warnings=plan.warnings,
     )
-
-
-def _iter_agents(suites: Iterable[EvalSuite]) -> Iterator[TargetIdentity]:
-    """Yield the identities of the agents that these suites describe."""
-    for suite in suites:
-        agent = suite.cases[0].agent if suite.cases else None
-        if agent is not None:
-            bare = TargetIdentity(name=suite.file, provider=suite.format, identity=agent.name[:200])
-            yield compute_agent_setup(agent).apply_to(bare)
 
 
 def build_run_result(plan: RunPlan, progress: RunProgress, wall_ms: float) -> RunResult:
@@ -111,16 +104,17 @@ def build_run_result(plan: RunPlan, progress: RunProgress, wall_ms: float) -> Ru
     lists = find_listing_targets(plan, progress.trials)
     initial, suite_iterator = build_initial_result(plan), _drain_items(plan.suites)
     plan = plan.without_cases()
-    suites = tuple([_build_suite_result(plan, progress, suite, lists) for suite in suite_iterator])
+    executed = [_build_suite_result(plan, progress, suite, lists) for suite in suite_iterator]
+    suites = _place_reused(plan, executed)
     cases = [case for suite in suites for case in suite.cases]
     notices = (notice for one in (*plan.list_targets(), *plan.judges) for notice in one.notices)
     return replace(
         initial,
         setup=_build_setup(plan, cases),
-        rerun_wait=progress.rerun_wait if any(case.reruns for case in cases) else 0,
+        rerun_wait=progress.rerun_wait if any(case.reruns for suite in executed for case in suite.cases) else 0,
         complete=all(case.status is not Status.NOT_RUN for case in cases),
         suites=suites,
-        summary=_summarize_run(suites, cases, wall_ms),
+        summary=_summarize_run(suites, wall_ms),
         stop_reason=progress.stop_reason,
         stop_cause=progress.stop_cause[0],
         stop_hint=progress.stop_cause[1],
@@ -135,11 +129,11 @@ def _drain_items(things: Iterable[_Item]) -> Iterator[_Item]:
     return (remaining.pop() for _ in range(len(remaining)))
 
 
-def _summarize_run(suites: Sequence[SuiteResult], cases: Sequence[CaseResult], wall_ms: float) -> Summary:
-    """Summarize all suites; a single suite is its own summary."""
-    if len(suites) == 1:
+def _summarize_run(suites: Sequence[SuiteResult], wall_ms: float) -> Summary:
+    """Summarize all suites; a single suite that was executed is its own summary."""
+    if len(suites) == 1 and suites[0].reused is None:
         return replace(suites[0].summary, wall_ms=wall_ms)
-    return summarize_cases(cases, wall_ms)
+    return summarize_suites(suites, wall_ms)
 
 
 def _build_setup(plan: RunPlan, cases: Iterable[CaseResult]) -> EvaluationSetup | None:
@@ -152,28 +146,57 @@ def _build_setup(plan: RunPlan, cases: Iterable[CaseResult]) -> EvaluationSetup 
     return how if uses_recording else replace(how, recording=None)
 
 
+def _place_reused(plan: RunPlan, executed: Sequence[SuiteResult]) -> tuple[SuiteResult, ...]:
+    """Place the reused suites among the executed ones, in file order."""
+    reused = [_adopt_suite(plan, suite) for suite in plan.reused.values()]
+    places = {one.suite: place for place, one in enumerate(plan.reuse.suites)} if plan.reuse else {}
+    return tuple(sorted([*executed, *reused], key=lambda suite: places.get(suite.eval_file, len(places))))
+
+
+def _adopt_suite(plan: RunPlan, suite: SuiteResult) -> SuiteResult:
+    """Make the result of an earlier run one of this run: its cases stay as they were, without the base agent's."""
+    return replace(
+        _add_run_facts(plan, suite),
+        cases=tuple(replace(case, base_agent_trials=()) if case.base_agent_trials else case for case in suite.cases),
+        baseline_run_id=None,
+        regressions=(),
+        new_passes=(),
+    )
+
+
+def _add_run_facts(plan: RunPlan, suite: SuiteResult) -> SuiteResult:
+    """Add the run, and how the suite compares with this run's tools."""
+    suite, staleness = replace(suite, run_id=plan.run_id, timestamp=plan.timestamp), plan.staleness.get(suite.eval_file)
+    if staleness is None:
+        return suite
+    return replace(
+        suite,
+        metadata=staleness.facts,
+        staleness_warnings=staleness.warnings,
+        stale=staleness.is_stale,
+        stale_facts=staleness.stale_facts,
+        notices=staleness.notices,
+    )
+
+
 def _build_suite_result(plan: RunPlan, progress: RunProgress, suite: EvalSuite, lists: ListingTargets) -> SuiteResult:
-    staleness = plan.staleness.get(suite.file)
     endpoint, case_iterator = plan.get_target(suite.cases[0]).identity.identity, _drain_items(suite.cases)
     suite = replace(suite, cases=())
     cases = tuple([_build_case_result(plan, progress, case, lists) for case in case_iterator])
-    return SuiteResult(
+    result = SuiteResult(
         run_id=plan.run_id,
         timestamp=plan.timestamp,
         tier=suite.tier,
         tool_name=suite.tool_name,
         agent_endpoint=endpoint,
-        metadata=staleness.facts if staleness else ToolFacts(eval_file_hash=suite.file_hash),
-        staleness_warnings=staleness.warnings if staleness else (),
-        stale=staleness.is_stale if staleness else False,
-        stale_facts=staleness.stale_facts if staleness else (),
-        notices=staleness.notices if staleness else (),
+        metadata=ToolFacts(eval_file_hash=suite.file_hash),
         cases=cases,
         summary=summarize_cases(cases),
         eval_file=suite.file,
         format=suite.format,
         warnings=suite.warnings,
     )
+    return _add_run_facts(plan, result)
 
 
 def _build_case_result(plan: RunPlan, progress: RunProgress, case: EvalCase, lists: ListingTargets) -> CaseResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import structs
@@ -17,15 +17,17 @@ from eval_gate.model.base import JsonValue, as_fields
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.model.policy import EvaluationSetup
-from eval_gate.model.result import CaseFingerprints, CaseText, GitFacts, Shard, ShardPlan
+from eval_gate.model.result import CaseFingerprints, CaseText, GitFacts, Shard, ShardPlan, SuiteResult
+from eval_gate.model.reuse import EvaluatedState, ReuseSummary
 from eval_gate.model.selection import CaseSelection
+from eval_gate.model.setup import TargetIdentity
 from eval_gate.process.environment import WithheldVariables
 from eval_gate.results.run_setup import RunSetup
 from eval_gate.staleness.staleness_checks import Staleness
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.base import Target
 from eval_gate.targets.model.recording import Recording
-from eval_gate.targets.setup import compute_setup_fingerprint
+from eval_gate.targets.setup import compute_agent_setup, compute_setup_fingerprint
 from eval_gate.text.escape import format_count
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.tokens import TokenData
@@ -38,7 +40,7 @@ CheckBaselineFiles = Callable[[Mapping[str, int]], None]
 
 
 class RunPlan(FrozenStruct):
-    """One planned run. `suites` hold only the selected cases; `staleness` is keyed by eval file."""
+    """One planned run. `suites` hold only the cases to execute; `staleness` is keyed by eval file."""
 
     run_id: str
     timestamp: str
@@ -88,6 +90,14 @@ class RunPlan(FrozenStruct):
     """Digest of the files of a target's program, by the target's `id`."""
     evaluation_setup: EvaluationSetup | None = None
     """Evaluation setup of all cases: trials, re-runs, recordings, source of the snapshot."""
+    evaluated_state: EvaluatedState | None = None
+    """What the run evaluates; None if no suite has measures."""
+    reused: Mapping[str, SuiteResult] = field(default_factory=dict)
+    """Results of the suites that are not executed, by eval file."""
+    reuse: ReuseSummary | None = None
+    """Which suites are reused, and why others are not; None if no suite has measures."""
+    reused_agents: tuple[TargetIdentity, ...] = ()
+    """Agents that the reused suites describe."""
     resumed_setup: RunSetup | None = None
     """Setup of the run before it was resumed; None for a new run."""
     keeps_artifacts: bool = False
@@ -116,6 +126,17 @@ class RunPlan(FrozenStruct):
     def with_rerun_policy(self, policy: RerunPolicy, max_reruns: int) -> RunPlan:
         """Return a copy of the plan with up to `max_reruns` re-runs of each case that `policy` selects."""
         return replace(self, rerun_policy=policy, max_reruns=max_reruns)
+
+    def with_reused(self, results: Mapping[str, SuiteResult], summary: ReuseSummary) -> RunPlan:
+        """Return a copy of the plan that has these results instead of executing their suites."""
+        reused = [suite for suite in self.suites if suite.file in results]
+        return replace(
+            self,
+            suites=tuple(suite for suite in self.suites if suite.file not in results),
+            reused={suite.file: results[suite.file] for suite in reused},
+            reuse=summary,
+            reused_agents=tuple(iter_suite_agents(reused)),
+        )
 
     def without_cases(self) -> RunPlan:
         """Return the plan without cases, so that these can be released."""
@@ -155,6 +176,15 @@ class RunPlan(FrozenStruct):
     def list_runnable_cases(self) -> tuple[EvalCase, ...]:
         """List the cases that are not skipped, in the order of the files."""
         return tuple(case for suite in self.suites for case in suite.cases if case.skip_reason is None)
+
+
+def iter_suite_agents(suites: Iterable[EvalSuite]) -> Iterator[TargetIdentity]:
+    """Yield the identities of the agents that these suites describe."""
+    for suite in suites:
+        agent = suite.cases[0].agent if suite.cases else None
+        if agent is not None:
+            bare = TargetIdentity(name=suite.file, provider=suite.format, identity=agent.name[:200])
+            yield compute_agent_setup(agent).apply_to(bare)
 
 
 MAX_NAMED_SETTINGS: Final = 5

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eval_gate.model.execution import Status
-from eval_gate.model.result import CaseResult, RunResult, Summary
+from eval_gate.model.result import CaseResult, RunResult, SuiteResult, Summary
 from eval_gate.model.usage import Usage, add_up
+from eval_gate.struct import replace
 
 
 def summarize_cases(cases: Sequence[CaseResult], wall_ms: float | None = None) -> Summary:
@@ -36,6 +37,25 @@ def summarize_cases(cases: Sequence[CaseResult], wall_ms: float | None = None) -
         judge_cost_usd=add_up(case.judge_cost_usd for case in cases),
         replayed=sum([case.details.replayed for case in cases]),
         pass_rate=counts[Status.PASSED] / scored if scored else None,
+    )
+
+
+def summarize_suites(suites: Sequence[SuiteResult], wall_ms: float | None = None) -> Summary:
+    """Count all cases of a run, and sum up time, tokens and cost of the suites that it executed.
+
+    `wall_ms` is in milliseconds.
+    """
+    totals = summarize_cases([case for suite in suites for case in suite.cases], wall_ms)
+    if not any(suite.reused for suite in suites):
+        return totals
+    executed = summarize_cases([case for suite in suites if suite.reused is None for case in suite.cases])
+    return replace(
+        totals,
+        total_duration_ms=executed.total_duration_ms,
+        input_tokens=executed.input_tokens,
+        output_tokens=executed.output_tokens,
+        estimated_cost_usd=executed.estimated_cost_usd,
+        judge_cost_usd=executed.judge_cost_usd,
     )
 
 

@@ -22,6 +22,10 @@ _WILDCARD_START: Final = re.compile(r"[*?\[]")
 _ANY: Final = r".*?"
 _ANY_FOLDERS: Final = rf"{_ANY}(?<![^/])"
 """Anything that ends where a step begins. It is only found where one begins, so that it may be nothing, too."""
+_ANY_IN_FOLDER: Final = "[^/]*?"
+_FOLDERS: Final = "(?:[^/]*/)*?"
+_STEP_START: Final = "(?<![^/])"
+_STEP_END: Final = r"(?:/|\Z)"
 TAG_PREFIX: Final = "tag:"
 """Begins a pattern that is about tags."""
 MAX_SHOWN: Final = 80
@@ -50,30 +54,45 @@ def matches_glob(pattern: str, name: str) -> bool:
 
 def covers_file(path: str, file: str) -> bool:
     """Whether a path, folder or glob of eval files leads to this file: a `*` stays in its folder, as for discovery."""
-    if path in {file, "."} or file.startswith(f"{path}/"):
-        return True
-    steps, places = file.split("/"), {0}
-    for step in path.split("/"):
-        if step == "**":
-            places = set(range(min(places), len(steps) + 1)) if places else places
-        else:
-            places = {at + 1 for at in places if at < len(steps) and matches_glob(step, steps[at])}
-    return bool(places)
+    return _compile_path(path).match(file) is not None
 
 
 @lru_cache(maxsize=1_000)
 def _compile_glob(pattern: str) -> re.Pattern[str]:
+    return re.compile(_translate_glob(pattern, _ANY) + r"\Z", re.DOTALL)
+
+
+@lru_cache(maxsize=1_000)
+def _compile_path(path: str) -> re.Pattern[str]:
+    """Compile a path so that it matches a file that it leads to, in time as `_compile_glob`."""
+    if path == ".":
+        return re.compile("")
+    parts: list[list[str]] = [[]]
+    for step in path.split("/"):
+        if step == "**":
+            parts.append([])
+        else:
+            parts[-1].append(_translate_glob(step, _ANY_IN_FOLDER))
+    first, *others = ["".join([_STEP_START, "/".join(steps), _STEP_END]) if steps else "" for steps in parts]
+    # each one has as many steps as it has, so that the first place where it stands is the best (atomic)
+    return re.compile(
+        f"{re.escape(path)}(?=/|\\Z)|{first}" + "".join(f"(?>{_FOLDERS}{one})" for one in others if one), re.DOTALL
+    )
+
+
+def _translate_glob(pattern: str, anything: str) -> str:
+    """Translate a pattern to a regular expression, in which a `*` is `anything`."""
     parts, place = [""], 0
     for sign in _WILDCARD.finditer(pattern):
         parts[-1] += re.escape(pattern[place : sign.start()])
         place = sign.end()
         if sign["folders"] or sign["any"]:
-            parts.append(_ANY_FOLDERS if sign["folders"] else _ANY)
+            parts.append(_ANY_FOLDERS if sign["folders"] else anything)
         else:
-            parts[-1] += _translate_character(sign)
+            parts[-1] += (r"" if anything is _ANY else "(?!/)") + _translate_character(sign)
     *heads, last = parts
     # What stands before is taken where it is found first, and never sought anew (atomic): no later place is better.
-    return re.compile("".join(f"(?>{part})" for part in heads) + last + re.escape(pattern[place:]) + r"\Z", re.DOTALL)
+    return "".join(f"(?>{part})" for part in heads) + last + re.escape(pattern[place:])
 
 
 def _translate_character(sign: re.Match[str]) -> str:

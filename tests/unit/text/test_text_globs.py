@@ -104,6 +104,47 @@ def test_leads_to__as_results_name_a_path__is_what_discovery_finds(tree, path, h
     assert [name for name in NAMES if globs.covers_file(shown, name)] == files(path, root)
 
 
+def covers_step_by_step(path: str, file: str) -> bool:
+    """What `covers_file` means, with all places at which the rest of the path may begin."""
+    if path in {file, "."} or file.startswith(f"{path}/"):
+        return True
+    steps, places = file.split("/"), {0}
+    for step in path.split("/"):
+        if step == "**":
+            places = set(range(min(places), len(steps) + 1)) if places else places
+        else:
+            places = {at + 1 for at in places if at < len(steps) and globs.matches_glob(step, steps[at])}
+    return bool(places)
+
+
+@given(st.text("ab/.*?[]!-", max_size=12), st.text("ab/.*[]!-\n", min_size=1, max_size=12))
+@example("**/a/*b/**/[!a]?", "b/a/ab/a/b/ab")
+@example("a/**", "a")
+@example("a/**/", "a")
+@example("[a]/b", "[a]/b/c")
+def test_covers_file__any_path__is_what_its_steps_say(path, file) -> None:
+    assert globs.covers_file(path, file) is covers_step_by_step(path, file)
+
+
+@given(st.lists(st.sampled_from(["**", "a", "*b", "?", "b*a*"]), max_size=6), st.text("ab/", min_size=1, max_size=12))
+def test_covers_file__folders_of_any_depth__are_what_their_steps_say(steps, file) -> None:
+    assert globs.covers_file("/".join(steps), file) is covers_step_by_step("/".join(steps), file)
+
+
+@pytest.mark.parametrize("path", ["/".join(["**", "a*"] * 40), "**/" * 40 + "b", "**/" + "*a" * 30 + "b"])
+def test_covers_file__many_signs__take_no_time_that_grows_with_their_combinations(path) -> None:
+    start = time.process_time()
+    assert not globs.covers_file(path, "/".join(["a" * 40] * 30) + "c")
+    assert time.process_time() - start < 0.1
+
+
+def test_covers_file__a_hundred_thousand_files__take_part_of_a_second() -> None:
+    files = [f"agents/{number % 30}/support/deep/{number}.py" for number in range(100_000)]
+    start = time.process_time()
+    assert sum(globs.covers_file("agents/**/*7.py", file) for file in files) == 10_000
+    assert time.process_time() - start < 0.4
+
+
 @given(st.text("ab/.*?[]!-", max_size=12), st.text("ab/.*[]!-", max_size=12))
 @example("[*]/a", "*/a")
 @example("[]a]*[!]b]", "]xa")

@@ -288,7 +288,7 @@ async def _build_plan(
         case_texts=build_case_texts(suites, tokens, config.redact),
         setup_fingerprints=fingerprints,
         program_files=files,
-        agent_programs=_digest_agent_programs((target, *targets.values()), suites, context.root),
+        agent_programs=_digest_agent_programs((target, *targets.values()), suites, files),
         evaluation_setup=shared.redact.mask_struct(how),
         staleness={suite.file: check_staleness(suite, inputs.registry) for suite in inputs.suites},
         git=context.git,
@@ -395,9 +395,12 @@ def _build_program_files(
     return files
 
 
-def _digest_agent_programs(targets: Sequence[Target], suites: Sequence[EvalSuite], root: Path) -> dict[int, JsonValue]:
+def _digest_agent_programs(
+    targets: Sequence[Target], suites: Sequence[EvalSuite], graders: ProgramFiles
+) -> dict[int, JsonValue]:
     """Describe the files of each target's program by their content, for `--resume`."""
-    files, digests = ProgramFiles(root), dict[int, JsonValue]()
+    root = graders.root
+    files, digests = ProgramFiles(root, repository=graders.repository), dict[int, JsonValue]()
     for target in targets:
         programs = target.programs if isinstance(target, MaskedTarget) else None
         if programs is not None and id(target) not in digests:

@@ -65,11 +65,11 @@ class _Unit(NamedTuple):
 class ProgramFiles:
     """Files that the commands of one run can load, each read once. `root` is the folder of the run."""
 
-    def __init__(self, root: Path, patterns: Sequence[str] = ()) -> None:
+    def __init__(self, root: Path, patterns: Sequence[str] = (), *, repository: RepositoryFiles | None = None) -> None:
         """`patterns` are globs of further files, relative to `root` (`graderFiles`)."""
         self.root = root.absolute()
-        self._repository = RepositoryFiles(self.root)
-        self._roots = {str(self.root), str(self._repository.root)}
+        self.repository = repository or RepositoryFiles(self.root)
+        self._roots = {str(self.root), str(self.repository.root)}
         self._patterns = tuple(patterns)
         self._left_out: set[str] = set()
         self._evals: frozenset[str] = frozenset()
@@ -92,7 +92,7 @@ class ProgramFiles:
 
     def leave_out_agent(self, command: str, folders: Sequence[Path]) -> None:
         """Leave out the files that the command of the agent names: they are what is evaluated."""
-        self.leave_out(_Names(self._repository, _iter_command_words(command, folders), folders, self.root).files)
+        self.leave_out(_Names(self.repository, _iter_command_words(command, folders), folders, self.root).files)
 
     def measure(self, command: str | Sequence[str], *folders: Path, by_name: bool = False) -> str:
         """Read all that a command can load, as in the root with `by_name`, and return its key."""
@@ -125,7 +125,7 @@ class ProgramFiles:
         """Find a file of these programs that was added, removed or changed since it was read; None if none was."""
         units = tuple(dict.fromkeys(unit for key in keys for unit in self._units[key]))
         files = {file for key in keys for file in self._files[key]}
-        self._repository.keep_rules()
+        self.repository.keep_rules()
         current = set(self._iter_files(units))
         changed = (files ^ current) | {file for file in current & files if self._states.get(file) != _read_state(file)}
         return min(map(self.format_relative_path, changed), default=None)
@@ -153,7 +153,7 @@ class ProgramFiles:
 
     def _iter_units(self, text: str, folders: Sequence[Path], *, by_name: bool) -> Iterator[_Unit]:
         """Yield where a command loads files from."""
-        names = _Names(self._repository, _iter_command_words(text, folders), folders, self.root)
+        names = _Names(self.repository, _iter_command_words(text, folders), folders, self.root)
         loaded = [*names.folders, *(os.path.dirname(file) for file in names.files)]  # noqa: PTH120
         loaded += [os.path.dirname(os.path.realpath(file)) for file in names.files if Path(file).is_symlink()]  # noqa: PTH120
         yield from (_Unit(file, ()) for file in names.files)
@@ -163,7 +163,7 @@ class ProgramFiles:
                 if not by_name:
                     self._in_root[to_one_line(text, MAX_COMMAND)] = None
                 yield from self._iter_units_by_name(names, folder)
-            elif self._repository.is_inside(folder):
+            elif self.repository.is_inside(folder):
                 yield _Unit(folder)
         if not loaded and not by_name:
             folder = self.format_relative_path(str(folders[0]))
@@ -175,7 +175,7 @@ class ProgramFiles:
     @cached_property
     def _named_units(self) -> tuple[_Unit, ...]:
         """The files that `graderFiles` names."""
-        files = self._repository.iter_files(str(self.root)) if self._patterns else ()
+        files = self.repository.iter_files(str(self.root)) if self._patterns else ()
         names = ((file, self.format_relative_path(file)) for file in files)
         return tuple(_Unit(file, ()) for file, name in names if any(covers_file(one, name) for one in self._patterns))
 
@@ -186,7 +186,7 @@ class ProgramFiles:
         while waiting:
             file = Path(waiting.pop())
             text = read_limited_raw(file, _MAX_TEXT).decode("utf-8", "replace") if file.is_file() else ""
-            for target in _Names(self._repository, _iter_words(text), (file.parent,), self.root).files:
+            for target in _Names(self.repository, _iter_words(text), (file.parent,), self.root).files:
                 if target not in visited and not self._is_left_out(target):
                     visited.add(target)
                     waiting.append(target)
@@ -194,7 +194,7 @@ class ProgramFiles:
 
     def _iter_places_above(self, folders: Iterable[str]) -> Iterator[str]:
         """Yield these folders and those above them, up to the root, each once."""
-        root = Path(self._repository.root)
+        root = Path(self.repository.root)
         inside = (Path(folder) for folder in folders if Path(folder).is_relative_to(root))
         yield from dict.fromkeys(
             str(place) for folder in inside for place in (folder, *folder.parents) if place.is_relative_to(root)
@@ -207,9 +207,9 @@ class ProgramFiles:
     def _iter_files(self, units: Iterable[_Unit]) -> Iterator[str]:
         for place, names in units:
             if names == ():
-                files: Iterable[str] = filter(self._repository.has_file, (place,))
+                files: Iterable[str] = filter(self.repository.has_file, (place,))
             else:
-                listed = self._repository.iter_files(place, deep=names is None)
+                listed = self.repository.iter_files(place, deep=names is None)
                 files = (file for file in listed if not self._is_left_out(file))
             for file in files:
                 if not names or any(fnmatchcase(os.path.basename(file), name) for name in names):  # noqa: PTH119
@@ -244,7 +244,7 @@ class ProgramFiles:
             self._notices[f"{to_one_line(self.format_relative_path(file), MAX_COMMAND)} is not compared: {why}"] = None
 
     def _digest(self, file: Path) -> str:
-        if file.is_symlink() and (file.is_dir() or not self._repository.is_inside(str(file))):
+        if file.is_symlink() and (file.is_dir() or not self.repository.is_inside(str(file))):
             if not file.is_dir():
                 name = to_one_line(self.format_relative_path(str(file)), MAX_COMMAND)
                 self._notices[f"{name} is not compared: it leads out of the repository"] = None

@@ -6,7 +6,7 @@ Files that git tracks always count, even if a rule ignores them or they are in a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -32,9 +32,9 @@ class RepositoryFiles:
         folder = folder.absolute()
         self.root = find_repository(folder) or folder
         git = find_git_folder(self.root)
-        tracked = {os.fsdecode(name) for name in (read_tracked_names(git) if git else None) or ()}
-        self._tracked = frozenset(f"{self.root}/{name}" for name in tracked)
-        self._tracked_folders = frozenset(str(place) for name in self._tracked for place in Path(name).parents)
+        tracked = os.fsdecode(b"\0".join((read_tracked_names(git) if git else None) or ()))
+        self._tracked = frozenset(f"{self.root}/{name}" for name in tracked.split("\0") if name)
+        self._tracked_folders = _list_folders(self._tracked)
         self._rules: dict[str, tuple[_IgnoreRule, ...]] = {}
         self._results: set[str] = set()
         self._environments: dict[str, bool] = {}
@@ -114,6 +114,14 @@ class RepositoryFiles:
             files += [git / "info" / "exclude"] if git else []
             self._rules[folder] = tuple(rule for file in files for rule in reversed(_read_rules(file)))
         return self._rules.get(folder, ())
+
+
+def _list_folders(files: Iterable[str]) -> frozenset[str]:
+    """List all folders above these files, each once: a Path for each file of a large repository takes seconds."""
+    folders, nearest = set[str](), set(files)
+    while nearest := {name.rpartition("/")[0] for name in nearest} - folders:
+        folders |= nearest
+    return frozenset(folders)
 
 
 class _IgnoreRule(NamedTuple):

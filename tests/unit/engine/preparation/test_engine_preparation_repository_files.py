@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,13 @@ def test_repository_files__virtual_environment_of_any_name__is_left_out_unless_g
     assert not RepositoryFiles(tmp_path).has_file(f"{tmp_path}/env/lib/x.py")
     commit_all(tmp_path)
     assert list_files(tmp_path) == ["a.txt", "env/lib/x.py", "env/pyvenv.cfg"]
+
+
+def test_repository_files__fifty_thousand_tracked_files__take_part_of_a_second(tmp_path) -> None:
+    commit_all(tmp_path)
+    names = [f"{number % 10}/{number % 500}/x/y/{number}.txt" for number in range(50_000)]
+    lines = "".join(f"100644 {'1' * 40}\t{name}\n" for name in names)
+    git(tmp_path, "update-index", "--add", "--index-info", lines=lines)
+    start = time.process_time()
+    RepositoryFiles(tmp_path)
+    assert time.process_time() - start < 0.3
