@@ -257,6 +257,30 @@ def test_reuse__interrupted_run_is_resumed__executes_what_is_missing_and_reuses_
     assert set(repository.reused.values()) == {None}
 
 
+def test_reuse__warm_up_rounds__execute_everything_and_the_next_run_nothing(tmp_path):
+    with open_repository(tmp_path) as repository:
+        assert repository.count_requests("--warm-up", "3") == 3 * 2 * CASES
+        assert repository.count_requests("--warm-up", "4") == 2 * CASES, "the fourth run of the history"
+        assert repository.result["reuse"]["off"] == "warm_up"
+        assert repository.count_requests("--warm-up", "4") == 0
+
+
+def test_reuse__several_targets__each_reuses_its_own_results(tmp_path):
+    with open_repository(tmp_path) as repository, agent() as other:
+        one, two = f"url: {repository._agent.url}, measures: [one.txt]", f"url: {other.url}"
+        targets = f"targets:\n- {{name: one, provider: http, {one}}}\n- {{name: two, provider: http, {two}}}\n"
+        repository.write("eval-gate.yaml", f"{MEASURES}{targets}")
+        counts = []
+        for content in ("1", "1", "2"):
+            repository.write("one.txt", content)
+            before = len(repository._agent.requests), len(other.requests)
+            done = gate(tmp_path, "run", "--target", "one", "--target", "two", "--baseline", "latest", "--reuse")
+            assert done.returncode == 0, done.stdout + done.stderr
+            counts.append((len(repository._agent.requests) - before[0], len(other.requests) - before[1]))
+
+    assert counts == [(4, 4), (0, 0), (4, 0)]
+
+
 def test_reuse__python__always_executes(repository, monkeypatch):
     monkeypatch.chdir(repository.folder)
     before = len(repository._agent.requests)
