@@ -7,16 +7,21 @@ from collections.abc import Collection, Sequence
 import pytest
 
 from eval_gate.config.policy import Policy
+from eval_gate.gate.base_agent_cases import find_clearable_cases
+from eval_gate.gate.case_matching import GateCases
+from eval_gate.gate.missing_tool_calls import mark_unknown_calls
 from eval_gate.gate.reruns import Reruns
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome, ReasonCode, RuleCode
-from eval_gate.model.result import RunResult
+from eval_gate.model.execution import NO_DETAILS, NO_TRACE, CaseDetails, EvaluatorResult
+from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.reuse import ReuseSource
 from eval_gate.reports.wording.power import describe_first_runs, describe_power
 from eval_gate.results.baseline import Baseline
 from eval_gate.struct import replace
 from tests.support.histories import Asked, Branch, Engine
+from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.reuse import reuse_suites
 from tests.support.verdicts import REGRESSIONS, judge_against, make_waiver, make_waivers, rules_of
 
@@ -235,3 +240,44 @@ def test_recent_runs__runs_that_only_reused__are_left_out() -> None:
     assert [(one.run_id, one.passed) for one in run.comparison.recent_runs] == [("main-1", 8), ("main-0", 16)]
     change = next(one for one in run.comparison.changes if one.key == CaseKey(CARE, "c0"))
     assert change.recent_results == "-P"
+
+
+def of_suites(make, **files: list[CaseResult]) -> RunResult:
+    return make(*(make_suite_result(cases, eval_file=f"evals/{name}.json") for name, cases in files.items()))
+
+
+def test_verdict__another_model__is_counted_over_executed_cases() -> None:
+    models = [CaseDetails(tools_called=(), response="it", response_length=2, model=name) for name in ("m1", "m2")]
+    old, new = ([make_result(f"c{at}", details=details) for at in range(2)] for details in models)
+    baseline = of_suites(make_baseline_run, care=old, pay=old)
+    run = reuse_suites(of_suites(make_run, care=new, pay=new), baseline, {PAY})
+    notes = judge_against(run, Baseline(baseline, "main")).comparison
+    assert notes is not None
+    (note,) = (note for note in notes.notes if "model behind" in note)
+    assert note.startswith("the model behind the agent changed since the baseline: from m1 to m2 (2 of 2 cases).")
+
+
+def test_verdict__calls_of_reused_cases__do_not_show_that_this_run_lists_any() -> None:
+    known = EvaluatorResult(name="calls", type="tool_trajectory", score=1.0)
+    lacking = replace(known, score=0.0, misses=(NO_TRACE,))
+    fields = {"graded": True, "details": NO_DETAILS}
+    old = [make_result("c0", evaluator_results=(known,), **fields)]
+    baseline = of_suites(make_baseline_run, care=old, pay=old)
+    now = [make_result("c0", "failed", evaluator_results=(lacking,), **fields)]
+    run = reuse_suites(of_suites(make_run, care=now, pay=now), baseline, {PAY})
+    marked = mark_unknown_calls(GateCases.pair(baseline, run), 1.0).index_cases()
+    assert {key.suite: case.status.value for key, case in marked.items()} == {CARE: "error", PAY: "passed"}
+
+
+def test_base_agent__suite_of_a_reused_result__is_not_asked() -> None:
+    branch = steady(6)
+    run = judged(branch, cases_of("1111PPPP"), {PAY})
+    asked = find_clearable_cases(run, GateInputs(branch.baseline, POLICY))
+    assert {key.suite for key in asked} == {CARE}
+
+
+@pytest.mark.parametrize("reused", [frozenset(), frozenset({PAY})])
+def test_comparison__totals_of_runs__are_compared_only_where_both_executed_everything(reused) -> None:
+    run = judged(main_of((cases_of(), ())), cases_of(), reused)
+    assert run.comparison is not None
+    assert (run.comparison.baseline.total_duration_ms is None) == bool(reused)
