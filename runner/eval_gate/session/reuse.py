@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
+from typing import TypeVar
 
 from eval_gate.config.settings import RecordingMode
 from eval_gate.engine.run_plan import RunPlan
@@ -12,9 +15,11 @@ from eval_gate.gate.reuse_decision import EarlierRun, collect_reused, decide_reu
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult
 from eval_gate.model.reuse import ReuseOff, ReuseSource, ReuseSummary
-from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.results.baseline import Baseline
 from eval_gate.session.session import ReuseSources, Session
 from eval_gate.struct import replace
+
+_Loaded = TypeVar("_Loaded")
 
 
 def allow_reuse(session: Session) -> Session:
@@ -39,13 +44,15 @@ async def apply_reuse(session: Session, plan: RunPlan) -> RunPlan:
 
     measured = sum(suite.digest is not None for suite in state.suites)
     if measured and off is None:
-        baseline = await _load_baseline(session)
+        pending = session.pending_gate_inputs
+        inputs = await _wait_for(pending.wait_for_inputs, session) if pending is not None else session.gate_inputs
+        baseline = inputs.baseline
         if isinstance(baseline, Baseline) and baseline.other_gate is None:
             off = ReuseOff.WARM_UP if _needs_warm_up(session, baseline) else None
             earlier.append(EarlierRun(_drop_other_cases(baseline.result, plan), ReuseSource.BASELINE))
     summary = decide()
     if off is None and len(summary.reused_suites) < measured and sources.load_own_runs is not None:
-        own_runs = await asyncio.to_thread(sources.load_own_runs, state)
+        own_runs = await _wait_for(partial(sources.load_own_runs, state), session)
         earlier += [EarlierRun(_drop_other_cases(one, plan), ReuseSource.OWN_RUN) for one in own_runs]
         summary = decide()
     return plan.with_reused(collect_reused(summary, earlier), summary)
@@ -65,17 +72,16 @@ def find_reuse_off(session: Session, sources: ReuseSources) -> ReuseOff | None:
 def _needs_warm_up(session: Session, baseline: Baseline) -> bool:
     """Whether a run of the branch has a history that warm-up rounds fill, which are executions of every suite."""
     runs = session.config.warm_up if session.is_run_of_branch else None
-    return runs is not None and len(find_comparable_runs(baseline.own_history.runs)) < runs
+    return runs is not None and len(find_comparable_runs(baseline.own_history)) < runs
 
 
-async def _load_baseline(session: Session) -> Baseline | NoBaseline:
-    pending = session.pending_gate_inputs
-    if pending is None:
-        return session.gate_inputs.baseline
+async def _wait_for(load: Callable[[], _Loaded], session: Session) -> _Loaded:
+    """Load something in a thread, which would keep a cancelled process from ending unless it stops waiting."""
     try:
-        return (await asyncio.to_thread(pending.wait_for_inputs)).baseline
+        return await asyncio.to_thread(load)
     except asyncio.CancelledError:
-        pending.stop_waiting()  # the thread would keep the process from ending
+        if session.pending_gate_inputs is not None:
+            session.pending_gate_inputs.stop_waiting()
         raise
 
 

@@ -123,7 +123,7 @@ async def add_base_agent_results(session: Session, run: RunResult) -> RunResult:
     name = session.config.base_agent.display_name
     if name is None or run.is_external:
         return run
-    repeatable = frozenset(key for key, case in run.iter_cases() if not case.dependent)
+    repeatable = frozenset(key for key, case in run.without_reused.iter_cases() if not case.dependent)
     base_agent = run.base_agent or BaseAgentSummary(target=TargetIdentity(name="base", provider="", identity=name))
     if not build_reruns(session).build_base_agent_request(replace(run, base_agent=base_agent), repeatable).keys:
         return run

@@ -1,6 +1,7 @@
 """Which runs a session reuses results of, and when it asks for none."""
 
 import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -241,3 +242,31 @@ def test_apply_reuse__nothing_can_be_reused__waits_for_no_baseline(digests, reus
 
     assert (plan.reused, pending.was_waited_for) == ({}, False)
     assert plan.reuse.off is reuse.off
+
+
+@pytest.mark.parametrize("waits_for", ["baseline", "own runs"])
+def test_apply_reuse__cancelled_while_it_waits__gives_the_wait_up(waits_for, earlier):
+    stopped = threading.Event()
+    inputs = GateInputs(NO_BASELINE, RunConfig().policy)
+
+    class Slow(Pending):
+        def wait_for_inputs(self) -> GateInputs:
+            if waits_for == "baseline":
+                stopped.wait(60)
+            return inputs
+
+        def stop_waiting(self) -> None:
+            stopped.set()
+
+    def load(_state: EvaluatedState) -> tuple[RunResult, ...]:
+        stopped.wait(60)
+        return ()
+
+    session = open_with(NO_BASELINE, pending_gate_inputs=Slow(inputs), reuse=ReuseSources(load_own_runs=load))
+
+    async def cancel() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(apply_reuse(session, plan_two()), 0.05)
+
+    asyncio.run(cancel())
+    assert stopped.is_set()
