@@ -219,8 +219,10 @@ def _build_removed_case(key: CaseKey, case: CaseResult, earlier: EarlierResult |
 
 
 def _build_baseline_facts(baseline: Baseline, result: RunResult) -> BaselineFacts:
-    # a total with re-runs would make this run look cheaper
-    once = not any(case.reruns or case.new_case_executions for _, case in result.iter_cases())
+    # a total with re-runs would make this run look cheaper, and one without reused suites dearer
+    once = not result.baseline_suites and not any(
+        case.reruns or case.new_case_executions for _, case in result.iter_cases()
+    )
     return BaselineFacts(
         run_id=result.run_id,
         timestamp=result.timestamp,

@@ -104,10 +104,16 @@ class MatrixCell(Record, kw_only=True):
     duration_ms: float = 0.0
     cost_usd: float | None = None
     error: str | None = None
+    reused: bool = False
+    """The result is that of an earlier run, and cost nothing in this one."""
 
     @property
     def text(self) -> str:
         """`pass`, `fail 0.67`, `2 of 3 pass`, `error`, `not run`; with the score if it is neither 0 nor 1."""
+        return f"{self._result}, reused" if self.reused else self._result
+
+    @property
+    def _result(self) -> str:
         if not self.status.is_scored:
             return self.status.value.replace("_", " ")
         word = "pass" if self.status is Status.PASSED else "fail"
@@ -190,10 +196,17 @@ def build_matrix(
     """
     runs = [apply_recorded_pass_score(leg.run) if leg.run is not None else None for leg in legs]
     cases = [run.index_cases() if run is not None else {} for run in runs]
+    reused_suites = [{one.eval_file for one in run.suites if one.reused} if run is not None else () for run in runs]
     keys = dict.fromkeys(key for column in cases for key in column)
     id_counts = Counter(key.case_id for key in keys)
     rows = [
-        _build_case(key, [column.get(key) for column in cases], score_tolerance, unique=id_counts[key.case_id] == 1)
+        _build_case(
+            key,
+            [column.get(key) for column in cases],
+            score_tolerance,
+            unique=id_counts[key.case_id] == 1,
+            reused=[key.suite in suites for suites in reused_suites],
+        )
         for key in keys
     ]
     return Matrix(
@@ -223,7 +236,12 @@ def _build_target(leg: TargetRun, run: RunResult | None) -> MatrixTarget:
 
 
 def _build_case(
-    key: CaseKey, results: Sequence[CaseResult | None], score_tolerance: float, *, unique: bool
+    key: CaseKey,
+    results: Sequence[CaseResult | None],
+    score_tolerance: float,
+    *,
+    unique: bool,
+    reused: Sequence[bool],
 ) -> MatrixCase:
     cases = [case for case in results if case is not None]
     return MatrixCase(
@@ -232,7 +250,10 @@ def _build_case(
         label=key.case_id if unique else f"{key.case_id} ({key.suite})",
         description=cases[0].description if cases else "",
         differs=_has_difference(cases, score_tolerance),
-        cells=tuple(_build_cell(case) if case is not None else None for case in results),
+        cells=tuple(
+            _build_cell(case, reused=is_reused) if case is not None else None
+            for case, is_reused in zip(results, reused, strict=True)
+        ),
     )
 
 
@@ -244,7 +265,7 @@ def _has_difference(cases: Sequence[CaseResult], score_tolerance: float) -> bool
     return scores_differ or any(one.status is not other.status for one, other in pairwise(run_cases))
 
 
-def _build_cell(case: CaseResult) -> MatrixCell:
+def _build_cell(case: CaseResult, *, reused: bool) -> MatrixCell:
     counted, one = count_passes(case), measure_execution(case)
     return MatrixCell(
         status=case.status,
@@ -252,9 +273,10 @@ def _build_cell(case: CaseResult) -> MatrixCell:
         graded=case.graded,
         passes=counted.passes if counted else 0,
         trials=counted.executions if counted else 0,
-        duration_ms=one.duration_ms,
-        cost_usd=one.cost_usd,
+        duration_ms=0.0 if reused else one.duration_ms,
+        cost_usd=None if reused else one.cost_usd,
         error=case.error,
+        reused=reused,
     )
 
 

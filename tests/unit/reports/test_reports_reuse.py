@@ -8,26 +8,37 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from eval_gate.model.comparison import CaseClass, RuleCode
-from eval_gate.model.reuse import ReuseOff, RunReason, StatePart
+from eval_gate.model.execution import ErrorCause, ErrorKind
+from eval_gate.model.reuse import ReuseOff, ReuseSummary, RunReason, StatePart
 from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.detail_levels import DETAIL_LEVELS
 from eval_gate.reports.markdown import render_comment, render_summary
+from eval_gate.reports.matrix import TargetRun, build_matrix, render_matrix
 from eval_gate.reports.rendering import render
+from eval_gate.reports.run_statistics import find_outage, has_only_agent_errors, pair_outcomes
 from eval_gate.reports.view.report_view import build_view
+from eval_gate.reports.wording.progress import format_opening_line
 from eval_gate.reports.wording.reuse import OFF_WORDS, PART_WORDS, REASON_WORDS, describe_reuse
 from eval_gate.struct import replace
+from tests.support.cases import make_plan
+from tests.support.cases import make_suite as make_eval_suite
 from tests.support.pages import case_on, markup_of, page_data
+from tests.support.results import make_baseline_run, make_result, make_run
 from tests.support.reused_results import (
     BASE,
     BILLING,
+    CHANGED,
     OLDER,
     SEARCH,
     STATES,
     SUPPORT,
+    decide,
     every,
     hostile,
+    judge_run,
+    make_suite,
     many,
     narrowed,
     off,
@@ -225,3 +236,51 @@ def test_reports__hostile_names__are_inert() -> None:
 def test_run_without_measures__says_nothing() -> None:
     assert describe_reuse(replace(partly(), reuse=None)) is None
     assert OLDER.sha != BASE.sha
+
+
+def test_matrix__reused_cell__says_so_and_cost_nothing() -> None:
+    matrix = build_matrix([TargetRun("a", partly()), TargetRun("b", off())], "2026-11-21T10:00:00Z", "1.0.0")
+    cells = {case.id: case.cells for case in matrix.cases}
+    assert [cell.text for cell in cells["invoice"]] == ["pass, reused", "pass"]
+    assert [cell.duration_ms for cell in cells["invoice"]] == [0.0, 120.0]
+    assert "pass, reused" in render_matrix("md", matrix)
+
+
+def test_baseline__that_reused_suites__is_no_measure_of_time() -> None:
+    suites = (make_suite(BILLING, {"a": "passed"}), make_suite(SUPPORT, {"b": "passed"}))
+    then = make_baseline_run(*suites)
+    reusing = decide(then, {BILLING: OLDER, SUPPORT: CHANGED})
+    assert (then.summary.total_duration_ms, reusing.summary.total_duration_ms) == (240, 120)
+    spending = [build_view(judge_run(make_run(*suites), one), ON_GITHUB).spending for one in (then, reusing)]
+    assert spending == ["agent time 240 ms (0 %) · wall time 1.5 s", "agent time 240 ms · wall time 1.5 s"]
+
+
+def test_outage__of_all_executed_cases__is_one_although_most_are_reused() -> None:
+    broken = {"error_kind": ErrorKind.AGENT_ERROR, "error_cause": ErrorCause.AGENT_FAILED, "http_status": 503}
+    suites = [
+        make_suite(BILLING, {f"b{number}": "passed" for number in range(20)}),
+        make_suite(SUPPORT, [make_result(f"s{number}", "error", **broken) for number in range(3)]),
+    ]
+    run = decide(make_run(*suites), {BILLING: BASE, SUPPORT: CHANGED})
+    judged = judge_run(run, make_baseline_run(suites[0], make_suite(SUPPORT, {f"s{n}": "passed" for n in range(3)})))
+    assert find_outage(judged).ran == 3
+    assert has_only_agent_errors(judged)
+
+
+def test_certainty__reused_cases__are_no_evidence() -> None:
+    """Their results in both runs are one and the same."""
+    assert len(pair_outcomes(partly())) == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "line"),
+    [
+        (2, "running 1 case of 1 suite against http://agent.test/chat, 1 at a time · 1 suite reused"),
+        (1, "running nothing · 2 suites reused"),
+    ],
+)
+def test_opening_line__reused_suites__are_counted(place, line) -> None:
+    plans = [make_eval_suite(file=name) for name in (BILLING, SUPPORT)]
+    reused = {name: make_suite(name, {"a": "passed"}, reused=BASE) for name in (BILLING, SUPPORT)[: 3 - place]}
+    plan = make_plan(*plans).with_reused(reused, ReuseSummary())
+    assert format_opening_line(plan, 1, 0) == line

@@ -24,7 +24,10 @@ def format_opening_line(plan: RunPlan, total: int, finished: int) -> str:
     against = ", ".join(target.identity.identity for target in targets)
     most = max(plan.get_concurrency(target) for target in targets)
     cases, suites = format_count(len(plan.list_runnable_cases()), "case"), format_count(len(plan.suites), "suite")
-    return f"running {cases}{trials} of {suites} against {against}, {most} at a time{resumed}"
+    reused = f" · {format_count(len(plan.reused), 'suite')} reused" if plan.reused else ""
+    if not plan.suites and reused:
+        return f"running nothing{reused}"
+    return f"running {cases}{trials} of {suites} against {against}, {most} at a time{resumed}{reused}"
 
 
 class TrialCounts:
