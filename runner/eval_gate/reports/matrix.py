@@ -196,7 +196,7 @@ def build_matrix(
     """
     runs = [apply_recorded_pass_score(leg.run) if leg.run is not None else None for leg in legs]
     cases = [run.index_cases() if run is not None else {} for run in runs]
-    reused_suites = [{one.eval_file for one in run.suites if one.reused} if run is not None else () for run in runs]
+    reused_suites = [run.reused_suites if run is not None else () for run in runs]
     keys = dict.fromkeys(key for column in cases for key in column)
     id_counts = Counter(key.case_id for key in keys)
     rows = [

@@ -114,7 +114,7 @@ def find_outage(run: RunResult) -> Outage | None:
     It is at least a quarter of the cases that ran, and three of them, or all.
     """
     waived, groups, failing = run.waived_keys, defaultdict[str, list[CaseKey]](list), 0
-    reused = {suite.eval_file for suite in run.suites if suite.reused}
+    reused = run.reused_suites
     cases = {key: case for key, case in run.iter_cases() if key.suite not in reused}
     for key, case in cases.items():
         if key in waived or case.passed or case.status not in {Status.FAILED, Status.ERROR}:
@@ -204,7 +204,7 @@ def pair_outcomes(run: RunResult) -> list[tuple[bool, bool]]:
 
     Cases whose result here is the baseline's own are left out.
     """
-    passed = {key: case.passed for key, case in run.iter_cases() if key.suite not in run.baseline_suites}
+    passed = {key: case.passed for key, case in run.without_reused.iter_cases()}
     quarantined = run.quarantined_keys
     return [
         (one.baseline.passed, passed[one.key])

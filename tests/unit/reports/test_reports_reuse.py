@@ -9,7 +9,7 @@ import pytest
 
 from eval_gate.model.comparison import CaseClass, RuleCode
 from eval_gate.model.execution import ErrorCause, ErrorKind
-from eval_gate.model.reuse import ReuseOff, ReuseSummary, RunReason, StatePart
+from eval_gate.model.reuse import ReuseOff, RunReason, StatePart
 from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
@@ -19,11 +19,8 @@ from eval_gate.reports.matrix import TargetRun, build_matrix, render_matrix
 from eval_gate.reports.rendering import render
 from eval_gate.reports.run_statistics import find_outage, has_only_agent_errors, pair_outcomes
 from eval_gate.reports.view.report_view import build_view
-from eval_gate.reports.wording.progress import format_opening_line
 from eval_gate.reports.wording.reuse import OFF_WORDS, PART_WORDS, REASON_WORDS, describe_reuse
 from eval_gate.struct import replace
-from tests.support.cases import make_plan
-from tests.support.cases import make_suite as make_eval_suite
 from tests.support.pages import case_on, markup_of, page_data
 from tests.support.results import make_baseline_run, make_result, make_run
 from tests.support.reused_results import (
@@ -270,17 +267,3 @@ def test_outage__of_all_executed_cases__is_one_although_most_are_reused() -> Non
 def test_certainty__reused_cases__are_no_evidence() -> None:
     """Their results in both runs are one and the same."""
     assert len(pair_outcomes(partly())) == 2
-
-
-@pytest.mark.parametrize(
-    ("place", "line"),
-    [
-        (2, "running 1 case of 1 suite against http://agent.test/chat, 1 at a time · 1 suite reused"),
-        (1, "running nothing · 2 suites reused"),
-    ],
-)
-def test_opening_line__reused_suites__are_counted(place, line) -> None:
-    plans = [make_eval_suite(file=name) for name in (BILLING, SUPPORT)]
-    reused = {name: make_suite(name, {"a": "passed"}, reused=BASE) for name in (BILLING, SUPPORT)[: 3 - place]}
-    plan = make_plan(*plans).with_reused(reused, ReuseSummary())
-    assert format_opening_line(plan, 1, 0) == line
