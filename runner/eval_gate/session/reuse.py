@@ -72,7 +72,7 @@ def find_reuse_off(session: Session, sources: ReuseSources) -> ReuseOff | None:
 def _needs_warm_up(session: Session, baseline: Baseline) -> bool:
     """Whether a run of the branch has a history that warm-up rounds fill, which are executions of every suite."""
     runs = session.config.warm_up if session.is_run_of_branch else None
-    return runs is not None and len(find_comparable_runs(baseline.own_history.runs)) < runs
+    return runs is not None and len(find_comparable_runs(baseline.own_history)) < runs
 
 
 async def _wait_for(load: Callable[[], _Loaded], session: Session) -> _Loaded:
