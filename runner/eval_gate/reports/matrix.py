@@ -79,6 +79,8 @@ class MatrixTarget(Record, kw_only=True):
     """Next step if its gate did not pass."""
     mean_score: float | None = None
     """Mean over its graded cases with a score; None without any."""
+    reused_cases: int = 0
+    """Cases whose result is that of an earlier run: time and cost of the run do not include them."""
 
     @property
     def gate(self) -> str:
@@ -104,16 +106,10 @@ class MatrixCell(Record, kw_only=True):
     duration_ms: float = 0.0
     cost_usd: float | None = None
     error: str | None = None
-    reused: bool = False
-    """The result is that of an earlier run, and cost nothing in this one."""
 
     @property
     def text(self) -> str:
         """`pass`, `fail 0.67`, `2 of 3 pass`, `error`, `not run`; with the score if it is neither 0 nor 1."""
-        return f"{self._result}, reused" if self.reused else self._result
-
-    @property
-    def _result(self) -> str:
         if not self.status.is_scored:
             return self.status.value.replace("_", " ")
         word = "pass" if self.status is Status.PASSED else "fail"
@@ -196,17 +192,10 @@ def build_matrix(
     """
     runs = [apply_recorded_pass_score(leg.run) if leg.run is not None else None for leg in legs]
     cases = [run.index_cases() if run is not None else {} for run in runs]
-    reused_suites = [run.reused_suites if run is not None else () for run in runs]
     keys = dict.fromkeys(key for column in cases for key in column)
     id_counts = Counter(key.case_id for key in keys)
     rows = [
-        _build_case(
-            key,
-            [column.get(key) for column in cases],
-            score_tolerance,
-            unique=id_counts[key.case_id] == 1,
-            reused=[key.suite in suites for suites in reused_suites],
-        )
+        _build_case(key, [column.get(key) for column in cases], score_tolerance, unique=id_counts[key.case_id] == 1)
         for key in keys
     ]
     return Matrix(
@@ -232,16 +221,12 @@ def _build_target(leg: TargetRun, run: RunResult | None) -> MatrixTarget:
         problem=leg.problem,
         next_step=advice.next_step if advice else None,
         mean_score=mean.mean if mean else None,
+        reused_cases=sum(len(suite.cases) for suite in run.suites if suite.reused),
     )
 
 
 def _build_case(
-    key: CaseKey,
-    results: Sequence[CaseResult | None],
-    score_tolerance: float,
-    *,
-    unique: bool,
-    reused: Sequence[bool],
+    key: CaseKey, results: Sequence[CaseResult | None], score_tolerance: float, *, unique: bool
 ) -> MatrixCase:
     cases = [case for case in results if case is not None]
     return MatrixCase(
@@ -250,10 +235,7 @@ def _build_case(
         label=key.case_id if unique else f"{key.case_id} ({key.suite})",
         description=cases[0].description if cases else "",
         differs=_has_difference(cases, score_tolerance),
-        cells=tuple(
-            _build_cell(case, reused=is_reused) if case is not None else None
-            for case, is_reused in zip(results, reused, strict=True)
-        ),
+        cells=tuple(_build_cell(case) if case is not None else None for case in results),
     )
 
 
@@ -265,7 +247,7 @@ def _has_difference(cases: Sequence[CaseResult], score_tolerance: float) -> bool
     return scores_differ or any(one.status is not other.status for one, other in pairwise(run_cases))
 
 
-def _build_cell(case: CaseResult, *, reused: bool) -> MatrixCell:
+def _build_cell(case: CaseResult) -> MatrixCell:
     counted, one = count_passes(case), measure_execution(case)
     return MatrixCell(
         status=case.status,
@@ -273,10 +255,9 @@ def _build_cell(case: CaseResult, *, reused: bool) -> MatrixCell:
         graded=case.graded,
         passes=counted.passes if counted else 0,
         trials=counted.executions if counted else 0,
-        duration_ms=0.0 if reused else one.duration_ms,
-        cost_usd=None if reused else one.cost_usd,
+        duration_ms=one.duration_ms,
+        cost_usd=one.cost_usd,
         error=case.error,
-        reused=reused,
     )
 
 
@@ -289,6 +270,7 @@ def build_totals(matrix: Matrix) -> tuple[tuple[str, tuple[str, ...]], ...]:
         numbers = [getattr(one, field) if one else None for one in columns]
         if any(numbers):
             lines.append((name, [MISSING_CELL if number is None else str(number) for number in numbers]))
+    lines += _build_total_line("reused", [str(one.reused_cases or "") for one in matrix.targets])
     scores = [target.mean_score for target in matrix.targets]
     lines += _build_total_line(
         "mean score", [None if score is None else wording.format_score(score) for score in scores]

@@ -103,7 +103,6 @@ class Outage(FrozenStruct):
 
 MIN_OUTAGE_CASES: Final = 3
 """Fewest cases of an outage, unless no other case ran."""
-_RAN: Final = frozenset({Status.PASSED, Status.FAILED, Status.ERROR})
 _OUTAGE_SHARE: Final = 0.25
 """Smallest share of an outage of all cases that ran."""
 
@@ -123,7 +122,7 @@ def find_outage(run: RunResult) -> Outage | None:
         if case.error_kind is ErrorKind.AGENT_ERROR and case.error:
             groups[str(case.http_status or get_group_key(case.error))].append(key)
     largest = max(groups.values(), key=len, default=[])
-    most, ran = len(largest), sum(case.status in _RAN for case in cases.values())
+    most, ran = len(largest), sum(one.status.is_scored or one.status is Status.ERROR for one in cases.values())
     if not most or most * 2 <= failing or (most < ran and (most < MIN_OUTAGE_CASES or most < ran * _OUTAGE_SHARE)):
         return None
     shared = [cases[key] for key in largest]
@@ -155,7 +154,8 @@ class PassCounts(FrozenStruct):
 def count_passing_cases(run: RunResult) -> PassCounts:
     """Count the passing cases among all that ran, here and in the baseline: the number that every report shows."""
     baseline = None
-    if run.comparison is not None and not has_no_comparable_case(run):
+    is_executed = any(suite.reused is None for suite in run.suites)  # else the baseline's count is the same
+    if run.comparison is not None and is_executed and not has_no_comparable_case(run):
         facts = run.comparison.baseline
         baseline = PassCounts(facts.passed, facts.total_cases if facts.ran_cases is None else facts.ran_cases)
     return PassCounts(run.summary.passed, run.summary.ran, baseline)
@@ -200,10 +200,7 @@ def _compute_baseline_rate(facts: BaselineFacts | None, excluded: list[PassCount
 
 
 def pair_outcomes(run: RunResult) -> list[tuple[bool, bool]]:
-    """Return for each comparable case with a score whether it passed in the baseline, and here.
-
-    Cases whose result here is the baseline's own are left out.
-    """
+    """Return for each comparable case with a score of its own whether it passed in the baseline, and here."""
     passed = {key: case.passed for key, case in run.without_reused.iter_cases()}
     quarantined = run.quarantined_keys
     return [
