@@ -1,0 +1,175 @@
+"""The decision with one of its clauses left out: the simulation has to find each of these.
+
+A named mutant does not see what the clause is about, so it does not depend on how the decision is written. A mutant of
+the source is the same module with one small mistake (`benchmarks/mutants.py`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from benchmarks.mutants import mutants_of
+from eval_gate.gate import reuse_decision
+from eval_gate.gate.reuse_decision import EarlierRun, decide_reuse
+from eval_gate.model.comparison import Outcome, Verdict
+from eval_gate.model.execution import Status
+from eval_gate.model.result import RunResult, SuiteResult
+from eval_gate.model.reuse import EvaluatedState, MeasuredSuite, ReuseSource, ReuseSummary, StatePart
+from eval_gate.struct import replace
+from tests.support.reuse.repository import WORKFLOW
+from tests.support.reuse.runs import GATE, FoundRun, Request, Rules
+
+Change = Callable[[EarlierRun, EvaluatedState], EarlierRun]
+PASSED = Verdict(outcome=Outcome.PASSED, exit_code=0)
+
+
+def blind(change: Change) -> Rules:
+    """The decision, shown earlier runs that this changes: what it does not see it cannot mind."""
+
+    def decide(state: EvaluatedState, sources: Sequence[EarlierRun], **given: object) -> ReuseSummary:
+        return decide_reuse(state, [change(one, state) for one in sources], **given)
+
+    return Rules(decide=decide)
+
+
+def of_run(**fields: object) -> Rules:
+    """Blind to a field of the earlier run."""
+    return blind(lambda source, _: replace(source, run=replace(source.run, **fields)))
+
+
+def of_cases(change: Callable[[SuiteResult], SuiteResult]) -> Rules:
+    """Blind to something of the cases."""
+    return blind(
+        lambda source, _: replace(source, run=replace(source.run, suites=tuple(map(change, source.run.suites))))
+    )
+
+
+def of_part(part: StatePart) -> Rules:
+    """Blind to one part of the setup."""
+
+    def change(source: EarlierRun, state: EvaluatedState) -> EarlierRun:
+        earlier = source.run.evaluated_state
+        if earlier is None:
+            return source
+        parts = {**earlier.parts, part: state.parts[part]}
+        return replace(source, run=replace(source.run, evaluated_state=replace(earlier, parts=parts)))
+
+    return blind(change)
+
+
+def of_suites(change: Callable[[MeasuredSuite, MeasuredSuite], MeasuredSuite]) -> Rules:
+    """Blind to something of what a suite measures: `change` gets the earlier and the current one."""
+
+    def blinded(source: EarlierRun, state: EvaluatedState) -> EarlierRun:
+        earlier = source.run.evaluated_state
+        if earlier is None:
+            return source
+        current = {one.suite: one for one in state.suites}
+        suites = tuple(change(one, current.get(one.suite, one)) for one in earlier.suites)
+        return replace(source, run=replace(source.run, evaluated_state=replace(earlier, suites=suites)))
+
+    return blind(blinded)
+
+
+def without_off(state: EvaluatedState, sources: Sequence[EarlierRun], **given: object) -> ReuseSummary:
+    return decide_reuse(state, sources, **(given | {"off": None}))
+
+
+def without_recheck(state: EvaluatedState, sources: Sequence[EarlierRun], **given: object) -> ReuseSummary:
+    return decide_reuse(state, sources, **(given | {"is_run_of_branch": False}))
+
+
+def any_digest(state: EvaluatedState, sources: Sequence[EarlierRun], **given: object) -> ReuseSummary:
+    """A suite whose files cannot be read is as it was."""
+    earlier = {one.suite: one for source in sources for one in getattr(source.run.evaluated_state, "suites", ())}
+    suites = tuple(earlier.get(one.suite, one) if one.digest is None else one for one in state.suites)
+    return decide_reuse(replace(state, suites=suites), sources, **given)
+
+
+def scored(suite: SuiteResult) -> SuiteResult:
+    cases = [replace(one, status=Status.PASSED) if not one.status.is_scored else one for one in suite.cases]
+    return replace(suite, cases=tuple(cases))
+
+
+def always_passing(suite: SuiteResult) -> SuiteResult:
+    return replace(suite, cases=tuple(replace(one, status=Status.PASSED, trials=()) for one in suite.cases))
+
+
+def fresh(source: EarlierRun, state: EvaluatedState) -> EarlierRun:
+    """A chain of reuses ends with the newest run."""
+    del state
+    suites = [replace(one, reused=None) for one in source.run.suites]
+    return replace(source, run=replace(source.run, suites=tuple(suites)))
+
+
+def own(keep: Callable[[FoundRun, Request], FoundRun]) -> Rules:
+    """The rule of own runs, shown earlier runs that this changes."""
+
+    def find(found: Sequence[FoundRun], request: Request, state: EvaluatedState) -> list[RunResult]:
+        return find_own([keep(one, request) for one in found], request, state)
+
+    find_own = Rules().find_own
+    return Rules(find_own=find)
+
+
+def seen_as(**fields: object) -> Rules:
+    """The rule of own runs, blind to facts of the workflow run."""
+    return own(lambda found, _: replace(found, run=replace(found.run, **fields)))
+
+
+def in_documents(found: FoundRun, request: Request) -> FoundRun:
+    del request
+    return replace(found, files=())
+
+
+MUTANTS: Mapping[str, Rules] = {
+    "failed runs count": of_run(verdict=PASSED),
+    "incomplete runs count": of_run(complete=True),
+    "runs of some cases count": of_run(partial=False),
+    "shards count": of_run(shard=None),
+    "stopped runs count": of_run(stop_reason=None),
+    "results of other tools count": of_cases(lambda suite: replace(suite, format="tool-forge")),
+    "cases without a score count": of_cases(scored),
+    "lucky passes of own runs count": blind(
+        lambda source, state: (
+            source
+            if source.source is ReuseSource.BASELINE
+            else replace(source, run=replace(source.run, suites=tuple(map(always_passing, source.run.suites))))
+        )
+    ),
+    "the files do not count": of_suites(lambda earlier, now: replace(earlier, digest=now.digest)),
+    "unreadable files are as before": Rules(decide=any_digest),
+    "a reuse is an execution": blind(fresh),
+    "reuse is never off": Rules(decide=without_off),
+    "nothing is checked again": Rules(decide=without_recheck),
+    **{f"{part.value} does not count": of_part(part) for part in StatePart if part is not StatePart.MEASURES},
+    "own runs of other pull requests count": own(
+        lambda found, request: replace(found, run=replace(found.run, pull=request.pull))
+    ),
+    "own runs of other events count": seen_as(event="pull_request"),
+    "own runs that failed count": seen_as(conclusion="success"),
+    "own runs of other workflows count": seen_as(workflow=WORKFLOW),
+    "own runs of other gates count": seen_as(gate=GATE),
+    "expired own runs count": seen_as(expired=False),
+    "own runs count across any file": own(in_documents),
+    "renames are not seen": own(lambda found, _: replace(found, files=tuple((name, None) for name, _ in found.files))),
+    "a cut comparison is whole": own(lambda found, _: replace(found, files=found.files[:299])),
+    "diverged heads are ancestors": own(lambda found, _: replace(found, status="ahead")),
+}
+
+
+def iter_source_mutants() -> Iterator[tuple[str, Rules]]:
+    """The module of the decision with one small mistake each."""
+    file = Path(reuse_decision.__file__)
+    source = file.read_bytes()
+    for number, mutant in enumerate(mutants_of(file, source)):
+        module = ModuleType(f"reuse_decision_{number}")
+        sys.modules[module.__name__] = module  # classes look up their module
+        try:
+            exec(compile(mutant.of(source), str(file), "exec"), module.__dict__)
+        finally:
+            del sys.modules[module.__name__]
+        yield f"{mutant.line}: {str(mutant).partition('  ')[2]}", Rules(module.decide_reuse, module.collect_reused)
