@@ -28,6 +28,7 @@ from eval_gate.session.history_update import build_next_history
 from eval_gate.struct import replace
 from tests.support.cases import make_case
 from tests.support.results import make_run, make_suite_result
+from tests.support.reuse import reuse_suites
 
 GRADED_PASS, GRADED_FAIL = 0.85, 0.3
 _BLAME = {
@@ -93,18 +94,22 @@ class Engine:
     trials: int = 1
     planned: int | None = None
     fields: Mapping[str, object] = field(default_factory=dict)
+    reused: frozenset[str] = frozenset()
+    """Suites that are not executed: their results are the baseline's."""
     executions: int = 0
     fresh: frozenset[CaseKey] = frozenset()
 
     def run(self, question: GateInputs) -> RunResult:
         """The run, not judged yet."""
         self.fresh = frozenset()
-        records = {one.key: [one.record(at) for at in range(self.trials)] for one in self.cases}
+        baseline = question.baseline
+        cases = [one for one in self.cases if one.suite not in self.reused]
+        records = {one.key: [one.record(at) for at in range(self.trials)] for one in cases}
         ends: dict[CaseKey, RerunStopReason] = {}
         tapes = {one.key: one for one in self.cases}
         if self.reruns:
             reruns = Reruns(question, self.reruns)
-            doubtful = list(reruns.find_rerun_candidates(self._result(records, ends)))
+            doubtful = list(reruns.find_rerun_candidates(self._result(records, ends, baseline)))
             more: dict[CaseKey, list[TrialRecord]] = {key: [] for key in doubtful}
             waiting = doubtful
             while waiting and (turn := reruns.select_next(waiting)):
@@ -117,13 +122,18 @@ class Engine:
                 ends[key] = reruns.get_rerun_end(key, [build_trial(one) for one in mine])
             self.fresh = frozenset(reruns.new_cases)
         self.executions += sum(map(len, records.values()))
-        return self._result(records, ends)
+        return self._result(records, ends, baseline)
 
     def _result(
-        self, records: Mapping[CaseKey, list[TrialRecord]], ends: Mapping[CaseKey, RerunStopReason]
+        self,
+        records: Mapping[CaseKey, list[TrialRecord]],
+        ends: Mapping[CaseKey, RerunStopReason],
+        baseline: Baseline | NoBaseline,
     ) -> RunResult:
         suites: dict[str, list[CaseResult]] = {}
         for one in self.cases:
+            if one.suite in self.reused:
+                continue
             made = join_trials(
                 build_unrun_result(one.case()), records[one.key], first=self.trials, end=ends.get(one.key)
             )
@@ -131,7 +141,8 @@ class Engine:
             suites.setdefault(one.suite, []).append(replace(made, dependent=one.dependent))
         made_suites = [make_suite_result(cases, eval_file=file) for file, cases in suites.items()]
         planned = len(self.cases) if self.planned is None else self.planned
-        return make_run(*made_suites, reruns=self.reruns, planned_cases=planned, **self.fields)
+        made_run = make_run(*made_suites, reruns=self.reruns, planned_cases=planned, **self.fields)
+        return reuse_suites(made_run, baseline.result, self.reused) if isinstance(baseline, Baseline) else made_run
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def find_clearable_cases(decided: RunResult, inputs: GateInputs) -> tuple[CaseKe
 
     If only scores dropped together, no single case is a regression, and all cases that it can run are returned.
     """
-    askable = frozenset(key for key, case in decided.iter_cases() if not case.dependent)
+    askable = frozenset(key for key, case in decided.without_reused.iter_cases() if not case.dependent)
     if decided.comparison is None or not select_base_agent_cases(decided, inputs, askable).keys:
         return ()
     return tuple(one.key for one in decided.comparison.select_changes(CaseClass.REGRESSION)) or tuple(askable)

@@ -10,6 +10,8 @@ without an execution error `not_run` (which holds skipped cases too)
 4. no earlier score with the same prompt and expectation: `incomparable`
 5. passes in this run, but with failed executions among them: `flaky`
 6. passed earlier and fails now: `regression`; the reverse: `new_pass`; else `still_passing`, `still_failing`
+
+The result of a reused suite is the baseline's own, so that a case of it has the class of a case that did not change.
 """
 
 from __future__ import annotations
@@ -59,13 +61,14 @@ def compare_cases(
     parts of the run, so that a part without a response says nothing.
     """
     stale = {suite.eval_file: suite.stale for suite in cases.run.suites}
-    silent = not has_other_parts and has_no_response(cases.run)
+    silent, reused = not has_other_parts and has_no_response(cases.without_reused.run), cases.run.baseline_suites
     changes = []
     for key, case in cases.current_cases.items():
         case_evidence, earlier = evidence.get(key, NO_CASE_EVIDENCE), cases.get_earlier(key)
         unreachable = silent and case.status is Status.ERROR
         counted = replace(case, error_kind=ErrorKind.AGENT_UNREACHABLE) if unreachable else case
         change = _compare_case(key, case_evidence, earlier, counted, score_tolerance)
+        change = _classify_as_baseline(change, case) if key.suite in reused else change
         changes.append(replace(change, stale=True) if stale[key.suite] else change)
     changes += [
         _build_removed_case(key, cases.baseline_cases[key], evidence.get(key, NO_CASE_EVIDENCE).newest_result)
@@ -141,6 +144,21 @@ def _compare_case(
         reason=reason,
         location=current.location,
         **build_score_fields(change, earlier.score if newest and earlier else None, baseline, current, tolerance),
+    )
+
+
+def _classify_as_baseline(change: CaseChange, case: CaseResult) -> CaseChange:
+    """Return the change of a case whose executions are the baseline's own: none, in class and score."""
+    if not change.change.is_compared:
+        return change
+    passing = CaseClass.FLAKY if case.flaky else CaseClass.STILL_PASSING
+    return replace(
+        change,
+        change=passing if case.passed else CaseClass.STILL_FAILING,
+        score_change=None,
+        score_drop=False,
+        score_history=None,
+        baseline_evaluator_scores={},
     )
 
 

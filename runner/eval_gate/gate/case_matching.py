@@ -119,6 +119,15 @@ class GateCases(FrozenStruct, dict=True):
         """The keys in this run of the baseline's cases that have another key in it."""
         return {old: new for new, old in self.earlier_keys.items()}
 
+    @cached_property
+    def without_reused(self) -> GateCases:
+        """The pairs of cases that this run executed, for all that takes executions as evidence.
+
+        The result of a reused suite is the baseline's own: its executions are in the history, and count there.
+        """
+        run = self.run.without_reused
+        return self if run is self.run else replace(self, run=run)
+
     def get_earlier_key(self, key: CaseKey) -> CaseKey:
         """Return the key that a case of this run has, or would have, in the baseline."""
         return self.earlier_keys.get(key, key)

@@ -141,7 +141,7 @@ def collect_prior_evidence(
         run_share=history.run_shares.run_share,
         shares=history.run_shares.shares,
         history_worth=history.run_shares.history_worth,
-        history_runs=history.level_run_count,
+        history_runs=history.typical_run_count,
         branch_runs=history.run_days,
         error_runs=history.error_runs,
         unscored_in_baseline=history.unscored_in_baseline,
@@ -202,10 +202,10 @@ def count_trials(run: RunResult) -> int:
 def build_case_facts(
     comparison: Comparison, cases: GateCases, prior_evidence: PriorEvidence, patterns: Sequence[str]
 ) -> list[CaseFacts]:
-    """Build the facts of every case in order, but of no quarantined one, so that these are in no test."""
+    """Build the facts of every case in order, but of no quarantined or reused one, so that these are in no test."""
     classes = {one.key: one.change for one in comparison.changes if one.key not in cases.quarantined}
     classes = {key: change for key, change in classes.items() if change is not CaseClass.REMOVED}
-    return _build_facts(cases.run, classes, cases.pass_score, patterns, prior_evidence.case_evidence)
+    return _build_facts(cases.without_reused.run, classes, cases.pass_score, patterns, prior_evidence.case_evidence)
 
 
 def build_facts_without_baseline(run: RunResult, pass_score: float, patterns: Sequence[str]) -> list[CaseFacts]:
@@ -285,7 +285,7 @@ def refine_comparison(
     comparison: Comparison, cases: GateCases, prior_evidence: PriorEvidence, policy: Policy
 ) -> Comparison:
     """Refine a plain comparison with histories, re-runs, base agent and suite tests; without re-runs, classes stay."""
-    run, evidence = cases.run, prior_evidence.evidence
+    run, evidence = cases.without_reused.run, prior_evidence.evidence
     histories = {key: one.history for key, one in prior_evidence.case_evidence.items() if one.history.counts.executions}
     changes = tuple(
         replace(one, case_history=histories[one.key]) if one.key in histories else one for one in comparison.changes

@@ -43,6 +43,7 @@ def mark_unknown_calls(cases: GateCases, pass_score: float) -> RunResult:
 
 
 def _find_cases_without_calls(cases: GateCases, pass_score: float) -> Iterator[CaseKey]:
+    cases = cases.without_reused
     lacking = {key: case for key, case in cases.run.iter_cases() if _can_pass_with_calls(case, pass_score)}
     listing = {case.target for case in cases.current_cases.values() if _has_calls(case)} if lacking else ()
     for key, case in lacking.items():

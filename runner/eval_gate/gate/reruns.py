@@ -220,6 +220,7 @@ class Reruns:
         if self.rerun_wait:  # re-runs that waited say more
             run = replace(run, rerun_wait=self.rerun_wait)
             facts, self._criteria, share = build_facts_before_reruns(run, self._inputs)
+        facts = [one for one in facts if one.key.suite not in result.reused_suites]
         # of most cases nothing is to be decided, whatever more was seen
         suspects = {one.key: one for one in facts if one.suspicion is not None or one.has_only_errors}
         self._first = {key: _drop_reruns(case) for key, case in result.iter_cases() if key in suspects}

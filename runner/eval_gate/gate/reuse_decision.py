@@ -48,7 +48,8 @@ def decide_reuse(
     The first of `sources` that fits counts: give the baseline first. If none fits, the reason is that of the first.
     `decided_at` has a time zone. In doubt, a suite is executed.
     """
-    off = off or (None if sources else ReuseOff.NO_BASELINE)
+    if not sources and any(suite.digest for suite in state.suites):
+        off = off or ReuseOff.NO_BASELINE
     if off is not None:
         return ReuseSummary(off=off)
     decisions = [_decide_suite(suite, state, sources, decided_at) for suite in state.suites]

@@ -329,9 +329,10 @@ def _apply_usage_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFi
     )
     if rule_input.comparison is None or rule_input.baseline is None:
         return
+    run = rule_input.run.without_reused
     for code, most, measure in kinds:
         if most is not None:
-            pairs = usage_increase.pair_values(rule_input.comparison, rule_input.run, rule_input.baseline, measure)
+            pairs = usage_increase.pair_values(rule_input.comparison, run, rule_input.baseline, measure)
             yield _build_increase_finding(code, most, usage_increase.compute_increase(pairs, most / 100))
 
 

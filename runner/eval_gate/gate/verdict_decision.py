@@ -196,7 +196,7 @@ def _compare_with_baseline(paired: _PairedRun, inputs: GateInputs, baseline: Bas
         *_iter_baseline_change_notes(run, refined),
         *_iter_score_notes(run, refined, policy),
         *iter_base_agent_notes(run, refined),
-        *iter_model_notes(run, cases.baseline),
+        *iter_model_notes(cases.without_reused.run, cases.baseline),
     )
     setup = find_setup_changes(cases, policy.to_run_policy(run), lost=prior_evidence.unscored_in_baseline)
     return replace(refined, notes=notes, setup_changes=setup)
@@ -207,7 +207,8 @@ def _describe_changes(
 ) -> Comparison:
     """Add what decides nothing: behaviour, evaluators and tags, notes, and the baseline's side of changed cases."""
     history = baseline.own_history
-    comparison = add_metric_changes(add_behaviour_changes(comparison, cases, history, retention), cases)
+    executed = cases.without_reused
+    comparison = add_metric_changes(add_behaviour_changes(comparison, executed, history, retention), executed)
     comparison = replace(comparison, notes=(*comparison.notes, *iter_left_out_notes(cases)))
     return add_baseline_sides(comparison, cases, history, retention)
 

@@ -26,6 +26,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome, Reason, ReasonCode, RuleCode, Verdict
 from eval_gate.model.execution import Status
 from eval_gate.model.result import NO_JUDGE, WAITS_FOR_GATE, RunResult
+from eval_gate.model.run_totals import summarize_cases
 from eval_gate.model.waiver import WaiverStanding
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.struct import replace
@@ -103,8 +104,15 @@ def build_verdict(
 
 
 def _find_unmeasurable_reason(run: RunResult) -> Reason | None:
-    """Find why there is no verdict: no case has a score, or more than half of the cases have none."""
+    """Find why there is no verdict: no case has a score, or more than half of the cases have none.
+
+    Reused results do not hide that: only a run that had nothing to execute is measured by them alone.
+    """
     summary = run.summary
+    if run.baseline_suites:
+        summary = summarize_cases([case for _, case in run.without_reused.iter_cases()])
+        if summary.total_cases == summary.skipped:
+            return None
     runnable = summary.total_cases - summary.skipped
     scored = summary.passed + summary.failed
     if scored == 0:

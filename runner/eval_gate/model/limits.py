@@ -71,6 +71,10 @@ FINDINGS: Final = _FILES.add("reported problems, and warnings, of a file", 500, 
 """Maximum reported problems, or warnings, of a file. Further ones are only counted."""
 _FILES.add("unknown word for which a similar one is suggested", MAX_WORD_LENGTH, "characters")
 _FILES.add("known words that are compared with it", MAX_KNOWN_WORDS, "words")
+MEASURED_FILES: Final = _FILES.add("files that `measures` names", 100_000, "files")
+MEASURED_BYTES: Final = _FILES.add("bytes of these files", 8_000_000_000, "bytes")
+MEASURED_ENTRIES: Final = _FILES.add("files and folders that are searched for them", 1_000_000, "entries")
+"""Maximum entries of folders: links can lead to the same ones again and again. Beyond a limit, every suite runs."""
 
 _TOOLS: Final = _Section("Tool definitions")
 REGISTRY_BYTES: Final = _TOOLS.add("file of tool definitions", 16_000_000, "bytes")
@@ -175,6 +179,7 @@ RUNS_READ: Final = _STORED.add("runs in a folder of runs", 50, "runs")
 RUNS_SOUGHT: Final = _STORED.add("runs that are searched for one that passed", 1_000, "runs")
 HISTORY_BYTES: Final = _STORED.add("history", 64_000_000, "bytes")
 HISTORY_RUNS: Final = _STORED.add("runs in a history", 50, "runs")
+HISTORY_PLACES: Final = _STORED.add("runs in a history with those that reused results", 100, "runs")
 HISTORY_LEVELS: Final = _STORED.add("runs whose levels are kept for drift", 100, "runs")
 HISTORY_EXECUTIONS: Final = _STORED.add("executions of a case in one run of a history", 100, "executions")
 HISTORY_BEHAVIOURS: Final = _STORED.add("runs in a history whose behaviour is kept", 10, "runs")

@@ -465,6 +465,18 @@ class RunResult(Record, kw_only=True):
             suite.eval_file for suite in self.suites if suite.reused and suite.reused.source is ReuseSource.BASELINE
         )
 
+    @property
+    def reused_suites(self) -> frozenset[str]:
+        """Eval files of the suites that another run executed: nothing can be re-run in them."""
+        return frozenset(suite.eval_file for suite in self.suites if suite.reused)
+
+    @property
+    def without_reused(self) -> "RunResult":
+        """This run without the suites whose result is the baseline's own; totals stay those of the whole run."""
+        reused = self.baseline_suites
+        suites = tuple(suite for suite in self.suites if suite.eval_file not in reused)
+        return replace(self, suites=suites) if reused else self
+
     def replace_cases(self, changed: Mapping[CaseKey, CaseResult]) -> "RunResult":
         """Return the run result with these case results in place of its own."""
         if not changed:

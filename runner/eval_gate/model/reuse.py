@@ -5,11 +5,27 @@ the evaluation setup of the whole run. A suite is *reused* if its result comes f
 """
 
 from enum import StrEnum
-from typing import Annotated
+from pathlib import PurePosixPath
+from typing import Annotated, Final
 
 from msgspec import Meta
 
 from eval_gate.model.base import Record
+
+DOCUMENT_ENDINGS: Final = frozenset({".md", ".rst", ".adoc", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg"})
+"""Endings of files that no program executes."""
+INSTRUCTION_FILES: Final = frozenset({"agents.md", "claude.md", "gemini.md", "skill.md"})
+"""Names of files, in lower case, that coding agents obey although nobody names them."""
+
+
+def is_document(path: str) -> bool:
+    """Whether a file of the repository neither runs nor instructs an agent: by its path, relative to the root."""
+    parts = PurePosixPath(path.lower()).parts
+    return (
+        PurePosixPath(path.lower()).suffix in DOCUMENT_ENDINGS
+        and parts[-1] not in INSTRUCTION_FILES
+        and not any(part.startswith(".") for part in parts)
+    )
 
 
 class StatePart(StrEnum):

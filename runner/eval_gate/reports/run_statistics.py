@@ -15,12 +15,17 @@ from eval_gate.gate.failure_causes import get_group_key
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, PassCount
 from eval_gate.model.execution import ErrorKind, Status
-from eval_gate.model.result import RunResult
+from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.turn_details import PARTS_OF_CONVERSATION
 from eval_gate.struct import FrozenStruct
 
 _Z: Final = 1.959964
 """Standard deviations that hold 95 % of a normal distribution."""
+
+
+def list_executed_cases(run: RunResult) -> list[CaseResult]:
+    """List the cases of the suites that this run executed, and did not reuse."""
+    return [case for suite in run.suites if suite.reused is None for case in suite.cases]
 
 
 def has_no_comparable_case(run: RunResult) -> bool:

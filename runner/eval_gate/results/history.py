@@ -5,7 +5,8 @@ many runs, so each run of a branch copies the history of the run before it and a
 
 The entry of a case in one run is a few letters: its first executions, then a bar and its re-runs. `P` passed, `F`
 failed, `C` agent error, `T` timed out, `U` agent unreachable, `O` evaluation error (`ErrorKind`); `-` is a run without
-the case. A graded case has a score for each letter. The entries of a case run from the newest run to the oldest, and
+the case, and `=` one that reused the result of an earlier run: its executions are an entry of that run, and count once.
+A graded case has a score for each letter. The entries of a case run from the newest run to the oldest, and
 equal neighbors are written once: `0P*9 0F|PP` passed in the nine newest runs and recovered in the tenth. The number is
 the index of the case's fingerprint in its list of fingerprints. The behaviour of a case in its newest passed runs has a
 list of its own, in the same order (`case_behaviour`).
@@ -34,7 +35,10 @@ from eval_gate.text.sources.validation_errors import describe_mismatch, format_f
 
 HISTORY_NAME: Final = "history.json"
 MAX_RUNS: Final = limits.HISTORY_RUNS
-"""Maximum runs in a history: older runs say little about the current state."""
+"""Maximum runs in a history: older runs say little about the current state. Runs that reused a case are not among
+those of the case."""
+MAX_PLACES: Final = limits.HISTORY_PLACES
+"""Maximum runs in a history, with those that reused results."""
 MAX_HISTORY_BYTES: Final = limits.HISTORY_BYTES
 MAX_EXECUTIONS: Final = limits.HISTORY_EXECUTIONS
 """Maximum first executions of a case in one run, and maximum re-runs."""
@@ -42,8 +46,10 @@ MAX_BEHAVIOURS: Final = limits.HISTORY_BEHAVIOURS
 """Maximum runs whose behaviour is kept for each case."""
 MANY_FINGERPRINTS: Final = 8
 NO_ENTRY: Final = "-"
+REUSED_ENTRY: Final = "="
+_NO_EXECUTIONS: Final = frozenset({NO_ENTRY, REUSED_ENTRY})
 _ENTRY_PATTERN: Final = re.compile(
-    r"(?P<what>-|(?P<fingerprint>\d{1,3})(?P<first>[PFCTUO]{1,200})(?:\|(?P<again>[PFCTUO]{1,200}))?"
+    r"(?P<what>[-=]|(?P<fingerprint>\d{1,3})(?P<first>[PFCTUO]{1,200})(?:\|(?P<again>[PFCTUO]{1,200}))?"
     r"(?::(?P<scores>[\d.x,]{1,2000}))?)(?:\*(?P<times>\d{1,2}))?"
 )
 _LETTERS: Final = {Status.PASSED: "P", Status.FAILED: "F"}
@@ -110,19 +116,30 @@ class CaseHistory(Record, kw_only=True, omit_defaults=True):
 
     def list_behaviour_words(self) -> list[str]:
         """List the digest of the case's behaviour in each of the newest runs, newest first."""
-        words = [what for what, times in _iter_words(self.behaviour) for _ in range(min(times, MAX_BEHAVIOURS))]
-        return words[:MAX_BEHAVIOURS]
+        words = _limit_times(_iter_words(self.behaviour), MAX_BEHAVIOURS)
+        return [what for what, times in words for _ in range(times)]
+
+    @property
+    def reused_places(self) -> frozenset[int]:
+        """Places of the runs, counted from the newest, that reused the result of the case."""
+        return _find_reused_places(self.runs)
 
     def decode_entries(self) -> "tuple[HistoryEntry | None, ...]":
         """Decode the entry of the case in each run, newest first.
 
-        The entry is None if a run does not have the case; such entries are omitted at the end. Raises GateError for an
-        invalid entry.
+        The entry is None if a run does not have the case or reused its result; such entries are omitted at the end.
+        Raises GateError for an invalid entry.
         """
         try:
             return _decode_case(self)
         except InvalidEntryError as error:
             raise _build_corrupt_error("the history", str(error)) from error
+
+    def is_entry_of(self, entry: "HistoryEntry", case: CaseResult) -> bool:
+        """Whether an entry of this case has the fingerprint and the executions of a case result."""
+        executions = tuple(some[:MAX_EXECUTIONS] for some in split_executions(case))
+        fingerprint = self.fingerprints[entry.fingerprint_index]
+        return fingerprint == compute_result_fingerprint(case) and (entry.first, entry.reruns) == executions
 
     def decode_entries_unchecked(self) -> "tuple[HistoryEntry | None, ...]":
         """Decode the entries like `decode_entries`, without checking their fingerprints."""
@@ -154,7 +171,7 @@ class History(Record, kw_only=True, omit_defaults=True):
     """History of a branch: its newest runs, newest first, and every case in them."""
 
     schema_version: Literal[1] = 1
-    runs: Annotated[tuple[HistoryRun, ...], Meta(max_length=MAX_RUNS)] = ()
+    runs: Annotated[tuple[HistoryRun, ...], Meta(max_length=MAX_PLACES)] = ()
     suites: dict[str, dict[str, CaseHistory]] = field(default_factory=dict)
     """Cases by eval file and case id."""
     levels: Levels = ()
@@ -167,6 +184,28 @@ class History(Record, kw_only=True, omit_defaults=True):
     def get_case(self, key: CaseKey) -> CaseHistory:
         """Return the history of a case, which is empty if the case is unknown."""
         return self.suites.get(key.suite, {}).get(key.case_id, _NO_RUNS)
+
+    @property
+    def reused_places(self) -> frozenset[int]:
+        """Places of the runs that executed no case because they reused results: they say nothing of any case."""
+        cases = [case for by_id in self.suites.values() for case in by_id.values()]
+        reused = frozenset[int]().union(*(case.reused_places for case in cases))
+        if not reused:
+            return reused
+        rows = {case.runs for case in cases}
+        executed = {place for row in rows for place, entry in enumerate(_decode_runs(row)) if entry is not None}
+        return reused - executed
+
+    def _has_executions(self, key: CaseKey, case: CaseResult, run_id: str) -> bool:
+        """Whether the executions of a case that `run_id` made are in the history, and stay if a run is added.
+
+        If that run is gone, they may be the newest entry of the case: a later run that reused them has taken them in.
+        """
+        history = self.get_case(key)
+        pairs = zip(self.runs[: MAX_PLACES - 1], history.decode_entries(), strict=False)
+        executed = [(run.run_id, entry) for run, entry in pairs if entry is not None]
+        is_newest = bool(executed) and history.is_entry_of(executed[0][1], case)
+        return is_newest or any(one == run_id for one, _ in executed)
 
     def trim_to(self, run: RunResult) -> "History":
         """Return the history up to this run, which is added if it is missing."""
@@ -218,10 +257,15 @@ class History(Record, kw_only=True, omit_defaults=True):
         """Return the history with `run` added as the newest; a run that it already has stays in its place.
 
         `earlier` maps each renamed or moved case to the key of its history. `last_run` is the run before this one, if
-        it is loaded: only then can responses be compared for lost words.
+        it is loaded: only then can responses be compared for lost words. The newest run is replaced if it executed
+        nothing, because it would only take the place of another.
         """
         if any(case_history.run_id == run.run_id for case_history in self.runs):
             return self
+        if 0 in self.reused_places:
+            return self.drop_newest(1).with_run(run, earlier, last_run)
+        reused = run.baseline_suites
+        origins = {one.eval_file: one.reused.run_id for one in run.suites if one.reused and one.eval_file in reused}
         earlier, last_cases = earlier or {}, last_run.index_cases() if last_run else {}
         suites: dict[str, dict[str, CaseHistory]] = {}
         old_keys: set[CaseKey] = set()
@@ -229,21 +273,22 @@ class History(Record, kw_only=True, omit_defaults=True):
             old = earlier.get(key, key)
             old_keys.add(old)
             case_history = self.suites.get(old.suite, {}).get(old.case_id)
+            origin = origins.get(key.suite)
+            if case_history is not None and origin is not None and self._has_executions(old, case, origin):
+                suites.setdefault(key.suite, {})[key.case_id] = _add_word(case_history, REUSED_ENTRY)
+                continue
             suites.setdefault(key.suite, {})[key.case_id] = _add_run(
                 case_history, case, len(self.runs), last_cases.get(old)
             )
         for key in self.iter_keys():
             absent = self.suites[key.suite][key.case_id]
             if key not in old_keys and key.case_id not in suites.get(key.suite, {}):
-                aged = CaseHistory(
-                    fingerprints=absent.fingerprints,
-                    runs=_limit_runs(f"{NO_ENTRY} {absent.runs}"),
-                    behaviour=_add_behaviour(NO_ENTRY, absent.behaviour),
-                )
+                aged = _add_word(absent, NO_ENTRY)
                 if not _is_empty(aged.runs):
                     suites.setdefault(key.suite, {})[key.case_id] = aged
-        runs = (build_history_run(run), *self.runs)[:MAX_RUNS]
-        return History(runs=runs, suites=suites, levels=self.levels)
+        return History(
+            runs=_limit_places((build_history_run(run), *self.runs), suites), suites=suites, levels=self.levels
+        )
 
 
 _NO_RUNS: Final = CaseHistory()
@@ -252,7 +297,7 @@ EMPTY_HISTORY: Final = History()
 
 def build_history_run(run: RunResult) -> HistoryRun:
     """Build the entry of a run in the history."""
-    scored, cases = count_scored_cases(run)
+    scored, cases = count_scored_cases(run.without_reused)
     return HistoryRun(
         run_id=run.run_id,
         timestamp=run.timestamp,
@@ -280,16 +325,18 @@ def build_history(runs: Iterable[RunResult]) -> History:
     return history
 
 
-def build_case_history(runs: Iterable[tuple[str, HistoryEntry] | None], behaviours: Iterable[str] = ()) -> CaseHistory:
-    """Build a case's history from the fingerprint and entry of each run, newest first.
+def build_case_history(runs: Iterable[tuple[str, HistoryEntry] | str], behaviours: Iterable[str] = ()) -> CaseHistory:
+    """Build a case's history from the fingerprint and entry of each run, or the word for none, newest first.
 
     The fingerprint index of the given entries is ignored. `behaviours` are the digests of the same runs.
     """
     fingerprints: dict[str, int] = {}
-    words = []
+    words = list[str]()
     for one in runs:
-        if one is None:
-            words.append(NO_ENTRY)
+        if len(words) - words.count(REUSED_ENTRY) == MAX_RUNS:
+            break
+        if isinstance(one, str):
+            words.append(one)
         else:
             fingerprint, entry = one
             words.append(
@@ -310,7 +357,18 @@ def assemble_history(
         suite: {case_id: case for case_id, case in cases.items() if not _is_empty(case.runs)}
         for suite, cases in suites.items()
     }
+    runs = _limit_places(runs, filtered)
     return History(runs=runs, suites={suite: cases for suite, cases in filtered.items() if cases}, levels=levels)
+
+
+def _limit_places(
+    runs: tuple[HistoryRun, ...], suites: Mapping[str, Mapping[str, CaseHistory]]
+) -> tuple[HistoryRun, ...]:
+    """Limit the runs to the maximum of a history, and further ones to those that cases with reused results need."""
+    rows = {case.runs for cases in suites.values() for case in cases.values()}
+    return runs[
+        : max((MAX_RUNS, *(sum(times for _, times in _iter_words(row)) for row in rows if REUSED_ENTRY in row)))
+    ]
 
 
 def parse_history(data: bytes, name: str) -> History:
@@ -452,6 +510,12 @@ def _add_run(history: CaseHistory | None, case: CaseResult, runs: int, earlier_c
     )
 
 
+def _add_word(case: CaseHistory, word: str) -> CaseHistory:
+    """Add a run without executions of a case to its history."""
+    runs, behaviour = _limit_runs(f"{word} {case.runs}"), _add_behaviour(word, case.behaviour)
+    return CaseHistory(fingerprints=case.fingerprints, runs=runs, behaviour=behaviour)
+
+
 def _add_behaviour(word: str, older: str) -> str:
     return _limit_behaviours(f"{word} {older}")
 
@@ -480,15 +544,33 @@ def _limit_runs(runs: str) -> str:
 
 def _limit_words(runs: str, most: int) -> str:
     counted: list[tuple[str, int]] = []
-    room = most
-    for what, times in _iter_words(runs):
-        number = min(times, room)
-        room -= number
+    for what, number in _limit_times(_iter_words(runs), most):
         if counted and counted[-1][0] == what:
             counted[-1] = what, counted[-1][1] + number
-        elif number:
+        else:
             counted.append((what, number))
     return " ".join(what if times == 1 else f"{what}*{times}" for what, times in counted)
+
+
+def _limit_times(words: Iterable[tuple[str, int]], most: int) -> Iterator[tuple[str, int]]:
+    """Yield each entry and how often it counts, up to `most` that were not reused and `MAX_PLACES` in all."""
+    room = MAX_PLACES
+    for what, times in words:
+        number = min(times, room if what == REUSED_ENTRY else min(room, most))
+        room -= number
+        most -= 0 if what == REUSED_ENTRY else number
+        if number:
+            yield what, number
+        if not most:
+            return
+
+
+@lru_cache(maxsize=50_000)
+def _find_reused_places(runs: str) -> frozenset[int]:
+    if REUSED_ENTRY not in runs:  # as of every case of a branch that reuses nothing
+        return frozenset()
+    words = [what for what, times in _limit_times(_iter_words(runs), MAX_RUNS) for _ in range(times)]
+    return frozenset(place for place, what in enumerate(words) if what == REUSED_ENTRY)
 
 
 def _drop_runs(runs: str, count: int) -> str:
@@ -506,20 +588,20 @@ def _drop_unused_fingerprints(case: CaseHistory) -> CaseHistory:
     """Drop fingerprints that no run uses, if the case has many."""
     if len(case.fingerprints) <= MANY_FINGERPRINTS:
         return case
-    entries = [(entry, times) for what, times in _iter_words(case.runs) for entry in _decode_runs(what)]
+    entries = [(what, entry, times) for what, times in _iter_words(case.runs) for entry in _decode_runs(what)]
     places = {
-        old: new for new, old in enumerate(dict.fromkeys(entry.fingerprint_index for entry, _ in entries if entry))
+        old: new for new, old in enumerate(dict.fromkeys(entry.fingerprint_index for _, entry, _ in entries if entry))
     }
     words = [
-        (_encode_entry(entry._replace(fingerprint_index=places[entry.fingerprint_index])) if entry else NO_ENTRY)
+        (_encode_entry(entry._replace(fingerprint_index=places[entry.fingerprint_index])) if entry else what)
         + (f"*{times}" if times > 1 else "")
-        for entry, times in entries
+        for what, entry, times in entries
     ]
     return replace(case, fingerprints=tuple(case.fingerprints[old] for old in places), runs=" ".join(words))
 
 
 def _is_empty(runs: str) -> bool:
-    return all(what == NO_ENTRY for what, _ in _iter_words(runs))
+    return all(what in _NO_EXECUTIONS for what, _ in _iter_words(runs))
 
 
 def _iter_words(runs: str) -> Iterator[tuple[str, int]]:
@@ -538,14 +620,16 @@ def _decode_case(case: CaseHistory) -> tuple[HistoryEntry | None, ...]:
 
 @lru_cache(maxsize=50_000)
 def _decode_runs(runs: str) -> tuple[HistoryEntry | None, ...]:
-    entries: list[HistoryEntry | None] = []
-    for word in runs.split()[:MAX_RUNS]:
+    decoded: dict[str, HistoryEntry | None] = {}
+    words = runs.split()[:MAX_PLACES]
+    for word in words:
         match = _ENTRY_PATTERN.fullmatch(word)
         if match is None:
             raise InvalidEntryError(f'"{word[:40]}" is not a valid entry of a run')
-        entry = None if match["what"] == NO_ENTRY else _decode_entry(match)
-        entries += [entry] * min(int(match["times"] or 1), MAX_RUNS - len(entries))
-    return tuple(entries)
+        what = match["what"]
+        decoded[what] = None if what in _NO_EXECUTIONS else _decode_entry(match)
+    counted = _limit_times(_iter_words(" ".join(words)), MAX_RUNS)
+    return tuple(entry for what, times in counted for entry in [decoded[what]] * times)
 
 
 def _decode_entry(match: re.Match[str]) -> HistoryEntry:

@@ -14,9 +14,10 @@ from eval_gate.results.archive import ArchiveError, read_entry
 from eval_gate.results.history import (
     EMPTY_HISTORY,
     HISTORY_NAME,
-    MAX_EXECUTIONS,
     MAX_HISTORY_BYTES,
-    MAX_RUNS,
+    MAX_PLACES,
+    NO_ENTRY,
+    REUSED_ENTRY,
     CaseHistory,
     History,
     HistoryEntry,
@@ -24,7 +25,6 @@ from eval_gate.results.history import (
     assemble_history,
     build_case_history,
     build_history_run,
-    compute_result_fingerprint,
     parse_history,
     split_executions,
 )
@@ -79,14 +79,10 @@ def _is_same_run(history: History, run: RunResult) -> bool:
         of_case = history.get_case(key)
         entry = next(iter(of_case.decode_entries()), None)
         if entry is None:
+            count += key.suite in run.baseline_suites and 0 in of_case.reused_places
             continue
         count += 1
-        if (case := cases.get(key)) is None or of_case.fingerprints[
-            entry.fingerprint_index
-        ] != compute_result_fingerprint(case):
-            return False
-        first, reruns = split_executions(case)
-        if (entry.first, entry.reruns) != (first[:MAX_EXECUTIONS], reruns[:MAX_EXECUTIONS]):
+        if (case := cases.get(key)) is None or not of_case.is_entry_of(entry, case):
             return False
     return count == sum(bool(split_executions(case)[0]) for case in cases.values())
 
@@ -121,7 +117,7 @@ def join_histories(newest: History, further: Sequence[History]) -> History:
         entries = _collect_entries(key, histories)
         behaviours = _collect_behaviours(key, histories)
         suites.setdefault(key.suite, {})[key.case_id] = build_case_history(
-            [entries.get(run.run_id) for run in runs], [behaviours.get(run.run_id, "") for run in runs]
+            [entries.get(run.run_id, NO_ENTRY) for run in runs], [behaviours.get(run.run_id, "") for run in runs]
         )
     return assemble_history(runs, suites, newest.levels)
 
@@ -130,7 +126,7 @@ def _merge_runs(histories: Sequence[History]) -> tuple[HistoryRun, ...]:
     first, *_ = histories[0].runs
     runs = {run.run_id: run for history in reversed(histories) for run in history.runs if run.run_id != first.run_id}
     older = sorted(runs.values(), key=lambda run: run.timestamp, reverse=True)
-    return (first, *older)[:MAX_RUNS]
+    return (first, *older)[:MAX_PLACES]
 
 
 def _collect_behaviours(key: CaseKey, histories: Sequence[History]) -> dict[str, str]:
@@ -142,14 +138,12 @@ def _collect_behaviours(key: CaseKey, histories: Sequence[History]) -> dict[str,
     }
 
 
-def _collect_entries(key: CaseKey, histories: Sequence[History]) -> dict[str, tuple[str, HistoryEntry]]:
+def _collect_entries(key: CaseKey, histories: Sequence[History]) -> dict[str, tuple[str, HistoryEntry] | str]:
     """Collect the fingerprint and entry of a case, by run id; the first history that has a run counts."""
-    entries: dict[str, tuple[str, HistoryEntry]] = {}
+    entries: dict[str, tuple[str, HistoryEntry] | str] = {}
     for history in reversed(histories):
         case = history.get_case(key)
-        for run, entry in zip(history.runs, case.decode_entries(), strict=False):
-            if entry is None:
-                entries.pop(run.run_id, None)
-            else:
-                entries[run.run_id] = case.fingerprints[entry.fingerprint_index], entry
+        for place, (run, entry) in enumerate(zip(history.runs, case.decode_entries(), strict=False)):
+            word = REUSED_ENTRY if place in case.reused_places else NO_ENTRY
+            entries[run.run_id] = word if entry is None else (case.fingerprints[entry.fingerprint_index], entry)
     return entries

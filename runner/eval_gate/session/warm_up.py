@@ -68,7 +68,7 @@ class WarmUpRounds:
             return None
         return WarmUp(
             rounds=len(self._rounds),
-            history_runs=len(find_comparable_runs(self.history.runs)),
+            history_runs=len(find_comparable_runs(self.history)),
             executions=sum(len(case.list_executions()) for one in self._rounds for _, case in one.iter_cases()),
             cost_usd=self._spent_usd,
             problem=self._problem,
@@ -78,7 +78,7 @@ class WarmUpRounds:
         rounds = self._session.config.warm_up
         if rounds is None or not build_history_run(self._run).is_usable:
             return 0
-        return max(rounds - len(find_comparable_runs(self._began.runs)) - len(self._rounds), 0)
+        return max(rounds - len(find_comparable_runs(self._began)) - len(self._rounds), 0)
 
     async def make_all(self) -> None:
         """Make rounds until none is missing, the limits are used up, or the agent does not answer.

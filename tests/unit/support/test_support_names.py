@@ -90,6 +90,7 @@ SAME_PART = {
     "merge.py": "merging: the command, the operation",
     "policy.py": "the policy: its settings, its record in a run result",
     "power.py": "detection power: the command, its words",
+    "reuse.py": "reused results: their record in a run result, the session, their words",
     "run.py": "a run: the command, the session, the engine; of a program in `process`",
     "selection.py": "selected cases: the settings, their record in a run result",
     "settings.py": "the settings of each target, and of the configuration",

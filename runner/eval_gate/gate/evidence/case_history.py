@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from statistics import fmean
+from statistics import fmean, median_low
 from typing import Final, NamedTuple
 
 from eval_gate.gate.case_matching import GateCases
@@ -51,9 +51,9 @@ from eval_gate.results.baseline import Baseline, has_enough_scores
 from eval_gate.results.history import (
     CaseHistory,
     FingerprintMatch,
+    History,
     HistoryEntry,
     HistoryExecution,
-    HistoryRun,
     compute_result_fingerprint,
     match_fingerprints,
     split_executions,
@@ -128,8 +128,9 @@ class HistoryEvidence:
         self._history = baseline.own_history
         runs = self._history.runs
         self._runs = tuple(
-            _ComparableRun(place, runs[place].run_id, runs[place].sha) for place in find_comparable_runs(runs)
+            _ComparableRun(place, runs[place].run_id, runs[place].sha) for place in find_comparable_runs(self._history)
         )
+        self._columns: dict[str, tuple[int, ...]] = {}
         self._summaries: dict[_HistoryKind, CaseHistorySummary] = {}
         self._evidence: dict[Hashable, CaseEvidence] = {}
 
@@ -168,13 +169,25 @@ class HistoryEvidence:
     @cached_property
     def level_run_count(self) -> int:
         """Number of newest runs that are at the level of the newest one, over all cases of the branch."""
-        runs: list[dict[CaseKey, Counts]] = [{} for _ in self._runs[:MAX_RUNS]]
+        columns = [own for case_runs, _ in self._kinds.values() if (own := self._list_columns(case_runs))]
+        number = max((own[-1] + 1 for own in columns), default=len(self._runs[:MAX_RUNS]))
+        runs: list[dict[CaseKey, Counts]] = [{} for _ in range(number)]
         for key, kind in self._kinds.items():
-            firsts = [(at, one.first) for at, one in self._list_case_runs(*kind) if at < len(runs)]
+            own = self._list_columns(kind[0])
+            firsts = [(at, one.first) for at, one in self._list_case_runs(*kind) if at in own]
             if any(one.passes for _, one in firsts) and any(one.failures for _, one in firsts):
                 for at, one in firsts:  # a case that did the same every time shows no change
                     runs[at][key] = one.without_agent_errors
         return count_level_runs(runs)
+
+    @property
+    def typical_run_count(self) -> int:
+        """Number of runs of the level that executed a case of the branch and count for it; the median of its cases."""
+        of_cases = [
+            (sum(at < self.level_run_count for at in self._list_columns(runs)), number)
+            for (runs, _), number in self._own_kinds.items()
+        ]
+        return median_low([runs for runs, number in of_cases for _ in range(number)] or [self.level_run_count])
 
     @cached_property
     def histories(self) -> Counter[tuple[int, int]]:
@@ -203,10 +216,10 @@ class HistoryEvidence:
     @property
     def run_days(self) -> tuple[BranchRun, ...]:
         """The figures of each day of the current level, newest first, of the branch's own gated cases."""
-        return join_rounds(self._groups, self._build_run_figures(self.run_shares))
+        return join_rounds(self._groups, self._build_run_figures(self.run_shares))[:MAX_RUNS]
 
     def _build_run_figures(self, shares: ShareBelief) -> tuple[BranchRun, ...]:
-        return build_run_days(self._settled_runs, min(self.level_run_count, MAX_RUNS), shares.trial_share)
+        return build_run_days(self._settled_runs, self.level_run_count, shares.trial_share)
 
     def _count_repeating_runs(self) -> int:
         """Count the runs in which a case failed more than once, or these cases if fewer: a break shows in few."""
@@ -253,8 +266,17 @@ class HistoryEvidence:
         return sum(number for runs, number in levels if can_look_fixed(one for _, one in runs))
 
     def _list_level_runs(self, kind: _HistoryKind) -> list[tuple[int, CaseRun]]:
-        """List the level's runs of a kind of case with their places, newest first."""
-        return [one for one in self._list_case_runs(*kind) if one[0] < self.level_run_count]
+        """List the level's runs of a kind of case that count, with their places, newest first."""
+        own = self._list_columns(kind[0])
+        return [one for one in self._list_case_runs(*kind) if one[0] in own and one[0] < self.level_run_count]
+
+    def _list_columns(self, runs: str) -> tuple[int, ...]:
+        """List which comparable runs count for cases with these runs: the newest ones that did not reuse them."""
+        if runs not in self._columns:
+            reused = CaseHistory(runs=runs).reused_places
+            own = [at for at, run in enumerate(self._runs) if run.place not in reused]
+            self._columns[runs] = tuple(own[:MAX_RUNS])
+        return self._columns[runs]
 
     @cached_property
     def _own_kinds(self) -> Counter[_HistoryKind]:
@@ -291,7 +313,8 @@ class HistoryEvidence:
         at, entry = newest
         index = entry.fingerprint_index
         fingerprint, is_same = history.fingerprints[index], matches[index].same_setup
-        run = None if at == 0 else self._history.runs[self._runs[at].place].name
+        is_newest = at == self._list_columns(history.runs)[0]  # the baseline's own result, reused or not
+        run = None if is_newest else self._history.runs[self._runs[at].place].name
         return replace(
             unknown,
             newest_result=_build_earlier_result(entry, run, self._pass_score, graded=graded),
@@ -321,6 +344,10 @@ class HistoryEvidence:
             if run.place < len(entries) and (entry := entries[run.place]) is not None
         ]
 
+    def _list_level_entries(self, case_history: CaseHistory) -> list[tuple[int, HistoryEntry]]:
+        own = self._list_columns(case_history.runs)
+        return [one for one in self._list_entries(case_history) if one[0] in own and one[0] < self.level_run_count]
+
     def _find_newest_matches(self, case_history: CaseHistory) -> tuple[bool, ...]:
         """Mark the fingerprints of a case that have the same setup as its newest comparable run."""
         newest = next((entry for _, entry in self._list_entries(case_history)), None)
@@ -345,10 +372,8 @@ class HistoryEvidence:
         matches = _find_matches(case_history, fingerprint)
         scores = {
             at: score
-            for at, entry in self._list_entries(case_history)
-            if at < self.level_run_count
-            and matches[entry.fingerprint_index]
-            and (score := _compute_mean_score(entry.first)) is not None
+            for at, entry in self._list_level_entries(case_history)
+            if matches[entry.fingerprint_index] and (score := _compute_mean_score(entry.first)) is not None
         }
         if not scores:
             return None
@@ -364,7 +389,7 @@ class HistoryEvidence:
         varied = []
         for key in self._history.iter_keys():
             history = self._history.get_case(key)
-            entries = [entry for at, entry in self._list_entries(history) if at < self.level_run_count]
+            entries = [entry for _, entry in self._list_level_entries(history)]
             scores = [
                 score
                 for entry in entries
@@ -387,10 +412,16 @@ def _find_matches(case_history: CaseHistory, fingerprint: str) -> tuple[bool, ..
     return tuple(match_fingerprints(one, fingerprint).same_setup for one in case_history.fingerprints)
 
 
-def find_comparable_runs(runs: Sequence[HistoryRun]) -> tuple[int, ...]:
-    """Return the places of the comparable runs: the baseline, and usable earlier runs of the same target."""
+def find_comparable_runs(history: History) -> tuple[int, ...]:
+    """Return the places of the comparable runs: the baseline, and usable earlier runs of the same target.
+
+    Runs that only reused results are left out.
+    """
+    runs, reused = history.runs, history.reused_places
     return tuple(
-        place for place, run in enumerate(runs) if place == 0 or (run.is_usable and run.target == runs[0].target)
+        place
+        for place, run in enumerate(runs)
+        if place not in reused and (place == 0 or (run.is_usable and run.target == runs[0].target))
     )
 
 

@@ -67,11 +67,11 @@ class CaseGroups(FrozenStruct):
 
 
 def group_run_cases(run: RunResult) -> CaseGroups | None:
-    """Group the cases of a run by the history that its verdict used; None if it has none, or lacks some cases."""
+    """Group the cases that a run executed by the history that its verdict used; None if it has none, or lacks some."""
     comparison = run.comparison
     if comparison is None or comparison.evidence is None or run.eval_paths is None or run.shard is not None:
         return None
-    evidence, policy, results = comparison.evidence, run.policy, run.index_cases()
+    evidence, policy, results = comparison.evidence, run.policy, run.without_reused.index_cases()
     patterns = policy.must_pass if policy else ()
     aside = run.quarantined_keys
 

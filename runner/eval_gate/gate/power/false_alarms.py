@@ -185,8 +185,8 @@ def _add_counts(group: CaseGroup, number: int, more: Counts) -> CaseGroup:
 
 
 def _count_seen(run: RunResult) -> Counter[tuple[int, int]]:
-    """Count passes and failures of each case, in history and this run, except cases that may really be broken."""
-    comparison, results = run.comparison, run.index_cases()
+    """Count passes and failures of each executed case, in history and this run, without those that may be broken."""
+    comparison, results = run.comparison, run.without_reused.index_cases()
     assert comparison is not None
     assert comparison.evidence is not None
     counts: Counter[tuple[int, int]] = Counter()

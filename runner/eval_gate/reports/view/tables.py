@@ -13,7 +13,8 @@ from eval_gate.model.result import RunResult, StaleKind, SuiteResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.run_statistics import exclude_waived, is_possible_regression
 from eval_gate.reports.view.scores import MeanScore, compute_mean_score
-from eval_gate.struct import FrozenStruct
+from eval_gate.reports.wording.reuse import describe_origins
+from eval_gate.struct import FrozenStruct, replace
 
 _STALE_PARTS: Final = {
     StaleKind.DESCRIPTION: "tool description",
@@ -42,6 +43,9 @@ class SuiteRow(FrozenStruct):
     new_passes: int
     score: MeanScore | None = None
     """Mean score of graded cases; None without any."""
+    origin: str = ""
+    """Where a reused result comes from, or why the suite was executed; empty if nothing was decided about reuse."""
+    reused: bool = False
 
     @property
     def change(self) -> int | None:
@@ -63,8 +67,15 @@ def build_suite_rows(run: RunResult, baseline: BaselineFacts | None) -> tuple[Su
     changes: dict[str, list[CaseChange]] = defaultdict(list)
     for change in run.comparison.changes if run.comparison else ():
         changes[change.suite].append(change)
-    waived = run.waived_keys
-    return tuple(_build_suite_row(suite, baseline, changes[suite.eval_file], waived) for suite in run.suites)
+    waived, origins = run.waived_keys, describe_origins(run)
+    return tuple(
+        replace(
+            _build_suite_row(suite, baseline, changes[suite.eval_file], waived),
+            origin=origins.get(suite.eval_file, ""),
+            reused=suite.reused is not None,
+        )
+        for suite in run.suites
+    )
 
 
 def _build_suite_row(

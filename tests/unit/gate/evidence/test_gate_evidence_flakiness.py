@@ -5,9 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eval_gate.gate.evidence.case_history import HistoryEvidence
 from eval_gate.gate.evidence.flakiness import CaseRun, build_case_history
 from eval_gate.gate.evidence.suite.branch_level import MAX_RUNS, count_level_runs
 from eval_gate.model.evidence import CaseHistorySummary, Counts, Stability
+from eval_gate.results.baseline import Baseline
+from eval_gate.results.history import build_history
+from tests.support.results import make_run
 
 RESULTS = st.text("PF", max_size=MAX_RUNS)
 
@@ -205,7 +209,9 @@ def test_runs_of_this_level__next_to_nothing__takes_all(history) -> None:
 
 @pytest.mark.contract("verdict.record")
 def test_runs_of_this_level__long_history__takes_the_newest_twenty() -> None:
-    assert count_level_runs(runs(*["PPP"] * 30)) == MAX_RUNS == 20
+    steady = build_history([make_run({"a": "passed"}, run_id=f"r{number}") for number in range(30)])
+    newest = make_run({"a": "passed"}, run_id="r0")
+    assert HistoryEvidence(Baseline(newest, "b", history=steady), 1.0).level_run_count == MAX_RUNS == 20
 
 
 @pytest.mark.contract("verdict.order")

@@ -25,7 +25,7 @@ from eval_gate.gate.evidence.suite.failures import (
 from eval_gate.model.evidence import NO_EXECUTIONS, Counts
 
 MAX_RUNS: Final = 20
-"""More of the past says less about today."""
+"""Runs of a case that count: more of the past says less about today."""
 _Key = TypeVar("_Key", bound=Hashable)
 
 
@@ -36,7 +36,6 @@ def count_level_runs(runs: Sequence[Mapping[_Key, Counts]], limit: float = DEFAU
     shared out evenly among all places where it may have been and both directions. It takes two runs that fail more, and
     they have to do so without the worse half of them: a few bad days among others are no level.
     """
-    runs = runs[:MAX_RUNS]
     if len(runs) < 2:
         return len(runs)
     share = limit / (2 * (len(runs) - 1))
