@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from tests.support.reuse.mutants import MUTANTS
-from tests.support.reuse.runs import Rules, model_state
-from tests.support.reuse.story import Story
+from tests.support.reuse_stories.mutants import MUTANTS
+from tests.support.reuse_stories.runs import Rules, model_state
+from tests.support.reuse_stories.story import Story
 from tests.support.sizes import size
 
 HISTORIES = 24

@@ -11,8 +11,8 @@ from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult, Shard, SuiteResult
 from eval_gate.model.reuse import ReuseOff, ReuseSource, ReuseSummary, RunReason, SuiteDecision
 from eval_gate.struct import replace
-from tests.support.reuse.repository import describe_setup, measure, patterns_of
-from tests.support.reuse.runs import Request, Run, Truth
+from tests.support.reuse_stories.repository import describe_setup, measure, patterns_of
+from tests.support.reuse_stories.runs import Request, Run, Truth
 
 SETTLED = {Status.PASSED, Status.FAILED, Status.SKIPPED}
 WEEK = timedelta(days=7)

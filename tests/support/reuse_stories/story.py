@@ -27,9 +27,9 @@ from eval_gate.session.history_update import build_next_history
 from eval_gate.struct import replace
 from tests.support.histories import NONE_YET, Asked, Engine
 from tests.support.results import make_result, make_run, make_suite_result
-from tests.support.reuse.changes import FORGERS, draw_change, fixed
-from tests.support.reuse.oracle import SPOILS, Faults, Oracle, build_truth
-from tests.support.reuse.repository import (
+from tests.support.reuse_stories.changes import FORGERS, draw_change, fixed
+from tests.support.reuse_stories.oracle import SPOILS, Faults, Oracle, build_truth
+from tests.support.reuse_stories.repository import (
     File,
     Machine,
     Tree,
@@ -37,7 +37,7 @@ from tests.support.reuse.repository import (
     broken_cases,
     first_tree,
 )
-from tests.support.reuse.runs import FoundRun, Pull, Request, Rules, Run, Truth, is_own
+from tests.support.reuse_stories.runs import FoundRun, Pull, Request, Rules, Run, Truth, is_own
 
 PASSED = Verdict(outcome=Outcome.PASSED, exit_code=0)
 FIRST_DAY = datetime(2026, 3, 2, 9, tzinfo=UTC)

@@ -11,7 +11,7 @@ from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.model.reuse import EvaluatedState, MeasuredSuite, ReuseOff, ReuseSummary, StatePart
 from eval_gate.results.history import EMPTY_HISTORY, History
 from eval_gate.text.digest import compute_digest
-from tests.support.reuse.repository import (
+from tests.support.reuse_stories.repository import (
     BREAKS,
     DOCUMENTS,
     WORKFLOW,

@@ -19,8 +19,8 @@ from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.model.reuse import EvaluatedState, MeasuredSuite, ReuseSource, ReuseSummary, StatePart
 from eval_gate.struct import replace
-from tests.support.reuse.repository import WORKFLOW
-from tests.support.reuse.runs import GATE, FoundRun, Request, Rules
+from tests.support.reuse_stories.repository import WORKFLOW
+from tests.support.reuse_stories.runs import GATE, FoundRun, Request, Rules
 
 Change = Callable[[EarlierRun, EvaluatedState], EarlierRun]
 PASSED = Verdict(outcome=Outcome.PASSED, exit_code=0)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from random import Random
 
-from tests.support.reuse.repository import (
+from tests.support.reuse_stories.repository import (
     BREAKS,
     BUILD,
     CONFIG,
