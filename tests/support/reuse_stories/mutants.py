@@ -19,8 +19,10 @@ from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.model.reuse import EvaluatedState, MeasuredSuite, ReuseSource, ReuseSummary, StatePart
 from eval_gate.struct import replace
+from tests.support.reuse_stories.github import find_own
 from tests.support.reuse_stories.repository import WORKFLOW
-from tests.support.reuse_stories.runs import GATE, FoundRun, Request, Rules
+from tests.support.reuse_stories.rules import Rules
+from tests.support.reuse_stories.runs import GATE, FoundRun, Pull, Request
 
 Change = Callable[[EarlierRun, EvaluatedState], EarlierRun]
 PASSED = Verdict(outcome=Outcome.PASSED, exit_code=0)
@@ -108,10 +110,11 @@ def fresh(source: EarlierRun, state: EvaluatedState) -> EarlierRun:
 def own(keep: Callable[[FoundRun, Request], FoundRun]) -> Rules:
     """The rule of own runs, shown earlier runs that this changes."""
 
-    def find(found: Sequence[FoundRun], request: Request, state: EvaluatedState) -> list[RunResult]:
-        return find_own([keep(one, request) for one in found], request, state)
+    def find(
+        found: Sequence[FoundRun], request: Request, state: EvaluatedState, pulls: Sequence[Pull]
+    ) -> list[RunResult]:
+        return find_own([keep(one, request) for one in found], request, state, pulls)
 
-    find_own = Rules().find_own
     return Rules(find_own=find)
 
 
@@ -120,9 +123,28 @@ def seen_as(**fields: object) -> Rules:
     return own(lambda found, _: replace(found, run=replace(found.run, **fields)))
 
 
-def in_documents(found: FoundRun, request: Request) -> FoundRun:
+def of_this_gate(found: FoundRun, request: Request) -> FoundRun:
     del request
-    return replace(found, files=())
+    result = found.run.result
+    producer = replace(result.producer, gate=GATE) if result.producer else None
+    return replace(found, run=replace(found.run, result=replace(result, producer=producer)))
+
+
+def without_other_pulls(
+    found: Sequence[FoundRun], request: Request, state: EvaluatedState, pulls: Sequence[Pull]
+) -> list[RunResult]:
+    """A branch has one pull request."""
+    del pulls
+    return find_own(found, request, state, [request.pull] if request.pull else [])
+
+
+def without_force_pushes(
+    found: Sequence[FoundRun], request: Request, state: EvaluatedState, pulls: Sequence[Pull]
+) -> list[RunResult]:
+    """Every earlier head is the parent of this one."""
+    pull = replace(request.pull, moves=()) if request.pull else None
+    parents = [replace(one, merge_base=one.run.sha, ahead_by=min(one.ahead_by, 1)) for one in found]
+    return find_own(parents, replace(request, pull=pull), state, pulls)
 
 
 MUTANTS: Mapping[str, Rules] = {
@@ -146,18 +168,17 @@ MUTANTS: Mapping[str, Rules] = {
     "reuse is never off": Rules(decide=without_off),
     "nothing is checked again": Rules(decide=without_recheck),
     **{f"{part.value} does not count": of_part(part) for part in StatePart if part is not StatePart.MEASURES},
-    "own runs of other pull requests count": own(
-        lambda found, request: replace(found, run=replace(found.run, pull=request.pull))
-    ),
+    "own runs of forks count": own(lambda found, request: replace(found, run=replace(found.run, pull=request.pull))),
+    "own runs of second pull requests count": Rules(find_own=without_other_pulls),
     "own runs of other events count": seen_as(event="pull_request"),
     "own runs that failed count": seen_as(conclusion="success"),
     "own runs of other workflows count": seen_as(workflow=WORKFLOW),
-    "own runs of other gates count": seen_as(gate=GATE),
+    "own runs of other gates count": own(of_this_gate),
     "expired own runs count": seen_as(expired=False),
-    "own runs count across any file": own(in_documents),
+    "own runs count across any file": own(lambda found, _: replace(found, files=())),
     "renames are not seen": own(lambda found, _: replace(found, files=tuple((name, None) for name, _ in found.files))),
     "a cut comparison is whole": own(lambda found, _: replace(found, files=found.files[:299])),
-    "diverged heads are ancestors": own(lambda found, _: replace(found, status="ahead")),
+    "force pushes are not seen": Rules(find_own=without_force_pushes),
 }
 
 

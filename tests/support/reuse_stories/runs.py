@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
-from eval_gate.gate.reuse_decision import EarlierRun, collect_reused, decide_reuse
-from eval_gate.model.result import RunResult, SuiteResult
-from eval_gate.model.reuse import EvaluatedState, MeasuredSuite, ReuseOff, ReuseSummary, StatePart
+from eval_gate.model.result import RunResult
+from eval_gate.model.reuse import EvaluatedState, MeasuredSuite, ReuseOff, StatePart
 from eval_gate.results.history import EMPTY_HISTORY, History
 from eval_gate.text.digest import compute_digest
 from tests.support.reuse_stories.repository import (
@@ -24,6 +23,7 @@ from tests.support.reuse_stories.repository import (
     patterns_of,
 )
 
+FIRST_DAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 GATE = "evals"
 """Key of the gate whose runs these are."""
 MAX_COMPARED = 299
@@ -41,6 +41,9 @@ class Pull:
     fork: bool = False
     branch: str = "topic"
     open: bool = True
+    opened: datetime = FIRST_DAY
+    moves: tuple[datetime, ...] = ()
+    """Force pushes."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +96,10 @@ class FoundRun:
     """An earlier run that may be one of the pull request's own, with GitHub's comparison of both heads."""
 
     run: Run
-    status: str
-    """`identical` or `ahead` if its head is an ancestor of this one; else `diverged` or `behind`."""
+    merge_base: str
+    """Newest commit that both heads have."""
+    ahead_by: int
+    """Commits of this head that the earlier one has not."""
     files: tuple[tuple[str, str | None], ...]
     """Paths that differ with their earlier names, at most 300."""
 
@@ -140,32 +145,12 @@ def is_own(found: FoundRun, request: Request) -> bool:
     facts = (run.event, run.conclusion, run.workflow, run.gate, run.expired)
     if facts != ("pull_request", "success", WORKFLOW, GATE, False):
         return False
-    if found.status not in {"ahead", "identical"} or len(found.files) > MAX_COMPARED:
+    if found.merge_base != run.sha or len(found.files) > MAX_COMPARED:
         return False
     suites = [measure(request.tree, request.machine, suite) for suite in request.tree.suites]
     measured = {path for one in suites for path, _, _ in one or ()}
     names = {name for pair in found.files for name in pair if name is not None}
     return all(name.endswith(DOCUMENTS) for name in names) and not names & measured
-
-
-Decide = Callable[..., ReuseSummary]
-Collect = Callable[[ReuseSummary, Sequence[EarlierRun]], Mapping[str, SuiteResult]]
-FindOwn = Callable[[Sequence[FoundRun], Request, EvaluatedState], list[RunResult]]
-
-
-def find_own_by_plan(found: Sequence[FoundRun], request: Request, state: EvaluatedState) -> list[RunResult]:
-    del state
-    return [one.run.result for one in found if is_own(one, request)][:3]
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How the program decides. A mutant replaces one of these."""
-
-    decide: Decide = decide_reuse
-    collect: Collect = collect_reused
-    find_own: FindOwn = find_own_by_plan
-    read_off: Callable[[Request], ReuseOff | None] = lambda request: request.off
 
 
 def model_state(tree: Tree, machine: Machine) -> EvaluatedState:

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from random import Random
 
 from eval_gate.config.policy import Policy
@@ -14,7 +14,7 @@ from eval_gate.gate.reuse_decision import EarlierRun
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.comparison import Outcome, Verdict
 from eval_gate.model.execution import Status
-from eval_gate.model.result import GitFacts, SuiteResult
+from eval_gate.model.result import GitFacts, ResultProducer, SuiteResult
 from eval_gate.model.reuse import (
     EvaluatedState,
     ReuseOff,
@@ -37,10 +37,10 @@ from tests.support.reuse_stories.repository import (
     broken_cases,
     first_tree,
 )
-from tests.support.reuse_stories.runs import FoundRun, Pull, Request, Rules, Run, Truth, is_own
+from tests.support.reuse_stories.rules import Rules
+from tests.support.reuse_stories.runs import FIRST_DAY, GATE, FoundRun, Pull, Request, Run, Truth, is_own
 
 PASSED = Verdict(outcome=Outcome.PASSED, exit_code=0)
-FIRST_DAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 FLAKY = frozenset({"a2", "c1"})
 SETTLED = {Status.PASSED, Status.FAILED, Status.SKIPPED}
 
@@ -96,10 +96,10 @@ class Story:
         changes = self.tree(pull.base).differences(self.tree(pull.head))
         return self.tree(self.main[-1]).replaced(changes)
 
-    def compare(self, earlier: str, head: str) -> tuple[str, tuple[tuple[str, str | None], ...]]:
+    def compare(self, run: Run, head: str) -> FoundRun:
         """Compare two commits as GitHub does: by their merge base, with renames, and no more than 300 files."""
-        shared = self.commits[earlier].ancestors & self.commits[head].ancestors
-        base = max(shared, key=lambda sha: len(self.commits[sha].ancestors))
+        earlier, known = self.commits[run.sha].ancestors, self.commits[head].ancestors
+        base = max(earlier & known, key=lambda sha: len(self.commits[sha].ancestors))
         before, after = self.tree(base), self.tree(head)
         changes = before.differences(after)
         gone = {before.files[path].text: path for path, file in changes.items() if file is None}
@@ -109,8 +109,7 @@ class Story:
                 files.append((path, None))
             elif file is not None:
                 files.append((path, gone.get(file.text) if path not in before.files else None))
-        status = "identical" if earlier == head else "ahead" if base == earlier else "diverged"
-        return status, tuple(files[:300])
+        return FoundRun(run, base, len(known - earlier), tuple(files[:300]))
 
     # what happens
 
@@ -172,7 +171,10 @@ class Story:
         base = self.main[-1]
         fork = self.draw.random() < 0.2
         head = self.commit(self.changed_tree(self.tree(base)), base)
-        pull = Pull(len(self.pulls) + 1, base, head, fork, self.draw.choice(["topic", f"topic-{len(self.pulls)}"]))
+        pull = Pull(
+            len(self.pulls) + 1, base, head, fork, self.draw.choice(["topic", *[f"topic-{len(self.pulls)}"] * 4])
+        )
+        pull.opened = self.at
         self.pulls.append(pull)
         self.check_pull(pull)
 
@@ -188,7 +190,7 @@ class Story:
         if pull := self.an_open_pull():
             again = self.draw.random() < 0.5
             tree = self.tree(pull.head) if again else self.changed_tree(self.tree(pull.base))
-            pull.head = self.commit(tree, pull.base)
+            pull.head, pull.moves = self.commit(tree, pull.base), (*pull.moves, self.at)
             self.check_pull(pull)
 
     def revert(self) -> None:
@@ -271,7 +273,9 @@ class Story:
         claimed = self.on_pull(pull)
         pull.head = self.commit(evil.replaced(forger), start)
         self.store_forged(self.on_pull(pull), claimed)
-        pull.head = self.commit(clean, pull.base if self.draw.random() < 0.3 else pull.head)
+        forced = self.draw.random() < 0.3
+        pull.head = self.commit(clean, pull.base if forced else pull.head)
+        pull.moves += (self.at + timedelta(minutes=5),) if forced else ()
         self.say(f"attack: a forger {name}")
 
     def push_forger_away(self, pull: Pull, evil: Tree) -> None:
@@ -282,18 +286,20 @@ class Story:
         pull.head = self.commit(evil.replaced({"tools/hook.py": File("forge a result")}), start)
         self.store_forged(self.on_pull(pull), claimed)
         pull.head = clean
+        pull.moves += (self.at + timedelta(minutes=5),)
         self.say("attack: a forger is pushed away")
 
     def forge_elsewhere(self, pull: Pull, evil: Tree) -> None:
         """Forge by a run of the same commit that is none of this gate in this pull request, or that failed."""
         pull.head = self.commit(evil, pull.head)
-        kind = self.draw.choice(["event", "workflow", "gate", "pull", "failed", "expired"])
+        kind = self.draw.choice(["event", "workflow", "gate", "fork", "second pull", "failed", "expired"])
         self.store_forged(self.on_pull(pull), self.on_pull(pull), kind)
         self.say(f"attack: forged elsewhere ({kind})")
 
     def store_forged(self, request: Request, claimed: Request, kind: str = "") -> None:
         """Store a result that says that the tree of `claimed` passes, and was evaluated."""
         number = len(self.runs) + 1
+        self.counts["attacks"] += 1
         suites = [
             make_suite_result([make_result(one["id"]) for one in cases], eval_file=suite)
             for suite, cases in claimed.tree.suites.items()
@@ -310,8 +316,13 @@ class Story:
                 run.workflow = ".github/workflows/forge.yml"
             case "gate":
                 run.gate = "another"
-            case "pull" if request.pull is not None:
+                run.result = replace(result, producer=ResultProducer(gate="another", run_id=number))
+            case "fork" if request.pull is not None:
                 run.pull = replace(request.pull, number=0, fork=True)
+            case "second pull" if request.pull is not None:
+                # of the same branch into one that has the forger
+                run.pull = replace(request.pull, number=len(self.pulls) + 1, open=False)
+                self.pulls.append(run.pull)
             case "failed":
                 run.conclusion = "failure"
             case "expired":
@@ -325,6 +336,7 @@ class Story:
             "run_id": f"run-{number}",
             "timestamp": request.at.isoformat(),
             "git": GitFacts(sha=request.sha, run_id=number, attempt=request.attempt),
+            "producer": ResultProducer(gate=GATE, run_id=number, attempt=request.attempt),
         }
 
     def run(self, request: Request) -> None:
@@ -333,7 +345,7 @@ class Story:
         state = self.read_state(request.tree, request.machine)
         baseline = self.find_baseline(request)
         found = self.find_own(request)
-        own = self.rules.find_own(found, request, state)
+        own = self.rules.find_own(found, request, state, self.pulls)
         sources = [EarlierRun(baseline.result, ReuseSource.BASELINE)] if baseline else []
         sources += [EarlierRun(one, ReuseSource.OWN_RUN) for one in own]
         summary = self.decide(request, state, sources, self.rules.read_off(request))
@@ -382,7 +394,7 @@ class Story:
         if request.pull is None:
             return []
         listed = [one for one in reversed(self.runs) if one.pull is not None or self.draw.random() < 0.1][:12]
-        return [FoundRun(one, *self.compare(one.sha, request.sha)) for one in listed]
+        return [self.compare(one, request.sha) for one in listed]
 
     def execute(
         self, request: Request, question: GateInputs, suites: Sequence[str], number: int
