@@ -55,7 +55,7 @@ class MeasuredSuite(Record, kw_only=True, omit_defaults=True):
     patterns: tuple[str, ...] = ()
     """Patterns of its measured files and variables, sorted; empty if it measures nothing."""
     digest: str | None = None
-    """First 16 hex digits of a SHA-256 over the measured files and variables. None: nothing can be reused."""
+    """SHA-256 over the measured files and variables: fewer digits could be found twice. None: nothing can be reused."""
     files: Annotated[int, Meta(ge=0)] = 0
     problem: str | None = None
     """Why there is no digest, as a clause; None if there is one, or if the suite measures nothing."""
@@ -65,7 +65,7 @@ class EvaluatedState(Record, kw_only=True):
     """What a run evaluated, read before its first request."""
 
     parts: dict[StatePart, str]
-    """First 16 hex digits of a SHA-256 for every part."""
+    """SHA-256 of every part, in hexadecimal."""
     suites: tuple[MeasuredSuite, ...] = ()
 
 

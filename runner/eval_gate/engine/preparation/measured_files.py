@@ -20,7 +20,7 @@ from eval_gate.files.file_paths import RESULT_FILES
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.reuse import MeasuredSuite
-from eval_gate.text.digest import compute_digest
+from eval_gate.text.digest import compute_digest, compute_fingerprint
 from eval_gate.text.escape import to_one_line
 from eval_gate.text.globs import covers_file, is_glob
 
@@ -123,7 +123,7 @@ class MeasuredFiles:
         digest = None
         if problem is None:
             try:
-                digest = compute_digest([*self._iter_files(search), *self._iter_others(parsed)])
+                digest = compute_fingerprint([*self._iter_files(search), *self._iter_others(parsed)])
             except _UnmeasuredError as error:
                 problem = str(error)
         return MeasuredSuite(
