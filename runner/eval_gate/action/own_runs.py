@@ -13,15 +13,16 @@ from pathlib import PurePosixPath
 from typing import Final
 from urllib.parse import quote
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, JsonValue
 
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
+from eval_gate.config.measures import parse_measured_pattern
 from eval_gate.errors import GateError
 from eval_gate.github.artifacts.artifact_search import list_run_artifacts
 from eval_gate.github.artifacts.baseline_finder import open_result_archive
 from eval_gate.github.artifacts.download import MAX_ARCHIVE_BYTES, BadArchiveError
-from eval_gate.github.client import PER_PAGE, ApiResponse
+from eval_gate.github.client import PER_PAGE, ApiResponse, Query
 from eval_gate.github.commits import ACTIONS, MAX_CHANGED_FILES, PULLS, WorkflowRun, compare_commits
 from eval_gate.github.failure import GitHubError
 from eval_gate.model.result import RunResult
@@ -31,49 +32,42 @@ from eval_gate.text.globs import covers_file
 
 EVENT: Final = "pull_request"
 """The only event whose runs evaluate a test merge or the head of a pull request, and no input of a person."""
-MAX_LISTED_RUNS: Final = 20
-"""Runs of the branch that are listed, newest first."""
-MAX_READ_RUNS: Final = 3
-"""Runs whose artifacts are listed until one has a result."""
 _UNFINISHED: Final = frozenset({None, "cancelled", "skipped", "stale"})
 """Conclusions that say nothing about the evaluated state."""
-_PULLS_OF_BRANCH: Final = """
-query($owner: String!, $name: String!, $number: Int!, $branch: String!) {
-  repository(owner: $owner, name: $name) {
-    pullRequests(headRefName: $branch, first: 100) { nodes { number isCrossRepository } }
-    pullRequest(number: $number) {
-      createdAt
-      timelineItems(last: 1, itemTypes: [
-        BASE_REF_CHANGED_EVENT, AUTOMATIC_BASE_CHANGE_SUCCEEDED_EVENT, HEAD_REF_FORCE_PUSHED_EVENT, REOPENED_EVENT
-      ]) {
-        nodes {
-          ... on BaseRefChangedEvent { createdAt }
-          ... on AutomaticBaseChangeSucceededEvent { createdAt }
-          ... on HeadRefForcePushedEvent { createdAt }
-          ... on ReopenedEvent { createdAt }
-        }
+_QUERY: Final = """
+query($owner: String!, $name: String!, $number: Int!, $branch: String!) { repository(owner: $owner, name: $name) {
+  pulls: pullRequests(headRefName: $branch, first: 100) { nodes { number is_from_fork: isCrossRepository } }
+  pull: pullRequest(number: $number) {
+    created_at: createdAt
+    moves: timelineItems(last: 1, itemTypes: [
+      BASE_REF_CHANGED_EVENT, AUTOMATIC_BASE_CHANGE_SUCCEEDED_EVENT, HEAD_REF_FORCE_PUSHED_EVENT, REOPENED_EVENT
+    ]) {
+      nodes {
+        ... on BaseRefChangedEvent { created_at: createdAt }
+        ... on AutomaticBaseChangeSucceededEvent { created_at: createdAt }
+        ... on HeadRefForcePushedEvent { created_at: createdAt }
+        ... on ReopenedEvent { created_at: createdAt }
       }
     }
   }
-}
-"""
+} }"""
 
 
-class _Event(ApiResponse):
-    created_at: AwareDatetime = Field(alias="createdAt")
+class _Moment(ApiResponse):
+    created_at: AwareDatetime
 
 
-class _Events(ApiResponse):
-    nodes: tuple[_Event, ...]
+class _Moments(ApiResponse):
+    nodes: tuple[_Moment, ...]
 
 
-class _PullHistory(_Event):
-    events: _Events = Field(alias="timelineItems")
+class _Pull(_Moment):
+    moves: _Moments
 
 
 class _PullName(ApiResponse):
     number: int
-    is_from_fork: bool = Field(alias="isCrossRepository")
+    is_from_fork: bool
 
 
 class _PullNames(ApiResponse):
@@ -81,15 +75,14 @@ class _PullNames(ApiResponse):
 
 
 class _BranchHistory(ApiResponse):
-    pull: _PullHistory = Field(alias="pullRequest")
-    pulls: _PullNames = Field(alias="pullRequests")
+    pulls: _PullNames
+    pull: _Pull
 
 
 def find_own_runs(step: Step, state: EvaluatedState, log: StepLog) -> tuple[RunResult, ...]:
     """Find the result of the newest earlier run of this pull request, if only documents differ since; at most one.
 
-    `state` names what the suites measure, which is never a document. Without such a result, and if GitHub fails, the
-    log says why. A pull request from a fork has none.
+    What `state` measures is no document. If there is none, or GitHub fails, the log says so. A fork has none.
     """
     plan, environment = step.plan, step.environment
     if environment.event_name != EVENT or plan.from_fork or plan.pull_number is None or not environment.workflow_path:
@@ -98,12 +91,10 @@ def find_own_runs(step: Step, state: EvaluatedState, log: StepLog) -> tuple[RunR
         result = _find_result(step, state)
     except GitHubError as error:
         result = str(error)
-    if isinstance(result, str):
-        log.record(f"no result of an earlier run of this pull request can be reused: {result}")
-        return ()
-    of_commit = f"run {result.run_id}, commit {(result.sha or '')[:7]}"
-    log.record(f"an earlier run of this pull request can be reused: {of_commit}")
-    return (result,)
+    if not isinstance(result, str):
+        return (result,)
+    log.record(f"no result of an earlier run of this pull request can be reused: {result}")
+    return ()
 
 
 def _find_result(step: Step, state: EvaluatedState) -> RunResult | str:
@@ -119,17 +110,15 @@ def _find_result(step: Step, state: EvaluatedState) -> RunResult | str:
     finished_runs = [one for one in same if one.conclusion not in _UNFINISHED]
     if not finished_runs:
         return refused or "none has ended"
-    since = _find_unmoved_since(step)
+    if failed := [one.id for one in finished_runs if one.conclusion != "success" or one.run_attempt > 1]:
+        return f"run {failed[0]} did not pass, or not at once"
+    since = _find_last_move(step)
     if since is None:
         return f"{step.plan.head_branch} was the branch of another pull request too"
-    for run in finished_runs:
-        if run.conclusion != "success" or run.run_attempt > 1:
-            return f"run {run.id} did not pass, or not at once"
-    for run in finished_runs[:MAX_READ_RUNS]:
+    for run in finished_runs[:3]:
         if run.created_at is None or run.created_at <= since:
             return f"a branch of the pull request was changed after run {run.id}"
-        result = _load_result(step, run)
-        if result is not None:
+        if (result := _load_result(step, run)) is not None:
             return result
     return f"run {finished_runs[0].id} has no usable result"
 
@@ -137,20 +126,16 @@ def _find_result(step: Step, state: EvaluatedState) -> RunResult | str:
 def _list_runs(step: Step) -> list[WorkflowRun]:
     """List the newest other runs of this workflow for pull requests of the head branch in the own repository."""
     environment, branch = step.environment, step.plan.head_branch or ""
-    runs = step.client.get_page(
-        "listing earlier runs of the pull request",
-        f"/actions/workflows/{quote(PurePosixPath(environment.workflow_path).name)}/runs",
-        WorkflowRun,
-        permission=ACTIONS,
-        query={"branch": branch, "event": EVENT, "exclude_pull_requests": "true", "per_page": MAX_LISTED_RUNS},
-        key="workflow_runs",
-    )
+    path = f"/actions/workflows/{quote(PurePosixPath(environment.workflow_path).name)}/runs"
+    query: Query = {"branch": branch, "event": EVENT, "exclude_pull_requests": "true", "per_page": 20}
+    doing = "listing earlier runs of the pull request"
+    runs = step.client.get_page(doing, path, WorkflowRun, permission=ACTIONS, query=query, key="workflow_runs")
+    same = EVENT, branch, environment.workflow_path, True
     return [
         one
         for one in runs
-        if one.id != environment.run_id
-        and (one.event, one.head_branch, one.workflow) == (EVENT, branch, environment.workflow_path)
-        and one.is_from_own_repository
+        if (one.event, one.head_branch, one.workflow, one.is_from_own_repository) == same
+        and one.id != environment.run_id
     ]
 
 
@@ -168,32 +153,27 @@ def _find_difference(step: Step, earlier: str, state: EvaluatedState) -> str:
 
 def _is_measured(path: str, state: EvaluatedState) -> bool:
     """Whether a suite measures the file."""
+    for suite in state.suites:
+        patterns = [one for one in map(parse_measured_pattern, suite.patterns) if one.path]
+        covering = [one.is_exclusion for one in patterns if covers_file(one.path, path)]
+        if covering and not any(covering):
+            return True
+    return False
 
-    def covers(patterns: tuple[str, ...], sign: str) -> bool:
-        own = (one.removeprefix(sign) for one in patterns if one.startswith("!") == bool(sign))
-        return any(covers_file(one, path) for one in own)
 
-    return any(covers(one.patterns, "") and not covers(one.patterns, "!") for one in state.suites)
-
-
-def _find_unmoved_since(step: Step) -> datetime | None:
+def _find_last_move(step: Step) -> datetime | None:
     """Find when the pull request got its base, or a head that no earlier one leads to. Raises GitHubError.
 
     None if the branch has or had another pull request: which of them a run is for, GitHub does not say.
     """
-    number, branch = step.plan.pull_number, step.plan.head_branch
-    history = step.client.query_repository(
-        "reading the branches of the pull request",
-        _PULLS_OF_BRANCH,
-        _BranchHistory,
-        {"number": number, "branch": branch},
-        permission=PULLS,
-    )
+    number, doing = step.plan.pull_number, "reading the branches of the pull request"
+    variables: dict[str, JsonValue] = {"number": number, "branch": step.plan.head_branch}
+    history = step.client.query_repository(doing, _QUERY, _BranchHistory, variables, permission=PULLS)
     if history is None or len(history.pulls.nodes) == PER_PAGE:
         return None
     if any(one.number != number and not one.is_from_fork for one in history.pulls.nodes):
         return None
-    return max(one.created_at for one in (history.pull, *history.pull.events.nodes))
+    return max(one.created_at for one in (history.pull, *history.pull.moves.nodes))
 
 
 def _load_result(step: Step, run: WorkflowRun) -> RunResult | None:
@@ -204,14 +184,10 @@ def _load_result(step: Step, run: WorkflowRun) -> RunResult | None:
         shown_as = f"artifact {artifact.id}"
         try:
             with open_result_archive(step.client, artifact, step.environment.temporary_folder) as archive:
-                if _fits(read_archived_head(archive, shown_as), step, run):
+                head = read_archived_head(archive, shown_as)
+                maker = head.producer and (head.producer.gate, head.producer.run_id)
+                if head.sha == run.head_sha and maker == (step.key, run.id):
                     return read_archived_run(archive, shown_as, compared=False)
         except (BadArchiveError, GateError):
             continue
     return None
-
-
-def _fits(result: RunResult, step: Step, run: WorkflowRun) -> bool:
-    """Whether a result says of itself that this run of this gate made it, for the run's commit."""
-    maker = result.producer
-    return result.sha == run.head_sha and maker is not None and (maker.gate, maker.run_id) == (step.key, run.id)

@@ -92,6 +92,7 @@ def build_session(
             workspace_sha=step.plan.workspace_sha,
         ),
         secrets=tuple(token.open() for token in (step.settings.token, environment.runtime_token) if token),
+        measured_files=(environment.workflow_path,) if environment.workflow_path else (),
         secret_policy=build_secret_policy(step, config, variables, log)
         if _should_run_cases(step) or _can_run(step, "rerunCommand") or config.base_agent.display_name
         else None,

@@ -147,7 +147,7 @@ class Parser:
             return self._pairs("}")
         if token == "[":
             items = []
-            while self.tokens[:1] != ["]"]:
+            while self.tokens and self.tokens[0] != "]":
                 items.append(self._value())
             self._next("]")
             return items
