@@ -521,7 +521,7 @@ def test_mutations__every_setting_without_effect__is_among_the_rewritings() -> N
         found = find_kind(LEAST[kind]["provider"])
         assert found is not None
         known = {field.alias or name for name, field in found.settings.model_fields.items() if find_no_effect(field)}
-        known -= {"name", "judgeTarget", "userTarget"}
+        known -= {"name", "judgeTarget", "userTarget", "measures"}  # each of them is told as something else
         assert known - pool.keys() <= {"healthcheck", *WITHOUT_EFFECT["model"]}, kind
     of_a_run = {row.key for row in SETTINGS.values() if row.no_effect and row.key not in POLICY_KEYS}
     assert of_a_run - RUN_WITHOUT_EFFECT.keys() <= {
@@ -576,7 +576,7 @@ def project(http: str, models: str) -> dict[str, Any]:
         "evals/grade.py": "import rules\nprint('{\"score\": 1}')\n",
         "evals/rules.py": "STRICT = 1\n",
         "judge.py": "print('{\"score\": 1}')\n",
-        "eval-gate.json": {"evals": ["evals"], "recording": "auto"},
+        "eval-gate.json": {"evals": ["evals"], "recording": "auto", "measures": ["*.py"]},
     }
 
 
@@ -638,6 +638,22 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], int, str, str, int,
             OF_CASES,
             2,
             0,
+        ),
+    ),
+    "measures": (
+        *(lambda files: files["eval-gate.json"].update(measures={"evals/*": ["*.py", "!judge.py"]}), 1),
+        *(
+            'setting `measures` `*.py` → `{"evals/*":["*.py","!judge.py"]}` (6 cases)',
+            'measures *.py → {"evals/*":["*.py","!judge.py"]}',
+            *(6, 0),
+        ),
+    ),
+    "measures of a target": (
+        *(lambda files: target_of(files, "http").update(measures=["evals/*.py"]), 1),
+        *(
+            "setting `targets[http].measures` not set → `evals/*.py` (6 cases)",
+            "targets[http].measures not set → evals/*.py",
+            *(6, 0),
         ),
     ),
     "harmless": (

@@ -198,6 +198,7 @@ OF_THE_RUN: Final[Mapping[str, tuple[Json, ...]]] = {
     "rerunInterval": ("1s", "2s"),
     "rerunCommand": ("again {ids}", "anew {ids}"),
     "graderFiles": (["LICENSE"], ["NOTICE"]),
+    "measures": (["agent.py"], {"evals/**": ["agent.py", "!LICENSE"]}),
 }
 """The same of settings of the run that are compared by their own value."""
 RUN_WITHOUT_EFFECT: Final[Mapping[str, Json]] = {
@@ -208,6 +209,7 @@ RUN_WITHOUT_EFFECT: Final[Mapping[str, Json]] = {
     "maxCostUsd": 5,
     "rerunBudget": "5m",
     "warmUp": 10,
+    "reuse": True,
     "rubric": "always",
     "recording": "record",
     "redact": ["x{9}"],

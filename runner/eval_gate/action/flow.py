@@ -24,7 +24,12 @@ from eval_gate.action.publishing.run_publication import (
     publish_run,
 )
 from eval_gate.action.refresh_command import refresh_baseline
-from eval_gate.action.relay import RelayedBaseError, find_pull_request_steps, lower_precedence
+from eval_gate.action.relay import (
+    RelayedBaseError,
+    confirm_reused_suites,
+    find_pull_request_steps,
+    lower_precedence,
+)
 from eval_gate.action.run_source import build_session, get_run, is_first_step, preload_engine, warm_up_history
 from eval_gate.action.step import Step, open_publishing_step, open_step, open_temporary_folder
 from eval_gate.action.step_config import load_step_config
@@ -213,6 +218,8 @@ def _run_gate(
     step = replace(step, partial=bool(executed_run.result.selections))
     # after an interruption, this waits for a short time only
     origin = discard_unrelated_baseline(step, lookups.get_origin(), executed_run.result, log)
+    if step.plan.mode is StepMode.RELAY:
+        executed_run = replace(executed_run, result=confirm_reused_suites(executed_run.result, origin.baseline))
     refuse_own_baseline(origin.baseline, executed_run.result.run_id)
     gate_inputs = replace(session.gate_inputs, baseline=origin.baseline)
     session = replace(session, gate_inputs=gate_inputs, pending_gate_inputs=None)

@@ -182,6 +182,7 @@ OUTPUTS: Final = (
     ActionOutput(
         "new-passes", "New passes: cases that failed in the baseline and pass in this run; empty without a baseline."
     ),
+    ActionOutput("reused", "Cases of suites whose result was reused: nothing that they measure has changed."),
     ActionOutput("stale", "Stale suites: their tools changed after they were generated."),
     ActionOutput("flaky", "Flaky cases: they passed and failed with the same code."),
     ActionOutput(

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from eval_gate.action.baseline_lookup import BaselineOrigin, get_baseline
+from eval_gate.action.own_runs import find_own_runs
 from eval_gate.action.publishing.result_artifact import find_artifact_service, refuse_second_leg
 from eval_gate.action.relay import load_relayed_result
 from eval_gate.action.step import Step
@@ -22,6 +23,7 @@ from eval_gate.gate.verdict_decision import GateInputs
 from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.result import RunResult
+from eval_gate.model.reuse import EvaluatedState
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.struct import FrozenStruct, replace
 
@@ -73,6 +75,14 @@ class Lookups:
             return begun.get_result(self._ended)
         except StepEndedError:
             return waivers
+
+    def load_own_runs(self, state: EvaluatedState) -> tuple[RunResult, ...]:
+        """Load earlier runs of the pull request that may be reused; none if the step ends before."""
+        begun = self._log.start_work(lambda own: find_own_runs(self._step, state, own), "an earlier run")
+        try:
+            return begun.get_result(self._ended)
+        except StepEndedError:
+            return ()
 
     def peek(self) -> BaselineOrigin:
         """Wait for the baseline from other background work; its log stays until `get_origin` asks in order."""

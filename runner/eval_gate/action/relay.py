@@ -26,8 +26,10 @@ from eval_gate.github.commits import PullRequest, WorkflowRun, find_parents, get
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.execution import Status
 from eval_gate.model.result import GitFacts, RunResult, SuiteResult
-from eval_gate.model.run_totals import summarize_cases
+from eval_gate.model.reuse import ReuseSource
+from eval_gate.model.run_totals import summarize_cases, summarize_suites
 from eval_gate.model.selection import CaseSelection
+from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.run_reader import read_archived_run
 from eval_gate.struct import replace
 
@@ -194,7 +196,7 @@ def recompute_result(result: RunResult, git: GitFacts) -> RunResult:
     return replace(
         result,
         suites=suites,
-        summary=summarize_cases(cases, result.summary.wall_ms),
+        summary=summarize_suites(suites, result.summary.wall_ms),
         complete=result.complete and all(case.status is not Status.NOT_RUN for case in cases),
         git=git,
         baseline_run_id=None,
@@ -208,6 +210,26 @@ def _recount_suite(suite: SuiteResult) -> SuiteResult:
     return replace(
         suite, cases=cases, summary=summarize_cases(cases), baseline_run_id=None, regressions=(), new_passes=()
     )
+
+
+def confirm_reused_suites(result: RunResult, baseline: Baseline | NoBaseline) -> RunResult:
+    """Count suites as executed that claim to be reused, but do not have the results of the trusted baseline."""
+    trusted = {suite.eval_file: suite for suite in baseline.result.suites} if isinstance(baseline, Baseline) else {}
+
+    def confirm(suite: SuiteResult) -> SuiteResult:
+        own = trusted.get(suite.eval_file)
+        from_baseline = suite.reused is not None and suite.reused.source is ReuseSource.BASELINE
+        if from_baseline and own is not None and _list_scores(suite) == _list_scores(own):
+            return suite
+        return replace(suite, reused=None)
+
+    suites = tuple(map(confirm, result.suites))
+    reuse = result.reuse if any(suite.reused for suite in suites) else None
+    return replace(result, suites=suites, summary=summarize_suites(suites, result.summary.wall_ms), reuse=reuse)
+
+
+def _list_scores(suite: SuiteResult) -> list[tuple[object, ...]]:
+    return [(case.id, case.fingerprint, case.status, case.score) for case in suite.cases]
 
 
 def _confirm_run(step: Step) -> WorkflowRun:

@@ -28,6 +28,7 @@ from eval_gate.gate.must_pass import add_idle_pattern_warnings
 from eval_gate.gate.verdict_decision import GateInputs
 from eval_gate.github.checkout import TrackedFiles, find_head_commit
 from eval_gate.model.result import GitFacts, RunResult
+from eval_gate.model.reuse import ReuseOff
 from eval_gate.process.signals import run_async
 from eval_gate.reports.wording.progress import LogProgress
 from eval_gate.results.merge import merge_parts, read_merged_run
@@ -37,7 +38,7 @@ from eval_gate.results.run_writer import make_run_folder
 from eval_gate.session.evaluation import EvaluatedRun, warm_up_run
 from eval_gate.session.external_run import make_external_run, read_external_results
 from eval_gate.session.run import ExecutedRun, add_base_agent_results, make_run
-from eval_gate.session.session import Session
+from eval_gate.session.session import ReuseSources, Session
 from eval_gate.struct import replace
 from eval_gate.text.quoting import quote_name
 
@@ -54,6 +55,8 @@ BASE_HINT = {
     True: "set it as the input base-agent-command",
     False: "run it with `eval-gate check` in an earlier step, and set `results: latest` and base-agent-command",
 }
+_REUSING_EVENTS = frozenset({"push", "pull_request", "merge_group"})
+"""Events of a change to the repository's files; any other may be about what changed elsewhere."""
 _PRIVATE_PREFIXES = (INPUT_PREFIX, "ACTIONS_", "GITHUB_TOKEN")
 """Variables that are the step's own: eval files and their commands have no business with them."""
 
@@ -89,6 +92,7 @@ def build_session(
             workspace_sha=step.plan.workspace_sha,
         ),
         secrets=tuple(token.open() for token in (step.settings.token, environment.runtime_token) if token),
+        measured_files=(environment.workflow_path,) if environment.workflow_path else (),
         secret_policy=build_secret_policy(step, config, variables, log)
         if _should_run_cases(step) or _can_run(step, "rerunCommand") or config.base_agent.display_name
         else None,
@@ -97,7 +101,21 @@ def build_session(
     deferred = DeferredBaseline(lookups, gate_inputs) if is_deferred else None
     is_next_baseline = step.plan.is_on_baseline_branch and step.plan.baseline.kind is BaselineKind.ARTIFACT
     makes_history = is_next_baseline and _should_run_cases(step) and not selection.chosen_cases
-    return Session(config, selection, run_context, gate_inputs, makes_history, deferred)
+    reuse = ReuseSources(_find_reuse_off(step, config), lookups.load_own_runs)
+    return Session(config, selection, run_context, gate_inputs, makes_history, deferred, reuse)
+
+
+def _find_reuse_off(step: Step, config: RunConfig) -> ReuseOff | None:
+    """Find out why this step executes every suite, whatever its configuration measures; None if it may reuse some."""
+    environment = step.environment
+    if not config.reuse:
+        return ReuseOff.TURNED_OFF
+    if environment.run_attempt > 1:
+        return ReuseOff.RERUN_ATTEMPT
+    if environment.event_name not in _REUSING_EVENTS:
+        return ReuseOff.SCHEDULED if environment.event_name == "schedule" else ReuseOff.MANUAL
+    # a pull request can commit a result, or name a run of its own
+    return None if step.plan.baseline.kind is BaselineKind.ARTIFACT else ReuseOff.NO_BASELINE
 
 
 def get_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> ExecutedRun:
@@ -155,6 +173,8 @@ def _find_resumable_run(step: Step, session: Session) -> str | None:
     if "\n" in reference or session.config.results.format is not ResultsFormat.AUTO or not _is_run(reference):
         return None
     run = _read_run(step, [reference], session)
+    if any(suite.reused for suite in run.suites):  # it would execute them
+        return None
     return run.run_id if (make_run_folder(session.folder, run.run_id) / JOURNAL_NAME).is_file() else None
 
 

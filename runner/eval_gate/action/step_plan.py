@@ -94,6 +94,8 @@ class StepPlan(FrozenStruct):
     """Where to comment; None for nowhere."""
     base_branch: str | None = None
     """What a pull request is merged into."""
+    head_branch: str | None = None
+    """What a pull request merges: the name of its branch, maybe in a fork."""
     from_fork: bool = False
     """Whether the author of the files in the workspace may not write to the repository."""
     read_only: str | None = None
@@ -177,6 +179,7 @@ def build_pull_plan(
         reasons,
         pull_number=pull.number if pull.state == "open" else None,
         base_branch=pull.base.ref,
+        head_branch=pull.head.ref,
         from_fork=not environment.is_own_repository(pull.head.repo),
         rules_branch=pull.base.ref,
     )

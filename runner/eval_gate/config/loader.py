@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
@@ -288,10 +288,10 @@ def parse_setting_text(row: Setting, text: str) -> JsonValue:
     """Parse a text as a value of this setting's type.
 
     Numbers and flags are JSON. A list is separated by commas or lines, or is JSON where the setting takes a list
-    and the text begins with `[`. A text that is not JSON is returned unchanged: the validation reports what it
-    expected.
+    and the text begins with `[`, or with `{` where it takes lists by file. A text that is not JSON is returned
+    unchanged: the validation reports what it expected.
     """
-    if not (row.takes_list and text.lstrip().startswith("[")):
+    if not (row.takes_list and text.lstrip().startswith(("[", "{") if row.takes_lists_by_file else "[")):
         if row.type == list[str]:
             return [part.strip() for part in re.split(r"[,\n]", text) if part.strip()]
         if row.type is str:
@@ -326,14 +326,14 @@ def _iter_problems(error: ValidationError, sources: Mapping[str, SettingSource])
         by_key.setdefault(str(detail["loc"][0]), []).append(detail)
     for key, details in by_key.items():
         one = sources[key]
-        members = [detail for detail in details if _list_indexes(detail)]
+        places = [(detail, _find_place(detail, one.value.open())) for detail in details]
+        members = [(detail, steps) for detail, steps in places if steps]
         if not members:  # a union reports each of its members
             value = details[0]["input"]
             message = describe_union_errors(details) + _describe_lone_member(key, details)
             yield one.build_problem(message + one.format_yaml_hint(value, ()))
-        for detail in members:  # the list as a whole is then as wrong as they are
-            indexes = _list_indexes(detail)
-            yield one.build_problem(describe_error(detail) + one.format_yaml_hint(detail["input"], indexes), indexes)
+        for detail, steps in members:  # the list as a whole is then as wrong as they are
+            yield one.build_problem(describe_error(detail) + one.format_yaml_hint(detail["input"], steps), steps)
 
 
 def _describe_lone_member(key: str, details: Sequence[ErrorDetails]) -> str:
@@ -348,9 +348,14 @@ def _describe_lone_member(key: str, details: Sequence[ErrorDetails]) -> str:
     return f": write [{quote_value(value)}]"
 
 
-def _list_indexes(detail: ErrorDetails) -> list[int]:
-    """Return the list indexes in the location of a validation error, below the setting."""
-    return [step for step in detail["loc"] if isinstance(step, int)]
+def _find_place(detail: ErrorDetails, value: Any) -> tuple[str | int, ...]:
+    """Find the place of a validation error in the value of a setting: list indexes, and keys of mappings."""
+    steps: list[str | int] = []
+    for step in detail["loc"][1:]:  # names of the kinds that a value may be of stand between them
+        if isinstance(value, list) if isinstance(step, int) else isinstance(value, dict) and step in value:
+            value = value[step]
+            steps.append(step)
+    return tuple(steps)
 
 
 def iter_path_problems(config: RunConfig, key: str, *, anywhere: bool) -> Iterator[tuple[Sequence[int], str]]:

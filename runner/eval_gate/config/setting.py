@@ -122,6 +122,11 @@ class Setting(NamedTuple):
         return "tuple[" in self.kind or "frozenset[" in self.kind
 
     @property
+    def takes_lists_by_file(self) -> bool:
+        """Whether the file may also hold a mapping of lists by glob of eval files."""
+        return "| dict[" in self.kind
+
+    @property
     def effective_metavar(self) -> str | None:
         """What stands for the value in `--help`."""
         return self.metavar or _METAVARS.get(self.type)

@@ -32,16 +32,16 @@ class SettingSource(FrozenStruct):
         """Return the line of the part of the value at `path`, or None if the value is not from a file."""
         return self.positions.find_line([self.name, *path]) if self.positions else None
 
-    def build_problem(self, message: str, indexes: Sequence[int] = ()) -> Problem:
-        """Build a problem with this value or with the list member at `indexes`."""
-        place = self.name + "".join(f"[{step}]" for step in indexes)
-        return Problem(message, file=self.file, line=self.find_line(indexes), field=place)
+    def build_problem(self, message: str, path: Sequence[str | int] = ()) -> Problem:
+        """Build a problem with this value or with the member of its lists and mappings at `path`."""
+        from eval_gate.text.sources.validation_errors import format_field_path  # which loads pydantic
 
-    def format_yaml_hint(self, value: object, indexes: Sequence[int]) -> str:
+        place = format_field_path([self.name, *path])
+        return Problem(message, file=self.file, line=self.find_line(path), field=place)
+
+    def format_yaml_hint(self, value: object, path: Sequence[str | int]) -> str:
         """Continue a message with the hint to quote a word that YAML reads as true or false, such as `no`."""
-        word = (
-            self.positions.find_unquoted([self.name, *indexes]) if self.positions and isinstance(value, bool) else None
-        )
+        word = self.positions.find_unquoted([self.name, *path]) if self.positions and isinstance(value, bool) else None
         if word is None or word.lower() in {"true", "false"}:
             return ""
         return f"; YAML reads an unquoted `{word}` this way: put it in quotes"

@@ -8,6 +8,7 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from eval_gate.config.measures import check_measured_pattern
 from eval_gate.config.outputs import REPORTS, JunitFailures, ReportRequest, parse_export, parse_report
 from eval_gate.config.policy import Policy
 from eval_gate.config.preset import PresetName
@@ -408,6 +409,7 @@ class RunConfig:
         " leaves files out, and env:NAME is a variable.",
         option=False,
         input=False,
+        each=check_measured_pattern,
         limits={"max_length": 100},
     )
     reuse: bool = _define_run(

@@ -26,6 +26,8 @@ CONTENTS: Final = "contents: read"
 ACTIONS: Final = "actions: read"
 PULLS: Final = "pull-requests: read"
 MAX_ANCESTORS: Final = 300
+MAX_CHANGED_FILES: Final = 300
+"""Files that GitHub lists of a comparison at most (docs.github.com, "Compare two commits")."""
 FIRST_LISTED_COMMITS: Final = 100
 """Commits of the branch that are listed at once, before anything about a single one is asked."""
 MAX_LISTED_COMMITS: Final = 3_000
@@ -61,6 +63,14 @@ class _RepositoryFacts(ApiResponse):
     default_branch: str
 
 
+class ChangedFile(ApiResponse):
+    """File that differs between two commits."""
+
+    filename: str
+    previous_filename: str | None = None
+    """Its path in the first of the two, if it was renamed or copied."""
+
+
 class CommitDistance(ApiResponse):
     """Comparison of two commits: merge base and commits ahead."""
 
@@ -68,6 +78,8 @@ class CommitDistance(ApiResponse):
     base_commit: CommitRef
     """What the first of the two stands for."""
     merge_base_commit: CommitRef
+    files: tuple[ChangedFile, ...] = ()
+    """Files that differ between the merge base and the second of the two: the first `MAX_CHANGED_FILES` of them."""
 
 
 class BranchFacts(ApiResponse):
@@ -86,6 +98,9 @@ class WorkflowRun(ApiResponse):
     path: str = ""
     head_sha: str
     head_branch: str | None = None
+    conclusion: str | None = None
+    """How it ended; None before its end."""
+    created_at: AwareDatetime | None = None
     run_attempt: int = 1
     run_started_at: AwareDatetime | None = None
     """When its newest attempt began."""

@@ -71,6 +71,10 @@ FINDINGS: Final = _FILES.add("reported problems, and warnings, of a file", 500, 
 """Maximum reported problems, or warnings, of a file. Further ones are only counted."""
 _FILES.add("unknown word for which a similar one is suggested", MAX_WORD_LENGTH, "characters")
 _FILES.add("known words that are compared with it", MAX_KNOWN_WORDS, "words")
+MEASURED_FILES: Final = _FILES.add("files that `measures` names", 100_000, "files")
+MEASURED_BYTES: Final = _FILES.add("bytes of these files", 8_000_000_000, "bytes")
+MEASURED_ENTRIES: Final = _FILES.add("files and folders that are searched for them", 1_000_000, "entries")
+"""Maximum entries of folders: links can lead to the same ones again and again. Beyond a limit, every suite runs."""
 
 _TOOLS: Final = _Section("Tool definitions")
 REGISTRY_BYTES: Final = _TOOLS.add("file of tool definitions", 16_000_000, "bytes")

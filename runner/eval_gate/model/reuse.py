@@ -5,11 +5,27 @@ the evaluation setup of the whole run. A suite is *reused* if its result comes f
 """
 
 from enum import StrEnum
-from typing import Annotated
+from pathlib import PurePosixPath
+from typing import Annotated, Final
 
 from msgspec import Meta
 
 from eval_gate.model.base import Record
+
+DOCUMENT_ENDINGS: Final = frozenset({".md", ".rst", ".adoc", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg"})
+"""Endings of files that no program executes."""
+INSTRUCTION_FILES: Final = frozenset({"agents.md", "claude.md", "gemini.md", "skill.md"})
+"""Names of files, in lower case, that coding agents obey although nobody names them."""
+
+
+def is_document(path: str) -> bool:
+    """Whether a file of the repository neither runs nor instructs an agent: by its path, relative to the root."""
+    parts = PurePosixPath(path.lower()).parts
+    return (
+        PurePosixPath(path.lower()).suffix in DOCUMENT_ENDINGS
+        and parts[-1] not in INSTRUCTION_FILES
+        and not any(part.startswith(".") for part in parts)
+    )
 
 
 class StatePart(StrEnum):
@@ -39,7 +55,7 @@ class MeasuredSuite(Record, kw_only=True, omit_defaults=True):
     patterns: tuple[str, ...] = ()
     """Patterns of its measured files and variables, sorted; empty if it measures nothing."""
     digest: str | None = None
-    """First 16 hex digits of a SHA-256 over the measured files and variables. None: nothing can be reused."""
+    """SHA-256 over the measured files and variables: fewer digits could be found twice. None: nothing can be reused."""
     files: Annotated[int, Meta(ge=0)] = 0
     problem: str | None = None
     """Why there is no digest, as a clause; None if there is one, or if the suite measures nothing."""
@@ -49,7 +65,7 @@ class EvaluatedState(Record, kw_only=True):
     """What a run evaluated, read before its first request."""
 
     parts: dict[StatePart, str]
-    """First 16 hex digits of a SHA-256 for every part."""
+    """SHA-256 of every part, in hexadecimal."""
     suites: tuple[MeasuredSuite, ...] = ()
 
 

@@ -36,7 +36,9 @@ def render_check_run(view: ReportView) -> CheckText:
     why = lead + escape_markdown(view.opening, 600)
     advice = [f"**Next step:** {format_prose(view.advice.next_step, 600)}"] if view.advice else []
     links = [words] if (words := format_links(view)) else []
-    notes = [format_prose(words, 600) for words in (view.bad_day, view.false_alarms) if words]
+    reuse = view.reuse if view.run.reused_suites else None
+    sentences = (view.outside_cause, view.bad_day, view.false_alarms, reuse)
+    notes = [format_prose(words, 600) for words in sentences if words]
     parts = [why, *advice, *measured, *notes, *links, f"{view.counts}.", f"<sub>{format_provenance(view)}</sub>"]
     summary = "\n\n".join(parts)
     return CheckText(format_check_title(view), summary + "\n", render_summary(view, limit=MAX_PAGE))

@@ -110,6 +110,7 @@ def get_environment() -> Environment:
         ),
         *(
             markdown_fragments.format_prose,
+            markdown_fragments.format_prose_cell,
             markdown_fragments.format_sentence,
             markdown_fragments.format_setup_changes,
         ),
@@ -207,7 +208,7 @@ def render_behaviour(report: BehaviourReport, limit: int, current_title: str) ->
 
 def _format_behaviour_row(row: BehaviourRow) -> str:
     names = escape.format_first_few(row.cases, MAX_BEHAVIOUR_NAMES, format_name_link)
-    what = markdown_fragments.format_prose(row.what).replace("|", "\\|")  # the escaped text has "|" only within code
+    what = markdown_fragments.format_prose_cell(row.what)
     sides = (format_code_cell(side) if side is not None else _NONE for side in (row.baseline, row.current))
     return f"| {names} | {what} | {' | '.join(sides)} |"
 

@@ -144,6 +144,11 @@ def format_prose(words: str, limit: int = MAX_SENTENCE) -> str:
     return "".join(format_code_span(piece) if place % 2 else _escape_text(piece) for place, piece in enumerate(pieces))
 
 
+def format_prose_cell(words: str) -> str:
+    """Format a phrase like `format_prose` for a table cell: the escaped text has `|` only within code."""
+    return format_prose(words).replace("|", "\\|")
+
+
 def format_setup_changes(changes: SetupChangeText, names: int = MAX_NAMED) -> str:
     """Format the setup changes since the baseline as a paragraph, or as a list if they are many."""
     sign = "⚠️ " if changes.is_alarming else ""

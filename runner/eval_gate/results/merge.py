@@ -19,7 +19,8 @@ from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import Status
 from eval_gate.model.policy import EvaluationSetup, merge_compared_programs
 from eval_gate.model.result import BaseAgentSummary, RunResult, Shard, SuiteResult, ToolFacts, ToolIdentity
-from eval_gate.model.run_totals import summarize_cases
+from eval_gate.model.reuse import ReuseSummary
+from eval_gate.model.run_totals import summarize_cases, summarize_suites
 from eval_gate.model.selection import CaseSelection
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.model.usage import add_up
@@ -82,12 +83,13 @@ def merge_runs(runs: Sequence[RunResult], run_id: str) -> RunResult:
         reruns=max(run.reruns for run in runs),
         rerun_wait=max(run.rerun_wait for run in runs),
         setup=_merge_setups(runs),
+        reuse=_merge_reuse(runs),
         suites=suites,
         comparison=_merge_comparisons(runs, suites),
         base_agent=_merge_base_agents(runs),
         policy=runs[0].policy if len({run.policy for run in runs}) == 1 else None,
         # parts run in parallel: the longest one is the wall time
-        summary=summarize_cases(cases, max(clocks, default=None)),
+        summary=summarize_suites(suites, max(clocks, default=None)),
         warnings=tuple(
             dict.fromkeys((*(warning for run in runs for warning in run.warnings), *describe_part_differences(runs)))
         ),
@@ -137,6 +139,20 @@ def _merge_setups(runs: Sequence[RunResult]) -> EvaluationSetup | None:
     return replace(agreed or EvaluationSetup(), recording=recorded) if recorded else agreed
 
 
+def _merge_reuse(runs: Sequence[RunResult]) -> ReuseSummary | None:
+    """Merge what the parts reused; they name one cause only if it kept all of them from it."""
+    summaries = [run.reuse for run in runs if run.reuse is not None]
+    if not summaries:
+        return None
+    causes = {one.off for one in summaries}
+    return ReuseSummary(
+        off=causes.pop() if len(causes) == 1 else None,
+        suites=tuple(decision for one in summaries for decision in one.suites),
+        saved_executions=sum(one.saved_executions for one in summaries),
+        saved_usd=add_up(one.saved_usd for one in summaries),
+    )
+
+
 def _merge_base_agents(runs: Sequence[RunResult]) -> BaseAgentSummary | None:
     """Merge the results about the base agent; return None unless all parts that ran one ran the same."""
     summaries = [run.base_agent for run in runs if run.base_agent is not None]
@@ -179,6 +195,7 @@ def _merge_suite(parts: list[SuiteResult], run_id: str) -> SuiteResult:
         baseline_run_id=None,
         regressions=(),
         new_passes=(),
+        reused=parts[0].reused if len({part.reused for part in parts}) == 1 else None,
         metadata=parts[0].metadata if len({part.metadata for part in parts}) == 1 else ToolFacts(),
     )
 

@@ -23,6 +23,7 @@ from eval_gate.gate.verdict_decision import GateInputs
 from eval_gate.model.result import BaseAgentSummary, RunResult
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.session.reuse import apply_reuse
 from eval_gate.session.session import PendingGateInputs, Session
 from eval_gate.struct import Struct, replace
 from eval_gate.targets.readiness import report_waiting_to
@@ -57,7 +58,17 @@ class ExecutedRun(Struct):
 
 async def make_run(session: Session, progress: RunObserver) -> ExecutedRun:
     """Prepare and execute a run. Raises GateError before the first request."""
-    return await execute_plan(session, await plan_run(session), progress)
+    return await execute_plan(session, await _plan_with_reuse(session), progress)
+
+
+async def _plan_with_reuse(session: Session) -> RunPlan:
+    """Plan a run, without the suites whose results it reuses."""
+    plan = await plan_run(session)
+    try:
+        return await apply_reuse(session, plan)
+    except BaseException:
+        await plan.aclose()
+        raise
 
 
 async def plan_run(session: Session) -> RunPlan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,8 @@ from eval_gate.gate.judge_agreement import JudgeComparisons, read_judge_agreemen
 from eval_gate.gate.verdict_decision import GateInputs
 from eval_gate.gate.waivers.waiver_file import load_waivers
 from eval_gate.model.comparison import ReasonCode
-from eval_gate.model.result import Shard
+from eval_gate.model.result import RunResult, Shard
+from eval_gate.model.reuse import EvaluatedState, ReuseOff
 from eval_gate.model.selection import CaseSelection
 from eval_gate.results.baseline import Baseline, NoBaseline, UnlinkedResult, has_enough_scores
 from eval_gate.results.result_names import LATEST, RUN_NAME
@@ -38,6 +39,16 @@ class PendingGateInputs(Protocol):
         ...
 
 
+class ReuseSources(FrozenStruct):
+    """Where a session finds results to reuse, besides its baseline, and whether it may."""
+
+    off: ReuseOff | None = None
+    """Why it reuses nothing, if only the caller knows."""
+    load_own_runs: Callable[[EvaluatedState], Sequence[RunResult]] | None = None
+    """Loads earlier runs of the same pull request, newest first. It blocks, never raises, and is called only if the
+    baseline does not have the result of every suite that measures something."""
+
+
 class Session(FrozenStruct):
     """Prepared use of the gate: everything is read and checked except eval files and targets."""
 
@@ -49,6 +60,8 @@ class Session(FrozenStruct):
     """Whether it is a run of all cases of the branch itself, whose result is the next baseline."""
     pending_gate_inputs: PendingGateInputs | None = None
     """Inputs whose baseline is not available yet; `gate_inputs` are not used until it is."""
+    reuse: ReuseSources | None = None
+    """Results that it may reuse; None if it executes every suite."""
 
     @property
     def folder(self) -> Path:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from eval_gate.model.conversation import Response
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError
-from eval_gate.targets.setup import TargetPrograms, TargetSetup
+from eval_gate.targets.setup import NO_SETUP, TargetPrograms, TargetSetup
 from eval_gate.text.redaction import Redactor
 
 
@@ -37,9 +37,14 @@ class MaskedTarget:
         return self._redact.mask_struct(self._setup.apply_to(identity) if self._setup else identity)
 
     @property
+    def setup(self) -> TargetSetup:
+        """How it was set up, in full: only `identity` is without secrets."""
+        return self._setup or NO_SETUP
+
+    @property
     def programs(self) -> TargetPrograms | None:
         """Commands of a target that starts a program; None for any other."""
-        return self._setup.programs if self._setup else None
+        return self.setup.programs
 
     @property
     def notices(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
 
+from eval_gate.config.measures import check_measured_pattern
 from eval_gate.config.setting import LARGEST
 from eval_gate.config.values import check_place, check_text, find_boolean_mistake, has_infinite
 from eval_gate.model.setup import SettingRole
@@ -221,6 +222,14 @@ class TargetSettings(DescribedSettings):
         NotSecret("it is the name of a target"),
     ] = None
     provider_batching: bool = False
+    measures: Annotated[
+        tuple[Annotated[Text, AfterValidator(check_measured_pattern), NotSecret("run results list the patterns")], ...],
+        NoEffect("it decides what is reused, and the settings of the run name a change"),
+    ] = Field(
+        default=(),
+        max_length=100,
+        description="Globs of the files, and env:NAME for variables, that the cases of this target measure.",
+    )
 
     def find_place(self, key: str) -> str | None:
         """Find where a setting is written, for people: `targets.yaml:4: targets[a].url`; None if unknown."""
@@ -281,7 +290,7 @@ class TargetSettings(DescribedSettings):
     @classmethod
     def select_access_settings(cls, entry: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
         """Select the settings that decide which variables the target gets, where and for what."""
-        return entry
+        return {name: value for name, value in entry.items() if name != "measures"}
 
     @model_validator(mode="before")
     @classmethod

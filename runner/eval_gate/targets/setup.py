@@ -55,6 +55,11 @@ class TargetSetup(FrozenStruct):
     """Targets file that describes it; None if it was given in another way."""
     programs: TargetPrograms | None = None
     """Commands of a target that starts a program; None for any other. Their files are not part of the fingerprint."""
+    measures: tuple[str, ...] = ()
+    """Patterns of the files that its cases measure. They are not part of the fingerprint, and compared as a setting of
+    the run: what is measured decides what is reused, and no result."""
+    address: str | None = None
+    """Digest of its whole address, also of parts that are not shown and may be secret; None without one."""
 
     def apply_to(self, identity: TargetIdentity) -> TargetIdentity:
         """Return the identity of a target with this setup."""
@@ -84,7 +89,12 @@ def compute_setup(
     """Compute the setup of a target. Its provider reads `environment`; `mask` hides secrets in what is shown."""
     parts = list(_iter_settings(settings, environment, mask))
     setup = _assemble_setup(settings.provider, [*parts, *(_iter_prompt_settings(prompting) if prompting else ())])
-    return replace(setup, programs=_find_programs(settings, parts))
+    return replace(
+        setup,
+        programs=_find_programs(settings, parts),
+        measures=settings.measures,
+        address=None if settings.place is None else compute_digest(settings.place.open()),
+    )
 
 
 @lru_cache(maxsize=1_000)

@@ -73,10 +73,10 @@ def _compile_path(path: str) -> re.Pattern[str]:
             parts.append([])
         else:
             parts[-1].append(_translate_glob(step, _ANY_IN_FOLDER))
-    first, *others = ["".join([_STEP_START, "/".join(steps), _STEP_END]) if steps else "" for steps in parts]
+    first, *following = ["".join([_STEP_START, "/".join(steps), _STEP_END]) if steps else "" for steps in parts]
     # each one has as many steps as it has, so that the first place where it stands is the best (atomic)
     return re.compile(
-        f"{re.escape(path)}(?=/|\\Z)|{first}" + "".join(f"(?>{_FOLDERS}{one})" for one in others if one), re.DOTALL
+        f"{re.escape(path)}(?=/|\\Z)|{first}" + "".join(f"(?>{_FOLDERS}{one})" for one in following if one), re.DOTALL
     )
 
 

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 @dataclass
 class Commit:
-    """A commit. `files` are the paths it changed, `date` is when it was made (ISO 8601, UTC, `Z`)."""
+    """A commit. `files` are the paths it changed, `date` is when it was made (ISO 8601, UTC, `Z`).
+
+    A file that was renamed is `new <- old`.
+    """
 
     sha: str
     parents: tuple[str, ...]

@@ -1,7 +1,7 @@
 """GraphQL as far as the gate speaks it: a pull request's comments, newest page first, and hiding one of them.
 
 Queries are read, not guessed: a field that GitHub does not have, a variable that was not given or a missing brace is
-answered with an error, and only what was asked for is answered. Fragments and directives are not understood.
+answered with an error, and only what was asked for is answered. Named fragments and directives are not understood.
 """
 
 from __future__ import annotations
@@ -20,10 +20,20 @@ from tests.support.github.state import GHOST
 if TYPE_CHECKING:
     from tests.support.github.server import FakeGitHub
 
-TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\$?[A-Za-z_]\w*|-?\d+|[{}()\[\]:!=]|(\S)')
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\.\.\.|\$?[A-Za-z_]\w*|-?\d+|[{}()\[\]:!=]|(\S)')
 
 CLASSIFIERS = {"ABUSE", "DUPLICATE", "OFF_TOPIC", "OUTDATED", "RESOLVED", "SPAM"}
 LARGEST_PAGE = 100
+TIMELINE = {
+    "AutomaticBaseChangeSucceededEvent",
+    "BaseRefChangedEvent",
+    "ClosedEvent",
+    "HeadRefForcePushedEvent",
+    "ReopenedEvent",
+}
+"""The kinds of what happens to a pull request, of those that GitHub knows."""
+UNION = "..."
+"""In an object of several kinds, its fields by the kind that has them: they are selected by an inline fragment."""
 
 
 class QueryError(Exception):
@@ -99,6 +109,11 @@ class Parser:
         self._next("{")
         found = []
         while self.tokens[:1] != ["}"]:
+            if self.tokens[:1] == [UNION]:
+                self._next()
+                self._next("on")
+                found.append(Selection(UNION, self._name(), below=self._selections()))
+                continue
             alias = name = self._name()
             if self.tokens[:1] == [":"]:
                 self._next()
@@ -130,6 +145,12 @@ class Parser:
         token = self._next()
         if token == "{":
             return self._pairs("}")
+        if token == "[":
+            items = []
+            while self.tokens and self.tokens[0] != "]":
+                items.append(self._value())
+            self._next("]")
+            return items
         if token.startswith("$"):
             if token[1:] not in self.variables:
                 raise QueryError(f"Variable {token} is used by the query but not declared")
@@ -172,6 +193,10 @@ class GraphQL:
             raise QueryError(f"Field must have selections ({kind} has no meaning without)")
         out: dict[str, Any] = {}
         for each in selections:
+            if each.name == UNION:
+                if each.alias in source.get(UNION, ()):
+                    out |= self._pick(source[UNION][each.alias], each.below, each.alias, errors)
+                continue
             if each.name not in source and each.name != "__typename":
                 raise QueryError(f"Field '{each.name}' doesn't exist on type '{kind}'")
             value = self._value(source.get(each.name, kind), each, errors)
@@ -203,7 +228,19 @@ class GraphQL:
         if f"{owner}/{name}".lower() != self.github.state.full_name.lower():
             message = f"Could not resolve to a Repository with the name '{owner}/{name}'."
             raise QueryError(message, "NOT_FOUND", ("repository",))
-        return {"nameWithOwner": self.github.state.full_name, "pullRequest": self._pull, "issues": self._issues}
+        return {
+            "nameWithOwner": self.github.state.full_name,
+            "pullRequest": self._pull,
+            "pullRequests": self._pulls,
+            "issues": self._issues,
+        }
+
+    def _pulls(self, first: int, headRefName: str) -> dict[str, Any]:  # noqa: N803
+        """Pull requests from branches of this name, of forks too, the oldest first."""
+        if not 1 <= first <= LARGEST_PAGE:
+            raise QueryError(f"Requesting {first} records on the connection exceeds the `first` limit of 100 records.")
+        found = [one.number for one in self.github.state.pulls.values() if one.head_ref == headRefName]
+        return {"totalCount": len(found), "nodes": [self._pull(number) for number in sorted(found)[:first]]}
 
     def _issues(self, first: int, orderBy: dict[str, str], after: str | None = None) -> dict[str, Any]:  # noqa: N803
         if not self.github.may("issues:read"):
@@ -257,7 +294,9 @@ class GraphQL:
             "author": _actor(pull.user),
             "headRepository": {"nameWithOwner": pull.head_repo} if pull.head_repo else None,
             "isCrossRepository": pull.head_repo != self.github.state.full_name,
+            "createdAt": pull.created_at,
             "labels": partial(self._labels, pull),
+            "timelineItems": partial(self._timeline, pull),
             "comments": partial(self._comments, pull),
         }
 
@@ -266,6 +305,14 @@ class GraphQL:
             raise QueryError(f"Requesting {first} records on the `labels` connection exceeds the `first` limit of 100.")
         nodes = [{"name": name} for name in pull.labels[:first]]
         return {"totalCount": len(pull.labels), "nodes": nodes} if nodes else None
+
+    def _timeline(self, pull: PullRequest, last: int, itemTypes: list[str]) -> dict[str, Any]:  # noqa: N803
+        known = {re.sub(r"(?<!^)(?=[A-Z])", "_", kind).upper(): kind for kind in TIMELINE}
+        if not 1 <= last <= LARGEST_PAGE or not set(itemTypes) <= known.keys():
+            raise QueryError(f"the fake knows no such page or kind of items: {last}, {itemTypes}")
+        wanted = {known[one] for one in itemTypes}
+        nodes = [{"__typename": kind, UNION: {kind: {"createdAt": at}}} for kind, at in pull.timeline if kind in wanted]
+        return {"totalCount": len(nodes), "nodes": nodes[-last:]}
 
     def _comments(self, pull: PullRequest, last: int, before: str | None = None) -> dict[str, Any]:
         if not 1 <= last <= LARGEST_PAGE:

@@ -27,6 +27,7 @@ class PullRequest:
     merge_sha: str = ""  # its test merge, `refs/pull/N/merge`: the newest one that was made
     labels: list[str] = field(default_factory=list)
     heads: list[str] = field(default_factory=list)  # that events have named, the newest last
+    timeline: list[tuple[str, str]] = field(default_factory=list)  # what happened to it: GraphQL's type, and when
 
     def note_head(self) -> str:
         """Note the head that an event names, and return the one before it."""

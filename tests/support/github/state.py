@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from tests.support.github.graph import Commit
+from tests.support.github.graph import Commit, newest_first
 from tests.support.github.records import Artifact, CheckRun, Comment, Issue, PullRequest, Status, WorkflowRun
 
 ME = "github-actions[bot]"  # who writes with `GITHUB_TOKEN`
@@ -168,6 +168,23 @@ class State:
         self.pulls[pull.number] = pull
         self._merge(pull, f"merge of {pull.number}", base)
         return pull
+
+    def note_event(self, pull: PullRequest, kind: str) -> None:
+        """Note that this happened to a pull request, such as `BaseRefChangedEvent`."""
+        pull.timeline.append((kind, self.now()))
+
+    def retarget(self, pull: PullRequest, branch: str) -> None:
+        """Another base branch for a pull request, whose test merge is made anew."""
+        pull.base_ref, pull.base_sha = branch, self.branches[branch]
+        self.note_event(pull, "BaseRefChangedEvent")
+        self.merge_again(pull)
+
+    def move_head(self, pull: PullRequest, sha: str) -> None:
+        """Another head for a pull request. One that is not based on the head before it was pushed by force."""
+        if pull.head_sha not in {commit.sha for commit in newest_first(self.commits, sha)}:
+            self.note_event(pull, "HeadRefForcePushedEvent")
+        pull.head_sha = self.branches[pull.head_ref] = sha
+        self.merge_again(pull)
 
     def merge_again(self, pull: PullRequest) -> str:
         """The test merge of the head and of what its base branch is by now, as at the next push; its sha.

@@ -18,6 +18,8 @@ Json = dict[str, Any]
 
 LARGEST_CONTENT = 1_000_000  # bytes of a file that the API still puts into its answer
 
+MOST_FILES = 300  # of a commit or a comparison
+
 URL = "@url@"  # stands for a resource's own address in a blank
 
 
@@ -218,11 +220,13 @@ class Views:
             for sha in commit.parents
         ]
         if files:
-            view["files"] = [self._file(name) for name in commit.files]
+            view["files"] = [self._file(name) for name in commit.files][:MOST_FILES]
         return view
 
     def _file(self, name: str) -> Json:
-        return fill("diff-entry", f"{self.url}/contents/{name}", filename=name, status="modified")
+        name, _, before = name.partition(" <- ")
+        known = {"status": "renamed", "previous_filename": before} if before else {"status": "modified"}
+        return fill("diff-entry", f"{self.url}/contents/{name}", filename=name, **known)
 
     def reference(self, name: str, sha: str) -> Json:
         known = {"type": "commit", "sha": sha, "url": f"{self.url}/git/commits/{sha}"}
@@ -246,7 +250,7 @@ class Views:
             base_commit=self.commit(base),
             merge_base_commit=self.commit(found.merge_base),
             commits=[self.commit(each) for each in page],
-            files=[self._file(name) for name in files],
+            files=[self._file(name) for name in files][:MOST_FILES],
             html_url=f"{self.html}/compare/{basehead}",
         )
 

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.action.relay import find_pull_request_steps, load_relayed_result, recompute_result
+from eval_gate.action.relay import confirm_reused_suites, find_pull_request_steps, load_relayed_result, recompute_result
 from eval_gate.config.policy import Policy
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.case import Location
 from eval_gate.model.execution import Status
 from eval_gate.model.result import GitFacts, RunResult
+from eval_gate.model.reuse import ReusedResult, ReuseSource, ReuseSummary
 from eval_gate.model.usage import Usage
 from eval_gate.reports.case_annotations import CaseAnnotations, build_annotations
 from eval_gate.reports.check_run import render_check_run
@@ -24,7 +25,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.page.html import render_html
 from eval_gate.reports.view.report_view import build_view
-from eval_gate.results.baseline import Baseline
+from eval_gate.results.baseline import NOT_REQUESTED, Baseline
 from tests.support.github import Fault, sha
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
@@ -261,3 +262,37 @@ def test_relay__place_outside_of_the_repository__is_not_annotated() -> None:
     run = make_run(make_suite_result([make_result("b", "failed", location=Location(file="../x", line=1))]))
     view = build_view(judge_against(run, Baseline(make_baseline_run({"b": "passed"}), "b"), Policy()), ReportContext())
     assert build_annotations(view) == CaseAnnotations()
+
+
+def reused_suite(cases: dict[str, str], source: ReuseSource = ReuseSource.BASELINE, **fields):
+    origin = ReusedResult(source=source, run_id="r", timestamp="2026-11-19T10:00:00Z")
+    return make_suite_result(
+        [make_result(name, status, cost_usd=1.0) for name, status in cases.items()], reused=origin, **fields
+    )
+
+
+def test_confirm_reused_suites__the_baselines_own_results__stay_reused_and_cost_nothing() -> None:
+    baseline = Baseline(make_baseline_run({"a": "passed", "b": "failed"}), "main")
+    run = make_run(reused_suite({"a": "passed", "b": "failed"}), reuse=ReuseSummary())
+    confirmed = confirm_reused_suites(run, baseline)
+    assert confirmed.suites == run.suites
+    assert confirmed.reuse == run.reuse
+    assert confirmed.summary.estimated_cost_usd is None
+
+
+@pytest.mark.parametrize(
+    ("suite", "baseline"),
+    [
+        (reused_suite({"a": "failed"}), Baseline(make_baseline_run({"a": "passed"}), "main")),
+        (reused_suite({"a": "passed"}), Baseline(make_baseline_run({"a": "failed"}), "main")),
+        (reused_suite({"a": "passed"}), Baseline(make_baseline_run({"a": "passed", "b": "failed"}), "main")),
+        (reused_suite({"a": "passed"}, eval_file="b.json"), Baseline(make_baseline_run({"a": "passed"}), "main")),
+        (reused_suite({"a": "passed"}, ReuseSource.OWN_RUN), Baseline(make_baseline_run({"a": "passed"}), "main")),
+        (reused_suite({"a": "passed"}), NOT_REQUESTED),
+    ],
+)
+def test_confirm_reused_suites__claims_of_a_fork__count_as_executions(suite, baseline) -> None:
+    confirmed = confirm_reused_suites(make_run(suite, reuse=ReuseSummary()), baseline)
+    assert [one.reused for one in confirmed.suites] == [None]
+    assert confirmed.reuse is None
+    assert confirmed.summary.estimated_cost_usd == 1.0

@@ -220,6 +220,8 @@ SAFE_FILTERS = {
         "format_terms_cell",
         "format_waiver",
         "format_prose",
+        "format_prose_cell",
+        "format_reuse",
         "format_setup_changes",
     ),
     *(
@@ -270,6 +272,7 @@ MACROS = {
     *("setup_changes", "grouped", "stale_line", "warning_list", "section", "list", "count", "rows_table"),
     *("waived_table", "entry_list", "new_waivers", "waive_offer", "inconclusive_words", "inconclusive", "notes_above"),
     *("by_base_agent", "main_broke", "stale_baseline", "waiver_warnings", "rest", "named", "caller"),
+    *("reuse",),
 }
 
 

@@ -14,6 +14,7 @@ from eval_gate.model.case import Location
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
 from eval_gate.model.result import GitFacts, ResultProducer, Shard, ShardPlan
+from eval_gate.model.reuse import ReusedResult, ReuseOff, ReuseSource, ReuseSummary, SuiteDecision
 from eval_gate.model.setup import SettingRole, SettingValue, TargetIdentity
 from eval_gate.results.baseline import NOT_REQUESTED
 from eval_gate.results.merge import merge_runs
@@ -274,3 +275,33 @@ def test_merge__shards_that_read_responses_differently__belong_to_no_run() -> No
     with pytest.raises(GateError) as caught:
         merge_runs([first, part(2, 2, make_result("b"), target=otherwise)], "joined")
     assert "target agent: responsePath not set → 3" in caught.value.problems[0].message
+
+
+def test_merge__jobs_that_reused_suites__keeps_their_origins_and_sums_up_what_ran() -> None:
+    origin = ReusedResult(source=ReuseSource.BASELINE, run_id="main", timestamp="2026-11-19T10:00:00Z")
+    decision = SuiteDecision(suite="a.yaml", reused=origin)
+    reused = make_suite_result([make_result("a", cost_usd=4.0)], eval_file="a.yaml", reused=origin)
+    executed = make_suite_result([make_result("b", cost_usd=0.5)], eval_file="b.yaml")
+    summaries = ReuseSummary(suites=(decision,), saved_executions=1, saved_usd=4.0), ReuseSummary(off=ReuseOff.MANUAL)
+    runs = [make_run(one, reuse=summary) for one, summary in zip((reused, executed), summaries, strict=True)]
+
+    run = merge_runs(runs, "joined")
+
+    assert [suite.reused for suite in run.suites] == [origin, None]
+    assert (run.summary.total_cases, run.summary.estimated_cost_usd) == (2, 0.5)
+    assert run.reuse == summaries[0]
+    assert run.evaluated_state is None
+
+
+def test_merge__shards_of_a_run_with_measures__reused_nothing_for_that_reason() -> None:
+    parts = [part(number, 2, make_result(str(number)), reuse=ReuseSummary(off=ReuseOff.SHARD)) for number in (1, 2)]
+    assert merge_runs(parts, "joined").reuse == ReuseSummary(off=ReuseOff.SHARD)
+
+
+def test_merge__only_a_part_of_a_suite_was_reused__counts_as_executed() -> None:
+    origin = ReusedResult(source=ReuseSource.BASELINE, run_id="main", timestamp="2026-11-19T10:00:00Z")
+    runs = [
+        make_run(make_suite_result([make_result("a")], reused=origin)),
+        make_run(make_suite_result({"b": "passed"})),
+    ]
+    assert merge_runs(runs, "joined").suites[0].reused is None

@@ -182,6 +182,26 @@ def test_graphql__mistake_in_a_query__is_told_and_a_violation(github, http, text
     assert complaint in github.violations[0]
 
 
+TIMELINE = """
+query($owner:String!,$name:String!){ repository(owner:$owner,name:$name){ pullRequest(number:7){
+  timelineItems(last:1, itemTypes:[BASE_REF_CHANGED_EVENT, REOPENED_EVENT]){
+    totalCount nodes{ __typename ... on BaseRefChangedEvent { createdAt } } } } } }
+"""
+
+
+def test_graphql_timeline__items_of_several_kinds__have_the_fields_of_their_kind_alone(github, http):
+    pull = github.state.add_pull(7)
+    for kind in ("ReopenedEvent", "BaseRefChangedEvent", "ClosedEvent"):
+        github.state.note_event(pull, kind)
+    found = query(http, TIMELINE, owner="acme", name="bot")["data"]["repository"]["pullRequest"]["timelineItems"]
+    newest = {"__typename": "BaseRefChangedEvent", "createdAt": pull.timeline[1][1]}
+    assert found == {"totalCount": 2, "nodes": [newest]}
+    assert github.violations == []
+    of_none = TIMELINE.replace("... on BaseRefChangedEvent { createdAt }", "createdAt")
+    assert "doesn't exist" in query(http, of_none, owner="acme", name="bot")["errors"][0]["message"]
+    github.violations.clear()
+
+
 def test_minimize__own_comment__is_hidden_and_needs_the_right_to_write(github, api, http):
     github.state.add_pull(7)
     comment = api.get_repo("acme/bot").get_pull(7).create_issue_comment("old")
@@ -230,6 +250,14 @@ def test_compare__two_commits__counts_along_the_graph(history, api, base, head, 
 
     assert (found.status, found.ahead_by, found.behind_by) == (status, ahead, behind)
     assert found.merge_base_commit.sha == sha(merge_base)
+    assert history.violations == []
+
+
+def test_compare__renamed_and_too_many_files__says_where_from_and_lists_300(history, http):
+    history.state.add_commit("six", branch="main", files=["b.md <- a.py", *(f"c/{at:03}" for at in range(400))])
+    files = http.get(f"{REPO}/compare/{sha('four')}...{sha('six')}").json()["files"]
+    assert len(files) == 300
+    assert [files[0][name] for name in ("status", "filename", "previous_filename")] == ["renamed", "b.md", "a.py"]
     assert history.violations == []
 
 

@@ -272,6 +272,7 @@ def build_outputs(result: RunResult | None, outcome: Outcome, exit_code: ExitCod
         "passed": str(summary.passed),
         "failed": str(summary.failed),
         "errored": str(summary.errored),
+        "reused": str(sum(len(suite.cases) for suite in result.suites if suite.reused)),
         "stale": str(sum(suite.stale for suite in result.suites)),
         "flaky": str(summary.flaky),
         "pass-rate": f"{rate:.4f}" if rate is not None else "",

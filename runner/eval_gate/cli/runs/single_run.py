@@ -28,6 +28,7 @@ from eval_gate.reports.wording.waivers import build_waive_command
 from eval_gate.session.evaluated_commit import find_git_facts
 from eval_gate.session.evaluation import EvaluatedRun, build_report_context, evaluate_session, write_run_reports
 from eval_gate.session.failing_cases import find_failing_cases
+from eval_gate.session.reuse import allow_reuse
 from eval_gate.session.session import Session, open_session
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import format_count
@@ -51,7 +52,8 @@ def run_and_decide(call: RunCall) -> ExitCode:
     config = load_call_config(call)
     keys = _find_failing_keys(call, config)
     context = build_run_context(call.resume)
-    session = open_session(config, replace(build_selection(call, config, context.root), keys=keys), context)
+    selection = replace(build_selection(call, config, context.root), keys=keys)
+    session = allow_reuse(open_session(config, selection, context))
     with reserve_stdout():
         evaluation = run_async(evaluate_session(session, create_progress(call.verbosity)))
     show_run(call, session, evaluation)

@@ -26,6 +26,7 @@ from eval_gate.results.baseline import NOT_REQUESTED, Baseline, NoBaseline
 from eval_gate.results.result_names import LATEST, RUN_NAME
 from eval_gate.results.run_reader import find_first_scored, find_newest_passed, list_stored_runs
 from eval_gate.session.evaluation import EvaluatedRun, evaluate_session
+from eval_gate.session.reuse import allow_reuse
 from eval_gate.session.session import Session, add_unlinked_results, open_session
 from eval_gate.struct import replace
 from eval_gate.targets.build_context import BuildContext
@@ -54,7 +55,9 @@ def run_against_each(call: RunCall, names: Sequence[str]) -> ExitCode:
         name: add_unlinked_results(one, config, shared, chosen, targets=(name, *(set(names) - {name})))
         for name, one in _add_renamed_baseline(by_name, reference, folder, chosen).items()
     }
-    sessions = {name: open_session(own, selection, shared, baselines[name]) for name, own in configs.items()}
+    sessions = {
+        name: allow_reuse(open_session(own, selection, shared, baselines[name])) for name, own in configs.items()
+    }
     with reserve_stdout():
         run_async(check_sessions(sessions.values()))
 

@@ -30,6 +30,7 @@ from eval_gate.engine.preparation.case_filter import (
     select_cases,
 )
 from eval_gate.engine.preparation.case_texts import build_case_texts
+from eval_gate.engine.preparation.evaluated_state import build_evaluated_state, list_target_measures
 from eval_gate.engine.preparation.program_files import ProgramFiles
 from eval_gate.engine.preparation.program_user import check_command_user, check_programs
 from eval_gate.engine.preparation.project_tmp import build_home, digest_contents
@@ -65,7 +66,7 @@ from eval_gate.staleness.staleness_checks import check_staleness
 from eval_gate.staleness.tool_registry import ToolRegistry
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target
-from eval_gate.targets.build_context import BuildContext
+from eval_gate.targets.build_context import BuildContext, MissingRequirements
 from eval_gate.targets.catalog import TargetCatalog
 from eval_gate.targets.model.recording import RECORDING_NAME, RecordedResponse, Recording, RecordingFile, read_recording
 from eval_gate.targets.secret_masking import MaskedTarget
@@ -194,23 +195,35 @@ def _find_chosen_target(config: RunConfig) -> str | None:
     return endpoint or chosen.function or chosen.name or chosen.model or chosen.provider
 
 
-async def build_run_plan(config: RunConfig, selection: Selection, context: RunContext) -> RunPlan:
+async def build_run_plan(
+    config: RunConfig, selection: Selection, context: RunContext, offline: MissingRequirements | None = None
+) -> RunPlan:
     """Everything decided. The snapshot is captured last, immediately before the run.
+
+    With `offline`, nothing is contacted and no program starts: a server of tools and a snapshot that is no file are
+    left out, and `offline` collects them with everything else that this machine lacks.
 
     Raises GateError (usage) for everything that is wrong with files and settings, and GateError (incomplete) for a
     registry or snapshot that is configured and cannot be had. No target is open then.
     """
-    inputs = await read_inputs(config, selection, context)
+    inputs = await read_inputs(config, selection, context, offline=offline is not None)
+    if offline is not None and config.tool_registry_path and inputs.registry is None:
+        offline.add_problem(Problem("the tool registry is a server, which is not contacted"))
     if _find_chosen_target(config) is None and context.custom_target is None:
         check_target_count(inputs.suites)
     async with AsyncExitStack() as opened:
-        plan = await _build_plan(config, selection, context, inputs, opened)
+        plan = await _build_plan(config, selection, context, inputs, opened, offline)
         opened.pop_all()
     return plan
 
 
 async def _build_plan(
-    config: RunConfig, selection: Selection, context: RunContext, inputs: RunInputs, opened: AsyncExitStack
+    config: RunConfig,
+    selection: Selection,
+    context: RunContext,
+    inputs: RunInputs,
+    opened: AsyncExitStack,
+    offline: MissingRequirements | None,
 ) -> RunPlan:
     """Build the plan; `opened` closes its targets. Raises GateError."""
     home, home_notices = build_home(inputs.suites, context.root, context.tmp)
@@ -218,6 +231,7 @@ async def _build_plan(
         _build_context(config, inputs, context),
         home=home,
         shards=selection.shard.count if selection.shard else 1,
+        missing_requirements=offline,
     )
     catalog = TargetCatalog(config.target, shared, context.custom_target)
     opened.push_async_callback(catalog.aclose)
@@ -250,8 +264,9 @@ async def _build_plan(
         judges=assigned.judges,
         mask=shared.redact,
     )
+    how = replace(how, settings=(*how.settings, *list_target_measures((target, *targets.values()))))
     variables = filter_environment(context.environment, names=config.pass_env)
-    return RunPlan(
+    plan = RunPlan(
         run_id=run_id,
         timestamp=timestamp,
         resumed_setup=resumed,
@@ -295,6 +310,7 @@ async def _build_plan(
         + _describe_disabled_recording(config)
         + _describe_missing_tools(assigned, inputs),
     )
+    return replace(plan, evaluated_state=build_evaluated_state(plan, config, context, inputs.registry))
 
 
 def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) -> BuildContext:
@@ -473,6 +489,10 @@ async def _read_snapshot(config: RunConfig, shared: BuildContext) -> JsonValue:
             "set snapshotPath (a file or URL) or snapshotCommand",
         )
     if not configured or config.snapshot_enabled is False:
+        return None
+    is_file = config.snapshot_path is not None and not config.snapshot_path.lower().startswith(("http://", "https://"))
+    if shared.missing_requirements is not None and not is_file:
+        shared.missing_requirements.add_problem(Problem("the snapshot is no file, so it is not captured"))
         return None
     variables = filter_environment(shared.environment, names=config.pass_env)
     path, command = config.snapshot_path, config.snapshot_command

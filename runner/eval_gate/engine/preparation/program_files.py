@@ -92,7 +92,11 @@ class ProgramFiles:
 
     def leave_out_agent(self, command: str, folders: Sequence[Path]) -> None:
         """Leave out the files that the command of the agent names: they are what is evaluated."""
-        self.leave_out(_Names(self.repository, _iter_command_words(command, folders), folders, self.root).files)
+        self.leave_out(self.find_named_files(command, tuple(folders)))
+
+    def find_named_files(self, command: str, folders: tuple[Path, ...]) -> tuple[str, ...]:
+        """Find the files of the repository that a command names, as absolute paths."""
+        return tuple(_Names(self.repository, _iter_command_words(command, folders), folders, self.root).files)
 
     def measure(self, command: str | Sequence[str], *folders: Path, by_name: bool = False) -> str:
         """Read all that a command can load, as in the root with `by_name`, and return its key."""
@@ -129,6 +133,11 @@ class ProgramFiles:
         current = set(self._iter_files(units))
         changed = (files ^ current) | {file for file in current & files if self._states.get(file) != _read_state(file)}
         return min(map(self.format_relative_path, changed), default=None)
+
+    @property
+    def has_read_everything(self) -> bool:
+        """Whether every file that was found is compared by its content."""
+        return not self._notices
 
     @property
     def notices(self) -> tuple[str, ...]:

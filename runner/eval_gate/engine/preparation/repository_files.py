@@ -59,6 +59,18 @@ class RepositoryFiles:
         real, root = os.path.realpath(path), os.path.realpath(self.root)
         return real == root or real.startswith(f"{root}/")
 
+    def tracks(self, path: str) -> bool:
+        """Whether git tracks this file, link or submodule."""
+        return path in self._tracked
+
+    def tracks_below(self, folder: str) -> bool:
+        """Whether git tracks a file below this folder."""
+        return folder in self._tracked_folders
+
+    def is_generated(self, path: str, *, is_folder: bool) -> bool:
+        """Whether this is a cache or a virtual environment, which programs make themselves."""
+        return os.path.basename(path) in _GENERATED or (is_folder and self._is_environment(path))  # noqa: PTH119
+
     def is_ignored(self, path: str, *, is_folder: bool = False) -> bool:
         """Whether rules leave out this path of the repository, or a folder that leads to it. It need not exist."""
         inside = Path(path).relative_to(self.root).parts if Path(path).is_relative_to(self.root) else ()
@@ -90,9 +102,9 @@ class RepositoryFiles:
 
     def _is_ignored(self, path: str, *, is_folder: bool) -> bool:
         """Whether a rule leaves out this path itself: the last one of the nearest folder that says something."""
-        place, name = os.path.split(path)
-        if name in _GENERATED or (is_folder and self._is_environment(path)):
+        if self.is_generated(path, is_folder=is_folder):
             return True
+        place, name = os.path.split(path)
         root = str(self.root)
         while place == root or place.startswith(f"{root}/"):
             for rule in self._get_rules(place):

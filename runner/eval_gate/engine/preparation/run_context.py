@@ -38,5 +38,7 @@ class RunContext(FrozenStruct):
     """The suites of the run, in place of those in eval files; empty to read the eval files."""
     tmp: ProjectTmp = field(default_factory=ProjectTmp)
     """The folder that agents of Agent Evals suites work in, or in copies of."""
+    measured_files: tuple[str, ...] = ()
+    """Files that every suite with measures also measures, relative to the root: the workflow that starts the agent."""
     owns_process: bool = True
     """Whether the process serves only this run, which may then handle signals and tune it."""

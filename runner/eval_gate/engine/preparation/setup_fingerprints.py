@@ -187,8 +187,8 @@ def list_result_settings(config: RunConfig, mask: Mask) -> tuple[SettingValue, .
     return tuple(
         SettingValue(
             name=row.key,
-            value=format_value_or_empty(_mask_value(value, mask)),
-            default=format_value(_mask_value(row.default, mask)),
+            value=format_value_or_empty(mask_value(value, mask)),
+            default=format_value(mask_value(row.default, mask)),
         )
         for row, value in iter_values(config)
         if not (row.no_effect or row.compared_as or row.key in POLICY_KEYS)
@@ -196,7 +196,8 @@ def list_result_settings(config: RunConfig, mask: Mask) -> tuple[SettingValue, .
     )
 
 
-def _mask_value(value: object, mask: Mask) -> JsonValue:
+def mask_value(value: object, mask: Mask) -> JsonValue:
+    """Convert the value of a setting to JSON without secrets."""
     return map_texts(to_jsonable_python(value), lambda text: hide_keys(mask_addresses(mask(text))))
 
 

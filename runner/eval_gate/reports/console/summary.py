@@ -28,6 +28,7 @@ from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.wording.judges import describe_judges
 from eval_gate.reports.wording.metrics import MAX_METRIC_NAME
 from eval_gate.reports.wording.numbers import extract_day, format_age, format_pass_counts
+from eval_gate.reports.wording.reuse import describe_nothing_changed
 from eval_gate.reports.wording.verdict import explain_inconclusive
 from eval_gate.reports.wording.waivers import WaiverText, format_waived_counts
 from eval_gate.results.baseline import NOT_REQUESTED
@@ -75,6 +76,7 @@ class _ConsoleSummary:
         for (suite, row), name in zip(listed, names, strict=True):
             facts = [format_pass_counts(PassCounts(suite.summary.passed, suite.summary.ran))]
             facts += [*iter_further_counts(suite.summary, row), *(["stale"] if row.stale else [])]
+            facts += [to_console_line(row.origin)] if suite.reused else []
             begin = f"{paint_glyph(_summarize_status(suite.summary), style)} {pad_text(name, across)}  "
             yield begin + style.cut_text("   ".join(facts), max(style.width - across - 4, 1))
         if len(listed) < len(suites):
@@ -114,7 +116,8 @@ class _ConsoleSummary:
         judges = view.judges if style.verbose else describe_judges(view.run, of=frozenset())
         older, passed_over = describe_older_baseline(view, mark=str), describe_unmeasured_runs(view, mark=str)
         power = view.power if style.verbose else ()
-        for words in filter(None, (view.first_runs, *power, *judges, _format_baseline(view), older, passed_over)):
+        facts = (view.reuse, view.first_runs, *power, *judges, _format_baseline(view), older, passed_over)
+        for words in filter(None, facts):
             yield from style.wrap_text(to_console_line(words, 1_000))
         for note in view.notes:
             yield from style.wrap_text(to_console_line(note, 500), begin="⚠ ", colour="yellow")
@@ -129,11 +132,12 @@ class _ConsoleSummary:
         }[view.verdict.outcome]
         if view.has_no_verdict:
             words = "NO VERDICT YET"
-        reasons = [*view.reasons, *format_waived_counts(view.run)]
+        unchanged = describe_nothing_changed(view.run)
+        reasons = [*view.reasons, *([unchanged] if unchanged else []), *format_waived_counts(view.run)]
         sentences = [explain_inconclusive(view.run, view.verdict)] if view.is_inconclusive else reasons
         exit_text = "" if view.has_no_verdict else f"   exit {int(view.verdict.exit_code)}"
         yield from self._render_reasons(words, colour, [to_console_line(one, 1_000) for one in sentences], exit_text)
-        for words in filter(None, (view.bad_day, view.false_alarms)):
+        for words in filter(None, (view.outside_cause, view.bad_day, view.false_alarms)):
             yield from style.wrap_text(to_console_line(words, 1_000))
         if view.setup_changes:
             yield from style.wrap_text(f"{view.setup_changes.title.lower()}:")

@@ -89,7 +89,7 @@ def _format_error(row: CaseRow, case: CaseResult) -> str:
 def _build_cells(row: CaseRow, case: CaseResult, style: ConsoleStyle) -> Cells:
     """Id, description, time, and the score of a graded case, or how many of several executions passed."""
     took = row.execution.duration_ms if row.execution else 0.0
-    time = f"{took:.0f}ms" if case.status.is_scored or took else ""
+    time = "reused" if row.reused else f"{took:.0f}ms" if case.status.is_scored or took else ""
     result = row.current_cell if len(case.trials) > 1 or (case.graded and case.status.is_scored) else None
     flaky = ", flaky" if result and case.flaky else ""
     id_, description = (style.to_displayable(to_console_line(text)) for text in (case.id, case.description))
@@ -118,8 +118,10 @@ def _iter_suite_totals(suite: SuiteResult, row: SuiteRow) -> Iterator[str]:
     yield f"{summary.passed}/{summary.total_cases} passed"
     yield f"{summary.failed} failed"
     yield f"{summary.skipped_assertions} skipped assertions"
-    yield f"{summary.total_duration_ms:.0f}ms total"
+    yield f"{0 if suite.reused else summary.total_duration_ms:.0f}ms total"
     yield from iter_further_counts(summary, row)
+    if row.origin:
+        yield to_console_line(row.origin)
 
 
 def iter_further_counts(summary: Summary, row: SuiteRow) -> Iterator[str]:

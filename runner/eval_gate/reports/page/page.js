@@ -48,6 +48,7 @@
 
   const groupOf = (n) => page.groups[rows.group[n]];
   const suiteOf = (n) => (rows.suite[n] >= 0 ? page.suites[rows.suite[n]] : rows.elsewhere[n] || "");
+  const isReused = (n) => page.reused.includes(rows.suite[n]);
   let details = {};
   const detailsOf = (n) => details[n];
   const tagsOf = (n) => (rows.tagSet.length ? rows.tagSets[rows.tagSet[n]] : []);
@@ -168,7 +169,7 @@
 
   function row(item) {
     const n = item.n;
-    const flags = [rows.flaky.includes(n) && "flaky", rows.dropped.includes(n) && "score drop", rows.stale.includes(n) && "stale", groupOf(n)[0] === "suspected" && "suspected"];
+    const flags = [rows.flaky.includes(n) && "flaky", rows.dropped.includes(n) && "score drop", rows.stale.includes(n) && "stale", isReused(n) && "reused", groupOf(n)[0] === "suspected" && "suspected"];
     const below = rows.what[n] || (rows.about && rows.about[n]) || suiteOf(n);
     const made = make("li", { "aria-setsize": items.length, "aria-posinset": item.at + 1 },
       make("a", { href: `#${anchorOf(n)}`, class: "row", "data-n": n, "aria-current": n === open ? "true" : false },
@@ -491,7 +492,8 @@
       rows.flaky.includes(n) ? make("span", { class: "tag warn" }, "flaky") : null,
       rows.dropped.includes(n) ? make("span", { class: "tag warn" }, "score drop") : null,
       rows.behaves.includes(n) ? make("span", { class: "tag" }, "behaves differently") : null,
-      rows.stale.includes(n) ? make("span", { class: "tag warn" }, "stale") : null, tags);
+      rows.stale.includes(n) ? make("span", { class: "tag warn" }, "stale") : null,
+      isReused(n) ? make("span", { class: "tag" }, "reused") : null, tags);
     return make("div", { class: "bar" },
       make("button", { type: "button", class: "button back", onclick: close }, "← All cases"), status,
       make("span", { class: "soft place" }, at >= 0 ? `${(at + 1).toLocaleString("en")} of ${listed.length.toLocaleString("en")}` : ""),
@@ -506,7 +508,7 @@
       make("p", { class: "soft" }, foreign("bdi", suiteOf(n)), said && said.about ? [" · ", foreign("bdi", said.about)] : null));
     if (!said) {
       const why = reading || page.leftOut.length ? reading || page.leftOut.join(" ") : "No details of this case are stored.";
-      return [bar(n), heading, make("p", { class: "line" }, mark(rows.status[n]), ` ${(STATUS[rows.status[n]] || STATUS["-"])[2]}, ${seconds(rows.ms[n])}. `, make("span", { class: "soft" }, why))];
+      return [bar(n), heading, make("p", { class: "line" }, mark(rows.status[n]), ` ${(STATUS[rows.status[n]] || STATUS["-"])[2]}, ${isReused(n) ? "reused" : seconds(rows.ms[n])}. `, make("span", { class: "soft" }, why))];
     }
     return [bar(n), heading, ...story(n, said).filter(Boolean)];
   }

@@ -54,6 +54,8 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
     """Stale parts of its eval file, in a few words; empty if nothing is stale."""
     waiver: WaiverText | None = None
     """Waiver of the failure, which then does not block."""
+    reused: bool = False
+    """Whether this run did not execute the case: its result is that of an earlier run."""
 
     @property
     def id(self) -> str:
@@ -112,8 +114,8 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def execution(self) -> ExecutionUsage | None:
-        """Time, tokens and cost of one execution here."""
-        return measure_execution(self.case) if self.case else None
+        """Time, tokens and cost of one execution here; None for a case that was not executed."""
+        return measure_execution(self.case) if self.case and not self.reused else None
 
     @cached_property
     def response_comparison(self) -> ResponseComparison | None:
@@ -446,6 +448,7 @@ def build_rows(run: RunResult, context: ReportContext, waivers: WaiverReport) ->
     least = run.verdict.pass_score if run.verdict else 1.0
     id_counts = Counter([key.case_id for key, _ in cases])
     stale = {suite.eval_file: describe_stale_suite(suite) for suite in run.suites if suite.stale}
+    reused = run.reused_suites
     rows = [
         CaseRow(
             key,
@@ -456,6 +459,7 @@ def build_rows(run: RunResult, context: ReportContext, waivers: WaiverReport) ->
             least,
             stale.get(key.suite, ""),
             waivers.by_case.get(key),
+            key.suite in reused,
         )
         for key, case in cases
     ]

@@ -13,6 +13,7 @@ from eval_gate.model.result import RunResult, StaleKind, SuiteResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.run_statistics import exclude_waived, is_possible_regression
 from eval_gate.reports.view.scores import MeanScore, compute_mean_score
+from eval_gate.reports.wording.reuse import describe_origins
 from eval_gate.struct import FrozenStruct
 
 _STALE_PARTS: Final = {
@@ -42,6 +43,8 @@ class SuiteRow(FrozenStruct):
     new_passes: int
     score: MeanScore | None = None
     """Mean score of graded cases; None without any."""
+    origin: str = ""
+    """Where a reused result comes from, or why the suite was executed; empty if nothing was decided about reuse."""
 
     @property
     def change(self) -> int | None:
@@ -63,12 +66,19 @@ def build_suite_rows(run: RunResult, baseline: BaselineFacts | None) -> tuple[Su
     changes: dict[str, list[CaseChange]] = defaultdict(list)
     for change in run.comparison.changes if run.comparison else ():
         changes[change.suite].append(change)
-    waived = run.waived_keys
-    return tuple(_build_suite_row(suite, baseline, changes[suite.eval_file], waived) for suite in run.suites)
+    waived, origins = run.waived_keys, describe_origins(run)
+    return tuple(
+        _build_suite_row(suite, baseline, changes[suite.eval_file], waived, origins.get(suite.eval_file, ""))
+        for suite in run.suites
+    )
 
 
 def _build_suite_row(
-    suite: SuiteResult, baseline: BaselineFacts | None, changes: Sequence[CaseChange], waived: Collection[CaseKey]
+    suite: SuiteResult,
+    baseline: BaselineFacts | None,
+    changes: Sequence[CaseChange],
+    waived: Collection[CaseKey],
+    origin: str,
 ) -> SuiteRow:
     summary = suite.summary
     return SuiteRow(
@@ -82,6 +92,7 @@ def _build_suite_row(
         regressions=sum(is_possible_regression(one) and one.key not in waived for one in changes),
         new_passes=sum(one.change is CaseClass.NEW_PASS for one in changes),
         score=compute_mean_score(suite.cases, changes),
+        origin=origin,
     )
 
 

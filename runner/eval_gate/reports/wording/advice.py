@@ -32,6 +32,7 @@ from eval_gate.reports.wording.advice_table import (
     NO_BASELINE_PAGE,
     OTHER_VERSION,
     OWNERS_OF_PROBLEMS,
+    RECHECKED,
     REGRESSION_PAGE,
     SETUP_CHANGE_PAGE,
     STALE_BASELINE_PAGE,
@@ -41,6 +42,7 @@ from eval_gate.reports.wording.advice_table import (
     Owner,
 )
 from eval_gate.reports.wording.failed_turns import describe_user_change
+from eval_gate.reports.wording.reuse import has_cause_outside
 from eval_gate.reports.wording.verdict import (
     INCONCLUSIVE,
     group_unwaived_regressions,
@@ -77,6 +79,10 @@ _ERROR_REASONS: Final = frozenset(
     }
 )
 """Reasons that errors of cases can explain."""
+_CHANGE_REASONS: Final = frozenset(
+    {RuleCode.REGRESSIONS, RuleCode.SUITE_DROP, RuleCode.AGENT_ERRORS, ReasonCode.UNCONFIRMED_REGRESSIONS}
+)
+"""Reasons whose advice names the change as the cause, or as a possible one."""
 _FAILURE_REASONS: Final = frozenset({RuleCode.FAILURES, RuleCode.MUST_PASS, RuleCode.PASS_RATE, RuleCode.NEW_FAILURES})
 """Reasons that mistakes of failing cases can explain; a case whose eval changed is no regression."""
 _RESULT_REASONS: Final = frozenset(
@@ -107,7 +113,7 @@ def find_advice(run: RunResult, verdict: Verdict, context: ReportContext, *, wai
     else:
         step = hint or row.step
     if verdict.outcome is Outcome.FAILED and not hint and not _may_be_outage(run, row):
-        step += ", and fix the change" if row.owner is Owner.UNKNOWN else ""
+        step += ", and fix the change" if row.owner is Owner.UNKNOWN and not has_cause_outside(run, only=True) else ""
         step += f", or {waive}" if waive else ""
     step = _format_step(run, verdict, context, row, step)
     if row.owner is Owner.UNKNOWN and verdict.outcome is Outcome.INCONCLUSIVE and context.base_branch:
@@ -135,7 +141,7 @@ def _format_step(run: RunResult, verdict: Verdict, context: ReportContext, row: 
 
 def _may_be_outage(run: RunResult, row: AdviceRow) -> bool:
     """Whether an outage may explain the errors, because every case has one."""
-    return row.may_pass and has_only_agent_errors(run)
+    return row.may_pass and has_only_agent_errors(run) and not has_cause_outside(run, only=True)
 
 
 def find_problem_owner(error: GateError) -> Owner:
@@ -165,6 +171,8 @@ def _get_code(run: RunResult, verdict: Verdict) -> str:
 
 def _find_reason_row(run: RunResult, verdict: Verdict, code: str) -> AdviceRow:
     """Find the advice for a reason that no errors explain."""
+    if code in _CHANGE_REASONS and has_cause_outside(run, only=True):
+        return RECHECKED
     if code == ReasonCode.RUN_INCOMPLETE and run.is_external:
         what = "look up in the log of the tool why these cases did not run: this change may be the cause"
         return AdviceRow(Owner.UNKNOWN, what, may_pass=True)
@@ -259,8 +267,9 @@ def _fill_in(run: RunResult, step: str, waive: str | None) -> str:
         f"compare first what the simulated user wrote in {format_count(len(users), 'case')}: it is not as in the "
         "baseline. If the agent is the cause, "
     )
+    elsewhere = "for regressions in suites that were not re-checked, " if has_cause_outside(run, only=False) else ""
     return step.format(
-        user=compare if users else "",
+        user=f"{compare if users else ''}{elsewhere}",
         update=" with `eval-gate draft --update CASE`" if can_update else "",
         waive=f", or {waive}" if waive else "",
     )

@@ -26,6 +26,7 @@ from eval_gate.reports.wording.advice_table import ADVICE_BY_REASON
 from eval_gate.reports.wording.grounds import describe_broken_main, describe_missing_evidence, is_failing_as_flaky
 from eval_gate.reports.wording.metrics import MAX_METRIC_NAME
 from eval_gate.reports.wording.numbers import format_percent, quote_in_backticks
+from eval_gate.reports.wording.reuse import describe_nothing_changed
 from eval_gate.reports.wording.verdict import (
     NO_VERDICT,
     find_base_agent_failures,
@@ -199,7 +200,9 @@ def _format_passed(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
         return ", ".join([passed, absent, *waived])
     if has_no_comparable_case(run):
         return ", ".join([passed, "baseline not comparable", *waived])
-    parts = ["passed" if any("regression" in words for words in waived) else "no regressions", *waived]
+    unchanged = describe_nothing_changed(run)
+    first = f"passed, {unchanged}" if unchanged else "no regressions"
+    parts = ["passed" if any("regression" in words for words in waived) else first, *waived]
     parts += _iter_doubts(run)
     if drops := exclude_waived(run, run.comparison.list_score_drops()):
         parts.append(format_fallen_evaluators(run) or format_count(len(drops), "score drop"))

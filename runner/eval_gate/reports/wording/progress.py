@@ -17,14 +17,20 @@ MAX_WAITING_MESSAGE: Final = 400
 
 
 def format_opening_line(plan: RunPlan, total: int, finished: int) -> str:
-    """Format the line that announces a run: its cases, suites, targets and concurrency."""
+    """Format the line that announces a run: its cases, suites, targets and concurrency, and what it reuses."""
     trials = f" × {plan.limits.trials} trials" if plan.limits.trials > 1 else ""
     resumed = f" · resuming, {finished} of {total} done" if finished else ""
     targets = plan.list_targets()
     against = ", ".join(target.identity.identity for target in targets)
     most = max(plan.get_concurrency(target) for target in targets)
     cases, suites = format_count(len(plan.list_runnable_cases()), "case"), format_count(len(plan.suites), "suite")
-    return f"running {cases}{trials} of {suites} against {against}, {most} at a time{resumed}"
+    if not plan.reused:
+        return f"running {cases}{trials} of {suites} against {against}, {most} at a time{resumed}"
+    count = format_count(sum(len(suite.cases) for suite in plan.reused.values()), "case")
+    reused = f"reusing {count} of {format_count(len(plan.reused), 'suite')}"
+    if not plan.suites:
+        return f"running nothing: {reused}, because no measured file has changed"
+    return f"running {cases}{trials} of {suites} against {against}, {most} at a time · {reused}"
 
 
 class TrialCounts:

@@ -9,6 +9,7 @@ from eval_gate.reports.run_statistics import (
     compute_paired_interval,
     compute_pass_rates,
     compute_wilson_interval,
+    list_executed_cases,
     pair_outcomes,
 )
 from eval_gate.reports.wording.numbers import format_money, format_percent, format_points, format_seconds, format_signed
@@ -53,14 +54,15 @@ def describe_reruns(run: RunResult) -> str | None:
     Only the whole cost of a case is known, so a re-run counts with the average cost of an execution of its case.
     Executions that a re-run needs before it are counted separately, and are in time and cost.
     """
-    rerun_cases = [case for _, case in run.iter_cases() if 0 < case.reruns <= len(case.trials)]
-    new = [case for _, case in run.iter_cases() if 0 < case.new_case_executions <= len(case.trials)]
+    executed = list_executed_cases(run)
+    rerun_cases = [case for case in executed if 0 < case.reruns <= len(case.trials)]
+    new = [case for case in executed if 0 < case.new_case_executions <= len(case.trials)]
     executions = sum(case.new_case_executions for case in new)
     more = f"{format_count(executions, 'more run')} of {format_count(len(new), 'new case')}" if new else None
     base_agent = describe_base_agent_runs(run)
     if not rerun_cases:
         return "; ".join(filter(None, [more, base_agent])) or None
-    needed = [case for _, case in run.iter_cases() if case.preparatory_executions]
+    needed = [case for case in executed if case.preparatory_executions]
     took = sum(trial.duration_ms for case in rerun_cases for trial in case.trials[-case.reruns :])
     took += sum(max(case.duration_ms - sum(trial.duration_ms for trial in case.trials), 0.0) for case in needed)
     costs = [_estimate_cost(case, case.reruns) for case in rerun_cases] + [
@@ -90,14 +92,14 @@ def describe_warm_up(run: RunResult) -> str | None:
 
 def count_reruns(run: RunResult) -> str | None:
     """`16 re-runs of 6 cases`; None if nothing was re-run."""
-    cases = [case for _, case in run.iter_cases() if 0 < case.reruns <= len(case.trials)]
+    cases = [case for case in list_executed_cases(run) if 0 < case.reruns <= len(case.trials)]
     number = sum(case.reruns for case in cases)
     return f"{format_count(number, 're-run')} of {format_count(len(cases), 'case')}" if number else None
 
 
 def describe_base_agent_runs(run: RunResult) -> str | None:
     """`5 executions of the base agent, 0.9 s, $0.0100`; None if it did not run."""
-    trials = [trial for _, case in run.iter_cases() for trial in case.base_agent_trials]
+    trials = [trial for case in list_executed_cases(run) for trial in case.base_agent_trials]
     if run.base_agent is None or not trials:
         return None
     words = [

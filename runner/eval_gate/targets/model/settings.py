@@ -35,7 +35,7 @@ from eval_gate.text.urls import to_public_url
 _NON_ACCESS_SETTINGS: Final = frozenset(
     {
         *("model", "temperature", "maxOutputTokens", "thinkingBudget", "systemPromptPath", "judgeTarget", "userTarget"),
-        "structuredOutput",
+        *("structuredOutput", "measures"),
         *("workers", "providerBatching", "maxRetries", "initialDelayMs", "maxDelayMs", "backoffFactor"),
         "retryableStatusCodes",
     }

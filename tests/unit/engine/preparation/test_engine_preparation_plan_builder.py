@@ -1,4 +1,4 @@
-"""What a plan that cannot be made gives back."""
+"""What a plan that cannot be made gives back, and what one is made of without a request."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from eval_gate.config.selection import Selection
 from eval_gate.engine.preparation.plan_builder import build_run_plan
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.errors import GateError
+from eval_gate.targets.build_context import MissingRequirements
 from tests.support.cases import ScriptedTarget
 
 STUBBED = {"id": "gs-1", "input": {"message": "hi"}, "stubs": {"get_weather": {}}, "expect": {"responseNonEmpty": True}}
@@ -67,3 +68,27 @@ def test_plan__is_made__its_targets_stay_open(tmp_path) -> None:
     made = plan(tmp_path, {"id": "gs-1", "input": {"message": "hi"}, "expect": {"responseNonEmpty": True}}, target)
     assert made.list_targets()
     assert not target.closed
+
+
+def test_plan_offline__variable_server_and_snapshot__are_listed_and_nothing_starts(tmp_path) -> None:
+    (tmp_path / "evals").mkdir()
+    case = {"id": "gs-1", "input": {"message": "hi"}, "expect": {"responseContains": ["{{snapshot:a}}"]}}
+    (tmp_path / "evals" / "weather.golden.json").write_text(json.dumps([case]))
+    servers = {"mcpServers": {"one": {"command": "touch", "args": [str(tmp_path / "started")]}}}
+    (tmp_path / "tools.json").write_text(json.dumps(servers))
+    target = {"name": "a", "provider": "http", "url": "http://x.test/", "headers": {"key": "${{ AGENT_KEY }}"}}
+    config = load_config(
+        {"evals": ["evals"], "target": "a", "toolRegistryPath": "tools.json", "snapshotCommand": "touch started"},
+        {},
+        None,
+        defaults={"targets": [target]},
+    )
+    lacking = MissingRequirements()
+    made = asyncio.run(build_run_plan(config, Selection(), RunContext(tmp_path, {}), lacking))
+    assert [str(one).rpartition(": ")[2] for one in lacking.problems] == [
+        "the tool registry is a server, which is not contacted",
+        "the variable AGENT_KEY is not set",
+        "the snapshot is no file, so it is not captured",
+    ]
+    assert [case.id for case in made.list_runnable_cases()] == ["gs-1"]
+    assert not (tmp_path / "started").exists()

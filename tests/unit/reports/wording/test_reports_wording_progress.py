@@ -6,8 +6,12 @@ import pytest
 
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.model.execution import Status
-from eval_gate.reports.wording.progress import LogProgress
-from tests.support.cases import make_plan
+from eval_gate.model.reuse import ReuseSummary
+from eval_gate.reports.wording.progress import LogProgress, format_opening_line
+from tests.support.cases import make_plan, make_suite
+from tests.support.results import make_suite_result
+
+OPENING = "running 1 case of 1 suite against http://agent.test/chat, 1 at a time"
 
 
 def trial(number: int, status: Status = Status.PASSED, again: int = 0) -> TrialRecord:
@@ -54,3 +58,20 @@ def test_progress__reruns__are_counted_beside_the_cases() -> None:
     progress.on_trial(trial(0, Status.FAILED, again=1))
     progress.close()
     assert said[1:] == ["  1/1 · 1 failed · 1 re-run"]
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (
+            ("a.yaml",),
+            "running 1 case of 1 suite against http://agent.test/chat, 1 at a time · reusing 2 cases of 1 suite",
+        ),
+        (("a.yaml", "b.yaml"), "running nothing: reusing 4 cases of 2 suites, because no measured file has changed"),
+    ],
+)
+def test_progress__reused_suites__are_named_apart_from_what_runs(files, words) -> None:
+    plan = make_plan(*[make_suite(file=name) for name in ("a.yaml", "b.yaml")])
+    results = {name: make_suite_result({"a": "passed", "b": "passed"}, eval_file=name) for name in files}
+
+    assert format_opening_line(plan.with_reused(results, ReuseSummary()), 0, 0) == words

@@ -1,0 +1,99 @@
+"""Reuses results of earlier runs for suites whose measured files and setup are the same, instead of executing them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import TypeVar
+
+from eval_gate.config.settings import RecordingMode
+from eval_gate.engine.run_plan import RunPlan
+from eval_gate.gate.evidence.case_history import find_comparable_runs
+from eval_gate.gate.reuse_decision import EarlierRun, collect_reused, decide_reuse
+from eval_gate.model.execution import Status
+from eval_gate.model.result import RunResult, SuiteResult
+from eval_gate.model.reuse import ReuseOff, ReuseSource
+from eval_gate.results.baseline import Baseline
+from eval_gate.session.session import ReuseSources, Session
+from eval_gate.struct import replace
+
+_Loaded = TypeVar("_Loaded")
+
+
+def allow_reuse(session: Session) -> Session:
+    """Let a session reuse results of its baseline, if its configuration says so."""
+    return replace(session, reuse=ReuseSources()) if session.config.reuse else session
+
+
+async def apply_reuse(session: Session, plan: RunPlan) -> RunPlan:
+    """Return the plan without the suites whose results are reused, and with the decision about every suite.
+
+    This waits for a baseline that is not available yet, but only if a suite has a digest.
+    """
+    sources, state = session.reuse, plan.evaluated_state
+    if sources is None or state is None:
+        return plan
+    off, earlier = _find_off(session, sources), list[EarlierRun]()
+    measured = sum(suite.digest is not None for suite in state.suites)
+    if measured and off is None:
+        pending = session.pending_gate_inputs
+        inputs = await _wait_for(pending.wait_for_inputs, session) if pending is not None else session.gate_inputs
+        if isinstance(inputs.baseline, Baseline) and inputs.baseline.other_gate is None:
+            off = ReuseOff.WARM_UP if _needs_warm_up(session, inputs.baseline) else None
+            earlier.append(EarlierRun(_drop_other_cases(inputs.baseline.result, plan), ReuseSource.BASELINE))
+    is_run_of_branch, decided_at = session.is_run_of_branch, datetime.now(UTC)
+    decide = partial(decide_reuse, state, earlier, off=off, is_run_of_branch=is_run_of_branch, decided_at=decided_at)
+    summary = decide()
+    if off is None and len(summary.reused_suites) < measured and sources.load_own_runs is not None:
+        own_runs = await _wait_for(partial(sources.load_own_runs, state), session)
+        earlier += [EarlierRun(_drop_other_cases(one, plan), ReuseSource.OWN_RUN) for one in own_runs]
+        summary = decide()
+    return plan.with_reused(collect_reused(summary, earlier), summary)
+
+
+def _find_off(session: Session, sources: ReuseSources) -> ReuseOff | None:
+    """Find out why a session reuses nothing, before its baseline is known."""
+    reasons = {
+        ReuseOff.SELECTED_CASES: bool(session.selection.chosen_cases),
+        ReuseOff.SHARD: session.selection.shard is not None,
+        ReuseOff.RESUMED: session.context.resume is not None,
+        ReuseOff.RECORDING: session.config.recording is not RecordingMode.OFF,
+    }
+    return sources.off or next((one for one, applies in reasons.items() if applies), None)
+
+
+def _needs_warm_up(session: Session, baseline: Baseline) -> bool:
+    """Whether a run of the branch has a history that warm-up rounds fill, which are executions of every suite."""
+    runs = session.config.warm_up if session.is_run_of_branch else None
+    return runs is not None and len(find_comparable_runs(baseline.own_history)) < runs
+
+
+async def _wait_for(load: Callable[[], _Loaded], session: Session) -> _Loaded:
+    """Load something in a thread, which would keep a cancelled process from ending unless it stops waiting."""
+    try:
+        return await asyncio.to_thread(load)
+    except asyncio.CancelledError:
+        if session.pending_gate_inputs is not None:
+            session.pending_gate_inputs.stop_waiting()
+        raise
+
+
+def _drop_other_cases(run: RunResult, plan: RunPlan) -> RunResult:
+    """Drop the suites whose cases are not those of the plan by their own fingerprints, whatever the state says.
+
+    A case that was skipped must be skipped now for the same reason.
+    """
+    setups = plan.setup_fingerprints
+    planned = {
+        suite.file: [(one.id, one.fingerprint, setups.get(one.key), one.skip_reason) for one in suite.cases]
+        for suite in plan.suites
+    }
+
+    def is_planned(suite: SuiteResult) -> bool:
+        reasons = [one.error if one.status is Status.SKIPPED else None for one in suite.cases]
+        cases = [(one.id, one.fingerprint, one.fingerprints) for one in suite.cases]
+        return planned.get(suite.eval_file) == [(*one, why) for one, why in zip(cases, reasons, strict=True)]
+
+    return replace(run, suites=tuple(filter(is_planned, run.suites)))

@@ -1,0 +1,253 @@
+"""Results that the action reuses: of which runs, at which events, and what a person sees of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.support.agents import Agent, agent
+from tests.support.answers import fails_on
+from tests.support.git import commit_all
+from tests.support.github import FakeGitHub, PullRequest
+from tests.support.jobs import Ended, Job, pull_request_event, push_event, repository_facts
+
+MEASURES = """\
+measures:
+  "evals/a.golden.json": ["agents/a/**", "prompts/**"]
+  "evals/b.golden.json": ["agents/b/**"]
+"""
+COUNTS = {"a": 2, "b": 3}
+"""Cases of each suite."""
+NOTHING, EVERYTHING = "0", str(sum(COUNTS.values()))
+
+
+@dataclass
+class Team:
+    """A repository with two suites that measure different files, and main's newest result."""
+
+    job: Job
+    github: FakeGitHub
+    agent: Agent
+    inputs: dict[str, str] = field(default_factory=dict)
+
+    def write(self, path: str, text: str) -> None:
+        file = self.job.workspace / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def push(self) -> Ended:
+        """A commit on main, and its run."""
+        self.agent.requests.clear()
+        self.github.state.add_commit(f"main {len(self.github.state.commits)}", branch="main")
+        ended = self.job.push(self.agent.url, self.inputs)
+        self.finish()
+        return ended
+
+    def finish(self) -> None:
+        """End the run that is in progress, well."""
+        self.github.current_run.status, self.github.current_run.conclusion = "completed", "success"
+
+    def pull(self, *files: str, **facts) -> PullRequest:
+        """A pull request of one commit that changes these files."""
+        state = self.github.state
+        state.add_commit("head 1", state.branches["main"], files=files)
+        return state.add_pull(7, head_sha="head 1", **facts)
+
+    def push_to(self, pull: PullRequest, *files: str) -> None:
+        """Another commit of a pull request, which changes these files."""
+        state = self.github.state
+        state.move_head(pull, state.add_commit(f"head {len(state.commits)}", pull.head_sha, files=files).sha)
+
+    def run(self, pull: PullRequest, **variables: str) -> Ended:
+        """The run of a pull request, which passes."""
+        self.agent.requests.clear()
+        ended = self.job.pull_request(pull, self.agent.url, self.inputs, **variables)
+        self.finish()
+        return ended
+
+    def run_again(self, event_name: str, event: dict[str, object], **variables: str) -> Ended:
+        """Another run of main's newest commit, or another attempt of a run."""
+        self.agent.requests.clear()
+        return self.job.step(event_name, event, {"agent-endpoint": self.agent.url} | self.inputs, **variables)
+
+    def seen(self, ended: Ended) -> tuple[int, str, int]:
+        """Exit code, reused cases, and requests to the agent."""
+        return ended.code, ended.outputs.get("reused", ""), len(self.agent.requests)
+
+
+@pytest.fixture
+def team(job, github) -> Iterator[Team]:
+    (job.workspace / "evals" / "weather.golden.json").unlink()
+    for name, count in COUNTS.items():
+        job.write_suite(count, f"{name}.golden.json")
+    with agent() as running:
+        made = Team(job, github, running)
+        made.write("eval-gate.yaml", MEASURES)
+        made.write("prompts/system.md", "Be kind.")
+        for name in COUNTS:
+            made.write(f"agents/{name}/agent.py", "1")
+        assert made.seen(made.push()) == (0, NOTHING, 5)
+        yield made
+
+
+def test_reuse__pull_request_of_documents__asks_nothing_and_publishes_on_its_head(team, github) -> None:
+    pull = team.pull("README.md")
+    ended = team.run(pull)
+    assert team.seen(ended) == (0, EVERYTHING, 0), ended.log
+    (comment,) = github.state.comments.values()
+    assert (comment.issue, "Reused 2 of 2 suites" in comment.body) == (7, True)
+    check = list(github.state.check_runs.values())[-1]
+    assert (check.fields["head_sha"], check.fields["conclusion"]) == (pull.head_sha, "success")
+    assert "Reused 2 of 2 suites" in ended.log
+    assert not github.requests("GET", "/actions/workflows/gate.yml/runs")
+
+
+def test_reuse__one_suites_agent_changes__that_suite_runs(team) -> None:
+    team.write("agents/b/agent.py", "2")
+    ended = team.run(team.pull("agents/b/agent.py"))
+    assert team.seen(ended) == (0, "2", 3), ended.log
+
+
+def test_reuse__agent_gets_worse__is_a_regression_beside_reused_cases(team) -> None:
+    team.write("agents/b/agent.py", "2")
+    with agent(fails_on(1)) as worse:
+        ended = team.job.pull_request(team.pull("agents/b/agent.py"), worse.url)
+    assert ended.code == 1
+    # another address is another target, whose results nobody has
+    assert (ended.outputs["reused"], ended.outputs["regressions"]) == (NOTHING, "2")
+
+
+def test_reuse__second_push_of_documents__reuses_the_pull_requests_own_run(team) -> None:
+    team.write("agents/b/agent.py", "2")
+    pull = team.pull("agents/b/agent.py")
+    assert team.seen(team.run(pull)) == (0, "2", 3)
+    team.push_to(pull, "docs/notes.md")
+    ended = team.run(pull)
+    assert team.seen(ended) == (0, EVERYTHING, 0), ended.log
+    team.push_to(pull, "docs/more.md")
+    ended = team.run(pull)
+    assert team.seen(ended) == (0, EVERYTHING, 0), ended.log
+
+
+def test_reuse__second_push_of_something_else__runs_what_main_has_not(team) -> None:
+    team.write("agents/b/agent.py", "2")
+    pull = team.pull("agents/b/agent.py")
+    team.run(pull)
+    team.push_to(pull, "setup.cfg")
+    ended = team.run(pull)
+    assert team.seen(ended) == (0, "2", 3), ended.log
+    assert "setup.cfg differs from" in ended.log
+
+
+def test_reuse__forged_in_one_commit_and_removed_in_the_next__runs(team, github) -> None:
+    """The first commit stores a result of a state that the second one has, and was never executed."""
+    team.write("agents/b/agent.py", "worse")
+    pull = team.pull("agents/b/agent.py", "conftest.py")
+    team.run(pull)
+    team.push_to(pull, "conftest.py")
+    ended = team.run(pull)
+    assert team.seen(ended) == (0, "2", 3), ended.log
+
+
+def test_reuse__from_a_fork__is_of_main_alone(team, github) -> None:
+    team.write("agents/b/agent.py", "2")
+    pull = team.pull("agents/b/agent.py", head_repo="mallory/bot", user="mallory")
+    github.read_only = True
+    assert team.seen(team.run(pull))[1:] == ("2", 3)
+    pull.head_sha = github.state.add_commit("more", pull.head_sha, files=["README.md"]).sha
+    github.state.merge_again(pull)
+    ended = team.run(pull)
+    assert team.seen(ended)[1:] == ("2", 3), ended.log
+
+
+@pytest.mark.parametrize("event_name", ["schedule", "workflow_dispatch", "repository_dispatch"])
+def test_reuse__event_that_is_no_change__runs_everything(team, event_name) -> None:
+    team.github.state.add_commit(commit_all(team.job.workspace), branch="main")
+    team.job.begin_run(event=event_name, head_branch="main")
+    ended = team.run_again(event_name, push_event(team.github))
+    assert team.seen(ended) == (0, NOTHING, 5), ended.log
+    assert "Nothing was reused" in ended.log
+
+
+def test_reuse__another_attempt__runs_everything(team, github) -> None:
+    pull = team.pull("README.md")
+    team.run(pull)
+    team.job.begin_attempt()
+    ended = team.run_again("pull_request", pull_request_event(github, pull))
+    assert team.seen(ended) == (0, NOTHING, 5), ended.log
+    assert "this is a re-run attempt" in ended.log
+
+
+def test_reuse__push_to_main__reuses_what_main_has(team) -> None:
+    ended = team.push()
+    assert team.seen(ended) == (0, EVERYTHING, 0), ended.log
+    team.write("agents/a/agent.py", "2")
+    assert team.seen(team.push()) == (0, "3", 2)
+
+
+def test_reuse__merge_queue__reuses_what_main_has(team, github) -> None:
+    base = github.state.branches["main"]
+    ref = f"gh-readonly-queue/main/pr-7-{base}"
+    head = github.state.add_commit("group", base, branch=ref).sha
+    group = {"head_sha": head, "head_ref": f"refs/heads/{ref}", "base_sha": base, "base_ref": "refs/heads/main"}
+    event = {"action": "checks_requested", "merge_group": group, "repository": repository_facts(github)}
+    team.job.begin_run(event="merge_group", head_branch=ref, head_sha=head)
+    ended = team.run_again("merge_group", event, GITHUB_SHA=head, GITHUB_REF=f"refs/heads/{ref}")
+    assert team.seen(ended) == (0, EVERYTHING, 0), ended.log
+
+
+def test_reuse__turned_off_or_another_baseline__runs_everything(team, github) -> None:
+    pull = team.pull("README.md")
+    team.inputs = {"set": "reuse: false"}
+    ended = team.run(pull)
+    assert team.seen(ended) == (0, NOTHING, 5), ended.log
+    baseline = team.job.workspace / "evals" / "results"
+    team.inputs = {"baseline": str(next(baseline.glob("*/run.json")).parent)}
+    ended = team.run(pull)
+    assert team.seen(ended) == (0, NOTHING, 5), ended.log
+
+
+def test_reuse__mains_result_is_gone__runs_everything(team, github) -> None:
+    for artifact in github.state.artifacts.values():
+        artifact.expired = True
+    ended = team.run(team.pull("README.md"))
+    assert team.seen(ended)[1:] == (NOTHING, 5), ended.log
+
+
+def test_reuse__main_did_not_pass__runs_everything(team) -> None:
+    with agent(fails_on(1)) as worse:
+        team.github.state.add_commit("broken", branch="main")
+        assert team.job.push(worse.url).code == 1
+        team.finish()
+        worse.requests.clear()
+        ended = team.job.pull_request(team.pull("README.md"), worse.url)
+    assert ended.outputs["reused"] == NOTHING, ended.log
+
+
+@pytest.mark.parametrize("path", ["eval-gate.yaml", "evals/a.golden.json", ".github/workflows/gate.yml"])
+def test_reuse__evals_configuration_or_workflow_change__runs_everything(team, path) -> None:
+    file = team.job.workspace / path
+    text = file.read_text() if file.is_file() else "on: pull_request"
+    team.write(path, text.replace("prompts/**", "prompts/*").replace("gs-000", "gs-100"))
+    ended = team.run(team.pull(path))
+    assert team.seen(ended) == (0, NOTHING, 5), ended.log
+
+
+def test_reuse__no_measures__nothing_is_said_and_the_baseline_comes_while_cases_run(team, github) -> None:
+    (team.job.workspace / "eval-gate.yaml").unlink()
+    team.push()
+    ended = team.run(team.pull("README.md"))
+    assert team.seen(ended) == (0, NOTHING, 5), ended.log
+    assert "eused" not in ended.log
+    (comment,) = github.state.comments.values()
+    assert "eused" not in comment.body + ended.summary
+
+
+def test_reuse__everything_reused_in_two_runs_of_one_commit__the_newer_one_is_shown(team, github) -> None:
+    pull = team.pull("README.md")
+    first, second = team.run(pull), team.run(pull)
+    assert [one.outputs["reused"] for one in (first, second)] == [EVERYTHING, EVERYTHING]
+    (comment,) = github.state.comments.values()
+    assert f"/actions/runs/{github.current_run_id}/" in comment.body
