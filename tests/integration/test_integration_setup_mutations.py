@@ -576,7 +576,7 @@ def project(http: str, models: str) -> dict[str, Any]:
         "evals/grade.py": "import rules\nprint('{\"score\": 1}')\n",
         "evals/rules.py": "STRICT = 1\n",
         "judge.py": "print('{\"score\": 1}')\n",
-        "eval-gate.json": {"evals": ["evals"], "recording": "auto"},
+        "eval-gate.json": {"evals": ["evals"], "recording": "auto", "measures": ["*.py"]},
     }
 
 
@@ -638,6 +638,22 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], int, str, str, int,
             OF_CASES,
             2,
             0,
+        ),
+    ),
+    "measures": (
+        *(lambda files: files["eval-gate.json"].update(measures={"evals/*": ["*.py", "!judge.py"]}), 1),
+        *(
+            'setting `measures` `*.py` → `{"evals/*":["*.py","!judge.py"]}` (6 cases)',
+            'measures *.py → {"evals/*":["*.py","!judge.py"]}',
+            *(6, 0),
+        ),
+    ),
+    "measures of a target": (
+        *(lambda files: target_of(files, "http").update(measures=["evals/*.py"]), 1),
+        *(
+            "setting `targets[http].measures` not set → `evals/*.py` (6 cases)",
+            "targets[http].measures not set → evals/*.py",
+            *(6, 0),
         ),
     ),
     "harmless": (

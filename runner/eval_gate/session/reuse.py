@@ -13,8 +13,8 @@ from eval_gate.engine.run_plan import RunPlan
 from eval_gate.gate.evidence.case_history import find_comparable_runs
 from eval_gate.gate.reuse_decision import EarlierRun, collect_reused, decide_reuse
 from eval_gate.model.execution import Status
-from eval_gate.model.result import RunResult
-from eval_gate.model.reuse import ReuseOff, ReuseSource, ReuseSummary
+from eval_gate.model.result import RunResult, SuiteResult
+from eval_gate.model.reuse import ReuseOff, ReuseSource
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.session import ReuseSources, Session
 from eval_gate.struct import replace
@@ -35,21 +35,16 @@ async def apply_reuse(session: Session, plan: RunPlan) -> RunPlan:
     sources, state = session.reuse, plan.evaluated_state
     if sources is None or state is None:
         return plan
-    off, earlier = find_reuse_off(session, sources), list[EarlierRun]()
-
-    def decide() -> ReuseSummary:
-        return decide_reuse(
-            state, earlier, off=off, is_run_of_branch=session.is_run_of_branch, decided_at=datetime.now(UTC)
-        )
-
+    off, earlier = _find_off(session, sources), list[EarlierRun]()
     measured = sum(suite.digest is not None for suite in state.suites)
     if measured and off is None:
         pending = session.pending_gate_inputs
         inputs = await _wait_for(pending.wait_for_inputs, session) if pending is not None else session.gate_inputs
-        baseline = inputs.baseline
-        if isinstance(baseline, Baseline) and baseline.other_gate is None:
-            off = ReuseOff.WARM_UP if _needs_warm_up(session, baseline) else None
-            earlier.append(EarlierRun(_drop_other_cases(baseline.result, plan), ReuseSource.BASELINE))
+        if isinstance(inputs.baseline, Baseline) and inputs.baseline.other_gate is None:
+            off = ReuseOff.WARM_UP if _needs_warm_up(session, inputs.baseline) else None
+            earlier.append(EarlierRun(_drop_other_cases(inputs.baseline.result, plan), ReuseSource.BASELINE))
+    is_run_of_branch, decided_at = session.is_run_of_branch, datetime.now(UTC)
+    decide = partial(decide_reuse, state, earlier, off=off, is_run_of_branch=is_run_of_branch, decided_at=decided_at)
     summary = decide()
     if off is None and len(summary.reused_suites) < measured and sources.load_own_runs is not None:
         own_runs = await _wait_for(partial(sources.load_own_runs, state), session)
@@ -58,8 +53,8 @@ async def apply_reuse(session: Session, plan: RunPlan) -> RunPlan:
     return plan.with_reused(collect_reused(summary, earlier), summary)
 
 
-def find_reuse_off(session: Session, sources: ReuseSources) -> ReuseOff | None:
-    """Find out why a session reuses nothing, before its baseline is known; None if it may."""
+def _find_off(session: Session, sources: ReuseSources) -> ReuseOff | None:
+    """Find out why a session reuses nothing, before its baseline is known."""
     reasons = {
         ReuseOff.SELECTED_CASES: bool(session.selection.chosen_cases),
         ReuseOff.SHARD: session.selection.shard is not None,
@@ -90,19 +85,15 @@ def _drop_other_cases(run: RunResult, plan: RunPlan) -> RunResult:
 
     A case that was skipped must be skipped now for the same reason.
     """
+    setups = plan.setup_fingerprints
     planned = {
-        suite.file: [
-            (case.id, case.fingerprint, plan.setup_fingerprints.get(case.key), case.skip_reason) for case in suite.cases
-        ]
+        suite.file: [(one.id, one.fingerprint, setups.get(one.key), one.skip_reason) for one in suite.cases]
         for suite in plan.suites
     }
-    suites = (
-        suite
-        for suite in run.suites
-        if planned.get(suite.eval_file)
-        == [
-            (case.id, case.fingerprint, case.fingerprints, case.error if case.status is Status.SKIPPED else None)
-            for case in suite.cases
-        ]
-    )
-    return replace(run, suites=tuple(suites))
+
+    def is_planned(suite: SuiteResult) -> bool:
+        reasons = [one.error if one.status is Status.SKIPPED else None for one in suite.cases]
+        cases = [(one.id, one.fingerprint, one.fingerprints) for one in suite.cases]
+        return planned.get(suite.eval_file) == [(*one, why) for one, why in zip(cases, reasons, strict=True)]
+
+    return replace(run, suites=tuple(filter(is_planned, run.suites)))

@@ -137,6 +137,8 @@ def test_reuse_decision__part_unknown_in_both__is_no_equality():
     state = make_state(parts={part: "x" for part in StatePart if part is not StatePart.EVALS})
 
     assert decide(alter("evaluated_state", state), state=state).suites[0].parts == (StatePart.EVALS,)
+    nothing = make_state(parts={})
+    assert decide(alter("evaluated_state", nothing), state=nothing).suites[0].parts == tuple(StatePart)
 
 
 def test_reuse_decision__earlier_run_without_state__runs():

@@ -338,10 +338,10 @@ def test_measure__names_that_nobody_expects__are_told_on_one_line(root) -> None:
 
 
 def test_measure__many_files__take_part_of_a_second(root) -> None:
-    for number in range(40):
+    for number in range(10):
         (root / f"agents/m{number}").mkdir()
-        for one in range(50):
+        for one in range(40):
             (root / f"agents/m{number}/{one}").touch()
     start = time.process_time()
-    assert measure(root, "agents/**", "!**/*.md").files == 2_003
-    assert time.process_time() - start < 0.5
+    assert measure(root, "agents/**", "!**/*.md").files == 403
+    assert time.process_time() - start < 0.2

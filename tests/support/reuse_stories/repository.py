@@ -1,0 +1,248 @@
+"""A repository of three suites as data: what is on disk when its evals run, what suites measure, what agents do.
+
+Nothing of the program is used here. Patterns are rows of a table, each with a plain function that says which paths it
+means, so that a mistake of the program's own globs is seen.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+LETTERS = "abc"
+CASES = 3
+CONFIG, GRADER, TARGETS, TOOLS = "eval-gate.yaml", "graders/check.py", "targets.yaml", "tools.json"
+WORKFLOW, LOCK, BUILD = ".github/workflows/evals.yml", "package-lock.json", "tools/build.py"
+IMAGE = "AGENT_IMAGE"
+DOCUMENTS = (".md", ".rst", ".adoc", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg")
+FORGER = "forge"
+"""Word in a file that makes the job store a result of its author's choice."""
+BREAKS = re.compile(r"breaks ([abc]\d)")
+
+
+class File(NamedTuple):
+    """What is at a path. A link has its target as text."""
+
+    text: str
+    executable: bool = False
+    link: bool = False
+
+
+Files = Mapping[str, File]
+
+
+def starts(*prefixes: str) -> Callable[[str], bool]:
+    return lambda path: path.startswith(prefixes)
+
+
+PATTERNS: dict[str, Callable[[str], bool]] = {
+    **{f"agents/{letter}/**": starts(f"agents/{letter}/") for letter in LETTERS},
+    "agents/**": starts("agents/"),
+    "agents/*/agent.py": lambda path: path in {f"agents/{letter}/agent.py" for letter in LETTERS},
+    "prompts/*.md": lambda path: path.startswith("prompts/") and path.count("/") == 1 and path.endswith(".md"),
+    "prompts/**": starts("prompts/"),
+    "shared/lib.py": lambda path: path == "shared/lib.py",
+    "**/*.txt": lambda path: path.endswith(".txt"),
+    LOCK: lambda path: path == LOCK,
+    "assets/*.svg": lambda path: path.startswith("assets/") and path.endswith(".svg"),
+    "docs/guide.md": lambda path: path == "docs/guide.md",
+    WORKFLOW: lambda path: path == WORKFLOW,
+    "agents/missing/**": lambda path: False,
+    "Agents/a/**": lambda path: False,
+}
+"""Each pattern of the histories, and which paths it means."""
+NOT = {"!agents/**/*.md": lambda path: path.startswith("agents/") and path.endswith(".md")}
+MEASURED = ("shared/lib.py", "prompts/**", LOCK, f"env:{IMAGE}")
+"""What the agents of all suites read besides their own folders."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The files of one commit."""
+
+    files: Files
+
+    @cached_property
+    def key(self) -> frozenset[tuple[str, File]]:
+        return frozenset(self.files.items())
+
+    def replaced(self, changes: Mapping[str, File | None]) -> Tree:
+        """The tree with these files in place of its own; None removes one."""
+        merged = {**self.files, **changes}
+        return Tree({path: file for path, file in merged.items() if file is not None})
+
+    def differences(self, other: Tree) -> dict[str, File | None]:
+        """What replaces these files by the other tree's."""
+        paths = {path for path, _ in self.key ^ other.key}
+        return {path: other.files.get(path) for path in sorted(paths)}
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        return json.loads(self.files[CONFIG].text)
+
+    @cached_property
+    def suites(self) -> dict[str, list[dict[str, Any]]]:
+        """Cases by eval file, in file order."""
+        return {path: json.loads(file.text) for path, file in sorted(self.files.items()) if path.startswith("evals/")}
+
+    @property
+    def forges(self) -> bool:
+        """Whether its job stores what its author wants."""
+        return any(FORGER in file.text for file in self.files.values())
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a job has besides the commit: variables, and the version of the gate's own program."""
+
+    image: str | None = None
+    version: str = "1.0.0"
+
+
+def case_ids(tree: Tree, suite: str) -> tuple[str, ...]:
+    return tuple(one["id"] for one in tree.suites[suite])
+
+
+def disk(tree: Tree) -> dict[str, File]:
+    """The files of the commit, and what the job generates out of them before the evals."""
+    generated = {"agents/a/built.txt": File(f"built by {tree.files[BUILD].text}")} if BUILD in tree.files else {}
+    return {**tree.files, **generated}
+
+
+def patterns_of(tree: Tree, suite: str) -> tuple[str, ...]:
+    """Patterns that a suite measures, by the configuration."""
+    written = tree.config.get("measures", [])
+    if isinstance(written, list):
+        return tuple(sorted(set(written)))
+    joined = [one for glob, some in written.items() if _means(glob, suite) for one in some]
+    return tuple(sorted(set(joined)))
+
+
+def _means(glob: str, suite: str) -> bool:
+    begin, star, end = glob.partition("*")
+    return glob == "**" or (suite.startswith(begin) and suite.endswith(end) if star else suite == glob)
+
+
+Measured = frozenset[tuple[str, str, bool]]
+
+
+def measure(tree: Tree, machine: Machine, suite: str) -> Measured | None:
+    """What a suite measures, with everything that links lead to. None: it cannot be told, so the suite has to run."""
+    patterns, files = patterns_of(tree, suite), disk(tree)
+    wanted = [one for one in patterns if one in PATTERNS]
+    if not patterns or not wanted:
+        return None
+    left_out = {path for one in patterns if one in NOT for path in files if NOT[one](path)}
+    if any(not any(map(PATTERNS[one], files)) for one in wanted):
+        return None
+    found = {path for one in wanted for path in files if PATTERNS[one](path)} - left_out
+    content = list(_read(files, found))
+    if None in content:
+        return None
+    variables = [("env", str(machine.image), True)] if f"env:{IMAGE}" in patterns else []
+    return frozenset([*(one for one in content if one is not None), *variables])
+
+
+def _read(files: Files, paths: Iterable[str]) -> Iterator[tuple[str, str, bool] | None]:
+    """Each of these files as it is read; None for a link that leads nowhere."""
+    for path in paths:
+        yield path, repr(files[path]), files[path].executable
+        if files[path].link:
+            led = follow(files, path)
+            yield from ((f"{path} -> {one}", repr(files[one]), files[one].executable) for one in led)
+            if not led:
+                yield None
+
+
+def follow(files: Files, path: str) -> tuple[str, ...]:
+    """The files that a link leads to: one, or those of a folder; none if it leads nowhere, or out of the repository."""
+    steps: list[str] = []
+    for step in (PurePosixPath(path).parent / files[path].text).parts:
+        if step != "..":
+            steps.append(step)
+        elif not steps:
+            return ()
+        else:
+            steps.pop()
+    place = "/".join(steps)
+    return tuple(sorted(one for one in files if one == place or one.startswith(f"{place}/")))
+
+
+def describe_setup(tree: Tree, machine: Machine) -> dict[str, object]:
+    """What all suites have in common, by the name of the part of the evaluated state that has to tell it."""
+    config = {name: value for name, value in tree.config.items() if name not in {"measures", "agentEndpoint"}}
+    return {
+        "evals": [(path, file) for path, file in sorted(tree.files.items()) if path.startswith("evals/")],
+        "graders": tree.files.get(GRADER),
+        "targets": (tree.files.get(TARGETS), tree.config.get("agentEndpoint")),
+        "tools": tree.files.get(TOOLS),
+        "configuration": sorted(config.items()),
+        "measures": sorted((suite, patterns_of(tree, suite)) for suite in tree.suites),
+        "program": machine.version,
+    }
+
+
+@dataclass(frozen=True)
+class World:
+    """What agents depend on outside of the repository, such as a model: the cases that it breaks now."""
+
+    broken: frozenset[str] = field(default_factory=frozenset)
+
+
+def broken_cases(tree: Tree, machine: Machine, world: World, suite: str) -> frozenset[str]:
+    """The cases of a suite that fail each time, whatever the reason."""
+    files, broken = disk(tree), set(world.broken)
+    for letter in {one["id"][0] for one in tree.suites[suite]}:
+        places = (f"agents/{letter}/", "shared/lib.py", "prompts/", LOCK)
+        read = {path for path in files if path.startswith(places)}
+        read |= {led for path in read if files[path].link for led in follow(files, path)}
+        texts = [files[path].text for path in read if not files[path].link]
+        broken |= {one for text in (*texts, machine.image or "") for one in BREAKS.findall(text) if one[0] == letter}
+    return frozenset(broken & set(case_ids(tree, suite)))
+
+
+def first_tree() -> Tree:
+    """The repository as it begins."""
+    agents = {
+        f"agents/{letter}/{name}": File(f"{name} of {letter}")
+        for letter in LETTERS
+        for name in ("agent.py", "prompt.txt", "README.md")
+    }
+    suites = {f"evals/{letter}.golden.json": File(suite_text(letter)) for letter in LETTERS}
+    measures = {f"evals/{letter}*.golden.json": [f"agents/{letter}/**"] for letter in LETTERS} | {"**": list(MEASURED)}
+    others = {
+        CONFIG: json.dumps({"agentEndpoint": "http://localhost:3000/", "measures": measures}),
+        GRADER: "grades 1",
+        TARGETS: "targets 1",
+        TOOLS: "tools 1",
+        WORKFLOW: "uses: eval-gate",
+        LOCK: "lock 1",
+        BUILD: "build 1",
+        "shared/lib.py": "lib 1",
+        "prompts/common.md": "Be kind.",
+        "assets/logo.svg": "<svg/>",
+        "docs/guide.md": "Guide",
+        "README.md": "Read me",
+        "src/web.ts": "web 1",
+    }
+    links = {"agents/b/common": File("../../shared", link=True)}
+    return Tree({**agents, **suites, **{path: File(text) for path, text in others.items()}, **links})
+
+
+def suite_text(letter: str, version: int = 1, cases: int = CASES, skip: int | None = None) -> str:
+    """An eval file of these cases."""
+    made = [
+        {
+            "id": f"{letter}{number}",
+            "input": {"message": f"ask {letter}{number}"},
+            "expect": {"responseContains": [f"ok{'' if version == 1 else version}"]},
+            **({"skip": "not today"} if number == skip else {}),
+        }
+        for number in range(cases)
+    ]
+    return json.dumps(made)
