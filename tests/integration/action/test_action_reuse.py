@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import signal
+import time
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +16,7 @@ from tests.integration.action.test_action_workflow_run import relay
 from tests.support.agents import Agent, Exchange, agent
 from tests.support.answers import fails_on
 from tests.support.git import commit_all
-from tests.support.github import FakeGitHub, PullRequest, zipped
+from tests.support.github import FakeGitHub, Fault, PullRequest, zipped
 from tests.support.jobs import Ended, Job, pull_request_event, push_event, repository_facts
 
 MEASURES = """\
@@ -342,3 +344,21 @@ def test_reuse__everything_reused_in_two_runs_of_one_commit__the_newer_one_is_sh
     assert [one.outputs["reused"] for one in (first, second)] == [EVERYTHING, EVERYTHING]
     (comment,) = github.state.comments.values()
     assert f"/actions/runs/{github.current_run_id}/" in comment.body
+
+
+@pytest.mark.slow
+def test_reuse__ended_while_github_is_waited_for__ends_at_once(team, github) -> None:
+    team.write("agents/b/agent.py", "2")
+    pull = team.pull("agents/b/agent.py")
+    team.run(pull)
+    team.push_to(pull, "README.md")
+    github.faults.add("GET", "/actions/workflows/gate.yml/runs", Fault.hang())
+    team.job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha)
+    team.agent.requests.clear()
+    process = team.job.start("pull_request", pull_request_event(github, pull), {"agent-endpoint": team.agent.url})
+    until = time.monotonic() + 60
+    while github.faults.unused and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=15)
+    assert (process.returncode, team.agent.requests) == (130, []), out
