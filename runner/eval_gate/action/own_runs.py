@@ -134,8 +134,8 @@ def _find_difference(step: Step, earlier: str, state: EvaluatedState) -> str:
     between, short = compare_commits(step.client, earlier, step.plan.head_sha), earlier[:7]
     if between is None or {between.base_commit.sha, between.merge_base_commit.sha} != {earlier} or between.ahead_by > 1:
         return f"the head is not one commit after {short}"
-    if len(between.files) >= MAX_CHANGED_FILES:
-        return f"too many files differ from {short}"
+    if not 0 < len(between.files) < MAX_CHANGED_FILES:
+        return f"GitHub does not list all that differs from {short}"
     paths = [path for one in between.files for path in (one.filename, one.previous_filename) if path]
     changed = next((one for one in paths if not is_document(one) or _is_measured(one, state)), None)
     return f"{describe_name(changed)} differs from {short}" if changed else ""
