@@ -32,7 +32,7 @@ PART_WORDS: Final = {
 }
 REASON_WORDS: Final = {
     RunReason.NO_MEASURES: "no `measures`",
-    RunReason.UNREADABLE: "measured files cannot be read",
+    RunReason.UNREADABLE: "a problem with its measured files",
     RunReason.FILES_CHANGED: "measured files changed",
     RunReason.SETUP_CHANGED: "the setup changed",
     RunReason.NO_EARLIER_RESULT: "no earlier result",
