@@ -111,8 +111,27 @@ def _case(
 
 
 @lru_cache(maxsize=20_000)
-def _key(at: int) -> CaseKey:
-    return CaseKey(FILE, f"case-{at}")
+def _key(at: int, files: tuple[str, ...]) -> CaseKey:
+    return CaseKey(files[at % len(files)], f"case-{at}")
+
+
+def _group_suites(name: str, when: str, made: Sequence[tuple[str, CaseResult]]) -> list[SuiteResult]:
+    """Group cases by their eval file."""
+    by_file: dict[str, list[CaseResult]] = {}
+    for file, case in made:
+        by_file.setdefault(file, []).append(case)
+    return [
+        SuiteResult(
+            run_id=name,
+            timestamp=when,
+            tier=Tier.GOLDEN,
+            tool_name="t",
+            cases=tuple(cases),
+            summary=summarize_cases(cases),
+            eval_file=file,
+        )
+        for file, cases in by_file.items()
+    ]
 
 
 @dataclass(frozen=True)
@@ -134,7 +153,7 @@ class Asking:
 
 @dataclass
 class Simulated:
-    """Runs of one suite. `executions` counts all of the last run."""
+    """Runs of all cases, which are dealt out to `files`. `executions` counts all of the last run."""
 
     question: GateInputs
     reruns: int
@@ -146,6 +165,9 @@ class Simulated:
     trials: int = 1
     wait_s: float = 0.0
     on_wait: Callable[[int], None] = lambda _: None
+    files: tuple[str, ...] = (FILE,)
+    reused: tuple[SuiteResult, ...] = ()
+    """Suites that are not executed: their results are those of the baseline."""
 
     def run(
         self, name: str, when: str, first: Sequence[tuple[int, Execution]], planned: int, shard: Shard | None = None
@@ -164,24 +186,16 @@ class Simulated:
             return count_reruns_as_new(one) if at in fresh else one
 
         def result() -> RunResult:
-            cases = tuple(case(at, all_of) for at, all_of in done.items())
-            summary = summarize_cases(cases)
-            suite = SuiteResult(
-                run_id=name,
-                timestamp=when,
-                tier=Tier.GOLDEN,
-                tool_name="t",
-                cases=cases,
-                summary=summary,
-                eval_file=FILE,
-            )
+            made = [(_key(at, self.files).suite, case(at, all_of)) for at, all_of in done.items()]
+            suites = [*_group_suites(name, when, made), *self.reused]
+            summary = summarize_cases([one for suite in suites for one in suite.cases])
             return RunResult(
                 run_id=name,
                 timestamp=when,
                 complete=True,
                 tool=_TOOL,
                 target=_TARGET,
-                suites=(suite,),
+                suites=tuple(suites),
                 summary=summary,
                 planned_cases=planned,
                 reruns=self.reruns,
@@ -191,7 +205,7 @@ class Simulated:
             )
 
         if self.reruns:
-            numbers = {_key(at): at for at in done}
+            numbers = {_key(at, self.files): at for at in done}
             doubtful = list(reruns.find_rerun_candidates(result()))
             self.on_wait(reruns.rerun_wait)
             more: dict[CaseKey, list[Execution]] = {key: [] for key in doubtful}

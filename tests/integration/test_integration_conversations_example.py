@@ -17,9 +17,9 @@ from tests.support.program import gate
 HOME = ROOT / "examples" / "conversations"
 
 
-def typed() -> list[list[str]]:
-    """What its page says to type of ours."""
-    page = (HOME / "README.md").read_text()
+def typed_commands(home: Path) -> list[list[str]]:
+    """What the page of an example says to type of ours."""
+    page = (home / "README.md").read_text()
     lines = [line for language, text in blocks(page) if language == "console" for line in commands(text)]
     return [line.partition("#")[0].split()[1:] for line in lines if line.startswith("eval-gate ")]
 
@@ -39,7 +39,7 @@ def example_agent(port: int, *options: str) -> Iterator[None]:
 
 def test_example__as_its_page_says__passes_and_then_names_the_turn_that_forgot(tmp_path: Path) -> None:
     shutil.copytree(HOME, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "results"))
-    first, second = typed()
+    first, second = typed_commands(HOME)
     done = gate(tmp_path, "validate")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "3 cases in 1 suite: 0 problems, 0 warnings"), (
         done.stderr

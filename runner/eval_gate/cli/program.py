@@ -15,7 +15,7 @@ import typer
 
 from eval_gate import __version__
 from eval_gate.cli import options
-from eval_gate.cli.repository import draft, init, schema, validate, waive
+from eval_gate.cli.repository import draft, init, measures, schema, validate, waive
 from eval_gate.cli.runs import action, agent_evals, demo, run
 from eval_gate.cli.stored_runs import calibrate, check, compare, drift, merge, power, report, view
 from eval_gate.cli.terminal.console import Verbosity, hide_keys, print_error, print_internal_error, print_message
@@ -71,6 +71,7 @@ for _command in (
     options.with_options(merge.merge),
     options.with_options(calibrate.calibrate),
     options.with_options(validate.validate, validate.USED),
+    options.with_options(measures.measures, measures.USED),
     options.with_options(schema.schema),
     options.with_options(init.init, init.USED),
     options.with_options(demo.demo),

@@ -25,7 +25,14 @@ from eval_gate.results.detail_truncation import (
     drop_response,
     is_unchanged,
 )
-from eval_gate.results.history import CaseHistory, History, HistoryEntry, compute_result_fingerprint, match_fingerprints
+from eval_gate.results.history import (
+    MAX_RUNS,
+    CaseHistory,
+    History,
+    HistoryEntry,
+    compute_result_fingerprint,
+    match_fingerprints,
+)
 from eval_gate.results.masking import TextMasking, map_baseline_side
 from eval_gate.struct import replace
 from eval_gate.text.javascript.regex import PatternError, replace_matches_sync
@@ -130,14 +137,19 @@ def _find_earlier_runs(
     if (
         recorded is not None
         and recorded.baseline.run_id == cases.baseline.run_id
-        and len(recorded.recent_runs) > len(history.runs)
+        and len(recorded.recent_runs) > len(_list_shown_places(history))
     ):
         return recorded.recent_runs, {change.key: change.recent_results for change in recorded.changes}
     return summarize_runs(history, cases.pass_score), None
 
 
+def _list_shown_places(history: History) -> list[int]:
+    """List the newest runs of a history that executed a case: runs that only reused results did nothing."""
+    return [place for place in range(len(history.runs)) if place not in history.reused_places][:MAX_RUNS]
+
+
 def summarize_runs(history: History, pass_score: float) -> tuple[RecentRun, ...]:
-    """Count the passed and failed cases of each run of `history`, newest first; each case once per run."""
+    """Count the passed and failed cases that each run of `history` executed, newest first; each case once per run."""
     counts = [dict.fromkeys((PASSED, FAILED, NOT_JUDGED), 0) for _ in history.runs]
     for key in history.iter_keys():
         for entry, run in zip(history.get_case(key).decode_entries_unchecked(), counts, strict=False):
@@ -152,7 +164,7 @@ def summarize_runs(history: History, pass_score: float) -> tuple[RecentRun, ...]
             failed=count[FAILED],
             errored=count[NOT_JUDGED],
         )
-        for run, count in zip(history.runs, counts, strict=True)
+        for run, count in ((history.runs[place], counts[place]) for place in _list_shown_places(history))
     )
 
 
@@ -164,14 +176,16 @@ def summarize_outcomes(
     The cases are named as in the newest of these runs. A run with another case fingerprint says nothing of a case.
     Runs that only have another setup fingerprint are used if no run has the same one.
     """
+    places = _list_shown_places(history)
     return {
-        key: _format_outcomes(history.get_case(key), compute_result_fingerprint(case), pass_score, len(history.runs))
+        key: _format_outcomes(history.get_case(key), compute_result_fingerprint(case), pass_score, places)
         for key, case in cases.items()
     }
 
 
-def _format_outcomes(case_history: CaseHistory, fingerprints: str, pass_score: float, runs: int) -> str:
-    entries = case_history.decode_entries()
+def _format_outcomes(case_history: CaseHistory, fingerprints: str, pass_score: float, places: Sequence[int]) -> str:
+    own = case_history.decode_entries()
+    entries = [own[place] if place < len(own) else None for place in places]
     fits = [match_fingerprints(one, fingerprints) for one in case_history.fingerprints]
     same = {place for place, fit in enumerate(fits) if fit.same_setup}
     if not _has_entry_at(entries, same):
@@ -182,7 +196,7 @@ def _format_outcomes(case_history: CaseHistory, fingerprints: str, pass_score: f
         _format_outcome(one, pass_score) if one is not None and one.fingerprint_index in same else NO_RESULT
         for one in entries
     )
-    return "".join(letters).ljust(runs, NO_RESULT)
+    return "".join(letters)
 
 
 def _has_entry_at(entries: Collection[HistoryEntry | None], places: Collection[int]) -> bool:

@@ -75,7 +75,7 @@ def compare_cases(
         for key in cases.absent.removed
     ]
     return Comparison(
-        baseline=_build_baseline_facts(baseline, cases.baseline),
+        baseline=_build_baseline_facts(baseline, cases),
         changes=tuple(_add_assumed_spread(changes)),
         notes=(*baseline.notes, *_iter_notes(cases)),
         score_tolerance=score_tolerance,
@@ -236,9 +236,11 @@ def _build_removed_case(key: CaseKey, case: CaseResult, earlier: EarlierResult |
     )
 
 
-def _build_baseline_facts(baseline: Baseline, result: RunResult) -> BaselineFacts:
-    # a total with re-runs would make this run look cheaper
+def _build_baseline_facts(baseline: Baseline, cases: GateCases) -> BaselineFacts:
+    result = cases.baseline
+    # a total with re-runs would make this run look cheaper, and so would one that this run's reused suites are not in
     once = not any(case.reruns or case.new_case_executions for _, case in result.iter_cases())
+    once = once and not (result.reused_suites or cases.run.reused_suites)
     return BaselineFacts(
         run_id=result.run_id,
         timestamp=result.timestamp,

@@ -6,17 +6,10 @@ from typing import Final
 
 from eval_gate.model.comparison import Outcome
 from eval_gate.reports.markdown import render_summary
-from eval_gate.reports.markdown_fragments import (
-    format_links,
-    format_prose,
-    format_provenance,
-    format_reuse,
-    format_setup_changes,
-)
+from eval_gate.reports.markdown_fragments import format_links, format_prose, format_provenance, format_setup_changes
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.wording.numbers import format_pass_counts
-from eval_gate.reports.wording.reuse import has_reused_everything
-from eval_gate.struct import FrozenStruct, replace
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import escape_markdown, format_count, to_one_line, truncate_text
 from eval_gate.text.quoting import capitalize_first
 
@@ -43,18 +36,10 @@ def render_check_run(view: ReportView) -> CheckText:
     why = lead + escape_markdown(view.opening, 600)
     advice = [f"**Next step:** {format_prose(view.advice.next_step, 600)}"] if view.advice else []
     links = [words] if (words := format_links(view)) else []
-    notes = [format_prose(words, 600) for words in (view.recheck, view.bad_day, view.false_alarms) if words]
-    reuse = [format_reuse(view.reuse)] if view.reuse and view.reuse.prominent else []
-    parts = [
-        why,
-        *advice,
-        *measured,
-        *notes,
-        *links,
-        *reuse,
-        f"{view.counts}.",
-        f"<sub>{format_provenance(view)}</sub>",
-    ]
+    reuse = view.reuse if view.run.reused_suites else None
+    sentences = (view.outside_cause, view.bad_day, view.false_alarms, reuse)
+    notes = [format_prose(words, 600) for words in sentences if words]
+    parts = [why, *advice, *measured, *notes, *links, f"{view.counts}.", f"<sub>{format_provenance(view)}</sub>"]
     summary = "\n\n".join(parts)
     return CheckText(format_check_title(view), summary + "\n", render_summary(view, limit=MAX_PAGE))
 
@@ -69,9 +54,7 @@ def format_check_title(view: ReportView) -> str:
         return _truncate_title("No verdict yet" if view.has_no_verdict else f"Inconclusive: {why}")
     new = [format_count(len(view.new_passes), "new pass", "new passes")] if view.new_passes else []
     heading = ", ".join([capitalize_first(view.heading), *new])
-    # a baseline's count says nothing more, and takes the room of the other
-    counts = replace(view.pass_counts, baseline=None) if has_reused_everything(view.run) else view.pass_counts
-    return _truncate_title(f"{heading} — {format_pass_counts(counts)}")
+    return _truncate_title(f"{heading} — {format_pass_counts(view.pass_counts)}")
 
 
 def format_cancelled_title(view: ReportView) -> str:

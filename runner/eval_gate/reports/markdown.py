@@ -112,7 +112,6 @@ def get_environment() -> Environment:
             markdown_fragments.format_prose,
             markdown_fragments.format_prose_cell,
             markdown_fragments.format_sentence,
-            markdown_fragments.format_reuse,
             markdown_fragments.format_setup_changes,
         ),
         *(

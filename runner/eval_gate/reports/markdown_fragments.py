@@ -17,7 +17,6 @@ from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.wording import numbers as wording
 from eval_gate.reports.wording import verdict
 from eval_gate.reports.wording.headline import find_earlier_commits
-from eval_gate.reports.wording.reuse import ReuseText
 from eval_gate.reports.wording.setup_changes import MAX_NAMED, SetupChangeText
 from eval_gate.reports.wording.waivers import WaiverText
 from eval_gate.text.escape import escape_markdown, format_code_cell, format_code_span, format_count, truncate_text
@@ -148,11 +147,6 @@ def format_prose(words: str, limit: int = MAX_SENTENCE) -> str:
 def format_prose_cell(words: str) -> str:
     """Format a phrase like `format_prose` for a table cell: the escaped text has `|` only within code."""
     return format_prose(words).replace("|", "\\|")
-
-
-def format_reuse(reuse: ReuseText) -> str:
-    """Format what was reused as a sentence with a bold title."""
-    return f"**{reuse.title}**{format_prose(reuse.rest, 600)}"
 
 
 def format_setup_changes(changes: SetupChangeText, names: int = MAX_NAMED) -> str:

@@ -79,6 +79,8 @@ class MatrixTarget(Record, kw_only=True):
     """Next step if its gate did not pass."""
     mean_score: float | None = None
     """Mean over its graded cases with a score; None without any."""
+    reused_cases: int = 0
+    """Cases whose result is that of an earlier run: time and cost of the run do not include them."""
 
     @property
     def gate(self) -> str:
@@ -219,6 +221,7 @@ def _build_target(leg: TargetRun, run: RunResult | None) -> MatrixTarget:
         problem=leg.problem,
         next_step=advice.next_step if advice else None,
         mean_score=mean.mean if mean else None,
+        reused_cases=sum(len(suite.cases) for suite in run.suites if suite.reused),
     )
 
 
@@ -267,6 +270,7 @@ def build_totals(matrix: Matrix) -> tuple[tuple[str, tuple[str, ...]], ...]:
         numbers = [getattr(one, field) if one else None for one in columns]
         if any(numbers):
             lines.append((name, [MISSING_CELL if number is None else str(number) for number in numbers]))
+    lines += _build_total_line("reused", [str(one.reused_cases or "") for one in matrix.targets])
     scores = [target.mean_score for target in matrix.targets]
     lines += _build_total_line(
         "mean score", [None if score is None else wording.format_score(score) for score in scores]

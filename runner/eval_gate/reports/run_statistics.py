@@ -51,8 +51,8 @@ def is_possible_regression(change: CaseChange) -> bool:
 
 def has_only_agent_errors(run: RunResult) -> bool:
     """Whether every case that ran has an agent error: the change, or an outage of something the agent needs."""
-    executed = [case for _, case in run.iter_cases() if case.status.is_scored or case.status is Status.ERROR]
-    return bool(executed) and all(case.error_kind is ErrorKind.AGENT_ERROR for case in executed)
+    ran = [case for case in list_executed_cases(run) if case.status.is_scored or case.status is Status.ERROR]
+    return bool(ran) and all(case.error_kind is ErrorKind.AGENT_ERROR for case in ran)
 
 
 class FallenEvaluator(FrozenStruct):
@@ -108,12 +108,13 @@ _OUTAGE_SHARE: Final = 0.25
 
 
 def find_outage(run: RunResult) -> Outage | None:
-    """Find the agent error that most cases without a pass share; None if none is that frequent.
+    """Find the agent error that most executed cases without a pass share; None if none is that frequent.
 
     It is at least a quarter of the cases that ran, and three of them, or all.
     """
     waived, groups, failing = run.waived_keys, defaultdict[str, list[CaseKey]](list), 0
-    cases = run.index_cases()
+    reused = run.reused_suites
+    cases = {key: case for key, case in run.iter_cases() if key.suite not in reused}
     for key, case in cases.items():
         if key in waived or case.passed or case.status not in {Status.FAILED, Status.ERROR}:
             continue
@@ -121,7 +122,7 @@ def find_outage(run: RunResult) -> Outage | None:
         if case.error_kind is ErrorKind.AGENT_ERROR and case.error:
             groups[str(case.http_status or get_group_key(case.error))].append(key)
     largest = max(groups.values(), key=len, default=[])
-    most, ran = len(largest), run.summary.ran
+    most, ran = len(largest), sum(one.status.is_scored or one.status is Status.ERROR for one in cases.values())
     if not most or most * 2 <= failing or (most < ran and (most < MIN_OUTAGE_CASES or most < ran * _OUTAGE_SHARE)):
         return None
     shared = [cases[key] for key in largest]
@@ -153,7 +154,8 @@ class PassCounts(FrozenStruct):
 def count_passing_cases(run: RunResult) -> PassCounts:
     """Count the passing cases among all that ran, here and in the baseline: the number that every report shows."""
     baseline = None
-    if run.comparison is not None and not has_no_comparable_case(run):
+    is_executed = any(suite.reused is None for suite in run.suites)  # else the baseline's count is the same
+    if run.comparison is not None and is_executed and not has_no_comparable_case(run):
         facts = run.comparison.baseline
         baseline = PassCounts(facts.passed, facts.total_cases if facts.ran_cases is None else facts.ran_cases)
     return PassCounts(run.summary.passed, run.summary.ran, baseline)
@@ -198,8 +200,8 @@ def _compute_baseline_rate(facts: BaselineFacts | None, excluded: list[PassCount
 
 
 def pair_outcomes(run: RunResult) -> list[tuple[bool, bool]]:
-    """Return for each comparable case with a score whether it passed in the baseline, and here."""
-    passed = {key: case.passed for key, case in run.iter_cases()}
+    """Return for each comparable case with a score of its own whether it passed in the baseline, and here."""
+    passed = {key: case.passed for key, case in run.without_reused.iter_cases()}
     quarantined = run.quarantined_keys
     return [
         (one.baseline.passed, passed[one.key])

@@ -55,6 +55,9 @@ class RunLevels(Record, kw_only=True, omit_defaults=True):
         tuple[Annotated[str, Meta(max_length=limits.STORED_MODEL)], ...], Meta(max_length=MAX_MODELS)
     ] = ()
     """Models that responded, as their operators name them in responses; empty if no response names one."""
+    executed_since: Annotated[str, Meta(max_length=100)] | None = None
+    """Start of the oldest run whose executions are in the levels, if results were reused; None if all are of this run.
+    Two runs with an execution in common are not independent."""
     restarted_levels: Annotated[tuple[LevelKind, ...], Meta(max_length=len(LevelKind))] = ()
     """Levels that do not continue those of the run before, because too few cases were in both."""
 

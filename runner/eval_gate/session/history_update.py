@@ -1,6 +1,7 @@
 """Build the history that ends with a run: the history of its baseline, the run itself, and its levels.
 
 Levels continue those of the run before, by the cases that both have. Only the drift alarm reads them; no verdict does.
+A reused result is that of the run before, so that it moves no level; a run that executed nothing has none.
 """
 
 from __future__ import annotations
@@ -69,12 +70,17 @@ def _add_levels(
         or run.shard is not None
     ):
         return history
-    if baseline is not None and (not levels or levels[0].run_id != baseline.run_id):
+    if baseline is not None and (not levels or not _continues(levels[0], baseline)):
         begun = _build_levels(baseline, None, None, {})  # it has no levels, or those of other runs are newer
         levels = (begun, *levels) if begun else levels
-    last = levels[0] if baseline is not None and levels and levels[0].run_id == baseline.run_id else None
+    last = levels[0] if baseline is not None and levels and _continues(levels[0], baseline) else None
     own_levels = _build_levels(run, baseline, last, earlier)
     return history.with_levels((own_levels, *levels)) if own_levels else history
+
+
+def _continues(levels: RunLevels, baseline: RunResult) -> bool:
+    """Whether these levels are those of the baseline: of itself, or of the last run that executed a case."""
+    return levels.run_id == baseline.run_id or not baseline.without_reused.suites
 
 
 def _build_levels(
@@ -88,7 +94,7 @@ def _build_levels(
     restarted: list[LevelKind] = []
     columns: list[list[float]] = [[] for _ in _COMPARED]
     pairs: list[tuple[_Case, _Case]] = []
-    number = 0
+    number, executed = 0, run.without_reused
     for key, one in _iter_cases(run):
         number += 1
         for column, value in zip(columns, one.values, strict=True):
@@ -96,7 +102,7 @@ def _build_levels(
                 column.append(value)
         if (old_case := old_cases.get(earlier.get(key, key))) is not None and old_case.has_same_setup(one):
             pairs.append((old_case, one))
-    if not number:
+    if not number or not any(True for _ in _iter_cases(executed)):
         return None
     for at, kind in enumerate(_COMPARED):
         values = columns[at]
@@ -122,7 +128,8 @@ def _build_levels(
         cases=number,
         levels=levels,
         restarted_levels=tuple(restarted),
-        models=list_models(run),
+        executed_since=min((suite.reused.timestamp for suite in run.suites if suite.reused), default=None),
+        models=list_models(executed),
     )
 
 

@@ -8,26 +8,34 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from eval_gate.model.comparison import CaseClass, RuleCode
+from eval_gate.model.execution import ErrorCause, ErrorKind
 from eval_gate.model.reuse import ReuseOff, RunReason, StatePart
 from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.detail_levels import DETAIL_LEVELS
 from eval_gate.reports.markdown import render_comment, render_summary
+from eval_gate.reports.matrix import TargetRun, build_matrix, build_totals, render_matrix
 from eval_gate.reports.rendering import render
+from eval_gate.reports.run_statistics import find_outage, has_only_agent_errors, pair_outcomes
 from eval_gate.reports.view.report_view import build_view
 from eval_gate.reports.wording.reuse import OFF_WORDS, PART_WORDS, REASON_WORDS, describe_reuse
 from eval_gate.struct import replace
 from tests.support.pages import case_on, markup_of, page_data
+from tests.support.results import make_baseline_run, make_result, make_run
 from tests.support.reused_results import (
     BASE,
     BILLING,
+    CHANGED,
     OLDER,
     SEARCH,
     STATES,
     SUPPORT,
+    decide,
     every,
     hostile,
+    judge_run,
+    make_suite,
     many,
     narrowed,
     off,
@@ -91,7 +99,7 @@ def test_page__reused_suites__are_marked_and_their_cases_cost_nothing() -> None:
     assert "ms" not in case_on(page, "find")["now"]
     assert case_on(page, "refund")["now"]["ms"] == 120
     assert '<td>reused from <code dir="auto">3f2c1ab</code> of 2026-11-19</td>' in markup_of(page)
-    assert "<strong>Reused 2 of 3 suites</strong>" in markup_of(page)
+    assert "<p>Reused 2 of 3 suites (4 of 6 cases), <code" in markup_of(page)
 
 
 def test_page__no_measures__has_no_column() -> None:
@@ -110,8 +118,8 @@ def test_words__every_member_has_them() -> None:
 @pytest.mark.parametrize("reason", ReuseOff, ids=str)
 def test_reuse_off__the_reason_is_in_the_summary_and_not_in_the_comment(reason) -> None:
     view = build_view(off(reason), ON_GITHUB)
-    assert "**Nothing was reused**" in render_summary(view)
-    assert "Nothing was reused" not in render_comment(view)
+    assert "\nNothing was reused: " in render_summary(view)
+    assert "Nothing was reused" not in render_comment(view).partition("<details>")[0]
 
 
 @pytest.mark.parametrize("reason", RunReason, ids=str)
@@ -120,7 +128,6 @@ def test_suite_table__every_reason__is_said(reason) -> None:
     file = next(one.suite for one in run.reuse.suites if one.reason is reason)
     row = next(row for row in build_view(run, ON_GITHUB).suites if row.file == file)
     assert row.origin.startswith("executed: ")
-    assert not row.reused
     details = {
         RunReason.UNREADABLE: "`agents/supprt/**` matches no file",
         RunReason.RECHECK: "last executed at `0aa11bb` of 2026-11-12",
@@ -129,7 +136,7 @@ def test_suite_table__every_reason__is_said(reason) -> None:
 
 
 def test_reuse__several_commits__names_a_few() -> None:
-    sentence = describe_reuse(many()).sentence
+    sentence = describe_reuse(many())
     assert "they measure has changed since they last ran (`0aa11bb`, `77d3e4f`, `3f2c1ab`)." in sentence
     assert "`evals/001.yaml`, `evals/002.yaml`, `evals/003.yaml` and 147 more" in sentence
 
@@ -137,7 +144,7 @@ def test_reuse__several_commits__names_a_few() -> None:
 def test_reuse__commit_is_unknown__names_the_run() -> None:
     run = partly()
     unknown = tuple(replace(one, reused=one.reused and replace(one.reused, sha=None)) for one in run.suites)
-    assert f"since run `{BASE.run_id}`. Saved" in describe_reuse(replace(run, suites=unknown)).sentence
+    assert f"since run `{BASE.run_id}`. Saved" in describe_reuse(replace(run, suites=unknown))
 
 
 def test_reruns__of_reused_cases__are_not_counted() -> None:
@@ -150,29 +157,17 @@ def test_reruns__of_reused_cases__are_not_counted() -> None:
 @pytest.mark.parametrize(
     ("before", "here", "words"),
     [
-        ("prompts/**, agents/**", "agents/**", "`measures` no longer has `prompts/**`"),
-        ("agents/**", "agents/**, env:IMAGE", "`measures` now has `env:IMAGE`"),
-        ("a, b, c, d", "e", "`measures` no longer has `a`, `b`, `c` and 1 more; now has `e`"),
-        (
-            '{"**":["package-lock.json"],"evals/a.yaml":["a/**","b/**"]}',
-            '{"**":["package-lock.json"],"evals/a.yaml":["a/**"]}',
-            "`measures` no longer has `b/**` (`evals/a.yaml`)",
-        ),
-        (
-            "a/**, b/**",
-            '{"evals/a.yaml":["a/**"]}',
-            "`measures` no longer has `a/**`, `b/**`; now has `a/**` (`evals/a.yaml`)",
-        ),
-        ("[]", "a/**", "`measures` now has `a/**`"),
-        ("b, a", "a, b", "`measures` `b, a` → `a, b`"),
-        ('{"a": 1}', "[", '`measures` `{"a": 1}` → `[`'),
-        ("a/… #0123abcd", "b", "`measures` `a/… #0123abcd` → `b`"),
+        ("prompts/**, agents/**", "agents/**", "`prompts/**, agents/**` → `agents/**`"),
+        ('{"**":["a","b"]}', '{"**":["a"]}', '`{"**":["a","b"]}` → `{"**":["a"]}`'),
+        ("a", "`@team`", "`a` → `'@team'`"),
     ],
 )
-def test_setup_changes__measures__say_which_patterns(before, here, words) -> None:
+def test_setup_changes__measures__say_that_nothing_is_reused(before, here, words) -> None:
     view = build_view(narrowed(before, here), ON_GITHUB)
-    assert view.setup_changes.format_lines(3)[0].startswith(f"setting {words}")
-    assert "**Every suite ran**: the setup changed (patterns of `measures`)." in render_comment(view)
+    assert view.setup_changes.format_lines(3)[0].startswith(
+        f"setting `measures` {words}, so nothing is reused (6 cases)"
+    )
+    assert "Every suite ran: the setup changed (patterns of `measures`)." in render_comment(view)
 
 
 def test_advice__regression_in_a_rechecked_suite__does_not_blame_the_change() -> None:
@@ -187,26 +182,27 @@ def test_advice__regressions_in_other_suites_too__blames_the_change_for_these_on
     view = build_view(rechecked(also_changed=True), ON_MAIN)
     assert len(view.regressions) == 2
     assert view.advice.next_step.startswith("For regressions in suites that were not re-checked, fix the change.")
-    assert view.recheck.startswith("`evals/billing.yaml` was re-checked, and nothing that it measures has changed")
+    assert view.outside_cause.startswith(
+        "`evals/billing.yaml` was re-checked, and nothing that it measures has changed"
+    )
 
 
-def test_recheck__nothing_got_worse__says_so() -> None:
+def test_recheck__nothing_got_worse__is_in_the_suite_table_alone() -> None:
     view = build_view(rechecked(broken=False), ON_MAIN)
-    words = "nothing that it measures has changed since `0aa11bb`: it has no regression."
-    assert view.recheck == f"`evals/billing.yaml` was re-checked, and {words}"
-    assert view.advice is None
+    assert (view.outside_cause, view.advice) == (None, None)
+    assert "executed: re-checked, last executed at `0aa11bb` of 2026-11-12" in render_summary(view)
 
 
 def test_every_suite_reused__still_failing_case__is_no_regression() -> None:
     view = build_view(every(), ON_GITHUB)
     assert [row.change_class for row in view.known_failing] == [CaseClass.STILL_FAILING]
     assert "passed, nothing measured has changed since `3f2c1ab`" in view.heading
-    assert view.spending == "nothing executed"
+    assert "baseline" not in view.opening
 
 
 @pytest.mark.parametrize("level", range(len(DETAIL_LEVELS)))
 def test_comment__any_detail__says_what_was_reused(level) -> None:
-    assert "**Reused 150 of 200 suites**" in render_comment(build_view(many(), ON_GITHUB), start=level)
+    assert "Reused 150 of 200 suites" in render_comment(build_view(many(), ON_GITHUB), start=level)
 
 
 def test_reports__hostile_names__are_inert() -> None:
@@ -225,3 +221,37 @@ def test_reports__hostile_names__are_inert() -> None:
 def test_run_without_measures__says_nothing() -> None:
     assert describe_reuse(replace(partly(), reuse=None)) is None
     assert OLDER.sha != BASE.sha
+
+
+def test_matrix__reused_cases__are_counted() -> None:
+    matrix = build_matrix([TargetRun("a", partly()), TargetRun("b", off())], "2026-11-21T10:00:00Z", "1.0.0")
+    totals = dict(build_totals(matrix))
+    assert totals["reused"] == ("4", "–")
+    assert totals["time"] == ("240 ms", "720 ms")
+    assert "| **reused** | 4 |" in render_matrix("md", matrix)
+
+
+def test_baseline__that_reused_suites__is_no_measure_of_time() -> None:
+    suites = (make_suite(BILLING, {"a": "passed"}), make_suite(SUPPORT, {"b": "passed"}))
+    then = make_baseline_run(*suites)
+    reusing = decide(then, {BILLING: OLDER, SUPPORT: CHANGED})
+    assert (then.summary.total_duration_ms, reusing.summary.total_duration_ms) == (240, 120)
+    spending = [build_view(judge_run(make_run(*suites), one), ON_GITHUB).spending for one in (then, reusing)]
+    assert spending == ["agent time 240 ms (0 %) · wall time 1.5 s", "agent time 240 ms · wall time 1.5 s"]
+
+
+def test_outage__of_all_executed_cases__is_one_although_most_are_reused() -> None:
+    broken = {"error_kind": ErrorKind.AGENT_ERROR, "error_cause": ErrorCause.AGENT_FAILED, "http_status": 503}
+    suites = [
+        make_suite(BILLING, {f"b{number}": "passed" for number in range(20)}),
+        make_suite(SUPPORT, [make_result(f"s{number}", "error", **broken) for number in range(3)]),
+    ]
+    run = decide(make_run(*suites), {BILLING: BASE, SUPPORT: CHANGED})
+    judged = judge_run(run, make_baseline_run(suites[0], make_suite(SUPPORT, {f"s{n}": "passed" for n in range(3)})))
+    assert find_outage(judged).ran == 3
+    assert has_only_agent_errors(judged)
+
+
+def test_certainty__reused_cases__are_no_evidence() -> None:
+    """Their results in both runs are one and the same."""
+    assert len(pair_outcomes(partly())) == 2

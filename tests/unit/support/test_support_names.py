@@ -87,6 +87,7 @@ SAME_PART = {
     "file_model.py": "the shape of one format's files",
     "junit.py": "JUnit XML: read, written",
     "loader.py": "loads what people wrote: the configuration, external results",
+    "measures.py": "what suites measure: the patterns, the command",
     "merge.py": "merging: the command, the operation",
     "policy.py": "the policy: its settings, its record in a run result",
     "power.py": "detection power: the command, its words",

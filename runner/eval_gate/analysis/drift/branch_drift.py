@@ -149,7 +149,7 @@ def find_drift(history: History, pass_score: float = 1.0) -> Drift:
     newest = history.levels[0] if history.levels else None
     if newest is None:
         return Drift(None, 0)
-    own = [one for one in history.levels if one.target == newest.target]
+    own = _select_independent([one for one in history.levels if one.target == newest.target])
     degradations, examined, longest = [], [], 0
     for measured in LevelKind:
         runs = _select_comparable_runs(own, measured)
@@ -171,6 +171,19 @@ def find_drift(history: History, pass_score: float = 1.0) -> Drift:
     )
     broken = find_broken_cases(history, EVIDENCE_LIMIT, pass_score)
     return Drift(newest, longest, described, broken, tuple(examined), models)
+
+
+def _select_independent(levels: Sequence[RunLevels]) -> list[RunLevels]:
+    """Select runs of which no two have an execution in common, because one reused results of the other, newest first.
+
+    Reused results would repeat one lucky or unlucky execution in every run, which the ranks take for a new level.
+    """
+    selected: list[RunLevels] = []
+    for one in reversed(levels):
+        since = one.executed_since
+        if not selected or since is None or one.restarted_levels or since > selected[-1].timestamp:
+            selected.append(one)
+    return selected[::-1]
 
 
 def _select_comparable_runs(levels: Sequence[RunLevels], measured: LevelKind) -> list[RunLevels]:

@@ -103,9 +103,9 @@ def find_degraded_cases(history: History, run_id: str, pass_score: float = 1.0) 
 
 
 def _select_case_runs(history: History, case_history: CaseHistory) -> _CaseRuns:
-    """Empty if the newest run does not have the case, or no score of it."""
-    entries = case_history.decode_entries()
-    newest = entries[0] if entries else None
+    """Empty if the newest run that did not reuse the case does not have it, or no score of it."""
+    entries, reused = case_history.decode_entries(), case_history.reused_places
+    newest = next((entry for place, entry in enumerate(entries) if place not in reused), None)
     if newest is None:
         return ()
     target = history.runs[0].target

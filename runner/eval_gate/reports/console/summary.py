@@ -76,7 +76,7 @@ class _ConsoleSummary:
         for (suite, row), name in zip(listed, names, strict=True):
             facts = [format_pass_counts(PassCounts(suite.summary.passed, suite.summary.ran))]
             facts += [*iter_further_counts(suite.summary, row), *(["stale"] if row.stale else [])]
-            facts += [to_console_line(row.origin)] if row.reused else []
+            facts += [to_console_line(row.origin)] if suite.reused else []
             begin = f"{paint_glyph(_summarize_status(suite.summary), style)} {pad_text(name, across)}  "
             yield begin + style.cut_text("   ".join(facts), max(style.width - across - 4, 1))
         if len(listed) < len(suites):
@@ -116,8 +116,7 @@ class _ConsoleSummary:
         judges = view.judges if style.verbose else describe_judges(view.run, of=frozenset())
         older, passed_over = describe_older_baseline(view, mark=str), describe_unmeasured_runs(view, mark=str)
         power = view.power if style.verbose else ()
-        reuse = [view.reuse.sentence] if view.reuse else []
-        facts = [*reuse, view.first_runs, *power, *judges, _format_baseline(view), older, passed_over]
+        facts = (view.reuse, view.first_runs, *power, *judges, _format_baseline(view), older, passed_over)
         for words in filter(None, facts):
             yield from style.wrap_text(to_console_line(words, 1_000))
         for note in view.notes:
@@ -138,7 +137,7 @@ class _ConsoleSummary:
         sentences = [explain_inconclusive(view.run, view.verdict)] if view.is_inconclusive else reasons
         exit_text = "" if view.has_no_verdict else f"   exit {int(view.verdict.exit_code)}"
         yield from self._render_reasons(words, colour, [to_console_line(one, 1_000) for one in sentences], exit_text)
-        for words in filter(None, (view.recheck, view.bad_day, view.false_alarms)):
+        for words in filter(None, (view.outside_cause, view.bad_day, view.false_alarms)):
             yield from style.wrap_text(to_console_line(words, 1_000))
         if view.setup_changes:
             yield from style.wrap_text(f"{view.setup_changes.title.lower()}:")

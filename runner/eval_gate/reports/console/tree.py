@@ -118,7 +118,7 @@ def _iter_suite_totals(suite: SuiteResult, row: SuiteRow) -> Iterator[str]:
     yield f"{summary.passed}/{summary.total_cases} passed"
     yield f"{summary.failed} failed"
     yield f"{summary.skipped_assertions} skipped assertions"
-    yield f"{0 if row.reused else summary.total_duration_ms:.0f}ms total"
+    yield f"{0 if suite.reused else summary.total_duration_ms:.0f}ms total"
     yield from iter_further_counts(summary, row)
     if row.origin:
         yield to_console_line(row.origin)

@@ -56,11 +56,11 @@ def render(run: RunResult, context: ReportContext) -> str:
 
 def _build_suite(suite: SuiteResult, suite_row: SuiteRow, rows: Sequence[CaseRow], view: ReportView) -> ET.Element:
     element = ET.Element("testsuite", name=_to_xml_text(suite.eval_file or suite.tool_name))
-    if suite_row.reused:  # its cases took no time in this run
+    if suite.reused:  # its cases took no time in this run
         parent = ET.SubElement(element, "properties")
         ET.SubElement(parent, "property", name="reused", value=_to_xml_text(suite_row.origin))
     element.extend(_build_case(case, row, view) for case, row in zip(suite.cases, rows, strict=True))
-    _set_counts(element, _format_seconds(0 if suite_row.reused else suite.summary.total_duration_ms))
+    _set_counts(element, _format_seconds(0 if suite.reused else suite.summary.total_duration_ms))
     element.set("timestamp", _to_xml_text(suite.timestamp))
     return element
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.conversation import Message
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall, Trial, TurnResult, format_error
-from eval_gate.model.execution_usage import ExecutionUsage
+from eval_gate.model.execution_usage import measure_execution
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.page.truncation import PageTruncation
 from eval_gate.reports.rerun_command import build_case_rerun_command, find_preparatory_cases
@@ -45,6 +45,9 @@ _PROMPTS: Final = ("systemPrompt", "userPrompt", "prompt", "command")
 Data = dict[str, Any]
 
 
+_SPENT: Final = frozenset({"ms", "first", "tokens", "cost", "judge", "attempts"})
+
+
 def build_case_data(row: CaseRow, view: ReportView, cut: PageTruncation) -> Data:
     """Build the data of one case, without empty values."""
     case = row.case
@@ -67,7 +70,9 @@ def build_case_data(row: CaseRow, view: ReportView, cut: PageTruncation) -> Data
     }
     if case is not None:
         data |= _describe_case(row, case, cut) | _build_actions(row, view)
-        data["now"] = _build_current_side(row, case, cut)
+        data["now"] = _build_current_side(case, cut)
+        if row.reused:  # this run spent nothing on it
+            data["now"] = {name: value for name, value in data["now"].items() if name not in _SPENT}
         data["checks"] = _build_checks(*_list_checks(row, case), cut)
         data["runs"] = _build_executions(case, cut)
     return _drop_empty(data)
@@ -145,22 +150,21 @@ def _build_waiver(row: CaseRow) -> Data | None:
 # Both results
 
 
-def _build_current_side(row: CaseRow, case: CaseResult, cut: PageTruncation) -> Data:
-    spent = _build_numbers(case, row.execution) if row.execution else {}
-    return _drop_empty({"status": STATUS_LETTERS[case.status], **spent, **_build_response(case.details, cut)})
-
-
-def _build_numbers(case: CaseResult, one: ExecutionUsage) -> Data:
-    """Build time, tokens and cost of an execution of this run."""
+def _build_current_side(case: CaseResult, cut: PageTruncation) -> Data:
+    one = measure_execution(case)
     tries = case.attempts - max(len(case.trials) - 1, 0) - case.preparatory_executions
-    return {
-        "ms": round(one.duration_ms, 1),
-        "first": None if case.details.first_token_ms is None else round(case.details.first_token_ms, 1),
-        "tokens": [one.usage.input_tokens, one.usage.output_tokens] if one.usage else None,
-        "cost": _format_cost(one.cost_usd),
-        "judge": _format_cost(one.judge_cost_usd),
-        "attempts": tries if tries > 1 and not case.details.turns else None,
-    }
+    return _drop_empty(
+        {
+            "status": STATUS_LETTERS[case.status],
+            "ms": round(one.duration_ms, 1),
+            "first": None if case.details.first_token_ms is None else round(case.details.first_token_ms, 1),
+            "tokens": [one.usage.input_tokens, one.usage.output_tokens] if one.usage else None,
+            "cost": _format_cost(one.cost_usd),
+            "judge": _format_cost(one.judge_cost_usd),
+            "attempts": tries if tries > 1 and not case.details.turns else None,
+            **_build_response(case.details, cut),
+        }
+    )
 
 
 def _build_baseline_side(row: CaseRow, cut: PageTruncation) -> Data | None:

@@ -160,7 +160,7 @@ class PageData(FrozenStruct, eq=False, dict=True):
         return {
             "groups": [[one.key, one.title, one.tone] for one in self.groups],
             "suites": [reveal_invisible(row.file) for row in self.view.suites],
-            "reused": [place for place, row in enumerate(self.view.suites) if row.reused],
+            "reused": [place for place, suite in enumerate(self.view.run.suites) if suite.reused],
             "rows": self._columns,
             "causes": [reveal_invisible(truncate_middle(text, 300)) for text in self._listed[0]],
             "here": self.current_title,

@@ -40,7 +40,7 @@ from eval_gate.reports.wording.grounds import format_place
 from eval_gate.reports.wording.judges import describe_judges
 from eval_gate.reports.wording.metrics import MetricReport
 from eval_gate.reports.wording.power import describe_false_alarms, describe_first_runs, describe_power
-from eval_gate.reports.wording.reuse import describe_recheck, describe_reuse, has_reused_everything
+from eval_gate.reports.wording.reuse import describe_outside_cause, describe_reuse
 from eval_gate.reports.wording.setup_changes import describe_prompt_change, describe_setup_changes
 from eval_gate.reports.wording.spending import (
     count_reruns,
@@ -157,8 +157,8 @@ class ReportView(CaseLists):
 
     reuse = _cache_property(lambda view: describe_reuse(view.run))
     """What was reused from earlier runs, or why nothing was; None if no suite has measures."""
-    recheck = _cache_property(lambda view: describe_recheck(view.run))
-    """What suites show that ran only to see whether their result still holds; reports show it below the opening."""
+    outside_cause = _cache_property(lambda view: describe_outside_cause(view.run))
+    """Why the change is not the cause in re-checked suites that got worse; reports show it below the opening."""
 
     first_runs = _cache_property(lambda view: describe_first_runs(view.run, format_place(view.context)))
     """What a gate with fewer than ten runs of history finds and misses, and what more runs change."""
@@ -340,10 +340,8 @@ class ReportView(CaseLists):
         The change since the baseline is left out after re-runs, which would look like an increase, and with reused
         suites, which cost nothing here.
         """
-        if has_reused_everything(self.run):
-            return "nothing executed"
         has_users = any(has_simulated_user(case) for case in run_statistics.list_executed_cases(self.run))
-        is_comparable = self.reruns is None and not any(suite.reused for suite in self.suites)
+        is_comparable = self.reruns is None and not self.run.reused_suites
         own = describe_spending(self.summary, self._baseline if is_comparable else None, has_users=has_users)
         return " · ".join(filter(None, [own, describe_warm_up(self.run)]))
 

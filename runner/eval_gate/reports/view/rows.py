@@ -448,7 +448,7 @@ def build_rows(run: RunResult, context: ReportContext, waivers: WaiverReport) ->
     least = run.verdict.pass_score if run.verdict else 1.0
     id_counts = Counter([key.case_id for key, _ in cases])
     stale = {suite.eval_file: describe_stale_suite(suite) for suite in run.suites if suite.stale}
-    reused = {suite.eval_file for suite in run.suites if suite.reused}
+    reused = run.reused_suites
     rows = [
         CaseRow(
             key,

@@ -14,7 +14,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.run_statistics import exclude_waived, is_possible_regression
 from eval_gate.reports.view.scores import MeanScore, compute_mean_score
 from eval_gate.reports.wording.reuse import describe_origins
-from eval_gate.struct import FrozenStruct, replace
+from eval_gate.struct import FrozenStruct
 
 _STALE_PARTS: Final = {
     StaleKind.DESCRIPTION: "tool description",
@@ -45,7 +45,6 @@ class SuiteRow(FrozenStruct):
     """Mean score of graded cases; None without any."""
     origin: str = ""
     """Where a reused result comes from, or why the suite was executed; empty if nothing was decided about reuse."""
-    reused: bool = False
 
     @property
     def change(self) -> int | None:
@@ -69,17 +68,17 @@ def build_suite_rows(run: RunResult, baseline: BaselineFacts | None) -> tuple[Su
         changes[change.suite].append(change)
     waived, origins = run.waived_keys, describe_origins(run)
     return tuple(
-        replace(
-            _build_suite_row(suite, baseline, changes[suite.eval_file], waived),
-            origin=origins.get(suite.eval_file, ""),
-            reused=suite.reused is not None,
-        )
+        _build_suite_row(suite, baseline, changes[suite.eval_file], waived, origins.get(suite.eval_file, ""))
         for suite in run.suites
     )
 
 
 def _build_suite_row(
-    suite: SuiteResult, baseline: BaselineFacts | None, changes: Sequence[CaseChange], waived: Collection[CaseKey]
+    suite: SuiteResult,
+    baseline: BaselineFacts | None,
+    changes: Sequence[CaseChange],
+    waived: Collection[CaseKey],
+    origin: str,
 ) -> SuiteRow:
     summary = suite.summary
     return SuiteRow(
@@ -93,6 +92,7 @@ def _build_suite_row(
         regressions=sum(is_possible_regression(one) and one.key not in waived for one in changes),
         new_passes=sum(one.change is CaseClass.NEW_PASS for one in changes),
         score=compute_mean_score(suite.cases, changes),
+        origin=origin,
     )
 
 

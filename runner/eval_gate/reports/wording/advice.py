@@ -33,7 +33,6 @@ from eval_gate.reports.wording.advice_table import (
     OTHER_VERSION,
     OWNERS_OF_PROBLEMS,
     RECHECKED,
-    RECHECKED_REASONS,
     REGRESSION_PAGE,
     SETUP_CHANGE_PAGE,
     STALE_BASELINE_PAGE,
@@ -80,6 +79,10 @@ _ERROR_REASONS: Final = frozenset(
     }
 )
 """Reasons that errors of cases can explain."""
+_CHANGE_REASONS: Final = frozenset(
+    {RuleCode.REGRESSIONS, RuleCode.SUITE_DROP, RuleCode.AGENT_ERRORS, ReasonCode.UNCONFIRMED_REGRESSIONS}
+)
+"""Reasons whose advice names the change as the cause, or as a possible one."""
 _FAILURE_REASONS: Final = frozenset({RuleCode.FAILURES, RuleCode.MUST_PASS, RuleCode.PASS_RATE, RuleCode.NEW_FAILURES})
 """Reasons that mistakes of failing cases can explain; a case whose eval changed is no regression."""
 _RESULT_REASONS: Final = frozenset(
@@ -168,7 +171,7 @@ def _get_code(run: RunResult, verdict: Verdict) -> str:
 
 def _find_reason_row(run: RunResult, verdict: Verdict, code: str) -> AdviceRow:
     """Find the advice for a reason that no errors explain."""
-    if code in RECHECKED_REASONS and has_cause_outside(run, only=True):
+    if code in _CHANGE_REASONS and has_cause_outside(run, only=True):
         return RECHECKED
     if code == ReasonCode.RUN_INCOMPLETE and run.is_external:
         what = "look up in the log of the tool why these cases did not run: this change may be the cause"

@@ -161,13 +161,6 @@ RECHECKED: Final = AdviceRow(
     "check the model, live data, and files that `measures` does not cover{waive}",
 )
 """Advice on cases that got worse although nothing that their suites measure has changed."""
-RECHECKED_REASONS: Final = frozenset(
-    {
-        *(RuleCode.REGRESSIONS, RuleCode.SUITE_DROP, RuleCode.SUITE_SCORES, RuleCode.SCORE_DROP, RuleCode.MUST_PASS),
-        *(RuleCode.AGENT_ERRORS, RuleCode.LATENCY, RuleCode.COST, RuleCode.TOKENS, ReasonCode.UNCONFIRMED_REGRESSIONS),
-    }
-)
-"""Reasons whose advice is about the change otherwise."""
 _COMPARE_RESPONSES: Final = AdviceRow(
     Owner.UNKNOWN, "run the failing cases with and without this change, and compare the responses", may_pass=True
 )

@@ -15,7 +15,6 @@ from eval_gate.model.reuse import ReusedResult, ReuseOff, ReuseSource, RunReason
 from eval_gate.reports.run_statistics import is_possible_regression
 from eval_gate.reports.wording.numbers import extract_day, format_money, quote_in_backticks
 from eval_gate.reports.wording.verdict import list_unwaived_changes
-from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import format_count, format_first_few, truncate_text
 
 MAX_NAMED: Final = 3
@@ -44,7 +43,7 @@ REASON_WORDS: Final = {
 OFF_WORDS: Final = {
     ReuseOff.TURNED_OFF: "`reuse` is off",
     ReuseOff.RERUN_ATTEMPT: "this is a re-run attempt",
-    ReuseOff.MANUAL: "a person started the workflow",
+    ReuseOff.MANUAL: "only pushes and pull requests reuse results",
     ReuseOff.SCHEDULED: "this is a scheduled run",
     ReuseOff.SELECTED_CASES: "only selected cases ran",
     ReuseOff.SHARD: "this run has only a part of the cases",
@@ -57,46 +56,24 @@ _WORSE: Final = frozenset({CaseClass.INCONCLUSIVE, CaseClass.ERRORED})
 """Classes of cases that may have got worse, besides regressions."""
 
 
-class ReuseText(FrozenStruct):
-    """What a run reused: a title, and the rest of the sentence. Short reports show only what is `prominent`."""
-
-    title: str
-    rest: str
-    prominent: bool = False
-
-    @property
-    def sentence(self) -> str:
-        """The whole sentence."""
-        return f"{self.title}{self.rest}"
-
-
-def describe_reuse(run: RunResult) -> ReuseText | None:
+def describe_reuse(run: RunResult) -> str | None:
     """Describe what was reused and what that saved, or why nothing was; None if no suite has measures."""
     if run.reuse is None or not (run.reuse.off or run.reuse.suites):
         return None
     if run.reuse.off is not None:
-        return ReuseText("Nothing was reused", f": {OFF_WORDS[run.reuse.off]}.")
+        return f"Nothing was reused: {OFF_WORDS[run.reuse.off]}."
     suites = [suite for suite in run.suites if suite.reused]
     if not suites:
-        return _describe_executions(run.reuse.suites)
+        counts = Counter(map(describe_reason, run.reuse.suites)).most_common()
+        reasons = (f"{words} ({format_count(number, 'suite')})" if counts[1:] else words for words, number in counts)
+        return f"Every suite ran: {'; '.join(reasons)}."
     saved = [format_count(run.reuse.saved_executions, "execution")] if run.reuse.saved_executions else []
     saved += [format_money(run.reuse.saved_usd)] if run.reuse.saved_usd else []
     cases = f"{sum(len(suite.cases) for suite in suites):,} of {format_count(run.summary.total_cases, 'case')}"
-    names = "" if has_reused_everything(run) else f", {_format_names(suite.eval_file for suite in suites)}"
+    names = f", {_format_names(suite.eval_file for suite in suites)}" if len(suites) < len(run.suites) else ""
+    number, unchanged = format_count(len(run.suites), "suite"), _describe_unchanged([one.reused for one in suites])
     savings = f" Saved: {', '.join(saved)}." if saved else ""
-    return ReuseText(
-        f"Reused {len(suites):,} of {format_count(len(run.suites), 'suite')}",
-        f" ({cases}){names}: {_describe_unchanged(_list_origins(run), len(suites))}.{savings}",
-        prominent=True,
-    )
-
-
-def _describe_executions(decisions: Sequence[SuiteDecision]) -> ReuseText:
-    """Describe why every suite ran."""
-    counts = Counter(map(describe_reason, decisions)).most_common()
-    reasons = [f"{words} ({format_count(number, 'suite')})" if counts[1:] else words for words, number in counts]
-    narrowed = any(StatePart.MEASURES in one.parts for one in decisions)
-    return ReuseText("Every suite ran", f": {'; '.join(reasons)}.", prominent=narrowed)
+    return f"Reused {len(suites):,} of {number} ({cases}){names}: {unchanged}.{savings}"
 
 
 def describe_reason(one: SuiteDecision) -> str:
@@ -113,41 +90,30 @@ def describe_origins(run: RunResult) -> Mapping[str, str]:
         one.suite: f"executed: {truncate_text(problems.get(one.suite) or describe_reason(one), MAX_PROBLEM)}"
         for one in (run.reuse.suites if run.reuse else ())
     }
-    return origins | {suite.eval_file: _describe_source(suite.reused) for suite in run.suites if suite.reused}
-
-
-def _describe_source(one: ReusedResult) -> str:
-    return f"reused from {_name_origin(one)}{' (this pull request)' if one.source is ReuseSource.OWN_RUN else ''}"
-
-
-def has_reused_everything(run: RunResult) -> bool:
-    """Whether the run executed no suite."""
-    return bool(run.suites) and all(suite.reused for suite in run.suites)
+    own = {ReuseSource.BASELINE: "", ReuseSource.OWN_RUN: " (this pull request)"}
+    reused = {suite.eval_file: suite.reused for suite in run.suites if suite.reused}
+    return origins | {file: f"reused from {_name_origin(one)}{own[one.source]}" for file, one in reused.items()}
 
 
 def describe_nothing_changed(run: RunResult) -> str | None:
     """Describe since which commit nothing changed, in a few words; None if the run executed a suite."""
-    if not has_reused_everything(run):
+    origins = [suite.reused for suite in run.suites]
+    if not origins or None in origins:
         return None
-    commits = _list_commits(_list_origins(run))
+    commits = _list_commits(origins)
     return f"nothing measured has changed since {commits[0] if len(commits) == 1 else 'the last executions'}"
 
 
-def describe_recheck(run: RunResult) -> str | None:
-    """Describe what is known from the suites that ran only to see whether their result still holds; None without any.
-
-    If cases in them got worse, it names the cause.
-    """
-    suites = {one.suite: one for one in _list_rechecks(run)}
+def describe_outside_cause(run: RunResult) -> str | None:
+    """Describe why the change is not the cause in suites that ran although nothing changed; None without any."""
+    worse = _find_worse_suites(run)
+    suites = [one for one in (run.reuse.rechecked_suites if run.reuse else ()) if one.suite in worse]
     if not suites:
         return None
-    worse = [one for name, one in suites.items() if name in _find_worse_suites(run)]
-    listed = worse or [*suites.values()]
-    unchanged = _describe_unchanged([one.last_executed for one in listed if one.last_executed], len(listed))
-    verb, result = ("was", "it has no regression") if len(listed) == 1 else ("were", "they have no regression")
-    if worse:
-        result = "the cause is outside of the measured files (model, data, an unmeasured file)"
-    return f"{_format_names(one.suite for one in listed)} {verb} re-checked, and {unchanged}: {result}."
+    names, were = _format_names(one.suite for one in suites), "was" if len(suites) == 1 else "were"
+    unchanged = _describe_unchanged([one.last_executed for one in suites])
+    cause = "the cause is outside of the measured files (model, data, an unmeasured file)"
+    return f"{names} {were} re-checked, and {unchanged}: {cause}."
 
 
 def has_cause_outside(run: RunResult, *, only: bool) -> bool:
@@ -155,13 +121,9 @@ def has_cause_outside(run: RunResult, *, only: bool) -> bool:
 
     Without any such case, for a rule about many cases, whether only re-checked suites were executed.
     """
-    rechecked, worse = {one.suite for one in _list_rechecks(run)}, _find_worse_suites(run)
-    executed = {suite.eval_file for suite in run.suites if not suite.reused}
+    rechecked = {one.suite for one in run.reuse.rechecked_suites} if run.reuse else set[str]()
+    worse, executed = _find_worse_suites(run), {suite.eval_file for suite in run.suites} - run.reused_suites
     return bool(rechecked) and (worse or executed) <= rechecked if only else bool(worse & rechecked)
-
-
-def _list_rechecks(run: RunResult) -> tuple[SuiteDecision, ...]:
-    return run.reuse.rechecked_suites if run.reuse else ()
 
 
 def _find_worse_suites(run: RunResult) -> set[str]:
@@ -172,21 +134,17 @@ def _find_worse_suites(run: RunResult) -> set[str]:
     }
 
 
-def _list_origins(run: RunResult) -> list[ReusedResult]:
-    return [suite.reused for suite in run.suites if suite.reused]
-
-
-def _describe_unchanged(origins: Iterable[ReusedResult], suites: int) -> str:
-    """Describe since when nothing changed that these suites measure; of several commits, some are named."""
-    subject, measure = ("it", "it measures") if suites == 1 else ("they", "they measure")
+def _describe_unchanged(origins: Sequence[ReusedResult | None]) -> str:
+    """Describe since when nothing changed that the suites of these origins measure; some of the commits are named."""
+    subject, measure = ("it", "it measures") if len(origins) == 1 else ("they", "they measure")
     commits = _list_commits(origins)
     since = commits[0] if len(commits) == 1 else f"{subject} last ran"
     several = f" ({format_first_few(commits, MAX_NAMED)})" if commits[1:] else ""
     return f"nothing that {measure} has changed since {since}{several}"
 
 
-def _list_commits(origins: Iterable[ReusedResult]) -> list[str]:
-    return [*dict.fromkeys(map(_name_commit, origins))]
+def _list_commits(origins: Iterable[ReusedResult | None]) -> list[str]:
+    return [*dict.fromkeys(_name_commit(one) for one in origins if one)]
 
 
 def _name_origin(one: ReusedResult) -> str:

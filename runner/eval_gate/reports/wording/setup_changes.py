@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-import msgspec
-
 from eval_gate.model.execution import CaseDetails
 from eval_gate.model.result import RunResult
 from eval_gate.model.setup_change import ChangedCase, SettingOwner, SetupChange, SetupChangeKind
@@ -18,7 +16,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.text_difference import compare_texts
 from eval_gate.reports.wording.numbers import quote_in_backticks
 from eval_gate.struct import FrozenStruct
-from eval_gate.text.escape import format_count, format_first_few, to_one_line, truncate_text
+from eval_gate.text.escape import format_count, to_one_line, truncate_text
 
 MAX_NAMED: Final = 5
 """Cases that a phrase names; the rest is counted."""
@@ -130,45 +128,19 @@ def _describe_change(one: SetupChange, place: str, max_names: int) -> str:
         return _describe_rule(one, max_names)
     absent, subject = "not set" if one.kind in _UNSET else "none", _format_code(one.subject)
     target = f"{subject}: " if one.kind is SetupChangeKind.TARGET and subject else ""
+    sides = f"{target}{_format_code(one.baseline) or absent} → {_format_code(one.current) or absent}"
+    sides += ", so nothing is reused" if one.setting == "measures" else ""
     return _PHRASES[one.kind].format(
         **(_VERBS if one.count != 1 else dict(zip(_VERBS, _VERBS, strict=True))),
         passing=format_count(one.count, f"case that passes {place}", f"cases that pass {place}"),
         cases=format_count(one.count, "case"),
         names=_format_case_names(one, max_names),
         files=_describe_files(one, max_names),
-        sides=_compare_patterns(one, max_names)
-        or f"{target}{_format_code(one.baseline) or absent} → {_format_code(one.current) or absent}",
+        sides=sides,
         current=_format_code(one.current),
         setting=_describe_setting(one),
         subject=one.subject if one.kind is SetupChangeKind.LOST_BASELINE else subject,
     )
-
-
-def _compare_patterns(one: SetupChange, max_names: int) -> str:
-    """`no longer has `prompts/**`; now has `b/**``, for the patterns of `measures`; empty if they are not known."""
-    baseline, current = (_list_patterns(value) for value in (one.baseline, one.current))
-    if one.setting != "measures" or baseline is None or current is None:
-        return ""
-    removed = [pattern for pattern in baseline if pattern not in current]
-    added = [pattern for pattern in current if pattern not in baseline]
-    parts = {"no longer has": removed, "now has": added}
-    most = max(max_names, 1)
-    return "; ".join(f"{words} {format_first_few(names, most)}" for words, names in parts.items() if names)
-
-
-def _list_patterns(value: str | None) -> list[str] | None:
-    """List the patterns of a stored value, each with its eval files; None if the value is truncated or no pattern."""
-    if value is None or value in {"[]", "{}"}:
-        return []
-    if "… #" in value:
-        return None
-    if not value.startswith("{"):
-        return [_format_code(pattern) for pattern in value.split(", ")]
-    try:
-        lists = msgspec.json.decode(value.encode(), type=dict[str, tuple[str, ...]])
-    except msgspec.MsgspecError:
-        return None
-    return [f"{_format_code(pattern)} ({_format_code(glob)})" for glob, one in lists.items() for pattern in one]
 
 
 def _describe_setting(one: SetupChange) -> str:

@@ -22,7 +22,6 @@ from tests.support.reuse import reuse_suites
 from tests.support.verdicts import REGRESSIONS, make_executed
 
 CARE, PAY = "evals/care.json", "evals/pay.json"
-WORDS = st.lists(st.sampled_from(("P", "PP", "F", "FP", "FFF", "FPP", "C")), min_size=3, max_size=3)
 SCORED = st.lists(st.sampled_from(("P", "PP", "F", "FP", "FFF", "FPP")), min_size=3, max_size=3)
 STEP = st.one_of(st.just("="), SCORED)
 STEPS = st.lists(st.tuples(STEP, STEP), min_size=1, max_size=25)
@@ -65,7 +64,7 @@ def of_suite(evidence: Mapping[CaseKey, CaseEvidence], file: str) -> dict[CaseKe
     return {key: one for key, one in evidence.items() if key.suite == file}
 
 
-@given(st.lists(st.one_of(st.just("="), st.tuples(WORDS, WORDS)), min_size=1, max_size=30))
+@given(st.lists(st.one_of(st.just("="), st.tuples(SCORED, SCORED)), min_size=1, max_size=30))
 def test_evidence__whole_runs_reused__is_that_of_the_executed_runs(steps) -> None:
     runs = runs_of([("=", "=") if step == "=" else step for step in steps])
     executed = [run for run in runs if not run.baseline_suites]

@@ -1,0 +1,217 @@
+"""`eval-gate measures`: what suites measure, what changed, and what a run would reuse, without a request."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_integration_conversations_example import typed_commands
+from tests.support.git import commit_all, git
+from tests.support.program import gate
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "reuse"
+CONFIG = """\
+evals: [evals]
+target: desk
+measures:
+  "evals/billing.golden.json": [agents/billing/**, "!**/*.log"]
+  "evals/support.golden.json": [agents/support/**]
+  "**": [lock.json]
+"""
+TARGETS = """\
+targets:
+  - {name: desk, provider: cli, command: "echo {PROMPT}"}
+"""
+
+
+def write(folder: Path, **files: str) -> None:
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Two suites and their agents, committed."""
+    cases = {
+        f"evals/{name}.golden.json": json.dumps(
+            [{"id": f"gs-{name}", "input": {"message": name}, "expect": {"responseContains": [name]}}]
+        )
+        for name in ("billing", "support")
+    }
+    agents = {f"agents/{name}/{file}": "" for name in ("billing", "support") for file in ("prompt.txt", "rules.txt")}
+    write(
+        tmp_path,
+        **cases,
+        **agents,
+        **{"lock.json": "{}", "eval-gate.yaml": CONFIG, "targets.yaml": TARGETS, "README.md": "", "tools.py": ""},
+    )
+    commit_all(tmp_path)
+    return tmp_path
+
+
+def explain(folder: Path, *options: str, **environment: str) -> list[str]:
+    done = gate(folder, "measures", "--explain", *options, **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_measures__suites__are_listed_with_files_patterns_and_problems(repository) -> None:
+    write(repository, **{"eval-gate.yaml": CONFIG.replace("agents/support/**", "agents/supprt/**")})
+    done = gate(repository, "measures")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "suite                      files  measures",
+        "evals/billing.golden.json      3  !**/*.log, agents/billing/**, lock.json",
+        "evals/support.golden.json      1  agents/supprt/**, lock.json",
+        "  it always runs: `agents/supprt/**` matches no file",
+        "1 of 2 suites can be reused",
+    ]
+
+
+def test_measures__glob_that_covers_no_eval_file__is_named(repository) -> None:
+    write(repository, **{"eval-gate.yaml": CONFIG.replace("evals/support", "evals/suport")})
+    assert '"evals/suport.golden.json" in `measures` covers no eval file' in gate(repository, "measures").stdout
+
+
+def test_measures__no_suite_measures__says_that_all_run(repository) -> None:
+    write(repository, **{"eval-gate.yaml": CONFIG.partition("measures:")[0]})
+    done = gate(repository, "measures", "--explain")
+    assert (done.returncode, done.stdout.startswith("no suite measures files")) == (0, True)
+
+
+def test_measures__pattern_out_of_the_repository__is_a_configuration_error(repository) -> None:
+    write(repository, **{"eval-gate.yaml": CONFIG.replace("agents/support/**", "../agents/**")})
+    done = gate(repository, "measures")
+    assert done.returncode == 2
+    assert "eval-gate.yaml:5" in done.stderr
+
+
+def test_explain__changed_files__those_that_no_suite_measures_come_first(repository) -> None:
+    commit = git(repository, "rev-parse", "--short=7", "HEAD")
+    write(repository, **{"agents/support/prompt.txt": "new", "agents/shared.py": "", "README.md": "new"})
+    (repository / "docs").mkdir()
+    git(repository, "mv", "tools.py", "docs/tools.md")
+    (repository / "agents/support/rules.txt").unlink()
+    assert explain(repository) == [
+        f"changed since {commit}, and no suite measures it:",
+        "  agents/shared.py",
+        "  tools.py",
+        "",
+        f"changed since {commit}:",
+        "  README.md: no suite",
+        "  agents/shared.py: no suite",
+        "  agents/support/prompt.txt: evals/support.golden.json",
+        "  agents/support/rules.txt: evals/support.golden.json",
+        "  docs/tools.md: no suite",
+        "  tools.py: no suite",
+        "",
+        f"a run, by the changed files, if there is a passed run of {commit}:",
+        "  evals/billing.golden.json: reused",
+        "  evals/support.golden.json: runs: measured files changed",
+        "",
+        "measured by evals/billing.golden.json:",
+        "  agents/billing/prompt.txt",
+        "  agents/billing/rules.txt",
+        "  lock.json",
+        "",
+        "measured by evals/support.golden.json:",
+        "  agents/support/prompt.txt",
+        "  lock.json",
+        "",
+        *gate(repository, "measures").stdout.splitlines(),
+    ]
+
+
+def test_explain__file_behind_a_link_and_run_in_a_subfolder__are_known_by_their_places(repository) -> None:
+    service = repository / "service"
+    service.mkdir()
+    for name in ("evals", "agents", "lock.json", "eval-gate.yaml", "targets.yaml"):
+        git(repository, "mv", name, f"service/{name}")
+    write(service, **{"shared/rules.txt": ""})
+    (service / "agents/support/shared.txt").symlink_to("../../shared/rules.txt")
+    commit_all(repository)
+    write(service, **{"shared/rules.txt": "new"})
+    write(repository, **{"tools.py": "new"})
+    assert explain(service)[1:6] == [
+        "  ../tools.py",
+        "",
+        f"changed since {git(repository, 'rev-parse', '--short=7', 'HEAD')}:",
+        "  ../tools.py: no suite",
+        "  shared/rules.txt: evals/support.golden.json",
+    ]
+
+
+@pytest.mark.parametrize("file", ["evals/billing.golden.json", "eval-gate.yaml", "targets.yaml"])
+def test_explain__file_of_the_setup_changed__every_suite_runs(repository, file) -> None:
+    with (repository / file).open("a") as stream:
+        stream.write("\n")
+    lines = explain(repository)
+    assert f"  {file}: every suite, because it is part of the setup" in lines
+    assert "  evals/support.golden.json: runs: the setup changed" in lines
+    assert not any("no suite measures it" in line for line in lines)
+
+
+def test_explain__branch__its_changes_count_from_where_it_left_origin(repository) -> None:
+    git(repository, "update-ref", "refs/remotes/origin/main", "HEAD")
+    write(repository, **{"lock.json": "[]"})
+    commit_all(repository)
+    assert "  lock.json: evals/billing.golden.json, evals/support.golden.json" in explain(repository)
+    assert any(line.startswith("nothing changed since") for line in explain(repository, "--since", "HEAD"))
+
+
+def test_explain__unknown_commit__is_a_usage_error(repository) -> None:
+    done = gate(repository, "measures", "--explain", "--since", "--output=x")
+    assert (done.returncode, "git knows no commit" in done.stderr) == (2, True)
+    assert not (repository / "x").exists()
+
+
+def test_explain__no_checkout__shows_the_rest(repository) -> None:
+    shutil.rmtree(repository / ".git")
+    assert explain(repository)[0] == "what changed is unknown, because git does not say"
+
+
+def test_explain__baseline__decides_as_the_run_after_it_does(repository) -> None:
+    assert gate(repository, "run").returncode == 0
+    write(repository, **{"agents/support/prompt.txt": "new"})
+    lines = explain(repository, "--baseline", "latest")
+    assert "  evals/billing.golden.json: reused" in lines
+    assert "  evals/support.golden.json: runs: measured files changed" in lines
+    assert not any("evals/results" in line for line in lines)
+    done = gate(repository, "run", "--reuse", "--baseline", "latest", "--json")
+    suites = json.loads(done.stdout)["suites"]
+    assert [bool(one.get("reused")) for one in suites] == [True, False], done.stderr
+    chosen = explain(repository, "evals/support.golden.json", "--baseline", "latest")
+    assert any(line.startswith("  reuses nothing: ") for line in chosen)
+
+
+def test_explain__variable_is_not_set__decides_by_the_changed_files_and_says_what_is_unknown(repository) -> None:
+    header = "targets:\n  - {name: desk, provider: cli, command: 'echo {PROMPT}', env: {KEY: '${{ AGENT_KEY }}'}}\n"
+    write(repository, **{"targets.yaml": header})
+    commit_all(repository)
+    assert gate(repository, "run", AGENT_KEY="k" * 20).returncode == 0
+    write(repository, **{"agents/support/prompt.txt": "new"})
+    lines = explain(repository, "--baseline", "latest")
+    assert "  evals/billing.golden.json: reused" in lines
+    assert "  evals/support.golden.json: runs: measured files changed" in lines
+    assert lines[lines.index("not known here:") + 1].endswith("the variable AGENT_KEY is not set")
+
+
+def test_example__as_its_page_says__executes_only_the_suite_whose_desk_changed(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    first, again, explained, changed = typed_commands(EXAMPLE)
+    assert gate(tmp_path, *first).returncode == 0
+    done = gate(tmp_path, *again)
+    assert (done.returncode, "4 of 4 pass" in done.stdout) == (0, True), done.stderr
+    assert "Reused 2 of 2 suites" in done.stdout
+    rules = tmp_path / "desks" / "refunds.json"
+    rules.write_text(rules.read_text().replace("30 days", "14 days"))
+    assert "  evals/refunds.golden.json: runs: measured files changed" in gate(tmp_path, *explained).stdout.splitlines()
+    done = gate(tmp_path, *changed)
+    assert (done.returncode, "Reused 1 of 2 suites" in done.stdout) == (1, True), done.stdout
+    assert "gs-refunds-001" in done.stdout
