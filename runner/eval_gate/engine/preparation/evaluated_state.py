@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 from eval_gate import __version__
@@ -94,9 +95,13 @@ def build_evaluated_state(
 
 
 def _list_patterns(plan: RunPlan, config: RunConfig, suite: EvalSuite) -> tuple[str, ...]:
-    """List the patterns of a suite, and of the targets of its cases, sorted."""
-    of_targets = (pattern for one in _list_targets(plan, suite) for pattern in _get_setup(one).measures)
-    return tuple(sorted({*select_patterns(config.measures, suite.file), *of_targets}))
+    """List the patterns of a suite, and of the targets of its cases, sorted.
+
+    There are none if nothing is said about one of the targets: what measures another one does not cover it.
+    """
+    own = select_patterns(config.measures, suite.file)
+    of_targets = [_get_setup(one).measures for one in _list_targets(plan, suite)]
+    return tuple(sorted({*own, *chain.from_iterable(of_targets)})) if own or all(of_targets) else ()
 
 
 def _iter_agent_files(plan: RunPlan, files: ProgramFiles, suite: EvalSuite) -> Iterator[str]:
@@ -119,7 +124,7 @@ def _get_setup(target: Target) -> TargetSetup:
 
 
 def _describe_target(target: Target) -> JsonValue:
-    return [as_fields(target.identity), _get_setup(target).address, target.timeout_ms]
+    return [as_fields(target.identity), _get_setup(target).resolved, target.timeout_ms]
 
 
 def _iter_eval_files(plan: RunPlan) -> Iterator[JsonValue]:

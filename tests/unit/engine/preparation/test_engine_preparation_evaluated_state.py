@@ -277,6 +277,26 @@ def test_state__query_of_the_address_in_a_variable__is_of_the_targets_and_not_to
     assert one == again
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        {**LEAST["cli"], "env": {"AGENT_MODE": "${{ MODE }}"}},
+        {**LEAST["cli"], "passEnv": ["MODE"]},
+        {"provider": "http", "url": "http://agent.test", "headers": {"x-mode": "as ${{ MODE }}"}},
+    ],
+)
+def test_state__value_of_a_variable_of_a_target__is_of_the_targets(target) -> None:
+    one, other, again = (find_state(make_setup(target, MODE=mode)) for mode in ("plain", "strict", "plain"))
+    assert list_changed(one, other) == {StatePart.TARGETS}
+    assert one == again
+
+
+def test_state__key_or_token_of_a_target__may_be_another_one_in_each_run() -> None:
+    target = {**LEAST["cli"], "passEnv": ["AGENT_TOKEN"], "env": {"A": "${{ AGENT_API_KEY }}"}}
+    one, other = (find_state(make_setup(target, AGENT_TOKEN=key, AGENT_API_KEY=key)) for key in ("key-11", "key-22"))
+    assert one == other
+
+
 def test_state__file_of_a_grader_that_cannot_be_read__is_never_the_same(monkeypatch) -> None:
     setup = make_setup(files={"graders/grade.py": "1"})
     setup.files[SUITE]["evalcases"][0]["execution"]["evaluators"].append(PROGRAM)
@@ -308,6 +328,14 @@ def test_state__lists_by_file_and_of_targets__are_joined_for_each_suite() -> Non
         "evals/b.golden.json": ("env:MODE",),
     }
     assert [(one.files, one.problem) for one in state.suites] == [(3, None), (0, None)]
+
+
+def test_state__target_without_measures__is_not_covered_by_those_of_another_one() -> None:
+    setup = make_setup({**LEAST["http"], "measures": ["agent.py"]}, config={"measures": []})
+    case = setup.files[SUITE]["evalcases"][0]
+    setup.files[SUITE]["evalcases"].append(case | {"id": "a2", "execution": {"target": "t2"}})
+    setup.files["evals/b.eval.yaml"] = {"evalcases": [case]}
+    assert [one.patterns for one in find_state(setup).suites] == [(), ("agent.py",)]
 
 
 PROGRAMS = {
