@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
+from pathlib import Path
 from typing import Final
 
 from eval_gate import __version__
@@ -87,7 +88,7 @@ def build_evaluated_state(
     state = EvaluatedState(
         parts={part: compute_fingerprint([*values]) for part, values in parts.items()},
         suites=tuple(
-            measured.measure(suite.file, patterns[suite.file], _iter_agent_files(plan, files, suite))
+            measured.measure(suite.file, patterns[suite.file], *_find_agent_files(plan, files, suite))
             for suite in plan.suites
         ),
     )
@@ -104,15 +105,16 @@ def _list_patterns(plan: RunPlan, config: RunConfig, suite: EvalSuite) -> tuple[
     return tuple(sorted({*own, *chain.from_iterable(of_targets)})) if own or all(of_targets) else ()
 
 
-def _iter_agent_files(plan: RunPlan, files: ProgramFiles, suite: EvalSuite) -> Iterator[str]:
-    """Yield the absolute paths of the files of the repository that start the agents of a suite."""
+def _find_agent_files(plan: RunPlan, files: ProgramFiles, suite: EvalSuite) -> tuple[set[str], set[str]]:
+    """Find the files that start the agents of a suite: named ones, as absolute paths, and those read unnamed."""
+    commands = set[tuple[str, tuple[Path, ...]]]()
     for target in _list_targets(plan, suite):
-        programs = _get_setup(target).programs
-        if programs is not None:
-            yield from files.find_named_files(programs.command, list_target_folders(programs, files.root, [suite.file]))
+        if (programs := _get_setup(target).programs) is not None:
+            commands.add((programs.command, list_target_folders(programs, files.root, [suite.file])))
         # the place of a function: `module:name`
-        functions = (one.value for one in target.identity.setup if one.name == "function")
-        yield from (file for place in functions for file in files.find_named_files(place, (files.root,)))
+        commands |= {(one.value or "", (files.root,)) for one in target.identity.setup if one.name == "function"}
+    named = {file for command in commands for file in files.find_named_files(*command)}
+    return named, {file for command in commands for file in files.find_read_files(*command)}
 
 
 def _list_targets(plan: RunPlan, suite: EvalSuite) -> tuple[Target, ...]:
