@@ -136,10 +136,11 @@ def test_own_runs__a_document_that_is_left_out_of_what_is_measured__is_a_documen
     assert len(change.find()) == 1
 
 
-def test_own_runs__as_many_files_as_github_lists__may_be_more(change) -> None:
-    change.desk.github.state.commits[sha("docs")].files = tuple(f"docs/{number:03}.md" for number in range(300))
+@pytest.mark.parametrize("count", [0, 300])
+def test_own_runs__as_many_files_as_github_lists_or_none__may_be_more(change, count) -> None:
+    change.desk.github.state.commits[sha("docs")].files = tuple(f"docs/{number:03}.md" for number in range(count))
     assert change.find() == []
-    assert change.refusal == f"too many files differ from {sha('code')[:7]}"
+    assert change.refusal == f"GitHub does not list all that differs from {sha('code')[:7]}"
 
 
 def test_own_runs__a_commit_came_and_went_between__is_refused(change) -> None:

@@ -149,8 +149,8 @@ def test_verdict__stored_run__is_decided_again_without_a_history() -> None:
 
 
 def test_verdict__usage__is_compared_over_executed_cases_only() -> None:
-    branch = steady(6)
-    run = judged(branch, cases_of(), {PAY})
+    branch = steady(6, cases_of(pay="P" * 12))
+    run = judged(branch, cases_of(pay="P" * 12), {PAY})
     slower = {key: replace(case, duration_ms=case.duration_ms * 3 + 300) for key, case in run.iter_cases()}
     care = {key: case for key, case in slower.items() if key.suite == CARE}
     baseline = branch.baseline
