@@ -9,7 +9,6 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, create_model
 
-from eval_gate.config.measures import check_glob
 from eval_gate.config.setting import LARGEST, Setting, build_setting, find_part_type, iter_fields
 from eval_gate.config.settings import KEYS, RunConfig
 from eval_gate.config.values import check_place, check_text
@@ -73,7 +72,7 @@ def _annotate_type(row: Setting, kind: Any) -> Any:
     listed: Any = Annotated[texts, Field(**row.limits), AfterValidator(row.whole)]
     if not row.takes_lists_by_file:
         return listed
-    return listed | Annotated[dict[Annotated[Text, AfterValidator(check_glob)], listed], Field(**row.limits)]
+    return listed | Annotated[dict[Annotated[Text, AfterValidator(row.each)], listed], Field(**row.limits)]
 
 
 def _build_limits(row: Setting) -> Mapping[str, Any]:

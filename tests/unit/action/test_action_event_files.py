@@ -17,6 +17,7 @@ OTHERS = {
     "targets/agent_address.py": "the kernel's table of routes",
     "targets/coding_agent.py": "writes a log",
     "engine/preparation/program_files.py": "hashes the rest of a large file whose beginning passed the check",
+    "engine/preparation/measured_files.py": "only digests: files that are equal to those of a trusted run are trusted",
     "targets/vscode/subagent.py": "what an agent has left in its own folder",
 }
 NO_FILES = {"repository", "self._repository", "self._reader"}

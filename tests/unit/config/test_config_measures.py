@@ -34,16 +34,11 @@ def test_pattern__of_files_or_a_variable__is_parsed(text, meant) -> None:
     assert parse_measured_pattern(text) == meant
 
 
+NO_FILE = "{} names no file below the working directory: write one such as agents/**"
+NO_VARIABLE = "{} names no variable: write one such as env:AGENT_IMAGE"
 WRONG = {
-    "/etc/x": '"/etc/x" is absolute: write it relative to the working directory',
-    "!/etc/x": '"!/etc/x" is absolute: write it relative to the working directory',
-    "a/../b": '"a/../b" leads out of a folder with `..`: write it relative to the working directory',
-    "..": '".." leads out of a folder with `..`: write it relative to the working directory',
-    "!": '"!" names no file',
-    " ": '" " names no file',
-    "env:": '"env:" names no variable: write one such as env:AGENT_IMAGE',
-    "env:A-B": '"env:A-B" names no variable: write one such as env:AGENT_IMAGE',
-    "!env:A": '"!env:A" leaves out a variable, which no other pattern names',
+    **{text: NO_FILE.format(f'"{text}"') for text in ("/etc/x", "!/etc/x", "a/../b", "..", "!", " ")},
+    **{text: NO_VARIABLE.format(f'"{text}"') for text in ("env:", "env:A-B", "!env:A")},
 }
 
 
@@ -61,7 +56,7 @@ def test_config__pattern_that_names_nothing__is_a_problem_at_its_line(tmp_path, 
         ("measures:\n- 3\n", (2, "measures[0]", "expected text, got the number 3")),
         ("measures: agents/**\n", (1, "measures", 'expected a list or a mapping, got text "agents/**"')),
         ("measures:\n  evals: agents/**\n", (2, "measures.evals", 'expected a list, got text "agents/**"')),
-        ("measures:\n  a: [b]\n  /x: [y]\n", (3, "measures./x", WRONG["/etc/x"].replace("/etc/x", "/x"))),
+        ("measures:\n  a: [b]\n  /x: [y]\n", (3, "measures./x", NO_FILE.format('"/x"'))),
         (f"measures: {['a'] * 101}\n", (1, "measures", "has more than 100")),
         (f"measures:\n  evals: {['a'] * 101}\n", (2, "measures.evals", "has more than 100")),
     ],

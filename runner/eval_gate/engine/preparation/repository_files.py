@@ -60,12 +60,8 @@ class RepositoryFiles:
         return real == root or real.startswith(f"{root}/")
 
     def tracks(self, path: str) -> bool:
-        """Whether git tracks this file, link or submodule."""
-        return path in self._tracked
-
-    def tracks_below(self, folder: str) -> bool:
-        """Whether git tracks a file below this folder."""
-        return folder in self._tracked_folders
+        """Whether git tracks this file, link or submodule, or a file below this folder."""
+        return path in self._tracked or path in self._tracked_folders
 
     def is_generated(self, path: str, *, is_folder: bool) -> bool:
         """Whether this is a cache or a virtual environment, which programs make themselves."""

@@ -311,15 +311,18 @@ def test_state__lists_by_file_and_of_targets__are_joined_for_each_suite() -> Non
 
 
 PROGRAMS = {
-    "command": ({**LEAST["cli"]}, "`agent.py`, which the target runs, is not measured"),
+    "command": ({**LEAST["cli"]}, "`agent.py` is run by the target, but not measured"),
     "module": (
         {"provider": "cli", "commandTemplate": "python3 -m pack.main {PROMPT}"},
-        "`pack/main.py`, which the target runs, is not measured",
+        "`pack/main.py` is run by the target, but not measured",
     ),
-    "coding agent": ({"provider": "codex", "executable": "programs/codex"}, "`programs/codex`, which the target runs"),
+    "coding agent": (
+        {"provider": "codex", "executable": "programs/codex"},
+        "`programs/codex` is run by the target, but not measured",
+    ),
     "function": (
         {"provider": "python", "function": "desk:answer"},
-        "`desk.py`, which the target runs, is not measured",
+        "`desk.py` is run by the target, but not measured",
     ),
     "address": (LEAST["http"], None),
 }
