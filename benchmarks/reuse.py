@@ -3,6 +3,7 @@
     python -m benchmarks.reuse                       # 10,000 histories: a quarter of an hour of one free core
     python -m benchmarks.reuse --histories 500 --first 20000
     python -m benchmarks.reuse --mutants             # the decision with one small mistake each: which are not noticed
+    python -m benchmarks.reuse --changes             # sixty changes of a repository by the command line, two minutes
 
 Exits with 1 if a result was reused that must not be, if a decision says what is not so, or if a mutant survives.
 """
@@ -22,6 +23,7 @@ from tests.support.reuse_stories.mutants import MUTANTS, iter_source_mutants
 from tests.support.reuse_stories.repository import Machine, Tree
 from tests.support.reuse_stories.rules import Rules
 from tests.support.reuse_stories.runs import model_state
+from tests.support.reuse_stories.sixty import SUITES, draw_kinds, run_changes
 from tests.support.reuse_stories.story import Story
 
 ROWS = {
@@ -84,13 +86,35 @@ def _notices(seed: int, rules: Rules) -> bool:
     return bool(story.wrong or story.untrue or story.missed)
 
 
+def print_changes() -> None:
+    """Print what sixty changes cost without measures and with them."""
+    kinds = draw_kinds(seed=1)
+    with tempfile.TemporaryDirectory() as folder:
+        without, reusing = run_changes(Path(folder), kinds)
+    print("| changes | | runs without a request | suites reused | requests without `measures` | with |")
+    print("|:--|--:|--:|--:|--:|--:|")
+    groups = {"documents": {"document"}, "the agent of one suite": set(SUITES), "evals": {"evals"}}
+    groups |= {"configuration": {"configuration"}, "together": set(kinds)}
+    for words, group in groups.items():
+        ran = [pair for kind, *pair in zip(kinds, without, reusing, strict=True) if kind in group]
+        silent, reused = (sum(one.requests == 0 for _, one in ran), sum(one.reused for _, one in ran))
+        before, after = (sum(pair[at].requests for pair in ran) for at in (0, 1))
+        print(f"| {words} | {len(ran)} | {silent} | {reused} of {len(ran) * len(SUITES)} | {before} | {after} |")
+    same = [one.code for one in without] == [one.code for one in reusing]
+    print(f"\n{sum(one.code != 0 for one in reusing)} runs are red; {'the same' if same else 'NOT the same'} without.")
+
+
 def main() -> None:
     """Tell the histories and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--histories", type=int, help="10,000 without it; of a mutant at most 600")
     parser.add_argument("--first", type=int, default=0, help="seed of the first history")
     parser.add_argument("--mutants", action="store_true")
+    parser.add_argument("--changes", action="store_true")
     given = parser.parse_args()
+    if given.changes:
+        print_changes()
+        return
     if given.mutants:
         sys.exit(bool(find_survivors(given.histories or 600)))
     histories = given.histories or 10_000

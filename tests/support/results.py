@@ -31,7 +31,9 @@ def make_result(case_id: str, status: str = "passed", **fields) -> CaseResult:
         "assertions_run": 3 if found.is_scored else 0,
         "error": error.get(status),
         "details": CaseDetails(tools_called=("get_weather",), response_length=len(answer), response=answer),
-        "trials": tuple(Trial(status=words[letter], score=letter == "P", duration_ms=40.0) for letter in trials or ""),
+        "trials": tuple(
+            Trial(status=words[letter], score=float(letter == "P"), duration_ms=40.0) for letter in trials or ""
+        ),
         "flaky": bool(trials) and "P" in trials and "F" in trials,
         "location": Location(file=FILE, line=12),
         "fingerprint": f"fingerprint of {case_id}",

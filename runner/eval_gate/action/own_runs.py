@@ -29,6 +29,7 @@ from eval_gate.model.result import RunResult
 from eval_gate.model.reuse import EvaluatedState, is_document
 from eval_gate.results.run_reader import read_archived_head, read_archived_run
 from eval_gate.text.globs import covers_file
+from eval_gate.text.quoting import describe_name
 
 EVENT: Final = "pull_request"
 """The only event whose runs evaluate a test merge or the head of a pull request, and no input of a person."""
@@ -53,29 +54,18 @@ query($owner: String!, $name: String!, $number: Int!, $branch: String!) { reposi
 } }"""
 
 
-class _Moment(ApiResponse):
-    created_at: AwareDatetime
-
-
-class _Moments(ApiResponse):
-    nodes: tuple[_Moment, ...]
-
-
-class _Pull(_Moment):
-    moves: _Moments
-
-
 class _PullName(ApiResponse):
     number: int
     is_from_fork: bool
 
 
-class _PullNames(ApiResponse):
-    nodes: tuple[_PullName, ...]
+class _Pull(ApiResponse):
+    created_at: AwareDatetime
+    moves: dict[str, tuple[dict[str, AwareDatetime], ...]]
 
 
 class _BranchHistory(ApiResponse):
-    pulls: _PullNames
+    pulls: dict[str, tuple[_PullName, ...]]
     pull: _Pull
 
 
@@ -144,11 +134,11 @@ def _find_difference(step: Step, earlier: str, state: EvaluatedState) -> str:
     between, short = compare_commits(step.client, earlier, step.plan.head_sha), earlier[:7]
     if between is None or {between.base_commit.sha, between.merge_base_commit.sha} != {earlier} or between.ahead_by > 1:
         return f"the head is not one commit after {short}"
-    if len(between.files) >= MAX_CHANGED_FILES:
-        return f"too many files differ from {short}"
+    if not 0 < len(between.files) < MAX_CHANGED_FILES:
+        return f"GitHub does not list all that differs from {short}"
     paths = [path for one in between.files for path in (one.filename, one.previous_filename) if path]
     changed = next((one for one in paths if not is_document(one) or _is_measured(one, state)), None)
-    return f"{changed} differs from {short}" if changed else ""
+    return f"{describe_name(changed)} differs from {short}" if changed else ""
 
 
 def _is_measured(path: str, state: EvaluatedState) -> bool:
@@ -169,11 +159,11 @@ def _find_last_move(step: Step) -> datetime | None:
     number, doing = step.plan.pull_number, "reading the branches of the pull request"
     variables: dict[str, JsonValue] = {"number": number, "branch": step.plan.head_branch}
     history = step.client.query_repository(doing, _QUERY, _BranchHistory, variables, permission=PULLS)
-    if history is None or len(history.pulls.nodes) == PER_PAGE:
+    pulls = history.pulls.get("nodes", ()) if history else ()
+    if history is None or len(pulls) == PER_PAGE or [one.number for one in pulls if not one.is_from_fork] != [number]:
         return None
-    if any(one.number != number and not one.is_from_fork for one in history.pulls.nodes):
-        return None
-    return max(one.created_at for one in (history.pull, *history.pull.moves.nodes))
+    moments = (moment for move in history.pull.moves.get("nodes", ()) for moment in move.values())
+    return max([history.pull.created_at, *moments])
 
 
 def _load_result(step: Step, run: WorkflowRun) -> RunResult | None:

@@ -214,22 +214,19 @@ def _recount_suite(suite: SuiteResult) -> SuiteResult:
 
 def confirm_reused_suites(result: RunResult, baseline: Baseline | NoBaseline) -> RunResult:
     """Count suites as executed that claim to be reused, but do not have the results of the trusted baseline."""
-    trusted = {suite.eval_file: suite for suite in baseline.result.suites} if isinstance(baseline, Baseline) else {}
+    trusted = [_list_scores(suite) for suite in baseline.result.suites] if isinstance(baseline, Baseline) else []
 
-    def confirm(suite: SuiteResult) -> SuiteResult:
-        own = trusted.get(suite.eval_file)
+    def is_confirmed(suite: SuiteResult) -> bool:
         from_baseline = suite.reused is not None and suite.reused.source is ReuseSource.BASELINE
-        if from_baseline and own is not None and _list_scores(suite) == _list_scores(own):
-            return suite
-        return replace(suite, reused=None)
+        return from_baseline and _list_scores(suite) in trusted
 
-    suites = tuple(map(confirm, result.suites))
+    suites = tuple(suite if is_confirmed(suite) else replace(suite, reused=None) for suite in result.suites)
     reuse = result.reuse if any(suite.reused for suite in suites) else None
     return replace(result, suites=suites, summary=summarize_suites(suites, result.summary.wall_ms), reuse=reuse)
 
 
-def _list_scores(suite: SuiteResult) -> list[tuple[object, ...]]:
-    return [(case.id, case.fingerprint, case.status, case.score) for case in suite.cases]
+def _list_scores(suite: SuiteResult) -> list[object]:
+    return [suite.eval_file, *((case.id, case.fingerprint, case.status, case.score) for case in suite.cases)]
 
 
 def _confirm_run(step: Step) -> WorkflowRun:

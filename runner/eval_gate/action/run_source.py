@@ -55,7 +55,7 @@ BASE_HINT = {
     True: "set it as the input base-agent-command",
     False: "run it with `eval-gate check` in an earlier step, and set `results: latest` and base-agent-command",
 }
-_REUSING_EVENTS = frozenset({"push", "pull_request", "merge_group"})
+REUSING_EVENTS = frozenset({"push", "pull_request", "merge_group"})
 """Events of a change to the repository's files; any other may be about what changed elsewhere."""
 _PRIVATE_PREFIXES = (INPUT_PREFIX, "ACTIONS_", "GITHUB_TOKEN")
 """Variables that are the step's own: eval files and their commands have no business with them."""
@@ -112,7 +112,7 @@ def _find_reuse_off(step: Step, config: RunConfig) -> ReuseOff | None:
         return ReuseOff.TURNED_OFF
     if environment.run_attempt > 1:
         return ReuseOff.RERUN_ATTEMPT
-    if environment.event_name not in _REUSING_EVENTS:
+    if environment.event_name not in REUSING_EVENTS:
         return ReuseOff.SCHEDULED if environment.event_name == "schedule" else ReuseOff.MANUAL
     # a pull request can commit a result, or name a run of its own
     return None if step.plan.baseline.kind is BaselineKind.ARTIFACT else ReuseOff.NO_BASELINE

@@ -104,10 +104,7 @@ def build_verdict(
 
 
 def _find_unmeasurable_reason(run: RunResult) -> Reason | None:
-    """Find why there is no verdict: no case has a score, or more than half of the cases have none.
-
-    Reused results do not hide that: only a run that had nothing to execute is measured by them alone.
-    """
+    """Find why there is no verdict: no case that was executed has a score, or more than half of these have none."""
     summary = run.summary
     if run.baseline_suites:
         summary = summarize_cases([case for _, case in run.without_reused.iter_cases()])

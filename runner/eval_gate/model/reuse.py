@@ -15,7 +15,7 @@ from eval_gate.model.base import Record
 DOCUMENT_ENDINGS: Final = frozenset({".md", ".rst", ".adoc", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg"})
 """Endings of files that no program executes."""
 INSTRUCTION_FILES: Final = frozenset({"agents.md", "claude.md", "gemini.md", "skill.md"})
-"""Names of files, in lower case, that coding agents obey although nobody names them."""
+"""Names of files, in lower case, that coding agents obey although no setting names them."""
 
 
 def is_document(path: str) -> bool:

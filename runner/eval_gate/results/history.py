@@ -16,6 +16,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import groupby, zip_longest
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from msgspec import Meta, MsgspecError, ValidationError, convert, field, json
@@ -35,10 +36,9 @@ from eval_gate.text.sources.validation_errors import describe_mismatch, format_f
 
 HISTORY_NAME: Final = "history.json"
 MAX_RUNS: Final = limits.HISTORY_RUNS
-"""Maximum runs in a history: older runs say little about the current state. Runs that reused a case are not among
-those of the case."""
+"""Maximum runs in a history: older runs say little about the current state."""
 MAX_PLACES: Final = limits.HISTORY_PLACES
-"""Maximum runs in a history, with those that reused results."""
+"""Maximum runs with those that reused results, which are not among the `MAX_RUNS` of their cases."""
 MAX_HISTORY_BYTES: Final = limits.HISTORY_BYTES
 MAX_EXECUTIONS: Final = limits.HISTORY_EXECUTIONS
 """Maximum first executions of a case in one run, and maximum re-runs."""
@@ -116,13 +116,14 @@ class CaseHistory(Record, kw_only=True, omit_defaults=True):
 
     def list_behaviour_words(self) -> list[str]:
         """List the digest of the case's behaviour in each of the newest runs, newest first."""
-        words = _limit_times(_iter_words(self.behaviour), MAX_BEHAVIOURS)
-        return [what for what, times in words for _ in range(times)]
+        return list(_expand_words(self.behaviour, MAX_BEHAVIOURS))
 
     @property
     def reused_places(self) -> frozenset[int]:
         """Places of the runs, counted from the newest, that reused the result of the case."""
-        return _find_reused_places(self.runs)
+        if REUSED_ENTRY not in self.runs:  # as of every case of a branch that reuses nothing
+            return frozenset()
+        return frozenset(at for at, what in enumerate(_expand_words(self.runs)) if what == REUSED_ENTRY)
 
     def decode_entries(self) -> "tuple[HistoryEntry | None, ...]":
         """Decode the entry of the case in each run, newest first.
@@ -134,6 +135,12 @@ class CaseHistory(Record, kw_only=True, omit_defaults=True):
             return _decode_case(self)
         except InvalidEntryError as error:
             raise _build_corrupt_error("the history", str(error)) from error
+
+    def ends_with(self, case: CaseResult) -> bool:
+        """Whether the newest executions are those of a case result, and stay in the history if a run is added."""
+        entries = self.decode_entries()[: MAX_PLACES - 1]
+        newest = next((entry for entry in entries if entry is not None), None)
+        return newest is not None and self.is_entry_of(newest, case)
 
     def is_entry_of(self, entry: "HistoryEntry", case: CaseResult) -> bool:
         """Whether an entry of this case has the fingerprint and the executions of a case result."""
@@ -188,24 +195,11 @@ class History(Record, kw_only=True, omit_defaults=True):
     @property
     def reused_places(self) -> frozenset[int]:
         """Places of the runs that executed no case because they reused results: they say nothing of any case."""
-        cases = [case for by_id in self.suites.values() for case in by_id.values()]
-        reused = frozenset[int]().union(*(case.reused_places for case in cases))
-        if not reused:
-            return reused
-        rows = {case.runs for case in cases}
-        executed = {place for row in rows for place, entry in enumerate(_decode_runs(row)) if entry is not None}
-        return reused - executed
-
-    def _has_executions(self, key: CaseKey, case: CaseResult, run_id: str) -> bool:
-        """Whether the executions of a case that `run_id` made are in the history, and stay if a run is added.
-
-        If that run is gone, they may be the newest entry of the case: a later run that reused them has taken them in.
-        """
-        history = self.get_case(key)
-        pairs = zip(self.runs[: MAX_PLACES - 1], history.decode_entries(), strict=False)
-        executed = [(run.run_id, entry) for run, entry in pairs if entry is not None]
-        is_newest = bool(executed) and history.is_entry_of(executed[0][1], case)
-        return is_newest or any(one == run_id for one, _ in executed)
+        rows = {case.runs for cases in self.suites.values() for case in cases.values()}
+        if not any(REUSED_ENTRY in row for row in rows):
+            return frozenset()
+        columns = enumerate(zip_longest(*map(_expand_words, rows), fillvalue=NO_ENTRY))
+        return frozenset(at for at, words in columns if REUSED_ENTRY in words and _NO_EXECUTIONS.issuperset(words))
 
     def trim_to(self, run: RunResult) -> "History":
         """Return the history up to this run, which is added if it is missing."""
@@ -265,7 +259,6 @@ class History(Record, kw_only=True, omit_defaults=True):
         if 0 in self.reused_places:
             return self.drop_newest(1).with_run(run, earlier, last_run)
         reused = run.baseline_suites
-        origins = {one.eval_file: one.reused.run_id for one in run.suites if one.reused and one.eval_file in reused}
         earlier, last_cases = earlier or {}, last_run.index_cases() if last_run else {}
         suites: dict[str, dict[str, CaseHistory]] = {}
         old_keys: set[CaseKey] = set()
@@ -273,22 +266,19 @@ class History(Record, kw_only=True, omit_defaults=True):
             old = earlier.get(key, key)
             old_keys.add(old)
             case_history = self.suites.get(old.suite, {}).get(old.case_id)
-            origin = origins.get(key.suite)
-            if case_history is not None and origin is not None and self._has_executions(old, case, origin):
-                suites.setdefault(key.suite, {})[key.case_id] = _add_word(case_history, REUSED_ENTRY)
-                continue
-            suites.setdefault(key.suite, {})[key.case_id] = _add_run(
-                case_history, case, len(self.runs), last_cases.get(old)
-            )
+            if case_history is not None and key.suite in reused and case_history.ends_with(case):
+                added = _add_word(case_history, REUSED_ENTRY)
+            else:
+                added = _add_run(case_history, case, len(self.runs), last_cases.get(old))
+            suites.setdefault(key.suite, {})[key.case_id] = added
         for key in self.iter_keys():
             absent = self.suites[key.suite][key.case_id]
             if key not in old_keys and key.case_id not in suites.get(key.suite, {}):
                 aged = _add_word(absent, NO_ENTRY)
                 if not _is_empty(aged.runs):
                     suites.setdefault(key.suite, {})[key.case_id] = aged
-        return History(
-            runs=_limit_places((build_history_run(run), *self.runs), suites), suites=suites, levels=self.levels
-        )
+        runs = _limit_places((build_history_run(run), *self.runs), suites)
+        return History(runs=runs, suites=suites, levels=self.levels)
 
 
 _NO_RUNS: Final = CaseHistory()
@@ -331,9 +321,9 @@ def build_case_history(runs: Iterable[tuple[str, HistoryEntry] | str], behaviour
     The fingerprint index of the given entries is ignored. `behaviours` are the digests of the same runs.
     """
     fingerprints: dict[str, int] = {}
-    words = list[str]()
+    words: list[str] = []
     for one in runs:
-        if len(words) - words.count(REUSED_ENTRY) == MAX_RUNS:
+        if len(words) - words.count(REUSED_ENTRY) == MAX_RUNS:  # older runs have no fingerprints here
             break
         if isinstance(one, str):
             words.append(one)
@@ -364,11 +354,9 @@ def assemble_history(
 def _limit_places(
     runs: tuple[HistoryRun, ...], suites: Mapping[str, Mapping[str, CaseHistory]]
 ) -> tuple[HistoryRun, ...]:
-    """Limit the runs to the maximum of a history, and further ones to those that cases with reused results need."""
+    """Limit the runs to the maximum of a history, or to those that a case with reused results needs."""
     rows = {case.runs for cases in suites.values() for case in cases.values()}
-    return runs[
-        : max((MAX_RUNS, *(sum(times for _, times in _iter_words(row)) for row in rows if REUSED_ENTRY in row)))
-    ]
+    return runs[: max((MAX_RUNS, *(len(_expand_words(row)) for row in rows)))]
 
 
 def parse_history(data: bytes, name: str) -> History:
@@ -542,62 +530,45 @@ def _limit_runs(runs: str) -> str:
     return _limit_words(runs, MAX_RUNS)
 
 
-def _limit_words(runs: str, most: int) -> str:
-    counted: list[tuple[str, int]] = []
-    for what, number in _limit_times(_iter_words(runs), most):
-        if counted and counted[-1][0] == what:
-            counted[-1] = what, counted[-1][1] + number
-        else:
-            counted.append((what, number))
+def _limit_words(words: str, most: int) -> str:
+    return _join_words(_expand_words(words, most))
+
+
+def _join_words(words: Iterable[str]) -> str:
+    """Join the words of runs, and write equal neighbors once."""
+    counted = ((what, len([*same])) for what, same in groupby(words))
     return " ".join(what if times == 1 else f"{what}*{times}" for what, times in counted)
 
 
-def _limit_times(words: Iterable[tuple[str, int]], most: int) -> Iterator[tuple[str, int]]:
-    """Yield each entry and how often it counts, up to `most` that were not reused and `MAX_PLACES` in all."""
-    room = MAX_PLACES
-    for what, times in words:
-        number = min(times, room if what == REUSED_ENTRY else min(room, most))
-        room -= number
-        most -= 0 if what == REUSED_ENTRY else number
-        if number:
-            yield what, number
-        if not most:
-            return
-
-
 @lru_cache(maxsize=50_000)
-def _find_reused_places(runs: str) -> frozenset[int]:
-    if REUSED_ENTRY not in runs:  # as of every case of a branch that reuses nothing
-        return frozenset()
-    words = [what for what, times in _limit_times(_iter_words(runs), MAX_RUNS) for _ in range(times)]
-    return frozenset(place for place, what in enumerate(words) if what == REUSED_ENTRY)
+def _expand_words(words: str, most: int = MAX_RUNS) -> tuple[str, ...]:
+    """List the word of each run: at most `most` of runs that did not reuse the case, and `MAX_PLACES` in all."""
+    expanded: list[str] = []
+    for what, times in _iter_words(words):
+        number = min(times, MAX_PLACES - len(expanded), times if what == REUSED_ENTRY else most)
+        expanded += [what] * number
+        most -= 0 if what == REUSED_ENTRY else number
+        if not most:
+            break
+    return tuple(expanded)
 
 
 def _drop_runs(runs: str, count: int) -> str:
     """Drop the `count` newest runs from a case's encoded history."""
-    words = []
-    for what, times in _iter_words(runs):
-        number = max(times - count, 0)
-        count = max(count - times, 0)
-        if number:
-            words.append(what if number == 1 else f"{what}*{number}")
-    return " ".join(words)
+    return _join_words(_expand_words(runs)[count:])
 
 
 def _drop_unused_fingerprints(case: CaseHistory) -> CaseHistory:
     """Drop fingerprints that no run uses, if the case has many."""
     if len(case.fingerprints) <= MANY_FINGERPRINTS:
         return case
-    entries = [(what, entry, times) for what, times in _iter_words(case.runs) for entry in _decode_runs(what)]
-    places = {
-        old: new for new, old in enumerate(dict.fromkeys(entry.fingerprint_index for _, entry, _ in entries if entry))
-    }
+    entries = _decode_runs(case.runs)
+    places = {old: new for new, old in enumerate(dict.fromkeys(entry.fingerprint_index for entry in entries if entry))}
     words = [
-        (_encode_entry(entry._replace(fingerprint_index=places[entry.fingerprint_index])) if entry else what)
-        + (f"*{times}" if times > 1 else "")
-        for what, entry, times in entries
+        _encode_entry(entry._replace(fingerprint_index=places[entry.fingerprint_index])) if entry else what
+        for what, entry in zip(_expand_words(case.runs), entries, strict=True)
     ]
-    return replace(case, fingerprints=tuple(case.fingerprints[old] for old in places), runs=" ".join(words))
+    return replace(case, fingerprints=tuple(case.fingerprints[old] for old in places), runs=_join_words(words))
 
 
 def _is_empty(runs: str) -> bool:
@@ -621,15 +592,12 @@ def _decode_case(case: CaseHistory) -> tuple[HistoryEntry | None, ...]:
 @lru_cache(maxsize=50_000)
 def _decode_runs(runs: str) -> tuple[HistoryEntry | None, ...]:
     decoded: dict[str, HistoryEntry | None] = {}
-    words = runs.split()[:MAX_PLACES]
-    for word in words:
+    for word in runs.split():
         match = _ENTRY_PATTERN.fullmatch(word)
         if match is None:
             raise InvalidEntryError(f'"{word[:40]}" is not a valid entry of a run')
-        what = match["what"]
-        decoded[what] = None if what in _NO_EXECUTIONS else _decode_entry(match)
-    counted = _limit_times(_iter_words(" ".join(words)), MAX_RUNS)
-    return tuple(entry for what, times in counted for entry in [decoded[what]] * times)
+        decoded[match["what"]] = None if match["what"] in _NO_EXECUTIONS else _decode_entry(match)
+    return tuple([decoded[what] for what in _expand_words(runs)])
 
 
 def _decode_entry(match: re.Match[str]) -> HistoryEntry:

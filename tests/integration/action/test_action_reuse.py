@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import json
+import signal
+import time
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
 
-from tests.support.agents import Agent, agent
+from tests.integration.action.test_action_workflow_run import relay
+from tests.support.agents import Agent, Exchange, agent
 from tests.support.answers import fails_on
 from tests.support.git import commit_all
-from tests.support.github import FakeGitHub, PullRequest
+from tests.support.github import FakeGitHub, Fault, PullRequest, zipped
 from tests.support.jobs import Ended, Job, pull_request_event, push_event, repository_facts
 
 MEASURES = """\
@@ -30,6 +36,8 @@ class Team:
     job: Job
     github: FakeGitHub
     agent: Agent
+    failing: set[int]
+    """Cases of both suites that the agent fails."""
     inputs: dict[str, str] = field(default_factory=dict)
 
     def write(self, path: str, text: str) -> None:
@@ -72,6 +80,12 @@ class Team:
         self.agent.requests.clear()
         return self.job.step(event_name, event, {"agent-endpoint": self.agent.url} | self.inputs, **variables)
 
+    @property
+    def result(self) -> bytes:
+        """The result that was stored last."""
+        with zipfile.ZipFile(io.BytesIO(self.github.state.archives[-1].zip_bytes)) as packed:
+            return packed.read("run.json")
+
     def seen(self, ended: Ended) -> tuple[int, str, int]:
         """Exit code, reused cases, and requests to the agent."""
         return ended.code, ended.outputs.get("reused", ""), len(self.agent.requests)
@@ -82,8 +96,13 @@ def team(job, github) -> Iterator[Team]:
     (job.workspace / "evals" / "weather.golden.json").unlink()
     for name, count in COUNTS.items():
         job.write_suite(count, f"{name}.golden.json")
-    with agent() as running:
-        made = Team(job, github, running)
+    failing = set[int]()
+
+    async def respond(exchange: Exchange) -> None:
+        await fails_on(*failing)(exchange)
+
+    with agent(respond) as running:
+        made = Team(job, github, running, failing)
         made.write("eval-gate.yaml", MEASURES)
         made.write("prompts/system.md", "Be kind.")
         for name in COUNTS:
@@ -112,11 +131,31 @@ def test_reuse__one_suites_agent_changes__that_suite_runs(team) -> None:
 
 def test_reuse__agent_gets_worse__is_a_regression_beside_reused_cases(team) -> None:
     team.write("agents/b/agent.py", "2")
-    with agent(fails_on(1)) as worse:
-        ended = team.job.pull_request(team.pull("agents/b/agent.py"), worse.url)
-    assert ended.code == 1
-    # another address is another target, whose results nobody has
-    assert (ended.outputs["reused"], ended.outputs["regressions"]) == (NOTHING, "2")
+    team.failing.add(1)
+    ended = team.run(team.pull("agents/b/agent.py"))
+    assert (ended.code, ended.outputs["reused"], ended.outputs["regressions"]) == (1, "2", "1"), ended.log
+
+
+def test_reuse__another_address__is_another_target(team) -> None:
+    with agent() as other:
+        ended = team.job.pull_request(team.pull("README.md"), other.url)
+        assert (ended.code, ended.outputs["reused"], len(other.requests)) == (0, NOTHING, 5)
+
+
+@pytest.mark.parametrize(("is_broken_there", "code"), [(True, 0), (False, 1)])
+def test_reuse__base_agent_in_a_second_step__is_asked_about_what_was_executed(team, is_broken_there, code) -> None:
+    team.write("agents/b/agent.py", "2")
+    team.failing.add(1)
+    team.inputs = {"base-agent": "later"}
+    pull = team.pull("agents/b/agent.py")
+    first = team.run(pull)
+    assert (first.outputs["reused"], first.outputs["needs-base-agent"]) == ("2", "true"), first.log
+    with agent(fails_on(1) if is_broken_there else fails_on()) as base:
+        team.inputs = {"base-agent-endpoint": base.url, "results": "latest"}
+        event = pull_request_event(team.github, pull)
+        ended = team.run_again("pull_request", event, GITHUB_ACTION="second")
+    assert team.seen(ended) == (code, "2", 0), ended.log
+    assert len(base.requests) > 0
 
 
 def test_reuse__second_push_of_documents__reuses_the_pull_requests_own_run(team) -> None:
@@ -160,6 +199,62 @@ def test_reuse__from_a_fork__is_of_main_alone(team, github) -> None:
     github.state.merge_again(pull)
     ended = team.run(pull)
     assert team.seen(ended)[1:] == ("2", 3), ended.log
+
+
+def test_reuse__fork__its_relay_says_so_on_the_pull_request(team, github) -> None:
+    pull = team.pull("README.md", head_repo="mallory/bot", user="mallory")
+    github.read_only = True
+    assert team.seen(team.run(pull)) == (0, EVERYTHING, 0)
+    github.read_only = False
+    ended = relay(team.job, github, github.current_run)
+    assert (ended.code, ended.outputs["reused"]) == (0, EVERYTHING), ended.log
+    (comment,) = github.state.comments.values()
+    assert "Reused 2 of 2 suites" in comment.body
+
+
+def test_reuse__fork_claims_it_in_vain__its_relay_counts_executions(team, github) -> None:
+    team.write("agents/b/agent.py", "2")
+    pull = team.pull("agents/b/agent.py", head_repo="mallory/bot", user="mallory")
+    github.read_only = True
+    team.run(pull)
+    artifact, claimed = github.state.archives[-1], json.loads(team.result)
+    for case in claimed["suites"][0]["cases"]:
+        case["fingerprint"] = "0" * 12
+    artifact.zip_bytes, artifact.digest = zipped({"run.json": json.dumps(claimed).encode()}), None
+    github.read_only = False
+    ended = relay(team.job, github, github.current_run)
+    assert (ended.code, ended.outputs["reused"]) == (0, NOTHING), ended.log
+
+
+def test_reuse__dependabot__reuses_mains_result(team) -> None:
+    ended = team.run(team.pull("README.md", user="dependabot[bot]"), GITHUB_ACTOR="dependabot[bot]")
+    assert team.seen(ended) == (0, EVERYTHING, 0), ended.log
+
+
+@pytest.mark.parametrize(("measures", "cases"), [("prompts/**", EVERYTHING), ("prompts/*.txt", NOTHING)])
+def test_reuse__policy_from_base__compares_what_is_measured_all_the_same(team, github, measures, cases) -> None:
+    github.state.files[github.state.branches["main"], "eval-gate.yaml"] = MEASURES.encode()
+    team.write("prompts/more.txt", "")
+    assert team.push().code == 0
+    github.state.files[github.state.branches["main"], "eval-gate.yaml"] = MEASURES.encode()
+    team.inputs = {"policy-from": "base"}
+    team.write("eval-gate.yaml", MEASURES.replace("prompts/**", measures))
+    ended = team.run(team.pull("eval-gate.yaml"))
+    assert (ended.code, ended.outputs["reused"]) == (0, cases), ended.log
+
+
+def test_reuse__two_gates_of_one_workflow__have_their_own_runs(team, github) -> None:
+    """The second gate's earlier run is no run of the first one, although both are of one workflow run."""
+    team.inputs = {"comment-key": "one"}
+    team.push()
+    team.write("agents/b/agent.py", "2")
+    pull = team.pull("agents/b/agent.py")
+    team.run(pull)
+    team.push_to(pull, "README.md")
+    team.inputs = {"comment-key": "two"}
+    ended = team.run(pull)
+    assert ended.outputs["reused"] != EVERYTHING, ended.log
+    assert "has no usable result" in ended.log
 
 
 @pytest.mark.parametrize("event_name", ["schedule", "workflow_dispatch", "repository_dispatch"])
@@ -217,12 +312,10 @@ def test_reuse__mains_result_is_gone__runs_everything(team, github) -> None:
 
 
 def test_reuse__main_did_not_pass__runs_everything(team) -> None:
-    with agent(fails_on(1)) as worse:
-        team.github.state.add_commit("broken", branch="main")
-        assert team.job.push(worse.url).code == 1
-        team.finish()
-        worse.requests.clear()
-        ended = team.job.pull_request(team.pull("README.md"), worse.url)
+    team.failing.add(1)
+    team.write("agents/b/agent.py", "2")
+    assert team.push().code == 1
+    ended = team.run(team.pull("README.md"))
     assert ended.outputs["reused"] == NOTHING, ended.log
 
 
@@ -251,3 +344,21 @@ def test_reuse__everything_reused_in_two_runs_of_one_commit__the_newer_one_is_sh
     assert [one.outputs["reused"] for one in (first, second)] == [EVERYTHING, EVERYTHING]
     (comment,) = github.state.comments.values()
     assert f"/actions/runs/{github.current_run_id}/" in comment.body
+
+
+@pytest.mark.slow
+def test_reuse__ended_while_github_is_waited_for__ends_at_once(team, github) -> None:
+    team.write("agents/b/agent.py", "2")
+    pull = team.pull("agents/b/agent.py")
+    team.run(pull)
+    team.push_to(pull, "README.md")
+    github.faults.add("GET", "/actions/workflows/gate.yml/runs", Fault.hang())
+    team.job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha)
+    team.agent.requests.clear()
+    process = team.job.start("pull_request", pull_request_event(github, pull), {"agent-endpoint": team.agent.url})
+    until = time.monotonic() + 60
+    while github.faults.unused and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=15)
+    assert (process.returncode, team.agent.requests) == (130, []), out

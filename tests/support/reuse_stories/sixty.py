@@ -21,8 +21,8 @@ CASES = 4
 KINDS = {"document": 20, **dict.fromkeys(SUITES, 10), "evals": 5, "configuration": 5}
 """Changes by kind."""
 MEASURES = {f"evals/{suite}.golden.json": [f"agents/{suite}/**"] for suite in SUITES} | {"**": ["prompts/**"]}
-BROKEN = {13, 31}
-"""Numbers of changes after which the agent of a suite fails, if it is an agent's that changes."""
+BROKEN = 6
+"""Every change of an agent of this number breaks it, until its next change."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Repository:
     uses_measures: bool
     runs: list[Ran] = field(default_factory=list)
     changes: int = 0
+    agent_changes: int = 0
 
     def write(self, path: str, text: str) -> None:
         file = self.folder / path
@@ -80,7 +81,8 @@ class Repository:
         self.changes += 1
         number = self.changes
         if kind in SUITES:
-            words = "is broken" if number in BROKEN else "works"
+            self.agent_changes += 1
+            words = "works" if self.agent_changes % BROKEN else "is broken"
             self.write(f"agents/{kind}/prompt.txt", f"{words}, version {number}")
         elif kind == "evals":
             self.write_suite(SUITES[number % len(SUITES)], number)
@@ -116,10 +118,17 @@ def open_repository(folder: Path, *, uses_measures: bool) -> Iterator[Repository
 
 
 def draw_kinds(seed: int, kinds: Mapping[str, int] = KINDS) -> list[str]:
-    """The changes in random order."""
+    """The changes in random order, but a broken agent is fixed by the next change."""
     drawn = [kind for kind, count in kinds.items() for _ in range(count)]
     Random(seed).shuffle(drawn)
-    return drawn
+    ordered: list[str] = []
+    while drawn:
+        ordered.append(drawn.pop(0))
+        agents = sum(one in SUITES for one in ordered)
+        if ordered[-1] in drawn and ordered[-1] in SUITES and agents % BROKEN == 0:
+            drawn.remove(ordered[-1])
+            ordered.append(ordered[-1])
+    return ordered
 
 
 def run_changes(folder: Path, kinds: list[str]) -> tuple[list[Ran], list[Ran]]:

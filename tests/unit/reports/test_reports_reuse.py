@@ -20,6 +20,8 @@ from eval_gate.reports.rendering import render
 from eval_gate.reports.run_statistics import find_outage, has_only_agent_errors, pair_outcomes
 from eval_gate.reports.view.report_view import build_view
 from eval_gate.reports.wording.reuse import OFF_WORDS, PART_WORDS, REASON_WORDS, describe_reuse
+from eval_gate.results.run_reader import read_run
+from eval_gate.results.run_writer import write_result
 from eval_gate.struct import replace
 from tests.support.pages import case_on, markup_of, page_data
 from tests.support.results import make_baseline_run, make_result, make_run
@@ -218,9 +220,26 @@ def test_reports__hostile_names__are_inert() -> None:
     ET.fromstring(render("junit", hostile(), ReportContext()))
 
 
+def test_heading__hostile_commit__is_inert() -> None:
+    suite = make_suite(BILLING, {"a": "passed"})
+    origin = replace(BASE, sha="`|<b>@x")
+    view = build_view(
+        judge_run(decide(make_run(suite), {BILLING: origin}), make_baseline_run(suite)), ReportContext(name="x")
+    )
+    title = render_comment(view).splitlines()[1]
+    assert title.endswith("— passed, nothing measured has changed since `'|<b>@x`")
+
+
 def test_run_without_measures__says_nothing() -> None:
     assert describe_reuse(replace(partly(), reuse=None)) is None
-    assert OLDER.sha != BASE.sha
+    run = judge_run(make_run({"a": "passed"}), make_baseline_run({"a": "passed"}))
+    assert "euse" not in render_comment(build_view(run, ON_GITHUB)) + render("console", run, ReportContext())
+
+
+@pytest.mark.parametrize("state", ["partly", "rechecked", "many"])
+def test_stored_run__has_the_same_reports(tmp_path, state) -> None:
+    stored = read_run(str(write_result(tmp_path, RUNS[state]).file), tmp_path)
+    assert render_comment(build_view(stored, ON_GITHUB)) == render_comment(build_view(RUNS[state], ON_GITHUB))
 
 
 def test_matrix__reused_cases__are_counted() -> None:

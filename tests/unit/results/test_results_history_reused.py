@@ -95,6 +95,13 @@ def test_history__runs_that_only_reused__take_no_place() -> None:
     assert history.reused_places == {0}
 
 
+def test_history__outage_of_all_that_was_executed__is_no_usable_run() -> None:
+    (first,) = runs_of([("P", "P")])
+    broken = make_baseline_run(make_suite_result({"b": "error"}, eval_file=PAY), run_id="r1")
+    history = branch(first, reuse_suites(broken, first, {CARE}))
+    assert [(one.scored, one.cases, one.is_usable) for one in history.runs] == [(0, 1, False), (2, 2, True)]
+
+
 def test_history__suite_that_is_seldom_executed__keeps_its_runs_among_a_hundred() -> None:
     history = branch(*runs_of([("P", "P") if number % 6 == 0 else ("P", "=") for number in range(97)]))
     assert len(history.runs) == 97

@@ -183,11 +183,9 @@ class HistoryEvidence:
     @property
     def typical_run_count(self) -> int:
         """Number of runs of the level that executed a case of the branch and count for it; the median of its cases."""
-        of_cases = [
-            (sum(at < self.level_run_count for at in self._list_columns(runs)), number)
-            for (runs, _), number in self._own_kinds.items()
-        ]
-        return median_low([runs for runs, number in of_cases for _ in range(number)] or [self.level_run_count])
+        columns = (self._list_columns(runs) for runs, _ in self._own_kinds.elements())
+        counts = [sum(at < self.level_run_count for at in own) for own in columns]
+        return median_low(counts or [self.level_run_count])
 
     @cached_property
     def histories(self) -> Counter[tuple[int, int]]:

@@ -45,9 +45,6 @@ _PROMPTS: Final = ("systemPrompt", "userPrompt", "prompt", "command")
 Data = dict[str, Any]
 
 
-_SPENT: Final = frozenset({"ms", "first", "tokens", "cost", "judge", "attempts"})
-
-
 def build_case_data(row: CaseRow, view: ReportView, cut: PageTruncation) -> Data:
     """Build the data of one case, without empty values."""
     case = row.case
@@ -71,8 +68,8 @@ def build_case_data(row: CaseRow, view: ReportView, cut: PageTruncation) -> Data
     if case is not None:
         data |= _describe_case(row, case, cut) | _build_actions(row, view)
         data["now"] = _build_current_side(case, cut)
-        if row.reused:  # this run spent nothing on it
-            data["now"] = {name: value for name, value in data["now"].items() if name not in _SPENT}
+        for name in ("ms", "first", "tokens", "cost", "judge", "attempts") if row.reused else ():
+            data["now"].pop(name, None)  # this run spent nothing on it
         data["checks"] = _build_checks(*_list_checks(row, case), cut)
         data["runs"] = _build_executions(case, cut)
     return _drop_empty(data)

@@ -32,7 +32,7 @@ PART_WORDS: Final = {
 }
 REASON_WORDS: Final = {
     RunReason.NO_MEASURES: "no `measures`",
-    RunReason.UNREADABLE: "measured files cannot be read",
+    RunReason.UNREADABLE: "a problem with its measured files",
     RunReason.FILES_CHANGED: "measured files changed",
     RunReason.SETUP_CHANGED: "the setup changed",
     RunReason.NO_EARLIER_RESULT: "no earlier result",
@@ -52,8 +52,6 @@ OFF_WORDS: Final = {
     ReuseOff.WARM_UP: "the history has fewer runs than `warmUp`",
     ReuseOff.NO_BASELINE: "no earlier result is available",
 }
-_WORSE: Final = frozenset({CaseClass.INCONCLUSIVE, CaseClass.ERRORED})
-"""Classes of cases that may have got worse, besides regressions."""
 
 
 def describe_reuse(run: RunResult) -> str | None:
@@ -127,11 +125,8 @@ def has_cause_outside(run: RunResult, *, only: bool) -> bool:
 
 
 def _find_worse_suites(run: RunResult) -> set[str]:
-    return {
-        one.suite
-        for one in list_unwaived_changes(run)
-        if is_possible_regression(one) or one.change in _WORSE or one.score_drop
-    }
+    changes, doubtful = list_unwaived_changes(run), {CaseClass.INCONCLUSIVE, CaseClass.ERRORED}
+    return {one.suite for one in changes if is_possible_regression(one) or one.change in doubtful or one.score_drop}
 
 
 def _describe_unchanged(origins: Sequence[ReusedResult | None]) -> str:

@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 from eval_gate.analysis.drift.branch_drift import find_drift
 from eval_gate.analysis.drift.case_drift import find_broken_cases
 from eval_gate.config.policy import Policy
+from eval_gate.model.execution import CaseDetails
+from eval_gate.results.baseline import Baseline
 from eval_gate.results.levels import LevelKind
+from eval_gate.session.history_update import build_next_history
 from tests.support.histories import Asked, Branch
+from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+from tests.support.reuse import reuse_suites
 
 CARE, PAY = "evals/care.json", "evals/pay.json"
 EVERYTHING = frozenset({CARE, PAY})
@@ -51,6 +56,15 @@ def test_levels__one_suite_executed__moves_as_much_as_its_cases_are() -> None:
         "2026-10-01T10:00:00Z",
         None,
     ]
+
+
+def test_levels__models_of_a_run__are_those_that_it_called() -> None:
+    details = [CaseDetails(tools_called=(), response_length=2, response="it", model=name) for name in ("m1", "m2")]
+    old, new = ([make_result("c0", details=one)] for one in details)
+    before = make_baseline_run(make_suite_result(old, eval_file=CARE), make_suite_result(old, eval_file=PAY))
+    run = reuse_suites(make_run(make_suite_result(new, eval_file=CARE)), before, {PAY})
+    newest = build_next_history(run, Baseline(before, "main")).levels[0]
+    assert newest.models == ("m2",)
 
 
 @pytest.mark.parametrize("reused_runs", [0, 7])
