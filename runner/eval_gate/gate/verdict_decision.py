@@ -52,6 +52,7 @@ from eval_gate.gate.waivers.waiver_file import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, Comparison
 from eval_gate.model.result import RunResult
+from eval_gate.model.reuse import ReuseSource
 from eval_gate.model.setup_change import SetupChange, SetupChangeKind
 from eval_gate.model.waiver import AppliedWaivers, CaseStanding, WaiverKind, WaiverStanding
 from eval_gate.results.baseline import Baseline, NoBaseline
@@ -166,6 +167,7 @@ def build_facts_before_reruns(run: RunResult, inputs: GateInputs) -> tuple[list[
 def _pair_run(run: RunResult, inputs: GateInputs, baseline: Baseline) -> _PairedRun:
     """Pair the cases of a run with those of its baseline, once, and collect or restore their prior evidence."""
     policy, waivers = inputs.policy, inputs.waivers
+    run = _count_results_of_others(run, baseline.result)
     cases = GateCases.pair(baseline.result, run)
     cases = replace(cases, run=mark_unknown_calls(cases, policy.pass_score))
     if (aligned := align_fingerprints(cases)) is not cases.run:
@@ -182,6 +184,20 @@ def _pair_run(run: RunResult, inputs: GateInputs, baseline: Baseline) -> _Paired
         return _PairedRun(cases, at_pass_score, restore_prior_evidence(at_pass_score, recorded))
     quarantined = find_quarantined_cases(at_pass_score.baseline, waivers, policy.must_pass)
     return _PairedRun(cases, at_pass_score, collect_prior_evidence(at_pass_score, baseline, policy, quarantined))
+
+
+def _count_results_of_others(run: RunResult, baseline: RunResult) -> RunResult:
+    """Count reused results as executions of this run unless the baseline has them: they are news to another one."""
+    if not run.baseline_suites:
+        return run
+    origins = {one.eval_file: one.reused.run_id if one.reused else baseline.run_id for one in baseline.suites}
+    suites = [
+        replace(one, reused=replace(one.reused, source=ReuseSource.OWN_RUN))
+        if one.reused and one.reused.run_id != origins.get(one.eval_file)
+        else one
+        for one in run.suites
+    ]
+    return replace(run, suites=tuple(suites))
 
 
 def _compare_with_baseline(paired: _PairedRun, inputs: GateInputs, baseline: Baseline) -> Comparison:

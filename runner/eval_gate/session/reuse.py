@@ -12,7 +12,6 @@ from eval_gate.config.settings import RecordingMode
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.gate.evidence.case_history import find_comparable_runs
 from eval_gate.gate.reuse_decision import EarlierRun, collect_reused, decide_reuse
-from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.model.reuse import ReuseOff, ReuseSource
 from eval_gate.results.baseline import Baseline
@@ -41,7 +40,10 @@ async def apply_reuse(session: Session, plan: RunPlan) -> RunPlan:
         pending = session.pending_gate_inputs
         inputs = await _wait_for(pending.wait_for_inputs, session) if pending is not None else session.gate_inputs
         if isinstance(inputs.baseline, Baseline) and inputs.baseline.other_gate is None:
-            off = ReuseOff.WARM_UP if _needs_warm_up(session, inputs.baseline) else None
+            rounds = session.config.warm_up or 0 if session.is_run_of_branch else 0
+            # warm-up rounds are executions of every suite
+            is_short = len(find_comparable_runs(inputs.baseline.own_history)) < rounds
+            off = ReuseOff.WARM_UP if is_short else None
             earlier.append(EarlierRun(_drop_other_cases(inputs.baseline.result, plan), ReuseSource.BASELINE))
     is_run_of_branch, decided_at = session.is_run_of_branch, datetime.now(UTC)
     decide = partial(decide_reuse, state, earlier, off=off, is_run_of_branch=is_run_of_branch, decided_at=decided_at)
@@ -64,12 +66,6 @@ def _find_off(session: Session, sources: ReuseSources) -> ReuseOff | None:
     return sources.off or next((one for one, applies in reasons.items() if applies), None)
 
 
-def _needs_warm_up(session: Session, baseline: Baseline) -> bool:
-    """Whether a run of the branch has a history that warm-up rounds fill, which are executions of every suite."""
-    runs = session.config.warm_up if session.is_run_of_branch else None
-    return runs is not None and len(find_comparable_runs(baseline.own_history)) < runs
-
-
 async def _wait_for(load: Callable[[], _Loaded], session: Session) -> _Loaded:
     """Load something in a thread, which would keep a cancelled process from ending unless it stops waiting."""
     try:
@@ -81,19 +77,13 @@ async def _wait_for(load: Callable[[], _Loaded], session: Session) -> _Loaded:
 
 
 def _drop_other_cases(run: RunResult, plan: RunPlan) -> RunResult:
-    """Drop the suites whose cases are not those of the plan by their own fingerprints, whatever the state says.
-
-    A case that was skipped must be skipped now for the same reason.
-    """
+    """Drop the suites whose cases are not those of the plan by their own fingerprints, whatever the state says."""
     setups = plan.setup_fingerprints
     planned = {
-        suite.file: [(one.id, one.fingerprint, setups.get(one.key), one.skip_reason) for one in suite.cases]
-        for suite in plan.suites
+        suite.file: [(one.id, one.fingerprint, setups.get(one.key)) for one in suite.cases] for suite in plan.suites
     }
 
     def is_planned(suite: SuiteResult) -> bool:
-        reasons = [one.error if one.status is Status.SKIPPED else None for one in suite.cases]
-        cases = [(one.id, one.fingerprint, one.fingerprints) for one in suite.cases]
-        return planned.get(suite.eval_file) == [(*one, why) for one, why in zip(cases, reasons, strict=True)]
+        return planned.get(suite.eval_file) == [(one.id, one.fingerprint, one.fingerprints) for one in suite.cases]
 
     return replace(run, suites=tuple(filter(is_planned, run.suites)))

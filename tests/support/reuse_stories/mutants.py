@@ -175,7 +175,7 @@ MUTANTS: Mapping[str, Rules] = {
     "own runs of other workflows count": seen_as(workflow=WORKFLOW),
     "own runs of other gates count": own(of_this_gate),
     "expired own runs count": seen_as(expired=False),
-    "own runs count across any file": own(lambda found, _: replace(found, files=())),
+    "own runs count across any file": own(lambda found, _: replace(found, files=(("docs/a.md", None),))),
     "renames are not seen": own(lambda found, _: replace(found, files=tuple((name, None) for name, _ in found.files))),
     "a cut comparison is whole": own(lambda found, _: replace(found, files=found.files[:299])),
     "force pushes are not seen": Rules(find_own=without_force_pushes),

@@ -21,7 +21,7 @@ from eval_gate.reports.wording.power import describe_first_runs, describe_power
 from eval_gate.results.baseline import Baseline
 from eval_gate.struct import replace
 from tests.support.histories import Asked, Branch, Engine
-from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.reuse import reuse_suites
 from tests.support.verdicts import REGRESSIONS, judge_against, make_waiver, make_waivers, rules_of
 
@@ -281,3 +281,12 @@ def test_comparison__totals_of_runs__are_compared_only_where_both_executed_every
     run = judged(main_of((cases_of(), ())), cases_of(), reused)
     assert run.comparison is not None
     assert (run.comparison.baseline.total_duration_ms is None) == bool(reused)
+
+
+def test_verdict__reused_from_one_baseline_and_compared_with_another__is_a_regression_of_that() -> None:
+    first = make_baseline_run(make_suite_result({"a": "failed"}), run_id="first")
+    other = make_baseline_run(make_suite_result({"a": "passed"}), run_id="other")
+    run = reuse_suites(make_run(make_suite_result({"a": "failed"})), first, {FILE})
+    assert classes(judge_against(run, Baseline(first, "first"), REGRESSIONS)) == {"a": "still_failing"}
+    decided = judge_against(run, Baseline(other, "other"), REGRESSIONS)
+    assert (classes(decided), outcome(decided)[0]) == ({"a": "regression"}, Outcome.FAILED)
