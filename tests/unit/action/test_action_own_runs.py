@@ -11,7 +11,7 @@ import pytest
 from eval_gate.action.own_runs import find_own_runs
 from eval_gate.model.result import GitFacts, ResultProducer, RunResult
 from eval_gate.model.reuse import EvaluatedState, MeasuredSuite, StatePart
-from tests.support.github import Artifact, Fault, PullRequest, WorkflowRun, sha
+from tests.support.github import Artifact, Fault, PullRequest, State, WorkflowRun, sha
 from tests.support.jobs import pull_request_event
 from tests.support.results import make_run
 
@@ -33,6 +33,10 @@ def make_own_run(commit: str, run_id: int = 50, gate: str = KEY) -> RunResult:
     return make_run({"a": "passed"}, git=git, producer=ResultProducer(gate=gate, run_id=run_id), evaluated_state=STATE)
 
 
+def pack(result: RunResult) -> dict[str, bytes]:
+    return {"run.json": msgspec.json.encode(result)}
+
+
 @dataclass
 class Change:
     """A pull request whose commit `code` was evaluated by run 50, and whose head is the commit `docs`."""
@@ -50,12 +54,20 @@ class Change:
 
     def push(self, name: str, *files: str, parents: object = None) -> None:
         """Another head of the pull request."""
-        state = self.desk.github.state
-        parents = parents or self.pull.head_sha
-        state.move_head(self.pull, state.add_commit(name, parents, files=files).sha)
+        commit = self.state.add_commit(name, parents or self.pull.head_sha, files=files)
+        self.state.move_head(self.pull, commit.sha)
 
-    def store(self, run: WorkflowRun, result: RunResult, name: str = "eval-gate-results") -> Artifact:
-        return self.desk.github.state.add_artifact(run, {"run.json": msgspec.json.encode(result)}, name)
+    def store(self, result: RunResult) -> Artifact:
+        return self.state.add_artifact(self.run, pack(result))
+
+    def add_run(self, run_id: int, **facts: str) -> WorkflowRun:
+        """Another run of the commit `code`."""
+        commit = sha("code")
+        return self.state.add_run(run_id, event="pull_request", head_branch="feature", head_sha=commit, **facts)
+
+    @property
+    def state(self) -> State:
+        return self.desk.github.state
 
     @property
     def refusal(self) -> str:
@@ -75,7 +87,7 @@ def change(desk, github) -> Change:
     pull = state.add_pull(7, head_sha="code")
     run = state.add_run(50, event="pull_request", head_branch="feature", head_sha=pull.head_sha)
     made = Change(desk, pull, run, None)
-    made.artifact = made.store(run, make_own_run("code"))
+    made.artifact = made.store(make_own_run("code"))
     made.push("docs", "README.md", "docs/picture.PNG")
     return made
 
@@ -92,7 +104,7 @@ def test_own_runs__only_documents_differ__takes_the_result_with_five_requests(ch
 
 
 def test_own_runs__first_run__asks_once(change) -> None:
-    del change.desk.github.state.runs[50], change.desk.github.state.artifacts[change.artifact.id]
+    del change.state.runs[50], change.state.artifacts[change.artifact.id]
     assert change.find() == []
     assert change.refusal == "it is the first one"
     assert len(change.requests) == 1
@@ -101,8 +113,8 @@ def test_own_runs__first_run__asks_once(change) -> None:
 def test_own_runs__same_commit__needs_no_comparison(change) -> None:
     change.push("again")
     change.run.head_sha = change.pull.head_sha
-    change.desk.github.state.artifacts.clear()
-    change.store(change.run, make_own_run("again"))
+    change.state.artifacts.clear()
+    change.store(make_own_run("again"))
     assert len(change.find()) == 1
     assert not any("/compare/" in one for one in change.requests)
 
@@ -131,79 +143,102 @@ def test_own_runs__another_file_differs__is_named(change, files, named) -> None:
     assert change.refusal == f"{named} differs from {sha('docs')[:7]}"
 
 
-def test_own_runs__a_document_that_is_left_out_of_what_is_measured__is_a_document(change) -> None:
-    change.desk.github.state.commits[sha("docs")].files = ("prompts/deep/notes.md",)
-    assert len(change.find()) == 1
+CODE = sha("code")[:7]
+NOT_NEXT = f"the head is not one commit after {CODE}"
+NOT_PASSED = "run 50 did not pass, or not at once"
+MOVED = "a branch of the pull request was changed after run 50"
+ANOTHER_PULL = "feature was the branch of another pull request too"
+UNUSABLE = "run 50 has no usable result"
 
 
-@pytest.mark.parametrize("count", [0, 300])
-def test_own_runs__as_many_files_as_github_lists_or_none__may_be_more(change, count) -> None:
-    change.desk.github.state.commits[sha("docs")].files = tuple(f"docs/{number:03}.md" for number in range(count))
+def list_files(change: Change, *names: str) -> None:
+    """Say what the head changed."""
+    change.state.commits[sha("docs")].files = names
+
+
+def push_by_force(change: Change, name: str) -> None:
+    """Replace the commits of the pull request by another one of documents."""
+    change.push(name, "README.md", parents=change.state.branches["main"])
+
+
+def merge_main(change: Change) -> None:
+    """Merge documents of main in, as the button "Update branch" does."""
+    main = change.state.add_commit("of another pull request", branch="main", files=["docs/other.md"])
+    change.push("merge", parents=[sha("code"), main.sha])
+
+
+def open_second_pull(change: Change, **facts: object) -> None:
+    """Open another pull request of the same branch name, into a branch with a forger in it."""
+    change.state.add_commit("forger", branch="evil")
+    change.state.add_pull(8, head_sha="docs", base_ref="evil", **facts)
+
+
+def store_instead(change: Change, files: dict[str, bytes] | bytes, name: str = "eval-gate-results") -> None:
+    """Store something else than the result."""
+    del change.state.artifacts[change.artifact.id]
+    change.state.add_artifact(change.run, files, name)
+
+
+REFUSED: dict[str, tuple[Callable[[Change], object], str]] = {
+    "no file is listed": (list_files, f"GitHub does not list all that differs from {CODE}"),
+    "as many files as GitHub lists": (
+        lambda one: list_files(one, *(f"docs/{number}.md" for number in range(300))),
+        f"GitHub does not list all that differs from {CODE}",
+    ),
+    "a forger came and went": (lambda one: (one.push("forger"), one.push("reverted")), NOT_NEXT),
+    "main was merged in": (merge_main, NOT_NEXT),
+    "pushed by force": (lambda one: push_by_force(one, "instead"), NOT_NEXT),
+    "the commit is gone": (
+        lambda one: setattr(one.run, "head_sha", sha("gone")),
+        f"the head is not one commit after {sha('gone')[:7]}",
+    ),
+    "pushed by force and back": (
+        lambda one: (push_by_force(one, "forger"), one.state.move_head(one.pull, sha("docs"))),
+        MOVED,
+    ),
+    "another base": (lambda one: one.state.note_event(one.pull, "BaseRefChangedEvent"), MOVED),
+    "base was merged": (lambda one: one.state.note_event(one.pull, "AutomaticBaseChangeSucceededEvent"), MOVED),
+    "opened again": (lambda one: one.state.note_event(one.pull, "ReopenedEvent"), MOVED),
+    "a second pull request": (open_second_pull, ANOTHER_PULL),
+    "a closed pull request": (lambda one: open_second_pull(one, state="closed"), ANOTHER_PULL),
+    "the run failed": (lambda one: setattr(one.run, "conclusion", "failure"), NOT_PASSED),
+    "the run passed in another attempt": (lambda one: setattr(one.run, "run_attempt", 2), NOT_PASSED),
+    "the run was cancelled": (lambda one: setattr(one.run, "conclusion", "cancelled"), "none has ended"),
+    "the run goes on": (lambda one: setattr(one.run, "conclusion", None), "none has ended"),
+    "another run of the state failed": (
+        lambda one: one.add_run(40, conclusion="failure"),
+        "run 40 did not pass, or not at once",
+    ),
+    "expired": (lambda one: setattr(one.artifact, "expired", True), UNUSABLE),
+    "another name": (lambda one: store_instead(one, pack(make_own_run("code")), "other"), UNUSABLE),
+    "no archive": (lambda one: store_instead(one, b"PK"), UNUSABLE),
+    "no JSON": (lambda one: store_instead(one, {"run.json": b"{"}), UNUSABLE),
+    "no result": (lambda one: store_instead(one, {"other.json": b"{}"}), UNUSABLE),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_own_runs__state_that_could_be_forged_or_lucky__is_refused(change, what) -> None:
+    happen, reason = REFUSED[what]
+    happen(change)
     assert change.find() == []
-    assert change.refusal == f"GitHub does not list all that differs from {sha('code')[:7]}"
+    assert change.refusal == reason
 
 
-def test_own_runs__a_commit_came_and_went_between__is_refused(change) -> None:
-    change.push("forger")
-    change.push("reverted")
-    assert change.find() == []
-    assert change.refusal == f"the head is not one commit after {sha('code')[:7]}"
+ACCEPTED: dict[str, Callable[[Change], object]] = {
+    "document is left out of what is measured": lambda one: list_files(one, "prompts/deep/notes.md"),
+    "moved before the run": lambda one: (
+        one.state.note_event(one.pull, "BaseRefChangedEvent"),
+        setattr(one.run, "created_at", one.state.now()),
+    ),
+    "a fork has a branch of this name": lambda one: open_second_pull(one, head_repo="mallory/bot", user="mallory"),
+    "newer run has no result": lambda one: one.add_run(60),
+}
 
 
-def test_own_runs__main_was_merged_in__is_refused(change) -> None:
-    state = change.desk.github.state
-    state.add_commit("of another pull request", branch="main", files=["docs/other.md"])
-    change.push("merge", parents=[sha("code"), state.branches["main"]])
-    assert change.find() == []
-
-
-def test_own_runs__the_earlier_commit_was_replaced_by_force__is_refused(change) -> None:
-    change.push("instead", "README.md", parents=change.desk.github.state.branches["main"])
-    assert change.find() == []
-    assert change.refusal == f"the head is not one commit after {sha('code')[:7]}"
-
-
-def test_own_runs__the_earlier_commit_is_gone__is_refused(change, github) -> None:
-    change.run.head_sha = sha("collected")
-    assert change.find() == []
-
-
-def test_own_runs__run_of_another_pull_request_that_was_merged_in__does_not_count(change, github) -> None:
-    change.run.head_branch = "feature-of-another"
-    assert change.find() == []
-    assert change.refusal == "it is the first one"
-
-
-@pytest.mark.parametrize("event", ["BaseRefChangedEvent", "AutomaticBaseChangeSucceededEvent", "ReopenedEvent"])
-def test_own_runs__pull_request_moved_after_the_run__is_refused(change, github, event) -> None:
-    github.state.note_event(change.pull, event)
-    assert change.find() == []
-    assert change.refusal == "a branch of the pull request was changed after run 50"
-
-
-def test_own_runs__pull_request_moved_before_the_run__is_no_matter(change, github) -> None:
-    github.state.note_event(change.pull, "BaseRefChangedEvent")
-    change.run.created_at = github.state.now()
-    assert len(change.find()) == 1
-
-
-def test_own_runs__pushed_by_force_and_back__is_refused(change) -> None:
-    change.push("forger", parents=change.desk.github.state.branches["main"])
-    change.desk.github.state.move_head(change.pull, sha("docs"))
-    assert change.find() == []
-    assert change.refusal == "a branch of the pull request was changed after run 50"
-
-
-@pytest.mark.parametrize("state", ["open", "closed"])
-def test_own_runs__second_pull_request_of_the_branch__may_have_evaluated_another_merge(change, github, state) -> None:
-    github.state.add_commit("forger", branch="evil")
-    github.state.add_pull(8, head_sha="docs", base_ref="evil", state=state)
-    assert change.find() == []
-    assert change.refusal == "feature was the branch of another pull request too"
-
-
-def test_own_runs__pull_request_of_a_fork_has_the_same_branch_name__is_no_matter(change, github) -> None:
-    github.state.add_pull(8, head_sha="theirs", head_repo="mallory/bot", user="mallory")
+@pytest.mark.parametrize("what", ACCEPTED)
+def test_own_runs__what_does_not_matter__is_no_matter(change, what) -> None:
+    ACCEPTED[what](change)
     assert len(change.find()) == 1
 
 
@@ -225,39 +260,6 @@ def test_own_runs__another_kind_of_run__does_not_count(change, fact, value) -> N
     assert change.find() == []
 
 
-def test_own_runs__path_with_a_ref__is_the_same_workflow(change, github) -> None:
-    github.state.workflows.append(change.run.path)
-    assert len(change.find()) == 1
-
-
-@pytest.mark.parametrize(
-    ("facts", "reason"),
-    [
-        ({"conclusion": "failure"}, "run 50 did not pass, or not at once"),
-        ({"conclusion": "timed_out"}, "run 50 did not pass, or not at once"),
-        ({"conclusion": "cancelled"}, "none has ended"),
-        ({"conclusion": None, "status": "in_progress"}, "none has ended"),
-        ({"run_attempt": 2}, "run 50 did not pass, or not at once"),
-    ],
-)
-def test_own_runs__earlier_run_did_not_pass_at_once__is_refused(change, facts, reason) -> None:
-    for name, value in facts.items():
-        setattr(change.run, name, value)
-    assert change.find() == []
-    assert change.refusal == reason
-
-
-def test_own_runs__one_of_two_runs_of_the_state_failed__the_other_was_lucky(change, github) -> None:
-    other = github.state.add_run(40, event="pull_request", head_branch="feature", head_sha=sha("code"))
-    other.conclusion = "failure"
-    assert change.find() == []
-    assert change.refusal == "run 40 did not pass, or not at once"
-
-
-def test_own_runs__this_very_run__does_not_count(change) -> None:
-    assert change.find(GITHUB_RUN_ID="50") == []
-
-
 @pytest.mark.parametrize(
     "claim",
     [
@@ -271,30 +273,10 @@ def test_own_runs__this_very_run__does_not_count(change) -> None:
 def test_own_runs__artifact_says_otherwise_than_github__is_refused(
     change, claim: Callable[[RunResult], RunResult]
 ) -> None:
-    del change.desk.github.state.artifacts[change.artifact.id]
-    change.store(change.run, claim(make_own_run("code")))
+    del change.state.artifacts[change.artifact.id]
+    change.store(claim(make_own_run("code")))
     assert change.find() == []
-    assert change.refusal == "run 50 has no usable result"
-
-
-@pytest.mark.parametrize("data", [b"PK", b"", {"run.json": b"{"}, {"other.json": b"{}"}])
-def test_own_runs__unreadable_artifact__is_refused(change, github, data) -> None:
-    del github.state.artifacts[change.artifact.id]
-    github.state.add_artifact(change.run, data)
-    assert change.find() == []
-    assert change.refusal == "run 50 has no usable result"
-
-
-def test_own_runs__artifact_expired_or_of_another_name__is_refused(change, github) -> None:
-    change.artifact.expired = True
-    change.store(change.run, make_own_run("code"), "other")
-    assert change.find() == []
-    assert change.refusal == "run 50 has no usable result"
-
-
-def test_own_runs__newer_run_without_a_result__the_one_before_it_counts(change, github) -> None:
-    github.state.add_run(60, event="pull_request", head_branch="feature", head_sha=sha("code"))
-    assert len(change.find()) == 1
+    assert change.refusal == UNUSABLE
 
 
 @pytest.mark.parametrize(
@@ -320,3 +302,7 @@ def test_own_runs__fork_closed_or_another_event__asks_nothing(change, github) ->
     change.pull.state, change.pull.head_repo = "open", "mallory/bot"
     assert change.find() == []
     assert change.requests == []
+
+
+def test_own_runs__this_very_run__does_not_count(change) -> None:
+    assert change.find(GITHUB_RUN_ID="50") == []
