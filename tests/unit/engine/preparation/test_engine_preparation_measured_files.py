@@ -298,6 +298,19 @@ def test_measure__submodule_that_was_not_checked_out__is_a_problem_where_it_may_
     write(root, {"agents/vendor/.git": "gitdir: ../../x", "agents/vendor/lib.py": "1"})
     assert measure(root, "agents/**").problem is None
     assert "agents/vendor/lib.py" in names(root, "agents/**")
+    write(root, {"agents/vendor/node_modules/x.js": "1"})  # which its own git may track
+    assert "agents/vendor/node_modules/x.js" in names(root, "agents/**")
+
+
+def test_measure__file_that_a_sparse_checkout_leaves_out__is_a_problem_where_it_is_measured(root) -> None:
+    git(root, "init", "--quiet")
+    commit_all(root)
+    git(root, "sparse-checkout", "set", "--no-cone", "/*", "!/agents/deep")
+    problem = "`agents/deep/b.py` is tracked by git, but not checked out"
+    assert measure(root, "agents/**").problem == problem
+    assert measure(root, "**/*.py", "lock.json").problem == problem
+    assert measure(root, "agents/**", "!agents/deep").problem is None
+    assert measure(root, "agents/*.py").problem is None
 
 
 @pytest.mark.parametrize(
