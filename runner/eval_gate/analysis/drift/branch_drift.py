@@ -174,7 +174,7 @@ def find_drift(history: History, pass_score: float = 1.0) -> Drift:
 
 
 def _select_independent(levels: Sequence[RunLevels]) -> list[RunLevels]:
-    """Select runs of which no two have an execution in common, because one reused results of the other, newest first.
+    """Select runs, newest first, that have no execution in common: none of them reused a result of another.
 
     Reused results would repeat one lucky or unlucky execution in every run, which the ranks take for a new level.
     """

@@ -26,7 +26,6 @@ from eval_gate.text.escape import to_one_line
 from eval_gate.text.globs import covers_file, is_glob
 
 _SMALL_BYTES: Final = 1_000_000
-"""Size below which a file is read at once."""
 
 
 class MeasuredFiles:
@@ -103,7 +102,9 @@ class MeasuredFiles:
             raise _UnmeasuredError(folder or ".", f"cannot be read: {error.strerror}") from error
         if not entries and self._repository.tracks(place):
             raise _UnmeasuredError(folder, "is empty, but git tracks it: the submodule is not checked out")
-        search.count(len(entries))
+        search.entries += len(entries)
+        if search.entries > limits.MEASURED_ENTRIES or len(search.places) > limits.MEASURED_FILES:
+            raise _UnmeasuredError("measures", "leads to more files than the limit")
         is_left_out = is_left_out or self._holds_results(place, entries)
         for entry in entries:
             path, is_link = f"{folder}/{entry.name}".lstrip("/"), entry.is_symlink()
@@ -175,7 +176,7 @@ class _Search:
         )
         self.starts = ["/".join(one) for one in steps]
         """Of each pattern what stands before its first sign that stands for something else."""
-        self._entries = 0
+        self.entries = 0
         self.places: dict[str, str] = {}
         """Each file as it is on disk, with links followed."""
         self.links: dict[str, str] = {}
@@ -189,13 +190,6 @@ class _Search:
         if not is_folder:
             return any(covers_file(one.path, path) for one in self._covering)
         return any(not one or f"{one}/".startswith(f"{path}/") or path.startswith(f"{one}/") for one in self.starts)
-
-    def count(self, entries: int) -> None:
-        """Count the entries of one more folder. Raises _UnmeasuredError beyond a limit."""
-        self._entries += entries
-        for number, limit in (self._entries, limits.MEASURED_ENTRIES), (len(self.places), limits.MEASURED_FILES):
-            if number > limit:
-                raise _UnmeasuredError("measures", f"leads to more than {limit:,} files and folders")
 
     def check(self, agent_files: Iterable[str], root: str) -> None:
         """Check that every pattern names a file, and that the files of the agent are found. Raises _UnmeasuredError."""

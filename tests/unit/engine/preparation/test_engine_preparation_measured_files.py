@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,7 +119,6 @@ CHANGES: dict[str, tuple[Callable[[Path], object], bool]] = {
     "a file less": (lambda root: (root / "agents/deep/b.py").unlink(), True),
     "another name": (lambda root: (root / "agents/a.py").rename(root / "agents/A.py"), True),
     "an executable file": (lambda root: (root / "agents/a.py").chmod(0o755), True),
-    "another writer": (lambda root: (root / "agents/a.py").chmod(0o600), False),
     "another time": (lambda root: os.utime(root / "agents/a.py", (1, 1)), False),
     "an empty folder": (lambda root: (root / "agents/empty").mkdir(), False),
     "a file that is left out": (edit("agents/deep/notes.md", "2"), False),
@@ -183,6 +181,9 @@ def test_measure__file_of_every_suite__counts_also_if_it_comes_and_goes(root) ->
 
 def test_measure__link_to_a_folder_of_the_repository__measures_what_it_leads_to(root) -> None:
     (root / "agents/shared").symlink_to("../prompts")
+    write(root, {"node_modules/p/i.js": "1"})
+    (root / "agents/p").symlink_to("../node_modules/p")
+    assert "agents/p/i.js" in names(root, "agents/**")
     assert "agents/shared/p.md" in names(root, "agents/**")
     seen = [measure(root, "agents/shared/*.md").digest]
     write(root, {"prompts/p.md": "2"})
@@ -192,12 +193,6 @@ def test_measure__link_to_a_folder_of_the_repository__measures_what_it_leads_to(
     (root / "agents/shared").symlink_to("../other")
     seen.append(measure(root, "agents/shared/*.md").digest)
     assert len(set(seen)) == 3
-
-
-def test_measure__link_into_a_cache__measures_what_it_leads_to(root) -> None:
-    write(root, {"node_modules/p/i.js": "1"})
-    (root / "agents/p").symlink_to("../node_modules/p")
-    assert "agents/p/i.js" in names(root, "agents/**")
 
 
 LINKS = {
@@ -227,7 +222,7 @@ def test_measure__folders_that_link_to_each_other__end_at_the_limit(root, monkey
         for name in "abc":
             (root / f"agents/l{number}/{name}").symlink_to(f"../l{number + 1}")
     write(root, {"agents/l12/x": "1"})
-    assert measure(root, "agents/**").problem == "`measures` leads to more than 200 files and folders"
+    assert measure(root, "agents/**").problem == "`measures` leads to more files than the limit"
 
 
 # ---- what cannot be measured -------------------------------------------------------------------------------------
@@ -308,7 +303,7 @@ def test_measure__submodule_that_was_not_checked_out__is_a_problem_where_it_may_
 @pytest.mark.parametrize(
     ("limit", "problem"),
     [
-        ("FILES", "`measures` leads to more than 3 files and folders"),
+        ("FILES", "`measures` leads to more files than the limit"),
         ("BYTES", "`agents/deep/b.py` is beyond the limit of 5 bytes"),
     ],
 )
@@ -337,13 +332,3 @@ def test_measure__names_that_nobody_expects__are_told_on_one_line(root) -> None:
     (root / os.fsdecode(b"agents/\xff`\n")).unlink()
     (root / os.fsdecode(b"agents/\xff")).write_text("1")
     assert measure(root, "agents/**").digest is not None
-
-
-def test_measure__many_files__take_part_of_a_second(root) -> None:
-    for number in range(10):
-        (root / f"agents/m{number}").mkdir()
-        for one in range(40):
-            (root / f"agents/m{number}/{one}").touch()
-    start = time.process_time()
-    assert measure(root, "agents/**", "!**/*.md").files == 403
-    assert time.process_time() - start < 0.2
