@@ -31,7 +31,7 @@ from eval_gate.engine.preparation.case_filter import (
     select_cases,
 )
 from eval_gate.engine.preparation.case_texts import build_case_texts
-from eval_gate.engine.preparation.evaluated_state import build_evaluated_state, list_target_measures
+from eval_gate.engine.preparation.evaluated_state import add_evaluated_state, list_target_measures
 from eval_gate.engine.preparation.program_files import ProgramFiles
 from eval_gate.engine.preparation.program_user import check_command_user, check_programs
 from eval_gate.engine.preparation.project_tmp import build_home, digest_contents
@@ -310,7 +310,7 @@ async def _build_plan(
         + _describe_disabled_recording(config)
         + _describe_missing_tools(assigned, inputs),
     )
-    return replace(plan, evaluated_state=build_evaluated_state(plan, config, context, inputs.registry))
+    return add_evaluated_state(plan, config, context, inputs.registry)
 
 
 def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) -> BuildContext:
