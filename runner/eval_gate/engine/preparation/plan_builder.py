@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from eval_gate.config.loader import describe_unread_configs
+from eval_gate.config.measures import iter_idle_globs
 from eval_gate.config.policy import DEFAULT_WAIVERS
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RecordingMode, ResponseRetention, RubricMode, RunConfig
@@ -131,10 +132,10 @@ async def read_inputs(
     suites = all_suites if with_drafts else leave_out_drafts(all_suites, narrowed)
     chosen = select_cases(suites, narrowed)
     every_case = [(case.id, case.tags) for suite in suites for case in suite.cases]
-    # what other files hold is not known
-    idle = (
-        () if selection.paths else check_unmatched_patterns(config.policy.must_pass, every_case, strict=config.strict)
-    )
+    idle: tuple[str, ...] = ()
+    if not selection.paths:  # what other files hold is not known
+        idle = check_unmatched_patterns(config.policy.must_pass, every_case, strict=config.strict)
+        idle += tuple(iter_idle_globs(config.measures, [suite.file for suite in all_suites]))
     planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
     drafts = describe_drafts(all_suites, narrowed, is_planned=with_drafts)
     passed_over = (*describe_unread_configs(config, root), *(one.note for one in left_out if one.note))
