@@ -88,7 +88,7 @@ def describe_origins(run: RunResult) -> Mapping[str, str]:
         one.suite: f"executed: {truncate_text(problems.get(one.suite) or describe_reason(one), MAX_PROBLEM)}"
         for one in (run.reuse.suites if run.reuse else ())
     }
-    own = {ReuseSource.BASELINE: "", ReuseSource.OWN_RUN: " (this pull request)"}
+    own = {ReuseSource.BASELINE: "", ReuseSource.OWN_RUN: " (not the baseline)"}
     reused = {suite.eval_file: suite.reused for suite in run.suites if suite.reused}
     return origins | {file: f"reused from {_name_origin(one)}{own[one.source]}" for file, one in reused.items()}
 
