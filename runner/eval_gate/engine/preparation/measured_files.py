@@ -97,8 +97,9 @@ class MeasuredFiles:
         yield dict(search.links)
         yield {path: self._digest(path, place) for path, place in search.places.items()}
         for name in sorted(one.variable for one in search.patterns if one.variable):
-            value = self._environment.get(name)
-            yield ["env", name, None if value is None else compute_digest(value)]
+            if not (value := self._environment.get(name)):  # as without its step, or by a misspelt name
+                raise _UnmeasuredError(f"env:{name}", "is not set")
+            yield ["env", name, compute_digest(value)]
         for path in (*self._files, *sorted(read_files)):
             place = os.path.join(self._root, path)  # noqa: PTH118
             yield [path, self._digest(path, place) if Path(place).is_file() else None]
