@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from eval_gate.config.loader import describe_unread_configs
-from eval_gate.config.measures import iter_idle_globs
+from eval_gate.config.measures import iter_idle_globs, iter_unset_variables
 from eval_gate.config.policy import DEFAULT_WAIVERS
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RecordingMode, ResponseRetention, RubricMode, RunConfig
@@ -311,7 +311,10 @@ async def _build_plan(
         + _describe_disabled_recording(config)
         + _describe_missing_tools(assigned, inputs),
     )
-    return replace(plan, evaluated_state=build_evaluated_state(plan, config, context, inputs.registry))
+    state = build_evaluated_state(plan, config, context, inputs.registry)
+    patterns = (pattern for one in (state.suites if state else ()) for pattern in one.patterns)
+    unset = iter_unset_variables(patterns, context.environment)
+    return replace(plan, evaluated_state=state, warnings=(*plan.warnings, *unset))
 
 
 def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) -> BuildContext:
