@@ -91,11 +91,12 @@ async def explain_reuse(session: Session, offline: OfflinePlan, since: str | Non
     )
     lines = [*_iter_changes(changes, limit)] if changes else ["what changed is unknown, because git does not say", ""]
     if run is not None and not offline.gaps:
-        title = f"a run with the baseline {(run.sha or run.run_id)[:7]}:"
-        lines += _iter_list(title, [*await _decide(session, offline)])
+        title = f"a run with the baseline {run.sha[:7] if run.sha else run.run_id}:"
+        lines += _iter_list(title, sorted(await _decide(session, offline), key=_is_reused))
     elif changes is not None:
         title = f"a run, by the changed files, if there is a passed run of {changes.commit[:7]}:"
-        lines += _iter_list(title, [f"{one.suite}: {_guess(one, changes)}" for one in offline.state.suites])
+        guesses = (f"{one.suite}: {_guess(one, changes)}" for one in offline.state.suites)
+        lines += _iter_list(title, sorted(guesses, key=_is_reused))
         lines += _iter_list("not known here:", offline.gaps)
     for suite, names in files.items():
         lines += _iter_list(f"measured by {suite}:", names, limit)
@@ -203,6 +204,10 @@ def _guess(suite: MeasuredSuite, changes: Changes) -> str:
         return f"runs: {REASON_WORDS[RunReason.SETUP_CHANGED]}"
     is_changed = any(suite.suite in suites for suites in changes.suites.values())
     return f"runs: {REASON_WORDS[RunReason.FILES_CHANGED]}" if is_changed else "reused"
+
+
+def _is_reused(line: str) -> bool:
+    return line.endswith(": reused")
 
 
 def _iter_list(title: str, lines: Sequence[str], limit: int | None = None) -> Iterator[str]:
