@@ -17,7 +17,7 @@ from pydantic import AwareDatetime, JsonValue
 
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
-from eval_gate.config.measures import parse_measured_pattern
+from eval_gate.config.measures import names_file
 from eval_gate.errors import GateError
 from eval_gate.github.artifacts.artifact_search import list_run_artifacts
 from eval_gate.github.artifacts.baseline_finder import open_result_archive
@@ -28,7 +28,6 @@ from eval_gate.github.failure import GitHubError
 from eval_gate.model.result import RunResult
 from eval_gate.model.reuse import EvaluatedState, is_document
 from eval_gate.results.run_reader import read_archived_head, read_archived_run
-from eval_gate.text.globs import covers_file
 from eval_gate.text.quoting import describe_name
 
 EVENT: Final = "pull_request"
@@ -137,18 +136,10 @@ def _find_difference(step: Step, earlier: str, state: EvaluatedState) -> str:
     if not 0 < len(between.files) < MAX_CHANGED_FILES:
         return f"GitHub does not list all that differs from {short}"
     paths = [path for one in between.files for path in (one.filename, one.previous_filename) if path]
-    changed = next((one for one in paths if not is_document(one) or _is_measured(one, state)), None)
+    patterns = [suite.patterns for suite in state.suites]
+    mutable_paths = (path for path in paths if not is_document(path) or any(names_file(one, path) for one in patterns))
+    changed = next(mutable_paths, None)
     return f"{describe_name(changed)} differs from {short}" if changed else ""
-
-
-def _is_measured(path: str, state: EvaluatedState) -> bool:
-    """Whether a suite measures the file."""
-    for suite in state.suites:
-        patterns = [one for one in map(parse_measured_pattern, suite.patterns) if one.path]
-        covering = [one.is_exclusion for one in patterns if covers_file(one.path, path)]
-        if covering and not any(covering):
-            return True
-    return False
 
 
 def _find_last_move(step: Step) -> datetime | None:

@@ -39,6 +39,12 @@ def check_measured_pattern(text: str) -> str:
     return parse_measured_pattern(text).text
 
 
+def names_file(patterns: Sequence[str], path: str) -> bool:
+    """Whether patterns name this file, relative to the root: whether or not it exists."""
+    covering = [one for one in map(parse_measured_pattern, patterns) if one.path and covers_file(one.path, path)]
+    return bool(covering) and not any(one.is_exclusion for one in covering)
+
+
 def select_patterns(measures: Sequence[str] | Mapping[str, Sequence[str]], suite: str) -> tuple[str, ...]:
     """Select the patterns of an eval file, as written, sorted: of a mapping those of all globs that cover it."""
     by_glob = measures if isinstance(measures, Mapping) else {".": measures}

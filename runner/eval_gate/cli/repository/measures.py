@@ -8,7 +8,7 @@ from eval_gate.cli import options
 from eval_gate.cli.repository.validate import USED as CHECKED
 from eval_gate.config.setting import Panel
 
-USED = (*CHECKED, "baseline", "history", "outputDir")
+USED = (*CHECKED, "outputDir")
 """The settings that this command has options for."""
 
 
@@ -30,18 +30,15 @@ def measures(
 ) -> None:
     """Show which files each suite measures (`measures` of the configuration), without calling anything.
 
-    With --explain, changed files that no suite measures come first: a run does not see them. With a baseline, the
-    decision is the one that a run makes; without one, it follows from the changed files.
+    With --explain, changed files that no suite measures come first: a run does not see them.
 
       eval-gate measures --explain --since main
-
-      eval-gate measures --explain --baseline latest
 
     Exit codes: 0 shown, 2 usage or configuration error.
     """
     from pathlib import Path
 
-    from eval_gate.cli.repository.measured_changes import explain_reuse, iter_suite_lines, plan_offline
+    from eval_gate.cli.repository.measured_changes import iter_changes, iter_suite_lines, plan_offline
     from eval_gate.cli.runs.single_run import RunCall, build_run_context, build_selection, load_call_config
     from eval_gate.cli.terminal.console import Verbosity, print_output
     from eval_gate.config.selection import Selection
@@ -52,11 +49,10 @@ def measures(
     call = RunCall(flags, Path(config) if config else None, Selection(), None, as_json=False, verbosity=context.obj)
     loaded, run_context = load_call_config(call), build_run_context()
     session = open_session(loaded, build_selection(call, loaded, run_context.root), run_context)
-    offline = run_async(plan_offline(session))
-    if offline is None:
+    plan = run_async(plan_offline(session))
+    if (state := plan.evaluated_state) is None:
         print_output("no suite measures files: a run executes all of them. Name files in `measures`")
         return
-    if explain:
-        every = context.obj is Verbosity.VERBOSE
-        print_output("\n".join(run_async(explain_reuse(session, offline, since, every=every))))
-    print_output("\n".join(iter_suite_lines(session, offline.state)))
+    every = context.obj is Verbosity.VERBOSE
+    changes = iter_changes(session, plan, state, since, every=every) if explain else ()
+    print_output("\n".join((*changes, *iter_suite_lines(session, state))))

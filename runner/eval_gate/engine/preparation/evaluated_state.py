@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
 from typing import Final
 
 from eval_gate import __version__
-from eval_gate.config.measures import select_patterns
+from eval_gate.config.measures import iter_unset_variables, select_patterns
 from eval_gate.config.setting import Panel, Setting, iter_values
 from eval_gate.config.settings import POLICY_KEYS, RunConfig
 from eval_gate.engine.preparation.measured_files import MeasuredFiles
@@ -25,6 +27,7 @@ from eval_gate.model.result import CaseFingerprints
 from eval_gate.model.reuse import EvaluatedState, StatePart
 from eval_gate.model.setup import SettingValue
 from eval_gate.staleness.tool_registry import ToolRegistry
+from eval_gate.struct import replace
 from eval_gate.targets.base import Target
 from eval_gate.targets.secret_masking import MaskedTarget
 from eval_gate.targets.setup import NO_SETUP, TargetSetup, format_value_or_empty
@@ -42,6 +45,9 @@ _LEFT_OUT_KEYS: Final = frozenset({"reuse", "measures"}) | POLICY_KEYS
 """Settings that do not count: the verdict is decided anew, and `measures` is a part of its own."""
 
 
+_RESUMED: Final = "the run was resumed, and its first executions may be of other files"
+
+
 def list_target_measures(targets: Iterable[Target]) -> tuple[SettingValue, ...]:
     """List the patterns of targets as settings of the run, so that a change of them is named."""
     by_name = {one.identity.name: patterns for one in targets if (patterns := _get_setup(one).measures)}
@@ -51,16 +57,16 @@ def list_target_measures(targets: Iterable[Target]) -> tuple[SettingValue, ...]:
     )
 
 
-def build_evaluated_state(
+def add_evaluated_state(
     plan: RunPlan, config: RunConfig, context: RunContext, registry: ToolRegistry | None
-) -> EvaluatedState | None:
-    """Build the evaluated state of a plan; None if no suite has measures. Nothing is read then."""
+) -> RunPlan:
+    """Add what the run evaluates to its plan. If no suite has measures, there is nothing, and nothing is read."""
     files, how, targets = plan.program_files, plan.evaluation_setup, plan.list_targets()
     if not (config.measures or any(_get_setup(one).measures for one in targets)) or context.custom_suites:
-        return None
+        return plan
     patterns = {suite.file: _list_patterns(plan, config, suite) for suite in plan.suites}
     if context.custom_target or not any(patterns.values()) or not files or not how:
-        return None
+        return plan
     measured = MeasuredFiles(
         context.root,
         context.environment,
@@ -83,31 +89,40 @@ def build_evaluated_state(
         ],
         StatePart.PROGRAM: [__version__],
     }
-    state = EvaluatedState(
-        parts={part: compute_fingerprint([*values]) for part, values in parts.items()},
-        suites=tuple(
-            measured.measure(suite.file, patterns[suite.file], _iter_agent_files(plan, files, suite))
-            for suite in plan.suites
-        ),
+    suites = tuple(
+        measured.measure(suite.file, patterns[suite.file], *_find_agent_files(plan, files, suite))
+        for suite in plan.suites
     )
-    return plan.redactor.mask_struct(state)
+    if context.resume is not None:
+        suites = tuple(replace(one, digest=None, problem=_RESUMED) if one.patterns else one for one in suites)
+    state = EvaluatedState(
+        parts={part: compute_fingerprint([*values]) for part, values in parts.items()}, suites=suites
+    )
+    warnings = (*plan.warnings, *iter_unset_variables(chain.from_iterable(patterns.values()), context.environment))
+    masked = plan.redactor.mask_struct(state)
+    return replace(plan, evaluated_state=masked, measured_files=measured, warnings=warnings)
 
 
 def _list_patterns(plan: RunPlan, config: RunConfig, suite: EvalSuite) -> tuple[str, ...]:
-    """List the patterns of a suite, and of the targets of its cases, sorted."""
-    of_targets = (pattern for one in _list_targets(plan, suite) for pattern in _get_setup(one).measures)
-    return tuple(sorted({*select_patterns(config.measures, suite.file), *of_targets}))
+    """List the patterns of a suite, and of the targets of its cases, sorted.
+
+    There are none if nothing is said about one of the targets: what measures another one does not cover it.
+    """
+    own = select_patterns(config.measures, suite.file)
+    of_targets = [_get_setup(one).measures for one in _list_targets(plan, suite)]
+    return tuple(sorted({*own, *chain.from_iterable(of_targets)})) if own or all(of_targets) else ()
 
 
-def _iter_agent_files(plan: RunPlan, files: ProgramFiles, suite: EvalSuite) -> Iterator[str]:
-    """Yield the absolute paths of the files of the repository that start the agents of a suite."""
+def _find_agent_files(plan: RunPlan, files: ProgramFiles, suite: EvalSuite) -> tuple[set[str], set[str]]:
+    """Find the files that start the agents of a suite: named ones, as absolute paths, and those read unnamed."""
+    commands = set[tuple[str, tuple[Path, ...]]]()
     for target in _list_targets(plan, suite):
-        programs = _get_setup(target).programs
-        if programs is not None:
-            yield from files.find_named_files(programs.command, list_target_folders(programs, files.root, [suite.file]))
+        if (programs := _get_setup(target).programs) is not None:
+            commands.add((programs.command, list_target_folders(programs, files.root, [suite.file])))
         # the place of a function: `module:name`
-        functions = (one.value for one in target.identity.setup if one.name == "function")
-        yield from (file for place in functions for file in files.find_named_files(place, (files.root,)))
+        commands |= {(one.value or "", (files.root,)) for one in target.identity.setup if one.name == "function"}
+    named = {file for command in commands for file in files.find_named_files(*command)}
+    return named, {file for command in commands for file in files.find_read_files(*command)}
 
 
 def _list_targets(plan: RunPlan, suite: EvalSuite) -> tuple[Target, ...]:
@@ -119,7 +134,7 @@ def _get_setup(target: Target) -> TargetSetup:
 
 
 def _describe_target(target: Target) -> JsonValue:
-    return [as_fields(target.identity), _get_setup(target).address, target.timeout_ms]
+    return [as_fields(target.identity), _get_setup(target).resolved, target.timeout_ms]
 
 
 def _iter_eval_files(plan: RunPlan) -> Iterator[JsonValue]:

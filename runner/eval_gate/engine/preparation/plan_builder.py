@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from eval_gate.config.loader import describe_unread_configs
-from eval_gate.config.measures import iter_idle_globs, iter_unset_variables
+from eval_gate.config.measures import iter_idle_globs
 from eval_gate.config.policy import DEFAULT_WAIVERS
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RecordingMode, ResponseRetention, RubricMode, RunConfig
@@ -31,7 +31,7 @@ from eval_gate.engine.preparation.case_filter import (
     select_cases,
 )
 from eval_gate.engine.preparation.case_texts import build_case_texts
-from eval_gate.engine.preparation.evaluated_state import build_evaluated_state, list_target_measures
+from eval_gate.engine.preparation.evaluated_state import add_evaluated_state, list_target_measures
 from eval_gate.engine.preparation.program_files import ProgramFiles
 from eval_gate.engine.preparation.program_user import check_command_user, check_programs
 from eval_gate.engine.preparation.project_tmp import build_home, digest_contents
@@ -197,23 +197,21 @@ def _find_chosen_target(config: RunConfig) -> str | None:
 
 
 async def build_run_plan(
-    config: RunConfig, selection: Selection, context: RunContext, offline: MissingRequirements | None = None
+    config: RunConfig, selection: Selection, context: RunContext, *, offline: bool = False
 ) -> RunPlan:
     """Everything decided. The snapshot is captured last, immediately before the run.
 
-    With `offline`, nothing is contacted and no program starts: a server of tools and a snapshot that is no file are
-    left out, and `offline` collects them with everything else that this machine lacks.
+    With `offline`, nothing is contacted and no program starts: a server of tools, the snapshot and variables that are
+    not set are left out.
 
     Raises GateError (usage) for everything that is wrong with files and settings, and GateError (incomplete) for a
     registry or snapshot that is configured and cannot be had. No target is open then.
     """
-    inputs = await read_inputs(config, selection, context, offline=offline is not None)
-    if offline is not None and config.tool_registry_path and inputs.registry is None:
-        offline.add_problem(Problem("the tool registry is a server, which is not contacted"))
+    inputs = await read_inputs(config, selection, context, offline=offline)
     if _find_chosen_target(config) is None and context.custom_target is None:
         check_target_count(inputs.suites)
     async with AsyncExitStack() as opened:
-        plan = await _build_plan(config, selection, context, inputs, opened, offline)
+        plan = await _build_plan(config, selection, context, inputs, opened, offline=offline)
         opened.pop_all()
     return plan
 
@@ -224,7 +222,8 @@ async def _build_plan(
     context: RunContext,
     inputs: RunInputs,
     opened: AsyncExitStack,
-    offline: MissingRequirements | None,
+    *,
+    offline: bool,
 ) -> RunPlan:
     """Build the plan; `opened` closes its targets. Raises GateError."""
     home, home_notices = build_home(inputs.suites, context.root, context.tmp)
@@ -232,7 +231,7 @@ async def _build_plan(
         _build_context(config, inputs, context),
         home=home,
         shards=selection.shard.count if selection.shard else 1,
-        missing_requirements=offline,
+        missing_requirements=MissingRequirements() if offline else None,
     )
     catalog = TargetCatalog(config.target, shared, context.custom_target)
     opened.push_async_callback(catalog.aclose)
@@ -311,10 +310,7 @@ async def _build_plan(
         + _describe_disabled_recording(config)
         + _describe_missing_tools(assigned, inputs),
     )
-    state = build_evaluated_state(plan, config, context, inputs.registry)
-    patterns = (pattern for one in (state.suites if state else ()) for pattern in one.patterns)
-    unset = iter_unset_variables(patterns, context.environment)
-    return replace(plan, evaluated_state=state, warnings=(*plan.warnings, *unset))
+    return add_evaluated_state(plan, config, context, inputs.registry)
 
 
 def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) -> BuildContext:
@@ -492,11 +488,8 @@ async def _read_snapshot(config: RunConfig, shared: BuildContext) -> JsonValue:
             "snapshotEnabled is true, but no source of the snapshot is set",
             "set snapshotPath (a file or URL) or snapshotCommand",
         )
-    if not configured or config.snapshot_enabled is False:
-        return None
-    is_file = config.snapshot_path is not None and not config.snapshot_path.lower().startswith(("http://", "https://"))
-    if shared.missing_requirements is not None and not is_file:
-        shared.missing_requirements.add_problem(Problem("the snapshot is no file, so it is not captured"))
+    is_offline = shared.missing_requirements is not None
+    if not configured or config.snapshot_enabled is False or is_offline:
         return None
     variables = filter_environment(shared.environment, names=config.pass_env)
     path, command = config.snapshot_path, config.snapshot_command

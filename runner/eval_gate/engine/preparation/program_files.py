@@ -98,6 +98,12 @@ class ProgramFiles:
         """Find the files of the repository that a command names, as absolute paths."""
         return tuple(_Names(self.repository, _iter_command_words(command, folders), folders, self.root).files)
 
+    def find_read_files(self, command: str, folders: tuple[Path, ...]) -> tuple[str, ...]:
+        """Find what the programs of a command read by themselves, such as a Makefile, as paths relative to `root`."""
+        names = _Names(self.repository, _iter_command_words(command, folders), folders, self.root)
+        places = [*_list_loaded_folders(names), *map(os.path.normpath, folders)]
+        return tuple(map(self.format_relative_path, self._iter_files(self._iter_read_units(names, places))))
+
     def measure(self, command: str | Sequence[str], *folders: Path, by_name: bool = False) -> str:
         """Read all that a command can load, as in the root with `by_name`, and return its key."""
         text = command if isinstance(command, str) else shlex.join(command)
@@ -131,7 +137,9 @@ class ProgramFiles:
         files = {file for key in keys for file in self._files[key]}
         self.repository.keep_rules()
         current = set(self._iter_files(units))
-        changed = (files ^ current) | {file for file in current & files if self._states.get(file) != _read_state(file)}
+        changed = (files ^ current) | {
+            file for file in current & files if self._states.get(file) != read_file_state(file)
+        }
         return min(map(self.format_relative_path, changed), default=None)
 
     @property
@@ -163,10 +171,8 @@ class ProgramFiles:
     def _iter_units(self, text: str, folders: Sequence[Path], *, by_name: bool) -> Iterator[_Unit]:
         """Yield where a command loads files from."""
         names = _Names(self.repository, _iter_command_words(text, folders), folders, self.root)
-        loaded = [*names.folders, *(os.path.dirname(file) for file in names.files)]  # noqa: PTH120
-        loaded += [os.path.dirname(os.path.realpath(file)) for file in names.files if Path(file).is_symlink()]  # noqa: PTH120
+        loaded = _list_loaded_folders(names)
         yield from (_Unit(file, ()) for file in names.files)
-        read = list_read_files((*names.words, *names.files, *names.iter_first_words()))
         for folder in dict.fromkeys(loaded):
             if by_name or self._is_root(folder):
                 if not by_name:
@@ -178,8 +184,13 @@ class ProgramFiles:
             folder = self.format_relative_path(str(folders[0]))
             self._nameless.setdefault(folder, {})[to_one_line(text, MAX_COMMAND)] = None
             yield _Unit(str(folders[0]), ("*",))
-        yield from (_Unit(place, read) for place in self._iter_places_above([*loaded, *map(str, folders)]) if read)
+        yield from self._iter_read_units(names, [*loaded, *map(str, folders)])
         yield from self._named_units
+
+    def _iter_read_units(self, names: _Names, folders: Iterable[str]) -> Iterator[_Unit]:
+        """Yield what programs read by themselves in these folders and those above."""
+        if read := list_read_files((*names.words, *names.files, *names.iter_first_words())):
+            yield from (_Unit(place, read) for place in self._iter_places_above(folders))
 
     @cached_property
     def _named_units(self) -> tuple[_Unit, ...]:
@@ -239,7 +250,7 @@ class ProgramFiles:
         """Read a file once; the state is that of before, so that no change is missed."""
         if file in self._states:
             return
-        state = _read_state(file)
+        state = read_file_state(file)
         self._states[file] = state
         if len(self._states) > limits.PROGRAM_FILES or self._bytes > limits.PROGRAM_BYTES:
             limit = f"{limits.PROGRAM_FILES:,} files or {limits.PROGRAM_BYTES:,} bytes"
@@ -342,6 +353,12 @@ class _Names:
         return self._listed[folder]
 
 
+def _list_loaded_folders(names: _Names) -> list[str]:
+    """List the folders that a command names, and those of the files that it names, links followed."""
+    places = [*names.files, *(os.path.realpath(file) for file in names.files if Path(file).is_symlink())]
+    return [*names.folders, *map(os.path.dirname, places)]
+
+
 def _iter_words(text: str) -> Iterator[str]:
     """Yield possible names in a text: words without blanks, and texts in quotes."""
     yield from _WORD.findall(text)
@@ -359,7 +376,7 @@ def _iter_command_words(command: str, folders: Iterable[Path]) -> Iterator[str]:
                     yield from islice(iglob(word, root_dir=folder), _MAX_GLOBBED)  # noqa: PTH207 (of any root)
 
 
-def _read_state(file: str) -> _State:
+def read_file_state(file: str) -> _State:
     """Read what no program can set back: which file it is, its size, and when it was changed."""
     state: list[int] = []
     for follow in (False, True):

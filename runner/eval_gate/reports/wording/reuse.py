@@ -50,7 +50,7 @@ OFF_WORDS: Final = {
     ReuseOff.RESUMED: "this run continues an interrupted run",
     ReuseOff.RECORDING: "responses of models are recorded or replayed",
     ReuseOff.WARM_UP: "the history has fewer runs than `warmUp`",
-    ReuseOff.NO_BASELINE: "no earlier result is available",
+    ReuseOff.NO_BASELINE: "there is no baseline whose results may be reused",
 }
 
 
@@ -88,7 +88,7 @@ def describe_origins(run: RunResult) -> Mapping[str, str]:
         one.suite: f"executed: {truncate_text(problems.get(one.suite) or describe_reason(one), MAX_PROBLEM)}"
         for one in (run.reuse.suites if run.reuse else ())
     }
-    own = {ReuseSource.BASELINE: "", ReuseSource.OWN_RUN: " (this pull request)"}
+    own = {ReuseSource.BASELINE: "", ReuseSource.OWN_RUN: " (not the baseline)"}
     reused = {suite.eval_file: suite.reused for suite in run.suites if suite.reused}
     return origins | {file: f"reused from {_name_origin(one)}{own[one.source]}" for file, one in reused.items()}
 
