@@ -58,8 +58,7 @@ async def apply_reuse(session: Session, plan: RunPlan) -> RunPlan:
 def _find_off(session: Session, sources: ReuseSources) -> ReuseOff | None:
     """Find out why a session reuses nothing, before its baseline is known."""
     reasons = {
-        ReuseOff.SELECTED_CASES: bool(session.selection.chosen_cases),
-        ReuseOff.SHARD: session.selection.shard is not None,
+        ReuseOff.SELECTED_CASES: bool(session.selection.chosen_cases or session.selection.shard),
         ReuseOff.RESUMED: session.context.resume is not None,
         ReuseOff.RECORDING: session.config.recording is not RecordingMode.OFF,
     }

@@ -108,8 +108,7 @@ def test_apply_reuse__same_state__the_plan_executes_nothing(earlier):
 
 
 OFF = {
-    ReuseOff.SELECTED_CASES: {"selection": Selection(cases=("one",))},
-    ReuseOff.SHARD: {"selection": Selection(shard=Shard(index=1, count=2))},
+    ReuseOff.SELECTED_CASES: {"selection": Selection(shard=Shard(index=1, count=2))},
     ReuseOff.RESUMED: {"context": RunContext(Path(), {}, resume="earlier")},
     ReuseOff.RECORDING: {"config": RunConfig(recording=RecordingMode.AUTO)},
     ReuseOff.WARM_UP: {"config": RunConfig(warm_up=3), "is_run_of_branch": True},
@@ -224,7 +223,7 @@ def test_apply_reuse__baseline_is_on_its_way__waits_for_it(earlier):
 
 
 @pytest.mark.parametrize(
-    ("digests", "reuse"), [((None, None), ReuseSources()), (("d", "d"), ReuseSources(ReuseOff.MANUAL))]
+    ("digests", "reuse"), [((None, None), ReuseSources()), (("d", "d"), ReuseSources(ReuseOff.OTHER_EVENT))]
 )
 def test_apply_reuse__nothing_can_be_reused__waits_for_no_baseline(digests, reuse):
     pending = Pending(None)
