@@ -1,10 +1,12 @@
 """Changes of a repository with three suites, one after another: what reuse saves, and that the gate says the same."""
 
+import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.support.reuse_stories.sixty import CASES, SUITES, Ran, draw_kinds, run_changes
+from tests.support.reuse_stories.sixty import CASES, SUITES, Ran, draw_kinds, open_repository, run_changes
 
 
 def check(kinds: list[str], without: list[Ran], reusing: list[Ran]) -> None:
@@ -36,3 +38,28 @@ def test_changes__sixty__the_gate_says_the_same_and_most_requests_are_saved(tmp_
     check(kinds, without, reusing)
     assert any(one.code for one in reusing), "a change that breaks an agent is found"
     assert sum(one.requests for one in reusing) < sum(one.requests for one in without) / 2
+
+
+WAIVER = "waivers:\n- case: search-*\n  reason: known\n  until: {until}\n"
+RULES = {"none": [], "must pass": ["--must-pass", "search-0"], "pass rate": ["--min-pass-rate", "0.9"]}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_verdict__failures_of_a_reused_suite_are_waived_no_longer__is_decided_anew(tmp_path: Path, rule) -> None:
+    place, copy = tmp_path / "here", tmp_path / "copy"
+    until = (datetime.now(UTC) + timedelta(days=5)).date()
+    with open_repository(place, uses_measures=True) as repository:
+        for _ in range(3):
+            repository.run("document", "--no-reuse")
+        repository.write(".eval-gate/waivers.yaml", WAIVER.format(until=until))
+        repository.write("agents/search/prompt.txt", "is broken")
+        repository.run("search")
+        repository.write(".eval-gate/waivers.yaml", "waivers: []\n")
+        shutil.copytree(place, copy)
+        repository.run("document", *RULES[rule])
+        shutil.rmtree(place)
+        shutil.copytree(copy, place)
+        repository.run("document", *RULES[rule], "--no-reuse")
+    waived, reusing, executing = repository.runs[-3:]
+    assert (waived.code, reusing.requests, reusing.reused, executing.reused) == (0, 0, len(SUITES), 0)
+    assert (reusing.code, executing.code) == (1, 1)

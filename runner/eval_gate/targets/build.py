@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue, ValidationError
 
@@ -32,19 +32,19 @@ def build_target(
 ) -> Target:
     """Build a target with masked secrets, not yet connected; one that `grades` has another prompt. Raises GateError."""
     context.redact.include(chosen.redact)
-    settings = chosen.settings
+    settings, passed = chosen.settings, tuple[str, ...]()
     if isinstance(settings, ProgramSettings):
-        settings = _add_passed_variables(settings, context)
+        passed = (*context.pass_env, *settings.pass_env)
+        settings = _add_passed_variables(settings, passed, context)
     target = chosen.kind.build_target(settings, choice, context)
     prompting = target.prompt_setup if isinstance(target, DescribedTarget) and not grades else None
-    setup = compute_setup(chosen.settings, context.environment, context.redact, prompting)
+    setup = compute_setup(chosen.settings, context.environment, context.redact, prompting, passed)
     return mask_target(target, context.redact, replace(setup, file=chosen.file))
 
 
-def _add_passed_variables(settings: ProgramSettings, context: BuildContext) -> ProgramSettings:
+def _add_passed_variables(settings: ProgramSettings, names: Iterable[str], context: BuildContext) -> ProgramSettings:
     """Add the variables that are passed to the program; their values are secrets from then on."""
-    names = {*context.pass_env, *settings.pass_env}
-    passed = {name: context.environment[name] for name in sorted(names) if name in context.environment}
+    passed = {name: context.environment[name] for name in sorted({*names}) if name in context.environment}
     context.redact.add_secrets(passed.values())
     return replace(settings, env=Secret({**passed, **settings.env.open()}))
 

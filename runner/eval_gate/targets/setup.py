@@ -18,9 +18,11 @@ from pydantic_core import to_jsonable_python
 from eval_gate.errors import GateError
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.setup import SettingRole, SettingValue, TargetIdentity
+from eval_gate.process.environment import find_secrets
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import PromptSetup
 from eval_gate.targets.settings import CaseInsensitiveNames, ProgramSettings, TargetSettings, find_no_effect, find_role
+from eval_gate.targets.variables import find_variables
 from eval_gate.text.digest import DIGEST_DIGITS, compute_digest, dump_sorted_json, fingerprint_json
 from eval_gate.text.json_values import iter_texts, map_texts
 from eval_gate.text.quoting import looks_like_key
@@ -58,8 +60,9 @@ class TargetSetup(FrozenStruct):
     measures: tuple[str, ...] = ()
     """Patterns of the files that its cases measure. They are not part of the fingerprint, and compared as a setting of
     the run: what is measured decides what is reused, and no result."""
-    address: str | None = None
-    """Digest of its whole address, also of parts that are not shown and may be secret; None without one."""
+    resolved: str | None = None
+    """Digest of what its description only refers to: the whole address, also parts that may be secret, and the values
+    of variables, but for keys and tokens, which can be others in each run."""
 
     def apply_to(self, identity: TargetIdentity) -> TargetIdentity:
         """Return the identity of a target with this setup."""
@@ -85,15 +88,23 @@ def compute_setup(
     environment: Mapping[str, str],
     mask: Mask,
     prompting: PromptSetup | None = None,
+    passed: Iterable[str] = (),
 ) -> TargetSetup:
-    """Compute the setup of a target. Its provider reads `environment`; `mask` hides secrets in what is shown."""
+    """Compute the setup of a target. Its provider reads `environment`; `mask` hides secrets in what is shown.
+
+    `passed` names the variables that it gets unchanged.
+    """
     parts = list(_iter_settings(settings, environment, mask))
     setup = _assemble_setup(settings.provider, [*parts, *(_iter_prompt_settings(prompting) if prompting else ())])
+    names = {*passed, *(name for part in parts for name in find_variables(part.value))}
+    variables = {name: environment[name] for name in sorted(names) if name in environment}
+    values: list[JsonValue] = [[name, value] for name, value in variables.items() if not find_secrets({name: value})]
+    address = "" if settings.place is None else settings.place.open()
     return replace(
         setup,
         programs=_find_programs(settings, parts),
         measures=settings.measures,
-        address=None if settings.place is None else compute_digest(settings.place.open()),
+        resolved=compute_digest([address, *values]),
     )
 
 

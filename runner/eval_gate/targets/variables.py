@@ -39,6 +39,11 @@ def has_reference(value: JsonValue) -> bool:
     return any(map(_VARIABLE.search, iter_texts(value)))
 
 
+def find_variables(value: JsonValue) -> set[str]:
+    """Find the names of the variables that a value refers to, at any depth."""
+    return {name for text in iter_texts(value) for name in _VARIABLE.findall(text)}
+
+
 def is_reference(value: JsonValue) -> bool:
     """Whether it is nothing but the name of a variable."""
     return isinstance(value, str) and _VARIABLE.fullmatch(value.strip()) is not None

@@ -193,4 +193,5 @@ def iter_source_mutants() -> Iterator[tuple[str, Rules]]:
             exec(compile(mutant.of(source), str(file), "exec"), module.__dict__)
         finally:
             del sys.modules[module.__name__]
-        yield f"{mutant.line}: {str(mutant).partition('  ')[2]}", Rules(module.decide_reuse, module.collect_reused)
+        rules = Rules(module.decide_reuse, module.collect_reused, module.EarlierRun)
+        yield f"{mutant.line}: {str(mutant).partition('  ')[2]}", rules

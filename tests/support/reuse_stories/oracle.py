@@ -72,6 +72,13 @@ class Oracle:
     runs: Sequence[Run]
     own: set[int] = field(default_factory=set)
     off: ReuseOff | None = None
+    _truths: dict[str, Truth] = field(default_factory=dict)
+
+    def now(self, suite: str) -> Truth:
+        """What a suite is in this run."""
+        if suite not in self._truths:
+            self._truths[suite] = build_truth(self.request, suite)
+        return self._truths[suite]
 
     def check(self, sources: Sequence[EarlierRun], summary: ReuseSummary, *, probe: bool = False) -> Faults:
         """Hold a decision about these sources against the truth. A probe is about one source only."""
@@ -128,7 +135,7 @@ class Oracle:
         return f"from a run that is {run.flaw}" if run.flaw and not lingers else None
 
     def object_to_truth(self, suite: str, truth: Truth | None) -> str | None:
-        now = build_truth(self.request, suite)
+        now = self.now(suite)
         if truth is None:
             return "and nobody had executed it"
         if truth.forged:
@@ -152,14 +159,14 @@ class Oracle:
         return None
 
     def list_parts(self, truth: Truth) -> list[str]:
-        now = describe_setup(self.request.tree, self.request.machine)
+        now = self.now(next(iter(self.request.tree.suites))).setup
         return [part for part, value in now.items() if truth.setup[part] != value]
 
     def find_untrue(self, decision: SuiteDecision, source: EarlierRun) -> str | None:
         """What a decision says of why a suite is executed, and is not so; its reason is about the first source."""
         suite = decision.suite
         run = next(one for one in self.runs if one.result.run_id == source.run.run_id)
-        truth, now = run.truths.get(suite), build_truth(self.request, suite)
+        truth, now = run.truths.get(suite), self.now(suite)
         if decision.reason is RunReason.NO_MEASURES:
             return "but has patterns" if patterns_of(self.request.tree, suite) else None
         if decision.reason is RunReason.UNREADABLE:
@@ -180,7 +187,7 @@ class Oracle:
         for suite in run.suites if run.has_passed else ():
             if suite.reused is None or self.request.tree.forges:
                 continue
-            broken = build_truth(self.request, suite.eval_file).broken
+            broken = self.now(suite.eval_file).broken
             wrong += [
                 f"green although {case.id} is broken by a measured file"
                 for key, case in run.iter_cases()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from eval_gate.gate.reuse_decision import EarlierRun, collect_reused, decide_reuse
 from eval_gate.model.result import RunResult, SuiteResult
-from eval_gate.model.reuse import EvaluatedState, ReuseOff, ReuseSummary
+from eval_gate.model.reuse import EvaluatedState, ReuseOff, ReuseSource, ReuseSummary
 from tests.support.reuse_stories.github import find_own
 from tests.support.reuse_stories.runs import FoundRun, Pull, Request
 
@@ -22,5 +22,6 @@ class Rules:
 
     decide: Decide = decide_reuse
     collect: Collect = collect_reused
+    build_source: Callable[[RunResult, ReuseSource], EarlierRun] = EarlierRun
     find_own: FindOwn = find_own
     read_off: Callable[[Request], ReuseOff | None] = lambda request: request.off

@@ -92,9 +92,10 @@ class Repository:
             self.write(f"docs/page-{number % 4}.md", f"version {number}")
         self.run(kind)
 
-    def run(self, kind: str) -> None:
+    def run(self, kind: str, *options: str) -> None:
         before = len(self.agent.requests)
-        done = gate(self.folder, "run", "--baseline", "latest", "--reuse", "--fail-on", "regressions", "--reruns", "2")
+        given = ("--baseline", "latest", "--reuse", "--fail-on", "regressions", "--reruns", "2", *options)
+        done = gate(self.folder, "run", *given)
         assert done.returncode in {0, 1}, done.stdout + done.stderr
         pointer = json.loads((self.folder / "evals/results/latest.json").read_text())
         result = json.loads((self.folder / "evals/results" / pointer["path"]).read_text())

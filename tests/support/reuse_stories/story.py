@@ -346,8 +346,8 @@ class Story:
         baseline = self.find_baseline(request)
         found = self.find_own(request)
         own = self.rules.find_own(found, request, state, self.pulls)
-        sources = [EarlierRun(baseline.result, ReuseSource.BASELINE)] if baseline else []
-        sources += [EarlierRun(one, ReuseSource.OWN_RUN) for one in own]
+        sources = [self.rules.build_source(baseline.result, ReuseSource.BASELINE)] if baseline else []
+        sources += [self.rules.build_source(one, ReuseSource.OWN_RUN) for one in own]
         summary = self.decide(request, state, sources, self.rules.read_off(request))
         oracle = Oracle(request, self.runs, {one.run.number for one in found if is_own(one, request)})
         self.note(oracle.check(sources, summary))
@@ -452,8 +452,8 @@ class Story:
         request = oracle.request
         newest = [one for one in self.runs[-4:] if not one.tree.forges and one.flaw != "forged"]
         spoilt = [self.draw.choice(list(SPOILS.values()))(one.result) for one in newest[-1:]]
-        others = [EarlierRun(one.result, ReuseSource.BASELINE) for one in newest]
-        others += [EarlierRun(one, ReuseSource.BASELINE) for one in spoilt]
+        others = [self.rules.build_source(one.result, ReuseSource.BASELINE) for one in newest]
+        others += [self.rules.build_source(one, ReuseSource.BASELINE) for one in spoilt]
         for one in others:
             self.counts["probes"] += 1
             self.note(oracle.check([one], self.decide(request, state, [one], None), probe=True))

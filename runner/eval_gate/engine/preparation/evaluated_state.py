@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
 from typing import Final
 
 from eval_gate import __version__
@@ -86,7 +88,7 @@ def build_evaluated_state(
     state = EvaluatedState(
         parts={part: compute_fingerprint([*values]) for part, values in parts.items()},
         suites=tuple(
-            measured.measure(suite.file, patterns[suite.file], _iter_agent_files(plan, files, suite))
+            measured.measure(suite.file, patterns[suite.file], *_find_agent_files(plan, files, suite))
             for suite in plan.suites
         ),
     )
@@ -94,20 +96,25 @@ def build_evaluated_state(
 
 
 def _list_patterns(plan: RunPlan, config: RunConfig, suite: EvalSuite) -> tuple[str, ...]:
-    """List the patterns of a suite, and of the targets of its cases, sorted."""
-    of_targets = (pattern for one in _list_targets(plan, suite) for pattern in _get_setup(one).measures)
-    return tuple(sorted({*select_patterns(config.measures, suite.file), *of_targets}))
+    """List the patterns of a suite, and of the targets of its cases, sorted.
+
+    There are none if nothing is said about one of the targets: what measures another one does not cover it.
+    """
+    own = select_patterns(config.measures, suite.file)
+    of_targets = [_get_setup(one).measures for one in _list_targets(plan, suite)]
+    return tuple(sorted({*own, *chain.from_iterable(of_targets)})) if own or all(of_targets) else ()
 
 
-def _iter_agent_files(plan: RunPlan, files: ProgramFiles, suite: EvalSuite) -> Iterator[str]:
-    """Yield the absolute paths of the files of the repository that start the agents of a suite."""
+def _find_agent_files(plan: RunPlan, files: ProgramFiles, suite: EvalSuite) -> tuple[set[str], set[str]]:
+    """Find the files that start the agents of a suite: named ones, as absolute paths, and those read unnamed."""
+    commands = set[tuple[str, tuple[Path, ...]]]()
     for target in _list_targets(plan, suite):
-        programs = _get_setup(target).programs
-        if programs is not None:
-            yield from files.find_named_files(programs.command, list_target_folders(programs, files.root, [suite.file]))
+        if (programs := _get_setup(target).programs) is not None:
+            commands.add((programs.command, list_target_folders(programs, files.root, [suite.file])))
         # the place of a function: `module:name`
-        functions = (one.value for one in target.identity.setup if one.name == "function")
-        yield from (file for place in functions for file in files.find_named_files(place, (files.root,)))
+        commands |= {(one.value or "", (files.root,)) for one in target.identity.setup if one.name == "function"}
+    named = {file for command in commands for file in files.find_named_files(*command)}
+    return named, {file for command in commands for file in files.find_read_files(*command)}
 
 
 def _list_targets(plan: RunPlan, suite: EvalSuite) -> tuple[Target, ...]:
@@ -119,7 +126,7 @@ def _get_setup(target: Target) -> TargetSetup:
 
 
 def _describe_target(target: Target) -> JsonValue:
-    return [as_fields(target.identity), _get_setup(target).address, target.timeout_ms]
+    return [as_fields(target.identity), _get_setup(target).resolved, target.timeout_ms]
 
 
 def _iter_eval_files(plan: RunPlan) -> Iterator[JsonValue]:

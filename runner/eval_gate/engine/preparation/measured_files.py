@@ -54,26 +54,31 @@ class MeasuredFiles:
         """List the files that the patterns name, relative to the root, sorted; with a problem those up to it."""
         return tuple(sorted(self._search(patterns).places))
 
-    def measure(self, suite: str, patterns: Sequence[str], agent_files: Iterable[str] = ()) -> MeasuredSuite:
-        """Digest the files and variables of a suite; `agent_files` are absolute, and have to be among them."""
+    def measure(
+        self, suite: str, patterns: Sequence[str], agent_files: Iterable[str] = (), read_files: Iterable[str] = ()
+    ) -> MeasuredSuite:
+        """Digest the files and variables of a suite, and the `read_files`, which are relative to the root.
+
+        The `agent_files` are absolute, and have to be among those that the patterns name.
+        """
         if not patterns:
             return MeasuredSuite(suite=suite)
         search = self._search(patterns)
         result = MeasuredSuite(suite=suite, patterns=tuple(sorted(patterns)), files=len(search.places))
         try:
             search.check(agent_files, self._root)
-            return replace(result, digest=compute_fingerprint([*self._iter_digests(search)]))
+            return replace(result, digest=compute_fingerprint([*self._iter_digests(search, read_files)]))
         except _UnmeasuredError as error:
             return replace(result, problem=str(error))
 
-    def _iter_digests(self, search: _Search) -> Iterator[JsonValue]:
-        """Yield targets of links, digests of files and variables, and of the files that every suite measures."""
+    def _iter_digests(self, search: _Search, read_files: Iterable[str]) -> Iterator[JsonValue]:
+        """Yield targets of links, digests of files and variables, and of the files that count without a pattern."""
         yield dict(search.links)
         yield {path: self._digest(path, place) for path, place in search.places.items()}
         for name in sorted(one.variable for one in search.patterns if one.variable):
             value = self._environment.get(name)
             yield ["env", name, None if value is None else compute_digest(value)]
-        for path in self._files:
+        for path in (*self._files, *sorted(read_files)):
             place = os.path.join(self._root, path)  # noqa: PTH118
             yield [path, self._digest(path, place) if Path(place).is_file() else None]
 
@@ -84,9 +89,16 @@ class MeasuredFiles:
             try:
                 if search.starts:
                     self._walk("", self._root, frozenset(), search, is_left_out=False)
+                    self._check_checkout(search)
             except _UnmeasuredError as error:
                 search.problem = error
         return self._searches[key]
+
+    def _check_checkout(self, search: _Search) -> None:
+        """Check that all that git tracks of the patterns is on disk. Raises _UnmeasuredError."""
+        for path in sorted(search.find_others(self._repository.iter_tracked(self._root))):
+            if not os.path.lexists(os.path.join(self._root, path)):  # noqa: PTH118
+                raise _UnmeasuredError(path, "is tracked by git, but not checked out")
 
     def _walk(self, folder: str, place: str, parents: frozenset[str], search: _Search, *, is_left_out: bool) -> None:
         """Find the files of the patterns below a folder, with the places of those that led to it as its `parents`.
@@ -190,6 +202,12 @@ class _Search:
         if not is_folder:
             return any(covers_file(one.path, path) for one in self._covering)
         return any(not one or f"{one}/".startswith(f"{path}/") or path.startswith(f"{one}/") for one in self.starts)
+
+    def find_others(self, paths: Iterable[str]) -> list[str]:
+        """Find those paths that the patterns name and the search did not find."""
+        starts = tuple(self.starts)
+        others = (path for path in paths if path.startswith(starts) and path not in self.places)
+        return [path for path in others if self.covers(path, is_folder=False)]
 
     def check(self, agent_files: Iterable[str], root: str) -> None:
         """Check that every pattern names a file, and that the files of the agent are found. Raises _UnmeasuredError."""

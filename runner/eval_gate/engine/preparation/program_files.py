@@ -98,6 +98,12 @@ class ProgramFiles:
         """Find the files of the repository that a command names, as absolute paths."""
         return tuple(_Names(self.repository, _iter_command_words(command, folders), folders, self.root).files)
 
+    def find_read_files(self, command: str, folders: tuple[Path, ...]) -> tuple[str, ...]:
+        """Find what the programs of a command read by themselves, such as a Makefile, as paths relative to `root`."""
+        names = _Names(self.repository, _iter_command_words(command, folders), folders, self.root)
+        places = [*_list_loaded_folders(names), *map(os.path.normpath, folders)]
+        return tuple(map(self.format_relative_path, self._iter_files(self._iter_read_units(names, places))))
+
     def measure(self, command: str | Sequence[str], *folders: Path, by_name: bool = False) -> str:
         """Read all that a command can load, as in the root with `by_name`, and return its key."""
         text = command if isinstance(command, str) else shlex.join(command)
@@ -163,10 +169,8 @@ class ProgramFiles:
     def _iter_units(self, text: str, folders: Sequence[Path], *, by_name: bool) -> Iterator[_Unit]:
         """Yield where a command loads files from."""
         names = _Names(self.repository, _iter_command_words(text, folders), folders, self.root)
-        loaded = [*names.folders, *(os.path.dirname(file) for file in names.files)]  # noqa: PTH120
-        loaded += [os.path.dirname(os.path.realpath(file)) for file in names.files if Path(file).is_symlink()]  # noqa: PTH120
+        loaded = _list_loaded_folders(names)
         yield from (_Unit(file, ()) for file in names.files)
-        read = list_read_files((*names.words, *names.files, *names.iter_first_words()))
         for folder in dict.fromkeys(loaded):
             if by_name or self._is_root(folder):
                 if not by_name:
@@ -178,8 +182,13 @@ class ProgramFiles:
             folder = self.format_relative_path(str(folders[0]))
             self._nameless.setdefault(folder, {})[to_one_line(text, MAX_COMMAND)] = None
             yield _Unit(str(folders[0]), ("*",))
-        yield from (_Unit(place, read) for place in self._iter_places_above([*loaded, *map(str, folders)]) if read)
+        yield from self._iter_read_units(names, [*loaded, *map(str, folders)])
         yield from self._named_units
+
+    def _iter_read_units(self, names: _Names, folders: Iterable[str]) -> Iterator[_Unit]:
+        """Yield what programs read by themselves in these folders and those above."""
+        if read := list_read_files((*names.words, *names.files, *names.iter_first_words())):
+            yield from (_Unit(place, read) for place in self._iter_places_above(folders))
 
     @cached_property
     def _named_units(self) -> tuple[_Unit, ...]:
@@ -340,6 +349,12 @@ class _Names:
             except OSError:
                 self._listed[folder] = frozenset()
         return self._listed[folder]
+
+
+def _list_loaded_folders(names: _Names) -> list[str]:
+    """List the folders that a command names, and those of the files that it names, links followed."""
+    places = [*names.files, *(os.path.realpath(file) for file in names.files if Path(file).is_symlink())]
+    return [*names.folders, *map(os.path.dirname, places)]
 
 
 def _iter_words(text: str) -> Iterator[str]:

@@ -60,8 +60,14 @@ class RepositoryFiles:
         return real == root or real.startswith(f"{root}/")
 
     def tracks(self, path: str) -> bool:
-        """Whether git tracks this file, link or submodule, or a file below this folder."""
-        return path in self._tracked or path in self._tracked_folders
+        """Whether git tracks this file, link or submodule, or a file below this folder; or this is in a submodule."""
+        parents = map(str, Path(path).parents)
+        return path in self._tracked or path in self._tracked_folders or not self._tracked.isdisjoint(parents)
+
+    def iter_tracked(self, folder: str) -> Iterator[str]:
+        """Yield what git tracks below a folder, relative to it, whether it is on disk or not."""
+        start = f"{folder}/"
+        return (path.removeprefix(start) for path in self._tracked if path.startswith(start))
 
     def is_generated(self, path: str, *, is_folder: bool) -> bool:
         """Whether this is a cache or a virtual environment, which programs make themselves."""

@@ -277,6 +277,26 @@ def test_state__query_of_the_address_in_a_variable__is_of_the_targets_and_not_to
     assert one == again
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        {**LEAST["cli"], "env": {"AGENT_MODE": "${{ MODE }}"}},
+        {**LEAST["cli"], "passEnv": ["MODE"]},
+        {"provider": "http", "url": "http://agent.test", "headers": {"x-mode": "as ${{ MODE }}"}},
+    ],
+)
+def test_state__value_of_a_variable_of_a_target__is_of_the_targets(target) -> None:
+    one, other, again = (find_state(make_setup(target, MODE=mode)) for mode in ("plain", "strict", "plain"))
+    assert list_changed(one, other) == {StatePart.TARGETS}
+    assert one == again
+
+
+def test_state__key_or_token_of_a_target__may_be_another_one_in_each_run() -> None:
+    target = {**LEAST["cli"], "passEnv": ["AGENT_TOKEN"], "env": {"A": "${{ AGENT_API_KEY }}"}}
+    one, other = (find_state(make_setup(target, AGENT_TOKEN=key, AGENT_API_KEY=key)) for key in ("key-11", "key-22"))
+    assert one == other
+
+
 def test_state__file_of_a_grader_that_cannot_be_read__is_never_the_same(monkeypatch) -> None:
     setup = make_setup(files={"graders/grade.py": "1"})
     setup.files[SUITE]["evalcases"][0]["execution"]["evaluators"].append(PROGRAM)
@@ -310,19 +330,27 @@ def test_state__lists_by_file_and_of_targets__are_joined_for_each_suite() -> Non
     assert [(one.files, one.problem) for one in state.suites] == [(3, None), (0, None)]
 
 
+def test_state__target_without_measures__is_not_covered_by_those_of_another_one() -> None:
+    setup = make_setup({**LEAST["http"], "measures": ["agent.py"]}, config={"measures": []})
+    case = setup.files[SUITE]["evalcases"][0]
+    setup.files[SUITE]["evalcases"].append(case | {"id": "a2", "execution": {"target": "t2"}})
+    setup.files["evals/b.eval.yaml"] = {"evalcases": [case]}
+    assert [one.patterns for one in find_state(setup).suites] == [(), ("agent.py",)]
+
+
 PROGRAMS = {
-    "command": ({**LEAST["cli"]}, "`agent.py` is run by the target, but not measured"),
+    "command": ({**LEAST["cli"]}, "agent.py"),
     "module": (
         {"provider": "cli", "commandTemplate": "python3 -m pack.main {PROMPT}"},
-        "`pack/main.py` is run by the target, but not measured",
+        "pack/main.py",
     ),
     "coding agent": (
         {"provider": "codex", "executable": "programs/codex"},
-        "`programs/codex` is run by the target, but not measured",
+        "programs/codex",
     ),
     "function": (
         {"provider": "python", "function": "desk:answer"},
-        "`desk.py` is run by the target, but not measured",
+        "desk.py",
     ),
     "address": (LEAST["http"], None),
 }
@@ -330,16 +358,27 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("what", PROGRAMS)
 def test_state__program_of_the_target__has_to_be_measured(what, monkeypatch) -> None:
-    target, problem = PROGRAMS[what]
+    target, program = PROGRAMS[what]
     files = {"pack/main.py": "1", "pack/__init__.py": "", "desk.py": "1"}
     setup = make_setup(target, config={"measures": ["LICENSE"]}, files={**files, "LICENSE": "x"})
     if what == "function":
         monkeypatch.setattr("eval_gate.targets.function.import_function", lambda *_: str)
     (suite,) = find_state(setup).suites
-    assert (suite.problem or "").startswith(problem or "")
-    assert (suite.digest is None) is (problem is not None)
+    assert suite.problem == (f"`{program}` is run by the target, but not measured" if program else None)
+    assert (suite.digest is None) is (program is not None)
     setup.files["eval-gate.json"]["measures"] = ["LICENSE", "*.py", "pack/**", "programs/**"]
     assert find_state(setup).suites[0].problem is None
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [("npm start", "package.json"), ("make -C .. agent", "Makefile"), ("python3 ../agent.py", "__init__.py")],
+)
+def test_state__file_that_the_agents_program_reads_by_itself__counts_without_a_pattern(command, file) -> None:
+    setup = make_setup({"provider": "cli", "commandTemplate": f"{command} {{PROMPT}}"}, files={file: "1"})
+    one, other = (find_state(setup.changed(lambda of, text=text: of.files.update({file: text}))) for text in "12")
+    assert list_changed(one, other) == set()
+    assert None is not one.suites[0].digest != other.suites[0].digest
 
 
 def test_state__secret_in_patterns_or_settings__is_masked(tmp_path) -> None:

@@ -298,20 +298,33 @@ def test_measure__submodule_that_was_not_checked_out__is_a_problem_where_it_may_
     write(root, {"agents/vendor/.git": "gitdir: ../../x", "agents/vendor/lib.py": "1"})
     assert measure(root, "agents/**").problem is None
     assert "agents/vendor/lib.py" in names(root, "agents/**")
+    write(root, {"agents/vendor/node_modules/x.js": "1"})  # which its own git may track
+    assert "agents/vendor/node_modules/x.js" in names(root, "agents/**")
+
+
+def test_measure__file_that_a_sparse_checkout_leaves_out__is_a_problem_where_it_is_measured(root) -> None:
+    git(root, "init", "--quiet")
+    commit_all(root)
+    git(root, "sparse-checkout", "set", "--no-cone", "/*", "!/agents/deep")
+    problem = "`agents/deep/b.py` is tracked by git, but not checked out"
+    assert measure(root, "agents/**").problem == problem
+    assert measure(root, "**/*.py", "lock.json").problem == problem
+    assert measure(root, "agents/**", "!agents/deep").problem is None
+    assert measure(root, "agents/*.py").problem is None
 
 
 @pytest.mark.parametrize(
     ("limit", "problem"),
     [
-        ("FILES", "`measures` leads to more files than the limit"),
-        ("BYTES", "`agents/deep/b.py` is beyond the limit of 5 bytes"),
+        ("FILES", "leads to more files than the limit"),
+        ("BYTES", "is beyond the limit of 5 bytes"),
     ],
 )
 def test_measure__more_than_the_limit__is_a_problem(root, monkeypatch, limit, problem) -> None:
     monkeypatch.setattr(limits, f"MEASURED_{limit}", 3 if limit == "FILES" else 5)
     write(root, dict.fromkeys(["z1/a", "z2/a"], "1"))
     suite = measure(root, "agents/**", "z1/**", "z2/**")
-    assert (suite.digest, suite.problem) == (None, problem)
+    assert (suite.digest, str(suite.problem).partition("` ")[2]) == (None, problem)
 
 
 def test_measure__program_of_the_agent__has_to_be_measured(root) -> None:
