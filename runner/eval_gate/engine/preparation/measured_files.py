@@ -12,7 +12,6 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Final
 
 from eval_gate.config.measures import MeasuredPattern, parse_measured_pattern
 from eval_gate.engine.preparation.repository_files import RepositoryFiles
@@ -24,8 +23,6 @@ from eval_gate.struct import replace
 from eval_gate.text.digest import compute_digest, compute_fingerprint
 from eval_gate.text.escape import to_one_line
 from eval_gate.text.globs import covers_file, is_glob
-
-_SMALL_BYTES: Final = 1_000_000
 
 
 class MeasuredFiles:
@@ -160,8 +157,7 @@ class MeasuredFiles:
                 if self._bytes > limits.MEASURED_BYTES:
                     raise _UnmeasuredError(path, f"is beyond the limit of {limits.MEASURED_BYTES:,} bytes")
                 with open(place, "rb", buffering=0) as stream:  # noqa: PTH123
-                    is_small = state.st_size < _SMALL_BYTES
-                    content = hashlib.sha256(stream.read()) if is_small else hashlib.file_digest(stream, "sha256")
+                    content = hashlib.file_digest(stream, "sha256")
             except OSError as error:
                 raise _UnmeasuredError(path, f"cannot be read: {error.strerror}") from error
             self._digests[place] = [bool(state.st_mode & 0o111), content.hexdigest()]
