@@ -76,7 +76,10 @@ def test_measures__suites__are_listed_with_files_patterns_and_problems(repositor
 
 def test_measures__glob_that_covers_no_eval_file__is_named(repository) -> None:
     write(repository, **{"eval-gate.yaml": CONFIG.replace("evals/support", "evals/suport")})
-    assert '"evals/suport.golden.json" in `measures` covers no eval file' in gate(repository, "measures").stdout
+    warning = '"evals/suport.golden.json" in `measures` covers no eval file'
+    assert warning in gate(repository, "measures").stdout
+    assert f"⚠ {warning}" in gate(repository, "run").stdout
+    assert warning not in gate(repository, "run", "evals/billing.golden.json").stdout
 
 
 def test_measures__no_suite_measures__says_that_all_run(repository) -> None:
@@ -144,6 +147,14 @@ def test_explain__file_of_the_setup_changed__every_suite_runs(repository, file) 
     lines = explain(repository)
     assert f"  evals/support.golden.json: runs: the setup changed ({file})" in lines
     assert not any("no suite measures it" in line for line in lines)
+
+
+def test_explain__system_prompt_of_a_target_changed__every_suite_runs(repository) -> None:
+    model = "{name: desk, provider: openai-compatible, base_url: 'http://x/v1', model: m, system_prompt_path: desk.md}"
+    write(repository, **{"targets.yaml": f"targets:\n  - {model}\n", "desk.md": "Be short."})
+    commit_all(repository)
+    write(repository, **{"desk.md": "Be kind."})
+    assert "  desk.md: every suite, because it is part of the setup" in explain(repository)
 
 
 def test_explain__branch__its_changes_count_from_where_it_left_origin(repository) -> None:

@@ -259,3 +259,25 @@ def test_reuse__python__always_executes(repository, monkeypatch):
 
     assert len(repository._agent.requests) - before == 2 * CASES
     assert (evaluation.passed, evaluation.run.reuse) == (True, None)
+
+
+def test_reuse__measured_file_changes_while_cases_run_and_is_set_back__executes_its_suite(tmp_path: Path) -> None:
+    file = tmp_path / "agents/support/prompt.txt"
+
+    async def edit(exchange: Exchange) -> None:
+        await ok(exchange)
+        file.write_text("You are support.")  # the same again
+
+    with open_repository(tmp_path, edit) as repository:
+        assert repository.count_requests() == 2 * CASES
+        assert [one.get("problem") for one in repository.result["evaluatedState"]["suites"]] == [
+            None,
+            f"`{file.relative_to(tmp_path)}` was changed during the run",
+        ]
+        assert repository.count_requests() == CASES
+
+
+def test_reuse__run_that_was_resumed_with_other_files__is_of_no_state(repository) -> None:
+    repository.write("agents/support/prompt.txt", "You are changed.")
+    assert repository.count_requests("--resume", repository.result["runId"]) == 0, "all are from before"
+    assert repository.count_requests() == 2 * CASES

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from eval_gate.text.globs import covers_file
-from eval_gate.text.quoting import quote_value
+from eval_gate.text.quoting import quote_name, quote_value
 
 _VARIABLE: Final = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 
@@ -50,3 +50,10 @@ def select_patterns(measures: Sequence[str] | Mapping[str, Sequence[str]], suite
     by_glob = measures if isinstance(measures, Mapping) else {".": measures}
     lists = (patterns for glob, patterns in by_glob.items() if covers_file(parse_measured_pattern(glob).path, suite))
     return tuple(sorted({pattern for patterns in lists for pattern in patterns}))
+
+
+def iter_idle_globs(measures: Sequence[str] | Mapping[str, Sequence[str]], suites: Sequence[str]) -> Iterator[str]:
+    """Yield a warning for each glob of the mapping that covers none of all eval files, such as a misspelt one."""
+    for glob in measures if isinstance(measures, Mapping) else ():
+        if not any(select_patterns({glob: ("",)}, suite) for suite in suites):
+            yield f"{quote_name(glob)} in `measures` covers no eval file"

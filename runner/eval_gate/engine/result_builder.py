@@ -106,10 +106,14 @@ def build_run_result(plan: RunPlan, progress: RunProgress, wall_ms: float) -> Ru
     executed = [_build_suite_result(plan, progress, suite, lists) for suite in suite_iterator]
     suites = _place_reused(plan, executed)
     cases = [case for suite in suites for case in suite.cases]
+    state = initial.evaluated_state
+    if state and plan.measured_files and progress.is_final:
+        state = replace(state, suites=plan.measured_files.check_again(state.suites))
     notices = (notice for one in (*plan.list_targets(), *plan.judges) for notice in one.notices)
     return replace(
         initial,
         setup=_build_setup(plan, cases),
+        evaluated_state=state,
         rerun_wait=progress.rerun_wait if any(case.reruns for suite in executed for case in suite.cases) else 0,
         complete=all(case.status is not Status.NOT_RUN for case in cases),
         suites=suites,

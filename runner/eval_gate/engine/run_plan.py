@@ -11,6 +11,7 @@ from msgspec import structs
 from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.judge_targets import Judges, is_rubric_case
+from eval_gate.engine.preparation.measured_files import MeasuredFiles
 from eval_gate.engine.preparation.program_files import ProgramFiles
 from eval_gate.engine.rerun_policy import RerunPolicy
 from eval_gate.model.base import JsonValue, as_fields
@@ -92,6 +93,8 @@ class RunPlan(FrozenStruct):
     """Evaluation setup of all cases: trials, re-runs, recordings, source of the snapshot."""
     evaluated_state: EvaluatedState | None = None
     """What the run evaluates; None if no suite has measures."""
+    measured_files: MeasuredFiles | None = None
+    """Files of the evaluated state, as they were when the run was planned; None without one."""
     reused: Mapping[str, SuiteResult] = field(default_factory=dict)
     """Results of the suites that are not executed, by eval file."""
     reuse: ReuseSummary | None = None

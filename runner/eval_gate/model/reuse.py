@@ -71,7 +71,7 @@ class ReuseSource(StrEnum):
 
     BASELINE = "baseline"
     OWN_RUN = "own_run"
-    """An earlier run of the same pull request."""
+    """Another run than the baseline, such as an earlier one of the same pull request."""
 
 
 class ReusedResult(Record, kw_only=True, omit_defaults=True):

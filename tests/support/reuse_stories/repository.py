@@ -141,7 +141,9 @@ def measure(tree: Tree, machine: Machine, suite: str) -> Measured | None:
     if any(not any(map(PATTERNS[one], files)) for one in wanted):
         return None
     found = {path for one in wanted for path in files if PATTERNS[one](path)} - left_out
-    content = list(_read(files, found))
+    starts_of = [one.partition("*")[0] for one in wanted if "*" in one]
+    on_the_way = {path for path in files if _is_linked_folder(files, path) and path.startswith(tuple(starts_of))}
+    content = [*_read(files, found), *((path, repr(files[path]), False) for path in on_the_way - found)]
     if None in content:
         return None
     variables = [("env", str(machine.image), True)] if f"env:{IMAGE}" in patterns else []
@@ -157,6 +159,11 @@ def _read(files: Files, paths: Iterable[str]) -> Iterator[tuple[str, str, bool] 
             yield from ((f"{path} -> {one}", repr(files[one]), files[one].executable) for one in led)
             if not led:
                 yield None
+
+
+def _is_linked_folder(files: Files, path: str) -> bool:
+    """Whether a link leads to a folder: it counts where a pattern leads through its place, whatever is in there."""
+    return files[path].link and any(len(one) > len(files[path].text.replace("../", "")) for one in follow(files, path))
 
 
 def follow(files: Files, path: str) -> tuple[str, ...]:

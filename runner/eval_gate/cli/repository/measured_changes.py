@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from eval_gate.config.measures import names_file, select_patterns
+from eval_gate.config.measures import iter_idle_globs, names_file
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST
 from eval_gate.engine.preparation.measured_files import MeasuredFiles
 from eval_gate.engine.preparation.plan_builder import build_run_plan
@@ -46,10 +46,8 @@ def iter_suite_lines(session: Session, state: EvaluatedState) -> Iterator[str]:
         yield f"{to_console_line(one.suite).ljust(width)}  {one.files:5,}  {patterns}"
         if one.problem is not None:
             yield f"  it always runs: {to_console_line(one.problem)}"
-    measures = session.config.measures if isinstance(session.config.measures, dict) else {}
-    for glob in measures if not session.selection.has_filters else ():
-        if not any(select_patterns({glob: ("",)}, one.suite) for one in state.suites):
-            yield f"{quote_name(glob)} in `measures` covers no eval file"
+    if not session.selection.has_filters:
+        yield from iter_idle_globs(session.config.measures, [one.suite for one in state.suites])
     usable = sum(one.digest is not None for one in state.suites)
     yield f"{usable} of {format_count(len(state.suites), 'suite')} can be reused"
 
@@ -110,8 +108,10 @@ def _list_setup_files(session: Session, plan: RunPlan) -> Sequence[str]:
     places = (config.seed_manifest_path or DEFAULT_SEED_MANIFEST, config.snapshot_path, config.tool_registry_path)
     targets = config.target.targets if isinstance(config.target.targets, str) else None
     programs = plan.program_files.build_record().files if plan.program_files else ()
+    described = (one for target in plan.list_targets() for one in target.identity.setup)
+    prompts = (one.value for one in described if one.name == "systemPromptPath")
     cases = (case.location.file for suite in plan.suites for case in suite.cases)
-    files = {*cases, *configured, *places, targets, config.target.system_prompt, *config.grader_files}
+    files = {*cases, *configured, *places, targets, config.target.system_prompt, *prompts, *config.grader_files}
     return tuple(filter(None, (*files, *(one.path.removesuffix("/…") for one in programs))))
 
 

@@ -27,6 +27,7 @@ from eval_gate.model.result import CaseFingerprints
 from eval_gate.model.reuse import EvaluatedState, StatePart
 from eval_gate.model.setup import SettingValue
 from eval_gate.staleness.tool_registry import ToolRegistry
+from eval_gate.struct import replace
 from eval_gate.targets.base import Target
 from eval_gate.targets.secret_masking import MaskedTarget
 from eval_gate.targets.setup import NO_SETUP, TargetSetup, format_value_or_empty
@@ -44,6 +45,9 @@ _LEFT_OUT_KEYS: Final = frozenset({"reuse", "measures"}) | POLICY_KEYS
 """Settings that do not count: the verdict is decided anew, and `measures` is a part of its own."""
 
 
+_RESUMED: Final = "the run was resumed, and its first executions may be of other files"
+
+
 def list_target_measures(targets: Iterable[Target]) -> tuple[SettingValue, ...]:
     """List the patterns of targets as settings of the run, so that a change of them is named."""
     by_name = {one.identity.name: patterns for one in targets if (patterns := _get_setup(one).measures)}
@@ -53,16 +57,16 @@ def list_target_measures(targets: Iterable[Target]) -> tuple[SettingValue, ...]:
     )
 
 
-def build_evaluated_state(
+def add_evaluated_state(
     plan: RunPlan, config: RunConfig, context: RunContext, registry: ToolRegistry | None
-) -> EvaluatedState | None:
-    """Build the evaluated state of a plan; None if no suite has measures. Nothing is read then."""
+) -> RunPlan:
+    """Add what the run evaluates to its plan. If no suite has measures, there is nothing, and nothing is read."""
     files, how, targets = plan.program_files, plan.evaluation_setup, plan.list_targets()
     if not (config.measures or any(_get_setup(one).measures for one in targets)) or context.custom_suites:
-        return None
+        return plan
     patterns = {suite.file: _list_patterns(plan, config, suite) for suite in plan.suites}
     if context.custom_target or not any(patterns.values()) or not files or not how:
-        return None
+        return plan
     measured = MeasuredFiles(
         context.root,
         context.environment,
@@ -85,14 +89,16 @@ def build_evaluated_state(
         ],
         StatePart.PROGRAM: [__version__],
     }
-    state = EvaluatedState(
-        parts={part: compute_fingerprint([*values]) for part, values in parts.items()},
-        suites=tuple(
-            measured.measure(suite.file, patterns[suite.file], *_find_agent_files(plan, files, suite))
-            for suite in plan.suites
-        ),
+    suites = tuple(
+        measured.measure(suite.file, patterns[suite.file], *_find_agent_files(plan, files, suite))
+        for suite in plan.suites
     )
-    return plan.redactor.mask_struct(state)
+    if context.resume is not None:
+        suites = tuple(replace(one, digest=None, problem=_RESUMED) if one.patterns else one for one in suites)
+    state = EvaluatedState(
+        parts={part: compute_fingerprint([*values]) for part, values in parts.items()}, suites=suites
+    )
+    return replace(plan, evaluated_state=plan.redactor.mask_struct(state), measured_files=measured)
 
 
 def _list_patterns(plan: RunPlan, config: RunConfig, suite: EvalSuite) -> tuple[str, ...]:

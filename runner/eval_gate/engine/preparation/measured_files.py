@@ -14,6 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from eval_gate.config.measures import MeasuredPattern, parse_measured_pattern
+from eval_gate.engine.preparation.program_files import read_file_state
 from eval_gate.engine.preparation.repository_files import RepositoryFiles
 from eval_gate.files.file_paths import RESULT_FILES
 from eval_gate.model import limits
@@ -45,6 +46,10 @@ class MeasuredFiles:
         self._files = files
         self._searches: dict[tuple[str, ...], _Search] = {}
         self._digests: dict[str, JsonValue] = {}
+        self._states: dict[str, tuple[int, ...]] = {}
+        """Each file and link as it was before it was read."""
+        self._places: list[frozenset[str]] = []
+        """Files and links of each suite."""
         self._bytes = 0
 
     def list_files(self, patterns: Sequence[str]) -> tuple[str, ...]:
@@ -59,14 +64,30 @@ class MeasuredFiles:
         The `agent_files` are absolute, and have to be among those that the patterns name.
         """
         if not patterns:
+            self._places.append(frozenset())
             return MeasuredSuite(suite=suite)
         search = self._search(patterns)
+        others = (os.path.join(self._root, path) for path in (*search.links, *self._files, *read_files))  # noqa: PTH118
+        self._places.append(frozenset((*search.places.values(), *others)))
+        for place in self._places[-1] - self._states.keys():
+            self._states[place] = read_file_state(place)
         result = MeasuredSuite(suite=suite, patterns=tuple(sorted(patterns)), files=len(search.places))
         try:
             search.check(agent_files, self._root)
             return replace(result, digest=compute_fingerprint([*self._iter_digests(search, read_files)]))
         except _UnmeasuredError as error:
             return replace(result, problem=str(error))
+
+    def check_again(self, suites: Iterable[MeasuredSuite]) -> tuple[MeasuredSuite, ...]:
+        """Take the digest of each suite, in the order of measuring, of which a file was changed since, or set back."""
+        changed = {place for place, state in self._states.items() if read_file_state(place) != state}
+        checked = []
+        for suite, places in zip(suites, self._places, strict=True):
+            problem = None
+            if place := min(places & changed, default=None):
+                problem = str(_UnmeasuredError(os.path.relpath(place, self._root), "was changed during the run"))
+            checked.append(replace(suite, digest=None, problem=problem) if problem else suite)
+        return tuple(checked)
 
     def _iter_digests(self, search: _Search, read_files: Iterable[str]) -> Iterator[JsonValue]:
         """Yield targets of links, digests of files and variables, and of the files that count without a pattern."""

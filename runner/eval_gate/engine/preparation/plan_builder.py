@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from eval_gate.config.loader import describe_unread_configs
+from eval_gate.config.measures import iter_idle_globs
 from eval_gate.config.policy import DEFAULT_WAIVERS
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RecordingMode, ResponseRetention, RubricMode, RunConfig
@@ -30,7 +31,7 @@ from eval_gate.engine.preparation.case_filter import (
     select_cases,
 )
 from eval_gate.engine.preparation.case_texts import build_case_texts
-from eval_gate.engine.preparation.evaluated_state import build_evaluated_state, list_target_measures
+from eval_gate.engine.preparation.evaluated_state import add_evaluated_state, list_target_measures
 from eval_gate.engine.preparation.program_files import ProgramFiles
 from eval_gate.engine.preparation.program_user import check_command_user, check_programs
 from eval_gate.engine.preparation.project_tmp import build_home, digest_contents
@@ -131,10 +132,10 @@ async def read_inputs(
     suites = all_suites if with_drafts else leave_out_drafts(all_suites, narrowed)
     chosen = select_cases(suites, narrowed)
     every_case = [(case.id, case.tags) for suite in suites for case in suite.cases]
-    # what other files hold is not known
-    idle = (
-        () if selection.paths else check_unmatched_patterns(config.policy.must_pass, every_case, strict=config.strict)
-    )
+    idle: tuple[str, ...] = ()
+    if not selection.paths:  # what other files hold is not known
+        idle = check_unmatched_patterns(config.policy.must_pass, every_case, strict=config.strict)
+        idle += tuple(iter_idle_globs(config.measures, [suite.file for suite in all_suites]))
     planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
     drafts = describe_drafts(all_suites, narrowed, is_planned=with_drafts)
     passed_over = (*describe_unread_configs(config, root), *(one.note for one in left_out if one.note))
@@ -309,7 +310,7 @@ async def _build_plan(
         + _describe_disabled_recording(config)
         + _describe_missing_tools(assigned, inputs),
     )
-    return replace(plan, evaluated_state=build_evaluated_state(plan, config, context, inputs.registry))
+    return add_evaluated_state(plan, config, context, inputs.registry)
 
 
 def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) -> BuildContext:

@@ -137,7 +137,9 @@ class ProgramFiles:
         files = {file for key in keys for file in self._files[key]}
         self.repository.keep_rules()
         current = set(self._iter_files(units))
-        changed = (files ^ current) | {file for file in current & files if self._states.get(file) != _read_state(file)}
+        changed = (files ^ current) | {
+            file for file in current & files if self._states.get(file) != read_file_state(file)
+        }
         return min(map(self.format_relative_path, changed), default=None)
 
     @property
@@ -248,7 +250,7 @@ class ProgramFiles:
         """Read a file once; the state is that of before, so that no change is missed."""
         if file in self._states:
             return
-        state = _read_state(file)
+        state = read_file_state(file)
         self._states[file] = state
         if len(self._states) > limits.PROGRAM_FILES or self._bytes > limits.PROGRAM_BYTES:
             limit = f"{limits.PROGRAM_FILES:,} files or {limits.PROGRAM_BYTES:,} bytes"
@@ -374,7 +376,7 @@ def _iter_command_words(command: str, folders: Iterable[Path]) -> Iterator[str]:
                     yield from islice(iglob(word, root_dir=folder), _MAX_GLOBBED)  # noqa: PTH207 (of any root)
 
 
-def _read_state(file: str) -> _State:
+def read_file_state(file: str) -> _State:
     """Read what no program can set back: which file it is, its size, and when it was changed."""
     state: list[int] = []
     for follow in (False, True):

@@ -10,7 +10,7 @@ from typing import Final
 
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.result import RunResult
-from eval_gate.model.reuse import ReusedResult, ReuseOff, RunReason, StatePart, SuiteDecision
+from eval_gate.model.reuse import ReusedResult, ReuseOff, ReuseSource, RunReason, StatePart, SuiteDecision
 from eval_gate.reports.run_statistics import is_possible_regression
 from eval_gate.reports.wording.numbers import extract_day, format_money, quote_in_backticks
 from eval_gate.reports.wording.verdict import list_unwaived_changes
@@ -76,8 +76,9 @@ def describe_origins(run: RunResult) -> Mapping[str, str]:
         one.suite: f"executed: {truncate_text(problems.get(one.suite) or describe_reason(one), MAX_PROBLEM)}"
         for one in (run.reuse.suites if run.reuse else ())
     }
+    own = {ReuseSource.BASELINE: "", ReuseSource.OWN_RUN: " (not the baseline)"}
     reused = {suite.eval_file: suite.reused for suite in run.suites if suite.reused}
-    return origins | {file: f"reused from {_name_origin(one)}" for file, one in reused.items()}
+    return origins | {file: f"reused from {_name_origin(one)}{own[one.source]}" for file, one in reused.items()}
 
 
 def describe_nothing_changed(run: RunResult) -> str | None:

@@ -375,8 +375,8 @@ def test_state__program_of_the_target__has_to_be_measured(what, monkeypatch) -> 
     [("npm start", "package.json"), ("make -C .. agent", "Makefile"), ("python3 ../agent.py", "__init__.py")],
 )
 def test_state__file_that_the_agents_program_reads_by_itself__counts_without_a_pattern(command, file) -> None:
-    setup = make_setup({"provider": "cli", "commandTemplate": f"{command} {{PROMPT}}"}, files={file: "1"})
-    one, other = (find_state(setup.changed(lambda of, text=text: of.files.update({file: text}))) for text in "12")
+    target = {"provider": "cli", "commandTemplate": f"{command} {{PROMPT}}"}
+    one, other = (find_state(make_setup(target, files={file: text})) for text in "12")
     assert list_changed(one, other) == set()
     assert None is not one.suites[0].digest != other.suites[0].digest
 
