@@ -179,25 +179,6 @@ def test_apply_reuse__baseline_of_another_gate__is_no_source(earlier):
     assert apply(open_with(baseline)).reuse.off is ReuseOff.NO_BASELINE
 
 
-OTHER_CASES = {
-    "fingerprint": lambda case, prints: (replace(case, fingerprint="another"), prints),
-    "id": lambda case, prints: (replace(case, id="another"), prints),
-    "setup": lambda case, prints: (case, {**prints, case.key: CaseFingerprints(prompt="another")}),
-}
-
-
-@pytest.mark.parametrize("change", OTHER_CASES.values(), ids=OTHER_CASES)
-def test_apply_reuse__digests_are_equal_but_a_case_is_not__executes_its_suite(change, earlier):
-    plan = plan_two()
-    first, *others = plan.suites[1].cases
-    case, prints = change(first, plan.setup_fingerprints)
-    suites = (plan.suites[0], replace(plan.suites[1], cases=(case, *others)))
-
-    plan = apply(open_with(earlier), replace(plan, suites=suites, setup_fingerprints=prints))
-
-    assert get_reasons(plan) == [None, RunReason.NO_EARLIER_RESULT]
-
-
 class Pending:
     """A baseline that is on its way."""
 
