@@ -36,14 +36,12 @@ class MeasuredFiles:
         *,
         repository: RepositoryFiles | None = None,
         results: str | Path | None = None,
-        files: Sequence[str] = (),
     ) -> None:
-        """`results` is the folder of results, and `files` are measured by every suite that measures anything."""
+        """`results` is the folder of results."""
         self._root = os.path.normpath(root.absolute())
         self._environment = environment
         self._repository = repository or RepositoryFiles(root)
         self._results = None if results is None else os.path.normpath(root.absolute() / results)
-        self._files = files
         self._searches: dict[tuple[str, ...], _Search] = {}
         self._digests: dict[str, JsonValue] = {}
         self._states: dict[str, tuple[int, ...]] = {}
@@ -67,7 +65,7 @@ class MeasuredFiles:
             self._places.append(frozenset())
             return MeasuredSuite(suite=suite)
         search = self._search(patterns)
-        others = (os.path.join(self._root, path) for path in (*search.links, *self._files, *read_files))  # noqa: PTH118
+        others = (os.path.join(self._root, path) for path in (*search.links, *read_files))  # noqa: PTH118
         self._places.append(frozenset((*search.places.values(), *others)))
         for place in self._places[-1] - self._states.keys():
             self._states[place] = read_file_state(place)
@@ -96,7 +94,7 @@ class MeasuredFiles:
         for name in sorted(one.variable for one in search.patterns if one.variable):
             value = self._environment.get(name)
             yield ["env", name, None if value is None else compute_digest(value)]
-        for path in (*self._files, *sorted(read_files)):
+        for path in sorted(read_files):
             place = os.path.join(self._root, path)  # noqa: PTH118
             yield [path, self._digest(path, place) if Path(place).is_file() else None]
 
