@@ -9,7 +9,6 @@ from typing import Final
 
 from eval_gate.config.measures import iter_idle_globs, names_file
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST
-from eval_gate.engine.preparation.measured_files import MeasuredFiles
 from eval_gate.engine.preparation.plan_builder import build_run_plan
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.errors import GateError
@@ -61,8 +60,8 @@ def iter_changes(
     git does not know the commit.
     """
     root, limit = session.context.root.resolve(), None if every else MAX_LISTED
-    measured = MeasuredFiles(root, session.context.environment, results=session.config.output_dir)
-    files = {one.suite: measured.list_files(one.patterns) for one in state.suites}
+    assert plan.measured_files is not None
+    files = {one.suite: plan.measured_files.list_files(one.patterns) for one in state.suites}
     commit = _find_commit(root, since)
     changed = _list_changed(root, commit, os.path.normpath(session.config.output_dir)) if commit else None
     if commit is None or changed is None:

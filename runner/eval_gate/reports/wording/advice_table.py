@@ -157,8 +157,7 @@ ADVICE_BY_KIND: Final = {
 """Advice for errors of external results and older versions: only their kind is known."""
 MIXED_ERRORS: Final = AdviceRow(Owner.UNKNOWN, "fix the most frequent error first", may_pass=True)
 RECHECKED: Final = AdviceRow(
-    Owner.UNKNOWN,
-    "check the model, live data, and files that `measures` does not cover{waive}",
+    Owner.UNKNOWN, "check the model, live data, and files that `measures` does not cover{waive}"
 )
 """Advice on cases that got worse although nothing that their suites measure has changed."""
 _COMPARE_RESPONSES: Final = AdviceRow(
