@@ -13,6 +13,7 @@ import pytest
 from eval_gate import evaluate
 from tests.integration.test_integration_run import write_suite
 from tests.support.agents import Agent, Exchange, agent, ok
+from tests.support.git import commit_all
 from tests.support.program import gate
 
 MEASURES = """
@@ -275,6 +276,12 @@ def test_reuse__measured_file_changes_while_cases_run_and_is_set_back__executes_
             f"`{file.relative_to(tmp_path)}` was changed during the run",
         ]
         assert repository.count_requests() == CASES
+
+
+def test_reuse__committed_result__is_not_reused(repository) -> None:
+    assert repository.count_requests() == 0
+    commit_all(repository.folder)
+    assert repository.count_requests() == 2 * CASES
 
 
 def test_reuse__run_that_was_resumed_with_other_files__is_of_no_state(repository) -> None:

@@ -27,6 +27,7 @@ from eval_gate.external_results.result_files import parse_results_path
 from eval_gate.gate.must_pass import add_idle_pattern_warnings
 from eval_gate.gate.verdict_decision import GateInputs
 from eval_gate.github.checkout import TrackedFiles, find_head_commit
+from eval_gate.github.workflow_environment import WorkflowEnvironment
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.model.reuse import ReuseOff
 from eval_gate.process.signals import run_async
@@ -92,7 +93,7 @@ def build_session(
             workspace_sha=step.plan.workspace_sha,
         ),
         secrets=tuple(token.open() for token in (step.settings.token, environment.runtime_token) if token),
-        measured_files=(environment.workflow_path,) if environment.workflow_path else (),
+        measured_files=_list_workflow_files(environment),
         secret_policy=build_secret_policy(step, config, variables, log)
         if _should_run_cases(step) or _can_run(step, "rerunCommand") or config.base_agent.display_name
         else None,
@@ -103,6 +104,13 @@ def build_session(
     makes_history = is_next_baseline and _should_run_cases(step) and not selection.chosen_cases
     reuse = ReuseSources(_find_reuse_off(step, config), lookups.load_own_runs)
     return Session(config, selection, run_context, gate_inputs, makes_history, deferred, reuse)
+
+
+def _list_workflow_files(environment: WorkflowEnvironment) -> tuple[str, ...]:
+    """List where the workflow's own file is or may be: in the workspace, or in checkouts that are folders of it."""
+    path, workspace = environment.workflow_path, environment.workspace
+    inside = (str((git.parent / path).relative_to(workspace)) for git in sorted(workspace.glob("*/.git")))
+    return (path, *(file for file in inside if (workspace / file).is_file())) if path else ()
 
 
 def _find_reuse_off(step: Step, config: RunConfig) -> ReuseOff | None:

@@ -48,7 +48,8 @@ def names_file(patterns: Sequence[str], path: str) -> bool:
 def select_patterns(measures: Sequence[str] | Mapping[str, Sequence[str]], suite: str) -> tuple[str, ...]:
     """Select the patterns of an eval file, as written, sorted: of a mapping those of all globs that cover it."""
     by_glob = measures if isinstance(measures, Mapping) else {".": measures}
-    lists = (patterns for glob, patterns in by_glob.items() if covers_file(parse_measured_pattern(glob).path, suite))
+    globs = {parse_measured_pattern(glob): patterns for glob, patterns in by_glob.items()}
+    lists = (of for one, of in globs.items() if not one.is_exclusion and covers_file(one.path, suite))
     return tuple(sorted({pattern for patterns in lists for pattern in patterns}))
 
 

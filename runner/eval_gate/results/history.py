@@ -39,6 +39,8 @@ MAX_RUNS: Final = limits.HISTORY_RUNS
 """Maximum runs in a history: older runs say little about the current state."""
 MAX_PLACES: Final = limits.HISTORY_PLACES
 """Maximum runs with those that reused results, which are not among the `MAX_RUNS` of their cases."""
+_KEPT_ENTRIES: Final = (20, 10, 5, 2)
+"""Entries that every case keeps where places are short, as many as possible: the gate uses no more than the first."""
 MAX_HISTORY_BYTES: Final = limits.HISTORY_BYTES
 MAX_EXECUTIONS: Final = limits.HISTORY_EXECUTIONS
 """Maximum first executions of a case in one run, and maximum re-runs."""
@@ -213,20 +215,39 @@ class History(Record, kw_only=True, omit_defaults=True):
         """Return the history without its `start` newest runs and their levels."""
         if start == 0:
             return self
-        suites = {
+        suites = self._drop_words(slice(start))
+        newer = {run.run_id for run in self.runs[:start]}
+        levels = tuple(one for one in self.levels if one.run_id not in newer)
+        return History(runs=self.runs[start:], suites=suites, levels=levels)
+
+    def _drop_place(self, place: int) -> "History":
+        """Return the history without one of its runs."""
+        runs = self.runs[:place] + self.runs[place + 1 :]
+        return replace(self, runs=runs, suites=self._drop_words(slice(place, place + 1)))
+
+    def _drop_words(self, places: slice) -> dict[str, dict[str, CaseHistory]]:
+        """Return the cases without their entries in these places."""
+        return {
             suite: {
                 case_id: CaseHistory(
                     fingerprints=case.fingerprints,
-                    runs=_drop_runs(case.runs, start),
-                    behaviour=_drop_runs(case.behaviour, start),
+                    runs=_drop_runs(case.runs, places),
+                    behaviour=_drop_runs(case.behaviour, places),
                 )
                 for case_id, case in cases.items()
             }
             for suite, cases in self.suites.items()
         }
-        newer = {run.run_id for run in self.runs[:start]}
-        levels = tuple(one for one in self.levels if one.run_id not in newer)
-        return History(runs=self.runs[start:], suites=suites, levels=levels)
+
+    def _find_idle_place(self) -> int | None:
+        """Find the oldest run that no case needs: a case that is reused for long keeps its newest executions."""
+        rows = [_expand_words(row) for row in {case.runs for cases in self.suites.values() for case in cases.values()}]
+        own = [[at for at, what in enumerate(row) if what != REUSED_ENTRY] for row in rows]
+        for number in _KEPT_ENTRIES:
+            needed = {0}.union(*(places[:number] for places in own))
+            if idle := set(range(len(self.runs))) - needed:
+                return max(idle)
+        return None
 
     def with_levels(self, levels: tuple[RunLevels, ...]) -> "History":
         """Return the history with these levels, newest first, instead of its own."""
@@ -258,6 +279,8 @@ class History(Record, kw_only=True, omit_defaults=True):
             return self
         if 0 in self.reused_places:
             return self.drop_newest(1).with_run(run, earlier, last_run)
+        if len(self.runs) == MAX_PLACES and (place := self._find_idle_place()) is not None:
+            return self._drop_place(place).with_run(run, earlier, last_run)
         reused = run.baseline_suites
         earlier, last_cases = earlier or {}, last_run.index_cases() if last_run else {}
         suites: dict[str, dict[str, CaseHistory]] = {}
@@ -553,9 +576,11 @@ def _expand_words(words: str, most: int = MAX_RUNS) -> tuple[str, ...]:
     return tuple(expanded)
 
 
-def _drop_runs(runs: str, count: int) -> str:
-    """Drop the `count` newest runs from a case's encoded history."""
-    return _join_words(_expand_words(runs)[count:])
+def _drop_runs(runs: str, places: slice) -> str:
+    """Drop the runs in these places from a case's encoded history."""
+    words = [*_expand_words(runs)]
+    del words[places]
+    return _join_words(words)
 
 
 def _drop_unused_fingerprints(case: CaseHistory) -> CaseHistory:

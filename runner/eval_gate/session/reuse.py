@@ -39,7 +39,7 @@ async def apply_reuse(session: Session, plan: RunPlan) -> RunPlan:
     if measured and off is None:
         pending = session.pending_gate_inputs
         inputs = await _wait_for(pending.wait_for_inputs, session) if pending is not None else session.gate_inputs
-        if isinstance(inputs.baseline, Baseline) and inputs.baseline.other_gate is None:
+        if isinstance(inputs.baseline, Baseline) and _may_reuse(inputs.baseline, plan):
             rounds = session.config.warm_up or 0 if session.is_run_of_branch else 0
             # warm-up rounds are executions of every suite
             is_short = len(find_comparable_runs(inputs.baseline.own_history)) < rounds
@@ -53,6 +53,14 @@ async def apply_reuse(session: Session, plan: RunPlan) -> RunPlan:
         earlier += [EarlierRun(_drop_other_cases(one, plan), ReuseSource.OWN_RUN) for one in own_runs]
         summary = decide()
     return plan.with_reused(collect_reused(summary, earlier), summary)
+
+
+def _may_reuse(baseline: Baseline, plan: RunPlan) -> bool:
+    """Whether this gate made the baseline, and no commit: the change that is evaluated could have written it."""
+    folder, files = baseline.folder, plan.program_files
+    places = () if folder is None else (str(folder.absolute()), str(folder.resolve()))
+    is_committed = files is not None and any(map(files.repository.tracks, places))
+    return baseline.other_gate is None and not is_committed
 
 
 def _find_off(session: Session, sources: ReuseSources) -> ReuseOff | None:

@@ -328,6 +328,15 @@ def test_reuse__evals_configuration_or_workflow_change__runs_everything(team, pa
     assert team.seen(ended) == (0, NOTHING, 5), ended.log
 
 
+def test_reuse__checkout_in_a_folder__its_workflow_is_measured(team) -> None:
+    team.write("repo/.git/HEAD", "ref: refs/heads/main")
+    team.write("repo/.github/workflows/gate.yml", "on: pull_request")
+    assert team.push().code == 0
+    assert team.seen(team.run(team.pull("README.md"))) == (0, EVERYTHING, 0)
+    team.write("repo/.github/workflows/gate.yml", "on: pull_request # and another start command")
+    assert team.seen(team.run(team.github.state.pulls[7])) == (0, NOTHING, 5)
+
+
 def test_reuse__no_measures__nothing_is_said_and_the_baseline_comes_while_cases_run(team, github) -> None:
     (team.job.workspace / "eval-gate.yaml").unlink()
     team.push()

@@ -100,7 +100,7 @@ class Tree:
 class Machine:
     """What a job has besides the commit: variables, and the version of the gate's own program."""
 
-    image: str | None = None
+    image: str | None = "0"
     version: str = "1.0.0"
 
 
@@ -144,9 +144,9 @@ def measure(tree: Tree, machine: Machine, suite: str) -> Measured | None:
     starts_of = [one.partition("*")[0] for one in wanted if "*" in one]
     on_the_way = {path for path in files if _is_linked_folder(files, path) and path.startswith(tuple(starts_of))}
     content = [*_read(files, found), *((path, repr(files[path]), False) for path in on_the_way - found)]
-    if None in content:
-        return None
     variables = [("env", str(machine.image), True)] if f"env:{IMAGE}" in patterns else []
+    if None in content or ("env", "None", True) in variables:
+        return None
     return frozenset([*(one for one in content if one is not None), *variables])
 
 

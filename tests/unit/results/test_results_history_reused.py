@@ -160,3 +160,10 @@ def test_parse_history__more_reused_runs_than_places__is_limited() -> None:
     entries = parse_history(text.encode(), "it").get_case(CaseKey("s", "c")).decode_entries()
     assert len(entries) == MAX_PLACES
     assert sum(entry is not None for entry in entries) == 1
+
+
+def test_history__suite_that_is_reused_while_another_one_is_executed__keeps_the_executions_that_the_gate_uses() -> None:
+    history = branch(*runs_of([("P", "P")] * 20 + [("=", "P")] * (MAX_PLACES + 30)))
+    assert len(history.runs) == MAX_PLACES
+    assert [run for run, _ in executed(history, A)] == [f"r{number}" for number in reversed(range(20))]
+    assert len(executed(history, B)) == MAX_RUNS

@@ -121,8 +121,8 @@ def _find_agent_files(plan: RunPlan, files: ProgramFiles, suite: EvalSuite) -> t
             commands.add((programs.command, list_target_folders(programs, files.root, [suite.file])))
         # the place of a function: `module:name`
         commands |= {(one.value or "", (files.root,)) for one in target.identity.setup if one.name == "function"}
-    named = {file for command in commands for file in files.find_named_files(*command)}
-    return named, {file for command in commands for file in files.find_read_files(*command)}
+    named_files = {file for command in commands for file in files.find_named_files(*command)}
+    return named_files, {file for command in commands for file in files.find_read_files(*command)}
 
 
 def _list_targets(plan: RunPlan, suite: EvalSuite) -> tuple[Target, ...]:

@@ -70,8 +70,8 @@ class MeasuredFiles:
             self._places.append(frozenset())
             return MeasuredSuite(suite=suite)
         search = self._search(patterns)
-        others = (os.path.join(self._root, path) for path in (*search.links, *self._files, *read_files))  # noqa: PTH118
-        self._places.append(frozenset((*search.places.values(), *others)))
+        unnamed_places = (os.path.join(self._root, path) for path in (*search.links, *self._files, *read_files))  # noqa: PTH118
+        self._places.append(frozenset((*search.places.values(), *unnamed_places)))
         for place in self._places[-1] - self._states.keys():
             self._states[place] = read_file_state(place)
         result = MeasuredSuite(suite=suite, patterns=tuple(sorted(patterns)), files=len(search.places))
@@ -97,8 +97,9 @@ class MeasuredFiles:
         yield dict(search.links)
         yield {path: self._digest(path, place) for path, place in search.places.items()}
         for name in sorted(one.variable for one in search.patterns if one.variable):
-            value = self._environment.get(name)
-            yield ["env", name, None if value is None else compute_digest(value)]
+            if not (value := self._environment.get(name)):  # as without its step, or by a misspelt name
+                raise _UnmeasuredError(f"env:{name}", "is not set")
+            yield ["env", name, compute_digest(value)]
         for path in (*self._files, *sorted(read_files)):
             place = os.path.join(self._root, path)  # noqa: PTH118
             yield [path, self._digest(path, place) if Path(place).is_file() else None]
@@ -117,7 +118,7 @@ class MeasuredFiles:
 
     def _check_checkout(self, search: _Search) -> None:
         """Check that all that git tracks of the patterns is on disk. Raises _UnmeasuredError."""
-        for path in sorted(search.find_others(self._repository.iter_tracked(self._root))):
+        for path in sorted(search.find_missed(self._repository.iter_tracked(self._root))):
             if not os.path.lexists(os.path.join(self._root, path)):  # noqa: PTH118
                 raise _UnmeasuredError(path, "is tracked by git, but not checked out")
 
@@ -224,11 +225,10 @@ class _Search:
             return any(covers_file(one.path, path) for one in self._covering)
         return any(not one or f"{one}/".startswith(f"{path}/") or path.startswith(f"{one}/") for one in self.starts)
 
-    def find_others(self, paths: Iterable[str]) -> list[str]:
+    def find_missed(self, paths: Iterable[str]) -> list[str]:
         """Find those paths that the patterns name and the search did not find."""
-        starts = tuple(self.starts)
-        others = (path for path in paths if path.startswith(starts) and path not in self.places)
-        return [path for path in others if self.covers(path, is_folder=False)]
+        near = (path for path in paths if path.startswith(tuple(self.starts)) and path not in self.places)
+        return [path for path in near if self.covers(path, is_folder=False)]
 
     def check(self, agent_files: Iterable[str], root: str) -> None:
         """Check that every pattern names a file, and that the files of the agent are found. Raises _UnmeasuredError."""

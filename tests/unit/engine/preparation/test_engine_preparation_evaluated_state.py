@@ -320,6 +320,7 @@ def test_state__lists_by_file_and_of_targets__are_joined_for_each_suite() -> Non
         {**LEAST["http"], "measures": ["prompts/**"]},
         config={"measures": {"evals/*.eval.yaml": ["agent.py"], "**": ["env:MODE"], "none": ["x"]}, "target": None},
         files={"evals/b.golden.json": golden},
+        MODE="plain",
     )
     setup.targets["t2"]["name"] = "default"
     state = find_state(setup)

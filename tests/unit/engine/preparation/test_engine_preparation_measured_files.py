@@ -149,18 +149,20 @@ def test_measure__two_checkouts__have_one_digest(root, tmp_path) -> None:
     git(tmp_path, "clone", "--quiet", str(root), "other/deep")
     (tmp_path / "way").symlink_to(tmp_path / "other")
     digests = {
-        measure(one, "agents/**", "env:IMAGE", agent=("agents/a.py",)).digest
+        measure(one, "agents/**", "env:IMAGE", agent=("agents/a.py",), IMAGE="a").digest
         for one in (root, tmp_path / "other/deep", tmp_path / "way/deep")
     }
     assert len(digests) == 1
     assert None not in digests
 
 
-def test_measure__variable__counts_by_its_value_and_by_not_being_set(root) -> None:
-    seen = [measure(root, "env:IMAGE", **one) for one in ({}, {"IMAGE": ""}, {"IMAGE": "a"}, {"IMAGE": "b"})]
-    assert len({one.digest for one in seen}) == 4
-    assert measure(root, "env:IMAGE", IMAGE="a", OTHER="x") == seen[2]
-    assert {(one.files, one.problem) for one in seen} == {(0, None)}
+def test_measure__variable__counts_by_its_value_and_is_a_problem_without_one(root) -> None:
+    one, other = (measure(root, "env:IMAGE", IMAGE=value) for value in "ab")
+    assert one.digest != other.digest
+    assert measure(root, "env:IMAGE", IMAGE="a", OTHER="x") == one
+    for variables in ({}, {"IMAGE": ""}, {"IMAGES": "a"}):
+        suite = measure(root, "lock.json", "env:IMAGE", **variables)
+        assert (suite.digest, suite.problem) == (None, "`env:IMAGE` is not set")
 
 
 def test_measure__file_of_every_suite__counts_also_if_it_comes_and_goes(root) -> None:
@@ -239,7 +241,7 @@ PROBLEMS = {
     ("agents/**", "agents/**/*.md", "!**/*.md"): "`agents/**/*.md` matches no file",
     ("!agents/**",): "`!agents/**` only leaves files out, and no other pattern names one",
     ("agents/**", "!nothing/**"): None,
-    ("agents/**", "env:NOT_SET"): None,
+    ("agents/**", "env:NOT_SET"): "`env:NOT_SET` is not set",
 }
 
 
