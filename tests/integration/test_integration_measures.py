@@ -84,14 +84,6 @@ def test_measures__glob_that_covers_no_eval_file__is_named(repository) -> None:
         assert (done.returncode, warning in done.stdout + done.stderr) == (0, False)
 
 
-def test_measures__variable_that_is_not_set__is_named(repository) -> None:
-    write(repository, **{"targets.yaml": TARGETS.replace('}"}', '}", measures: [env:IMAGE]}')})
-    warning = '"env:IMAGE" in `measures` is not set'
-    assert warning in gate(repository, "measures").stdout
-    assert f"⚠ {warning}" in gate(repository, "run").stdout
-    assert warning not in gate(repository, "run", IMAGE="").stdout
-
-
 def test_measures__no_suite_measures__says_that_all_run(repository) -> None:
     write(repository, **{"eval-gate.yaml": CONFIG.partition("measures:")[0]})
     done = gate(repository, "measures", "--explain")

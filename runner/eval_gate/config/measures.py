@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from eval_gate.text.globs import covers_file
@@ -58,9 +58,3 @@ def iter_idle_globs(measures: Sequence[str] | Mapping[str, Sequence[str]], suite
     for glob in measures if isinstance(measures, Mapping) else ():
         if not any(select_patterns({glob: ("",)}, suite) for suite in suites):
             yield f"{quote_name(glob)} in `measures` covers no eval file"
-
-
-def iter_unset_variables(patterns: Iterable[str], environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield a warning for each variable among the patterns that is not set, such as a misspelt one."""
-    for name in sorted({parse_measured_pattern(one).variable for one in patterns} - {"", *environment}):
-        yield f"{quote_name(f'env:{name}')} in `measures` is not set"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from eval_gate.config.measures import iter_idle_globs, iter_unset_variables, names_file
+from eval_gate.config.measures import iter_idle_globs, names_file
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST
 from eval_gate.engine.preparation.measured_files import MeasuredFiles
 from eval_gate.engine.preparation.plan_builder import build_run_plan
@@ -48,8 +48,6 @@ def iter_suite_lines(session: Session, state: EvaluatedState) -> Iterator[str]:
             yield f"  it always runs: {to_console_line(one.problem)}"
     if not session.selection.has_filters:
         yield from iter_idle_globs(session.config.measures, [one.suite for one in state.suites])
-    every_pattern = (pattern for one in state.suites for pattern in one.patterns)
-    yield from iter_unset_variables(every_pattern, session.context.environment)
     usable = sum(one.digest is not None for one in state.suites)
     yield f"{usable} of {format_count(len(state.suites), 'suite')} can be reused"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate import __version__
-from eval_gate.config.measures import iter_unset_variables, select_patterns
+from eval_gate.config.measures import select_patterns
 from eval_gate.config.setting import Panel, Setting, iter_values
 from eval_gate.config.settings import POLICY_KEYS, RunConfig
 from eval_gate.engine.preparation.measured_files import MeasuredFiles
@@ -98,9 +98,7 @@ def add_evaluated_state(
     state = EvaluatedState(
         parts={part: compute_fingerprint([*values]) for part, values in parts.items()}, suites=suites
     )
-    warnings = (*plan.warnings, *iter_unset_variables(chain.from_iterable(patterns.values()), context.environment))
-    masked = plan.redactor.mask_struct(state)
-    return replace(plan, evaluated_state=masked, measured_files=measured, warnings=warnings)
+    return replace(plan, evaluated_state=plan.redactor.mask_struct(state), measured_files=measured)
 
 
 def _list_patterns(plan: RunPlan, config: RunConfig, suite: EvalSuite) -> tuple[str, ...]:
