@@ -34,6 +34,7 @@ from eval_gate.reports.wording.advice_table import (
     OWNERS_OF_PROBLEMS,
     RECHECKED,
     REGRESSION_PAGE,
+    REUSE_PAGE,
     SETUP_CHANGE_PAGE,
     STALE_BASELINE_PAGE,
     WAIVED_PAGE,
@@ -293,6 +294,7 @@ def find_doc_link(run: RunResult, verdict: Verdict, *, baseline_is_stale: bool) 
         WAIVED_PAGE: run.waived_keys,
         INCONCLUSIVE_PAGE: select_counted_changes(run, CaseClass.INCONCLUSIVE, CaseClass.FLAKY),
         STALE_BASELINE_PAGE: baseline_is_stale,
+        REUSE_PAGE: run.reused_suites,
     }
     return next((page for page, holds in states.items() if holds), None)
 
