@@ -101,7 +101,7 @@ def test_explain__changed_files__those_that_no_suite_measures_come_first(reposit
     write(repository, **{changed[0]: "new", "agents/shared.py": "", "README.md": "new"})
     (repository / "docs").mkdir()
     git(repository, "mv", "tools.py", "docs/tools.md")
-    (repository / changed[1]).unlink()
+    git(repository, "rm", "--quiet", changed[1])
     assert explain(repository) == [
         f"changed since {commit}, and no suite measures it:",
         "  agents/shared.py",
@@ -154,7 +154,7 @@ def test_explain__system_prompt_of_a_target_changed__every_suite_runs(repository
     write(repository, **{"targets.yaml": f"targets:\n  - {model}\n", "desk.md": "Be short."})
     commit_all(repository)
     write(repository, **{"desk.md": "Be kind."})
-    assert "  desk.md: every suite, because it is part of the setup" in explain(repository)
+    assert "  evals/support.golden.json: runs: the setup changed (desk.md)" in explain(repository)
 
 
 def test_explain__branch__its_changes_count_from_where_it_left_origin(repository) -> None:
