@@ -57,7 +57,7 @@ class WrittenRun(NamedTuple):
 
 
 def write_initial_result(output_dir: Path, run: RunResult) -> None:
-    """Write the run result of a run that has only begun, with reused suites alone, and point `latest.json` at it."""
+    """Write the run result of a run that has only begun, with its reused suites, and point `latest.json` at it."""
     _write_files(make_run_folder(output_dir, run.run_id), run, iter_compact_pieces(run), _ignore_piece)
     _write_latest_pointer(output_dir, run)
 

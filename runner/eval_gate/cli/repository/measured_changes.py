@@ -75,8 +75,9 @@ def iter_changes(
         known_files = {*setup, *(path for paths in causes.values() for path in paths)}
         unmeasured = [path for path in changed if path not in known_files and not is_document(path)]
         yield from _iter_list(f"changed since {commit[:7]}, and no suite measures it:", unmeasured, limit)
-        decisions = [f"{one.suite}: {_describe_decision(one, setup, causes[one.suite])}" for one in state.suites]
-        yield from _iter_list(f"a run, by the changed files, if there is a passed run of {commit[:7]}:", decisions)
+        decisions = (f"{one.suite}: {_describe_decision(one, setup, causes[one.suite])}" for one in state.suites)
+        executed_first = sorted(decisions, key=lambda line: line.endswith(": reused"))
+        yield from _iter_list(f"a run, by the changed files, if there is a passed run of {commit[:7]}:", executed_first)
     for suite, names in files.items():
         yield from _iter_list(f"measured by {suite}:", names, limit)
 

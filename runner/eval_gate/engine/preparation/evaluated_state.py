@@ -98,9 +98,9 @@ def _list_patterns(plan: RunPlan, config: RunConfig, suite: EvalSuite) -> tuple[
 
     There are none if nothing is said about one of the targets: what measures another one does not cover it.
     """
-    own = select_patterns(config.measures, suite.file)
     of_targets = [_get_setup(one).measures for one in _list_targets(plan, suite)]
-    return tuple(sorted({*own, *chain.from_iterable(of_targets)})) if own or all(of_targets) else ()
+    is_covered = all(of_targets) or select_patterns(config.measures, suite.file)
+    return select_patterns(config.measures, suite.file, chain.from_iterable(of_targets)) if is_covered else ()
 
 
 def _find_agent_files(

@@ -40,7 +40,7 @@ OFF_WORDS: Final = {
     ReuseOff.RESUMED: "this run continues an interrupted run",
     ReuseOff.RECORDING: "responses of models are recorded or replayed",
     ReuseOff.WARM_UP: "the history has fewer runs than `warmUp`",
-    ReuseOff.NO_BASELINE: "no earlier result is available",
+    ReuseOff.NO_BASELINE: "there is no baseline whose results may be reused",
 }
 
 
