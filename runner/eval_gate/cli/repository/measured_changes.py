@@ -126,7 +126,7 @@ def _find_commit(root: Path, since: str | None) -> str | None:
 
 
 def _describe_decision(suite: MeasuredSuite, setup: Sequence[str], measured: Sequence[str]) -> str:
-    """Describe what a run does with a suite of which these files changed."""
+    """Describe what a run does with a suite that measures these changed files."""
     if suite.digest is None:
         return f"runs: {suite.problem or REASON_WORDS[RunReason.NO_MEASURES]}"
     reason = RunReason.SETUP_CHANGED if setup else RunReason.FILES_CHANGED

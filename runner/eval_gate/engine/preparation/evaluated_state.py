@@ -96,7 +96,7 @@ def add_evaluated_state(
 def _list_patterns(plan: RunPlan, config: RunConfig, suite: EvalSuite) -> tuple[str, ...]:
     """List the patterns of a suite, and of the targets of its cases, sorted.
 
-    There are none if nothing is said about one of the targets: what measures another one does not cover it.
+    There are none if one of the targets has none, and no list is for the file: those of another target are not enough.
     """
     of_targets = [_get_setup(one).measures for one in _list_targets(plan, suite)]
     is_covered = all(of_targets) or select_patterns(config.measures, suite.file)

@@ -77,7 +77,7 @@ class MeasuredFiles:
             return replace(result, problem=str(error))
 
     def check_again(self, suites: Iterable[MeasuredSuite]) -> tuple[MeasuredSuite, ...]:
-        """Take the digest of each suite, in the order of measuring, of which a file was changed since, or set back."""
+        """Return the suites, in the order of measuring, without digests whose files changed since, or were set back."""
         changed = {place for place, state in self._states.items() if read_file_state(place) != state}
         checked = []
         for suite, places in zip(suites, self._places, strict=True):
