@@ -24,12 +24,7 @@ from eval_gate.action.publishing.run_publication import (
     publish_run,
 )
 from eval_gate.action.refresh_command import refresh_baseline
-from eval_gate.action.relay import (
-    RelayedBaseError,
-    confirm_reused_suites,
-    find_pull_request_steps,
-    lower_precedence,
-)
+from eval_gate.action.relay import RelayedBaseError, confirm_reused_suites, find_pull_request_steps, lower_precedence
 from eval_gate.action.run_source import build_session, get_run, is_first_step, preload_engine, warm_up_history
 from eval_gate.action.step import Step, open_publishing_step, open_step, open_temporary_folder
 from eval_gate.action.step_config import load_step_config

@@ -104,12 +104,10 @@ def _find_result(step: Step, state: EvaluatedState) -> RunResult | str:
     since = _find_last_move(step)
     if since is None:
         return f"{step.plan.head_branch} was the branch of another pull request too"
-    for run in finished_runs[:3]:
-        if run.created_at is None or run.created_at <= since:
-            return f"a branch of the pull request was changed after run {run.id}"
-        if (result := _load_result(step, run)) is not None:
-            return result
-    return f"run {finished_runs[0].id} has no usable result"
+    run = finished_runs[0]
+    if run.created_at is None or run.created_at <= since:
+        return f"a branch of the pull request was changed after run {run.id}"
+    return _load_result(step, run) or f"run {run.id} has no usable result"
 
 
 def _list_runs(step: Step) -> list[WorkflowRun]:

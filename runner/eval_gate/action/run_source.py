@@ -121,7 +121,7 @@ def _find_reuse_off(step: Step, config: RunConfig) -> ReuseOff | None:
     if environment.run_attempt > 1:
         return ReuseOff.RERUN_ATTEMPT
     if environment.event_name not in REUSING_EVENTS:
-        return ReuseOff.SCHEDULED if environment.event_name == "schedule" else ReuseOff.MANUAL
+        return ReuseOff.OTHER_EVENT
     # a pull request can commit a result, or name a run of its own
     return None if step.plan.baseline.kind is BaselineKind.ARTIFACT else ReuseOff.NO_BASELINE
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from eval_gate.text.globs import covers_file
 from eval_gate.text.quoting import quote_name, quote_value
 
+_EVERY: Final = "**"
 _VARIABLE: Final = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
 
 
@@ -45,12 +46,21 @@ def names_file(patterns: Sequence[str], path: str) -> bool:
     return bool(covering) and not any(one.is_exclusion for one in covering)
 
 
-def select_patterns(measures: Sequence[str] | Mapping[str, Sequence[str]], suite: str) -> tuple[str, ...]:
-    """Select the patterns of an eval file, as written, sorted: of a mapping those of all globs that cover it."""
+def select_patterns(
+    measures: Sequence[str] | Mapping[str, Sequence[str]], suite: str, of_targets: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Select the patterns of an eval file, as written, sorted: of a mapping those of all globs that cover it.
+
+    Those `of_targets` come in addition. What every eval file measures is not all that one of them does: there are none
+    if only `**`, of several globs, covers it.
+    """
     by_glob = measures if isinstance(measures, Mapping) else {".": measures}
-    globs = {parse_measured_pattern(glob): patterns for glob, patterns in by_glob.items()}
-    lists = (of for one, of in globs.items() if not one.is_exclusion and covers_file(one.path, suite))
-    return tuple(sorted({pattern for patterns in lists for pattern in patterns}))
+    globs = {glob: parse_measured_pattern(glob) for glob in by_glob}
+    covering = [glob for glob, one in globs.items() if not one.is_exclusion and covers_file(one.path, suite)]
+    patterns = set(of_targets)
+    if patterns or len(by_glob) == 1 or any(globs[glob].path != _EVERY for glob in covering):
+        patterns |= {pattern for glob in covering for pattern in by_glob[glob]}
+    return tuple(sorted(patterns))
 
 
 def iter_idle_globs(measures: Sequence[str] | Mapping[str, Sequence[str]], suites: Sequence[str]) -> Iterator[str]:

@@ -30,7 +30,6 @@ from eval_gate.model.result import (
     RerunStopReason,
     RunResult,
     SuiteResult,
-    Summary,
     ToolFacts,
     ToolIdentity,
 )
@@ -118,7 +117,7 @@ def build_run_result(plan: RunPlan, progress: RunProgress, wall_ms: float) -> Ru
         rerun_wait=progress.rerun_wait if any(case.reruns for suite in executed for case in suite.cases) else 0,
         complete=all(case.status is not Status.NOT_RUN for case in cases),
         suites=suites,
-        summary=_summarize_run(suites, wall_ms),
+        summary=summarize_suites(suites, wall_ms),
         stop_reason=progress.stop_reason,
         stop_cause=progress.stop_cause[0],
         stop_hint=progress.stop_cause[1],
@@ -131,13 +130,6 @@ def _drain_items(things: Iterable[_Item]) -> Iterator[_Item]:
     """Yield the items one by one, and release each."""
     remaining = list(things)[::-1]
     return (remaining.pop() for _ in range(len(remaining)))
-
-
-def _summarize_run(suites: Sequence[SuiteResult], wall_ms: float) -> Summary:
-    """Summarize all suites; a single suite that was executed is its own summary."""
-    if len(suites) == 1 and suites[0].reused is None:
-        return replace(suites[0].summary, wall_ms=wall_ms)
-    return summarize_suites(suites, wall_ms)
 
 
 def _build_setup(plan: RunPlan, cases: Iterable[CaseResult]) -> EvaluationSetup | None:

@@ -574,11 +574,7 @@ class Run:
                     trials.drop((key, rerun))
 
     def _have_others_passed(self) -> bool:
-        """Whether all cases that are not deferred have passed, reused ones included."""
-        if any(
-            case.status in {Status.FAILED, Status.ERROR} for one in self._plan.reused.values() for case in one.cases
-        ):
-            return False
+        """Whether all cases that are executed and not deferred have passed."""
         first = [case for case in self._plan.list_runnable_cases() if not self._plan.is_deferred(case)]
         return all(
             (records := self._list_counted_trials(case)) and all(record.status is Status.PASSED for record in records)

@@ -38,13 +38,10 @@ class StatePart(StrEnum):
     TARGETS = "targets"
     """Targets and agents of suites with their settings and addresses."""
     TOOLS = "tools"
-    """Tool registry."""
     CONFIGURATION = "configuration"
     """Every setting that neither another part covers nor is only about output or the baseline."""
     MEASURES = "measures"
-    """Patterns of `measures`."""
     PROGRAM = "program"
-    """Version of Eval Gate."""
 
 
 class MeasuredSuite(Record, kw_only=True, omit_defaults=True):
@@ -114,10 +111,9 @@ class ReuseOff(StrEnum):
 
     TURNED_OFF = "turned_off"
     RERUN_ATTEMPT = "rerun_attempt"
-    MANUAL = "manual"
-    SCHEDULED = "scheduled"
+    OTHER_EVENT = "other_event"
+    """No change to the repository's files: a scheduled run, or one that a person started."""
     SELECTED_CASES = "selected_cases"
-    SHARD = "shard"
     RESUMED = "resumed"
     RECORDING = "recording"
     """Responses of models are recorded or replayed."""

@@ -57,12 +57,8 @@ class WrittenRun(NamedTuple):
 
 
 def write_initial_result(output_dir: Path, run: RunResult) -> None:
-    """Write the run result of a run that has only begun, and point `latest.json` at it.
-
-    It has no suites but reused ones, which come from a readable result: with indents, it might be too large.
-    """
-    pieces = iter_compact_pieces(run) if run.suites else iter_full_pieces(run)
-    _write_files(make_run_folder(output_dir, run.run_id), run, pieces, _ignore_piece)
+    """Write the run result of a run that has only begun, with its reused suites, and point `latest.json` at it."""
+    _write_files(make_run_folder(output_dir, run.run_id), run, iter_compact_pieces(run), _ignore_piece)
     _write_latest_pointer(output_dir, run)
 
 

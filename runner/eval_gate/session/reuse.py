@@ -12,7 +12,6 @@ from eval_gate.config.settings import RecordingMode
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.gate.evidence.case_history import find_comparable_runs
 from eval_gate.gate.reuse_decision import EarlierRun, collect_reused, decide_reuse
-from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.model.reuse import ReuseOff, ReuseSource
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.session import ReuseSources, Session
@@ -44,13 +43,13 @@ async def apply_reuse(session: Session, plan: RunPlan) -> RunPlan:
             # warm-up rounds are executions of every suite
             is_short = len(find_comparable_runs(inputs.baseline.own_history)) < rounds
             off = ReuseOff.WARM_UP if is_short else None
-            earlier.append(EarlierRun(_drop_other_cases(inputs.baseline.result, plan), ReuseSource.BASELINE))
+            earlier.append(EarlierRun(inputs.baseline.result, ReuseSource.BASELINE))
     is_run_of_branch, decided_at = session.is_run_of_branch, datetime.now(UTC)
     decide = partial(decide_reuse, state, earlier, off=off, is_run_of_branch=is_run_of_branch, decided_at=decided_at)
     summary = decide()
     if off is None and len(summary.reused_suites) < measured and sources.load_own_runs is not None:
         own_runs = await _wait_for(partial(sources.load_own_runs, state), session)
-        earlier += [EarlierRun(_drop_other_cases(one, plan), ReuseSource.OWN_RUN) for one in own_runs]
+        earlier += [EarlierRun(one, ReuseSource.OWN_RUN) for one in own_runs]
         summary = decide()
     return plan.with_reused(collect_reused(summary, earlier), summary)
 
@@ -66,8 +65,7 @@ def _may_reuse(baseline: Baseline, plan: RunPlan) -> bool:
 def _find_off(session: Session, sources: ReuseSources) -> ReuseOff | None:
     """Find out why a session reuses nothing, before its baseline is known."""
     reasons = {
-        ReuseOff.SELECTED_CASES: bool(session.selection.chosen_cases),
-        ReuseOff.SHARD: session.selection.shard is not None,
+        ReuseOff.SELECTED_CASES: bool(session.selection.chosen_cases or session.selection.shard),
         ReuseOff.RESUMED: session.context.resume is not None,
         ReuseOff.RECORDING: session.config.recording is not RecordingMode.OFF,
     }
@@ -82,16 +80,3 @@ async def _wait_for(load: Callable[[], _Loaded], session: Session) -> _Loaded:
         if session.pending_gate_inputs is not None:
             session.pending_gate_inputs.stop_waiting()
         raise
-
-
-def _drop_other_cases(run: RunResult, plan: RunPlan) -> RunResult:
-    """Drop the suites whose cases are not those of the plan by their own fingerprints, whatever the state says."""
-    setups = plan.setup_fingerprints
-    planned = {
-        suite.file: [(one.id, one.fingerprint, setups.get(one.key)) for one in suite.cases] for suite in plan.suites
-    }
-
-    def is_planned(suite: SuiteResult) -> bool:
-        return planned.get(suite.eval_file) == [(one.id, one.fingerprint, one.fingerprints) for one in suite.cases]
-
-    return replace(run, suites=tuple(filter(is_planned, run.suites)))

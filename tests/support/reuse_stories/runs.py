@@ -126,8 +126,7 @@ class Request:
         reasons = {
             ReuseOff.TURNED_OFF: self.tree.config.get("reuse") is False,
             ReuseOff.RERUN_ATTEMPT: self.attempt > 1,
-            ReuseOff.MANUAL: self.event == "workflow_dispatch",
-            ReuseOff.SCHEDULED: self.event == "schedule",
+            ReuseOff.OTHER_EVENT: self.event in {"workflow_dispatch", "schedule"},
             ReuseOff.SELECTED_CASES: self.selected,
         }
         return next((one for one, holds in reasons.items() if holds), None)

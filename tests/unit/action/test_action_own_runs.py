@@ -232,7 +232,6 @@ ACCEPTED: dict[str, Callable[[Change], object]] = {
         setattr(one.run, "created_at", one.state.now()),
     ),
     "a fork has a branch of this name": lambda one: open_second_pull(one, head_repo="mallory/bot", user="mallory"),
-    "newer run has no result": lambda one: one.add_run(60),
 }
 
 

@@ -76,5 +76,8 @@ def test_select_patterns__mapping__joins_the_lists_of_all_globs_that_cover_the_f
     assert select_patterns(measures, "evals/support.yaml") == ("!c", "a", "b", "lock")
     assert select_patterns(measures, "other/a.yaml") == ("lock", "x")
     assert select_patterns({"evals/*": ("a",)}, "other/a.yaml") == ()
+    assert select_patterns(measures, "new/b.yaml") == (), "what all measure is not all that one does"
+    assert select_patterns(measures, "new/b.yaml", ("t",)) == ("lock", "t")
+    assert select_patterns({"**": ("lock",)}, "new/b.yaml") == ("lock",)
     assert select_patterns({"!evals/a.yaml": ("a",)}, "evals/a.yaml") == (), "said to be left out"
     assert select_patterns(("b", "a", "b"), "any") == ("a", "b")

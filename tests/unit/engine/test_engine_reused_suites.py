@@ -171,22 +171,6 @@ class WouldFail:
         return RerunStopReason.DECIDED
 
 
-@pytest.mark.parametrize(
-    ("status", "fails", "was_asked", "runs"),
-    [("passed", True, False, True), ("failed", False, True, True), ("failed", True, True, False)],
-)
-def test_run__rubric_cases_wait_for_reused_cases__run_unless_these_fail_the_gate(
-    status, fails, was_asked, runs, tmp_path
-):
-    target, policy = ScriptedTarget(), WouldFail(fails=fails)
-    suites = (make_suite(file=FILES[0]), make_suite(make_case("graded", expect=[RUBRIC]), file=FILES[1]))
-    plan = reuse(make_plan(*suites, target=target, rubrics_wait=True), FILES[0], status=status)
-
-    execute(plan.with_rerun_policy(policy, 6), tmp_path)
-
-    assert (policy.was_asked, target.asked) == (was_asked, ["graded"] if runs else [])
-
-
 @pytest.mark.parametrize(("calls", "status"), [(("search",), Status.FAILED), ((), Status.ERROR)])
 def test_run__only_a_reused_response_lists_tool_calls__the_target_is_known_to_list_them(calls, status, tmp_path):
     async def answer(request):

@@ -39,6 +39,7 @@ OTHERS = {
     "text/untrusted/excerpt.py: MAX_EVENTS": "what is shown of an answer",
     "text/untrusted/excerpt.py: _MAX_BYTES": "what is shown of an answer",
     "evaluators/tool_forge/rubric.py: MAX_CALLS": "what a judge is shown of an answer",
+    "github/commits.py: MAX_CHANGED_FILES": "GitHub's own, for what it lists",
     "github/client.py: REQUEST_TIMEOUT_S": "one try of what GITHUB_S bounds as a whole",
     "targets/vscode/dispatcher.py: MAX_FILES": "what we write",
     "github/workflow_environment.py: MAX_DIGITS": "a number of a workflow's environment",

@@ -181,7 +181,7 @@ def test_history__written_and_read__says_the_same(words) -> None:
         "{",
         '{"schemaVersion": 2}',
         '{"runs": [{"runId": 7}]}',
-        json.dumps({"runs": [{"runId": "r", "timestamp": "t"}] * 51}),
+        json.dumps({"runs": [{"runId": "r", "timestamp": "t"}] * 101}),
         '{"suites": {"a": {"b": {"runs": 1}}}}',
     ],
     ids=["empty", "a list", "cut", "newer", "wrong", "too many runs", "no words"],

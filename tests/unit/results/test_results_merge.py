@@ -282,7 +282,10 @@ def test_merge__jobs_that_reused_suites__keeps_their_origins_and_sums_up_what_ra
     decision = SuiteDecision(suite="a.yaml", reused=origin)
     reused = make_suite_result([make_result("a", cost_usd=4.0)], eval_file="a.yaml", reused=origin)
     executed = make_suite_result([make_result("b", cost_usd=0.5)], eval_file="b.yaml")
-    summaries = ReuseSummary(suites=(decision,), saved_executions=1, saved_usd=4.0), ReuseSummary(off=ReuseOff.MANUAL)
+    summaries = (
+        ReuseSummary(suites=(decision,), saved_executions=1, saved_usd=4.0),
+        ReuseSummary(off=ReuseOff.OTHER_EVENT),
+    )
     runs = [make_run(one, reuse=summary) for one, summary in zip((reused, executed), summaries, strict=True)]
 
     run = merge_runs(runs, "joined")
@@ -294,8 +297,10 @@ def test_merge__jobs_that_reused_suites__keeps_their_origins_and_sums_up_what_ra
 
 
 def test_merge__shards_of_a_run_with_measures__reused_nothing_for_that_reason() -> None:
-    parts = [part(number, 2, make_result(str(number)), reuse=ReuseSummary(off=ReuseOff.SHARD)) for number in (1, 2)]
-    assert merge_runs(parts, "joined").reuse == ReuseSummary(off=ReuseOff.SHARD)
+    parts = [
+        part(number, 2, make_result(str(number)), reuse=ReuseSummary(off=ReuseOff.SELECTED_CASES)) for number in (1, 2)
+    ]
+    assert merge_runs(parts, "joined").reuse == ReuseSummary(off=ReuseOff.SELECTED_CASES)
 
 
 def test_merge__only_a_part_of_a_suite_was_reused__counts_as_executed() -> None:

@@ -108,8 +108,7 @@ def test_apply_reuse__same_state__the_plan_executes_nothing(earlier):
 
 
 OFF = {
-    ReuseOff.SELECTED_CASES: {"selection": Selection(cases=("one",))},
-    ReuseOff.SHARD: {"selection": Selection(shard=Shard(index=1, count=2))},
+    ReuseOff.SELECTED_CASES: {"selection": Selection(shard=Shard(index=1, count=2))},
     ReuseOff.RESUMED: {"context": RunContext(Path(), {}, resume="earlier")},
     ReuseOff.RECORDING: {"config": RunConfig(recording=RecordingMode.AUTO)},
     ReuseOff.WARM_UP: {"config": RunConfig(warm_up=3), "is_run_of_branch": True},
@@ -180,25 +179,6 @@ def test_apply_reuse__baseline_of_another_gate__is_no_source(earlier):
     assert apply(open_with(baseline)).reuse.off is ReuseOff.NO_BASELINE
 
 
-OTHER_CASES = {
-    "fingerprint": lambda case, prints: (replace(case, fingerprint="another"), prints),
-    "id": lambda case, prints: (replace(case, id="another"), prints),
-    "setup": lambda case, prints: (case, {**prints, case.key: CaseFingerprints(prompt="another")}),
-}
-
-
-@pytest.mark.parametrize("change", OTHER_CASES.values(), ids=OTHER_CASES)
-def test_apply_reuse__digests_are_equal_but_a_case_is_not__executes_its_suite(change, earlier):
-    plan = plan_two()
-    first, *others = plan.suites[1].cases
-    case, prints = change(first, plan.setup_fingerprints)
-    suites = (plan.suites[0], replace(plan.suites[1], cases=(case, *others)))
-
-    plan = apply(open_with(earlier), replace(plan, suites=suites, setup_fingerprints=prints))
-
-    assert get_reasons(plan) == [None, RunReason.NO_EARLIER_RESULT]
-
-
 class Pending:
     """A baseline that is on its way."""
 
@@ -224,7 +204,7 @@ def test_apply_reuse__baseline_is_on_its_way__waits_for_it(earlier):
 
 
 @pytest.mark.parametrize(
-    ("digests", "reuse"), [((None, None), ReuseSources()), (("d", "d"), ReuseSources(ReuseOff.MANUAL))]
+    ("digests", "reuse"), [((None, None), ReuseSources()), (("d", "d"), ReuseSources(ReuseOff.OTHER_EVENT))]
 )
 def test_apply_reuse__nothing_can_be_reused__waits_for_no_baseline(digests, reuse):
     pending = Pending(None)

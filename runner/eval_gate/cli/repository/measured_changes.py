@@ -9,7 +9,6 @@ from typing import Final
 
 from eval_gate.config.measures import iter_idle_globs, names_file
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST
-from eval_gate.engine.preparation.measured_files import MeasuredFiles
 from eval_gate.engine.preparation.plan_builder import build_run_plan
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.errors import GateError
@@ -61,8 +60,8 @@ def iter_changes(
     git does not know the commit.
     """
     root, limit = session.context.root.resolve(), None if every else MAX_LISTED
-    measured = MeasuredFiles(root, session.context.environment, results=session.config.output_dir)
-    files = {one.suite: measured.list_files(one.patterns) for one in state.suites}
+    assert plan.measured_files is not None
+    files = {one.suite: plan.measured_files.list_files(one.patterns) for one in state.suites}
     commit = _find_commit(root, since)
     changed = _list_changed(root, commit, os.path.normpath(session.config.output_dir)) if commit else None
     if commit is None or changed is None:
@@ -76,8 +75,9 @@ def iter_changes(
         known_files = {*setup, *(path for paths in causes.values() for path in paths)}
         unmeasured = [path for path in changed if path not in known_files and not is_document(path)]
         yield from _iter_list(f"changed since {commit[:7]}, and no suite measures it:", unmeasured, limit)
-        decisions = [f"{one.suite}: {_describe_decision(one, setup, causes[one.suite])}" for one in state.suites]
-        yield from _iter_list(f"a run, by the changed files, if there is a passed run of {commit[:7]}:", decisions)
+        decisions = (f"{one.suite}: {_describe_decision(one, setup, causes[one.suite])}" for one in state.suites)
+        executed_first = sorted(decisions, key=lambda line: line.endswith(": reused"))
+        yield from _iter_list(f"a run, by the changed files, if there is a passed run of {commit[:7]}:", executed_first)
     for suite, names in files.items():
         yield from _iter_list(f"measured by {suite}:", names, limit)
 

@@ -18,6 +18,7 @@ from eval_gate.engine.preparation.plan_builder import RunInputs, check_cases, re
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.preparation.snapshot import NO_SEED, iter_token_texts
 from eval_gate.errors import GateError, Problem
+from eval_gate.formats.discovery import find_partial_selection
 from eval_gate.gate.judge_agreement import read_judge_agreements
 from eval_gate.gate.waivers.waiver_file import KnownWaivers, load_waivers
 from eval_gate.model.case import EvalSuite, MistakeKind
@@ -82,7 +83,8 @@ async def check_everything(
     catalog = TargetCatalog(config.target, building)
     findings = ValidationFindings()
     try:
-        inputs = await read_inputs(config, Selection(), RunContext(root, environment), offline=True, with_drafts=True)
+        part = Selection(paths=find_partial_selection(config.evals, every_eval, root))
+        inputs = await read_inputs(config, part, RunContext(root, environment), offline=True, with_drafts=True)
     except GateError as error:
         if config.target.is_chosen:
             findings.run_check(catalog.get_target)

@@ -61,25 +61,17 @@ def add_evaluated_state(
     plan: RunPlan, config: RunConfig, context: RunContext, registry: ToolRegistry | None
 ) -> RunPlan:
     """Add what the run evaluates to its plan. If no suite has measures, there is nothing, and nothing is read."""
-    files, how, targets = plan.program_files, plan.evaluation_setup, plan.list_targets()
-    if not (config.measures or any(_get_setup(one).measures for one in targets)) or context.custom_suites:
-        return plan
+    files, how = plan.program_files, plan.evaluation_setup
     patterns = {suite.file: _list_patterns(plan, config, suite) for suite in plan.suites}
-    if context.custom_target or not any(patterns.values()) or not files or not how:
+    if context.custom_target or context.custom_suites or not any(patterns.values()) or not files or not how:
         return plan
-    measured = MeasuredFiles(
-        context.root,
-        context.environment,
-        repository=files.repository,
-        results=config.output_dir,
-        files=context.measured_files,
-    )
+    measured = MeasuredFiles(context.root, context.environment, repository=files.repository, results=config.output_dir)
     results = os.path.relpath(files.root / config.output_dir, files.root)
     settings = {row.key: mask_value(value, plan.redactor) for row, value in iter_values(config) if _is_counted(row)}
     parts: Mapping[StatePart, Iterable[JsonValue]] = {
         StatePart.EVALS: [*_iter_eval_files(plan), *_iter_cases(plan, _EVAL_PARTS)],
         StatePart.GRADERS: [*_iter_grader_setup(plan, how, files), *_iter_cases(plan, _GRADER_PARTS)],
-        StatePart.TARGETS: [*map(_describe_target, targets), *_iter_cases(plan, _TARGET_PARTS)],
+        StatePart.TARGETS: [*map(_describe_target, plan.list_targets()), *_iter_cases(plan, _TARGET_PARTS)],
         StatePart.TOOLS: [as_fields(tool) for tool in registry.tools] if registry else [],
         StatePart.CONFIGURATION: [how.snapshot, how.snapshot_is_file, how.snapshot_program, settings],
         StatePart.MEASURES: [
@@ -90,7 +82,7 @@ def add_evaluated_state(
         StatePart.PROGRAM: [__version__],
     }
     suites = tuple(
-        measured.measure(suite.file, patterns[suite.file], *_find_agent_files(plan, files, suite))
+        measured.measure(suite.file, patterns[suite.file], *_find_agent_files(plan, files, suite, context))
         for suite in plan.suites
     )
     if context.resume is not None:
@@ -106,13 +98,18 @@ def _list_patterns(plan: RunPlan, config: RunConfig, suite: EvalSuite) -> tuple[
 
     There are none if nothing is said about one of the targets: what measures another one does not cover it.
     """
-    own = select_patterns(config.measures, suite.file)
     of_targets = [_get_setup(one).measures for one in _list_targets(plan, suite)]
-    return tuple(sorted({*own, *chain.from_iterable(of_targets)})) if own or all(of_targets) else ()
+    is_covered = all(of_targets) or select_patterns(config.measures, suite.file)
+    return select_patterns(config.measures, suite.file, chain.from_iterable(of_targets)) if is_covered else ()
 
 
-def _find_agent_files(plan: RunPlan, files: ProgramFiles, suite: EvalSuite) -> tuple[set[str], set[str]]:
-    """Find the files that start the agents of a suite: named ones, as absolute paths, and those read unnamed."""
+def _find_agent_files(
+    plan: RunPlan, files: ProgramFiles, suite: EvalSuite, context: RunContext
+) -> tuple[set[str], set[str]]:
+    """Find the files that start the agents of a suite: named ones, as absolute paths, and those read unnamed.
+
+    The latter are relative to the root.
+    """
     commands = set[tuple[str, tuple[Path, ...]]]()
     for target in _list_targets(plan, suite):
         if (programs := _get_setup(target).programs) is not None:
@@ -120,7 +117,8 @@ def _find_agent_files(plan: RunPlan, files: ProgramFiles, suite: EvalSuite) -> t
         # the place of a function: `module:name`
         commands |= {(one.value or "", (files.root,)) for one in target.identity.setup if one.name == "function"}
     named_files = {file for command in commands for file in files.find_named_files(*command)}
-    return named_files, {file for command in commands for file in files.find_read_files(*command)}
+    read_files = (file for command in commands for file in files.find_read_files(*command))
+    return named_files, {*context.measured_files, *read_files}
 
 
 def _list_targets(plan: RunPlan, suite: EvalSuite) -> tuple[Target, ...]:

@@ -12,7 +12,6 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Final
 
 from eval_gate.config.measures import MeasuredPattern, parse_measured_pattern
 from eval_gate.engine.preparation.program_files import read_file_state
@@ -26,8 +25,6 @@ from eval_gate.text.digest import compute_digest, compute_fingerprint
 from eval_gate.text.escape import to_one_line
 from eval_gate.text.globs import covers_file, is_glob
 
-_SMALL_BYTES: Final = 1_000_000
-
 
 class MeasuredFiles:
     """Files of the repository that contains `root`, each digested once. `root` is the folder of the run."""
@@ -39,14 +36,12 @@ class MeasuredFiles:
         *,
         repository: RepositoryFiles | None = None,
         results: str | Path | None = None,
-        files: Sequence[str] = (),
     ) -> None:
-        """`results` is the folder of results, and `files` are measured by every suite that measures anything."""
+        """`results` is the folder of results."""
         self._root = os.path.normpath(root.absolute())
         self._environment = environment
         self._repository = repository or RepositoryFiles(root)
         self._results = None if results is None else os.path.normpath(root.absolute() / results)
-        self._files = files
         self._searches: dict[tuple[str, ...], _Search] = {}
         self._digests: dict[str, JsonValue] = {}
         self._states: dict[str, tuple[int, ...]] = {}
@@ -70,7 +65,7 @@ class MeasuredFiles:
             self._places.append(frozenset())
             return MeasuredSuite(suite=suite)
         search = self._search(patterns)
-        unnamed_places = (os.path.join(self._root, path) for path in (*search.links, *self._files, *read_files))  # noqa: PTH118
+        unnamed_places = (os.path.join(self._root, path) for path in (*search.links, *read_files))  # noqa: PTH118
         self._places.append(frozenset((*search.places.values(), *unnamed_places)))
         for place in self._places[-1] - self._states.keys():
             self._states[place] = read_file_state(place)
@@ -100,7 +95,7 @@ class MeasuredFiles:
             if not (value := self._environment.get(name)):  # as without its step, or by a misspelt name
                 raise _UnmeasuredError(f"env:{name}", "is not set")
             yield ["env", name, compute_digest(value)]
-        for path in (*self._files, *sorted(read_files)):
+        for path in sorted(read_files):
             place = os.path.join(self._root, path)  # noqa: PTH118
             yield [path, self._digest(path, place) if Path(place).is_file() else None]
 
@@ -182,8 +177,7 @@ class MeasuredFiles:
                 if self._bytes > limits.MEASURED_BYTES:
                     raise _UnmeasuredError(path, f"is beyond the limit of {limits.MEASURED_BYTES:,} bytes")
                 with open(place, "rb", buffering=0) as stream:  # noqa: PTH123
-                    is_small = state.st_size < _SMALL_BYTES
-                    content = hashlib.sha256(stream.read()) if is_small else hashlib.file_digest(stream, "sha256")
+                    content = hashlib.file_digest(stream, "sha256")
             except OSError as error:
                 raise _UnmeasuredError(path, f"cannot be read: {error.strerror}") from error
             self._digests[place] = [bool(state.st_mode & 0o111), content.hexdigest()]

@@ -76,7 +76,7 @@ class _ConsoleSummary:
         for (suite, row), name in zip(listed, names, strict=True):
             facts = [format_pass_counts(PassCounts(suite.summary.passed, suite.summary.ran))]
             facts += [*iter_further_counts(suite.summary, row), *(["stale"] if row.stale else [])]
-            facts += [to_console_line(row.origin)] if suite.reused else []
+            facts += ["reused"] if suite.reused else []
             begin = f"{paint_glyph(_summarize_status(suite.summary), style)} {pad_text(name, across)}  "
             yield begin + style.cut_text("   ".join(facts), max(style.width - across - 4, 1))
         if len(listed) < len(suites):

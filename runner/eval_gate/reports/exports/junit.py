@@ -23,7 +23,6 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.report_view import ReportView, build_view
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import describe_shortfalls
-from eval_gate.reports.view.tables import SuiteRow
 from eval_gate.reports.wording.advice import Advice
 from eval_gate.reports.wording.numbers import format_score
 from eval_gate.text.escape import shorten_error, to_one_line
@@ -44,7 +43,7 @@ MAX_MESSAGE: Final = 300
 def render(run: RunResult, context: ReportContext) -> str:
     """Render a `testsuite` for each eval file and a `testcase` for each case; times are in seconds."""
     view = build_view(run, context)
-    suites = [_build_suite(*suite, view) for suite in view.iter_suites()]
+    suites = [_build_suite(suite, rows, view) for suite, _, rows in view.iter_suites()]
     if view.blockers.other_reasons:
         suites.append(_build_gate_suite(view))
     root = ET.Element("testsuites", name="eval-gate")
@@ -54,12 +53,10 @@ def render(run: RunResult, context: ReportContext) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _build_suite(suite: SuiteResult, suite_row: SuiteRow, rows: Sequence[CaseRow], view: ReportView) -> ET.Element:
+def _build_suite(suite: SuiteResult, rows: Sequence[CaseRow], view: ReportView) -> ET.Element:
     element = ET.Element("testsuite", name=_to_xml_text(suite.eval_file or suite.tool_name))
-    if suite.reused:  # its cases took no time in this run
-        parent = ET.SubElement(element, "properties")
-        ET.SubElement(parent, "property", name="reused", value=_to_xml_text(suite_row.origin))
     element.extend(_build_case(case, row, view) for case, row in zip(suite.cases, rows, strict=True))
+    # what is reused took no time
     _set_counts(element, _format_seconds(0 if suite.reused else suite.summary.total_duration_ms))
     element.set("timestamp", _to_xml_text(suite.timestamp))
     return element
@@ -82,6 +79,7 @@ def _build_gate_suite(view: ReportView) -> ET.Element:
             element, "testcase", name=_to_xml_text(reason.code), classname=GATE_SUITE, time=_format_seconds(0)
         )
         _add_result(case, tag, reason.message, reason.code, view.advice)
+    # what is reused took no time
     _set_counts(element, _format_seconds(0))
     return element
 

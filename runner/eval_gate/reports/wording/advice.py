@@ -34,6 +34,7 @@ from eval_gate.reports.wording.advice_table import (
     OWNERS_OF_PROBLEMS,
     RECHECKED,
     REGRESSION_PAGE,
+    REUSE_PAGE,
     SETUP_CHANGE_PAGE,
     STALE_BASELINE_PAGE,
     WAIVED_PAGE,
@@ -42,7 +43,7 @@ from eval_gate.reports.wording.advice_table import (
     Owner,
 )
 from eval_gate.reports.wording.failed_turns import describe_user_change
-from eval_gate.reports.wording.reuse import has_cause_outside
+from eval_gate.reports.wording.reuse import is_cause_outside
 from eval_gate.reports.wording.verdict import (
     INCONCLUSIVE,
     group_unwaived_regressions,
@@ -113,7 +114,7 @@ def find_advice(run: RunResult, verdict: Verdict, context: ReportContext, *, wai
     else:
         step = hint or row.step
     if verdict.outcome is Outcome.FAILED and not hint and not _may_be_outage(run, row):
-        step += ", and fix the change" if row.owner is Owner.UNKNOWN and not has_cause_outside(run, only=True) else ""
+        step += ", and fix the change" if row.owner is Owner.UNKNOWN and not is_cause_outside(run) else ""
         step += f", or {waive}" if waive else ""
     step = _format_step(run, verdict, context, row, step)
     if row.owner is Owner.UNKNOWN and verdict.outcome is Outcome.INCONCLUSIVE and context.base_branch:
@@ -141,7 +142,7 @@ def _format_step(run: RunResult, verdict: Verdict, context: ReportContext, row: 
 
 def _may_be_outage(run: RunResult, row: AdviceRow) -> bool:
     """Whether an outage may explain the errors, because every case has one."""
-    return row.may_pass and has_only_agent_errors(run) and not has_cause_outside(run, only=True)
+    return row.may_pass and has_only_agent_errors(run)
 
 
 def find_problem_owner(error: GateError) -> Owner:
@@ -171,7 +172,7 @@ def _get_code(run: RunResult, verdict: Verdict) -> str:
 
 def _find_reason_row(run: RunResult, verdict: Verdict, code: str) -> AdviceRow:
     """Find the advice for a reason that no errors explain."""
-    if code in _CHANGE_REASONS and has_cause_outside(run, only=True):
+    if code in _CHANGE_REASONS and is_cause_outside(run):
         return RECHECKED
     if code == ReasonCode.RUN_INCOMPLETE and run.is_external:
         what = "look up in the log of the tool why these cases did not run: this change may be the cause"
@@ -267,9 +268,8 @@ def _fill_in(run: RunResult, step: str, waive: str | None) -> str:
         f"compare first what the simulated user wrote in {format_count(len(users), 'case')}: it is not as in the "
         "baseline. If the agent is the cause, "
     )
-    elsewhere = "for regressions in suites that were not re-checked, " if has_cause_outside(run, only=False) else ""
     return step.format(
-        user=f"{compare if users else ''}{elsewhere}",
+        user=compare if users else "",
         update=" with `eval-gate draft --update CASE`" if can_update else "",
         waive=f", or {waive}" if waive else "",
     )
@@ -294,6 +294,7 @@ def find_doc_link(run: RunResult, verdict: Verdict, *, baseline_is_stale: bool) 
         WAIVED_PAGE: run.waived_keys,
         INCONCLUSIVE_PAGE: select_counted_changes(run, CaseClass.INCONCLUSIVE, CaseClass.FLAKY),
         STALE_BASELINE_PAGE: baseline_is_stale,
+        REUSE_PAGE: run.reused_suites,
     }
     return next((page for page, holds in states.items() if holds), None)
 

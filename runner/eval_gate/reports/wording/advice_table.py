@@ -54,6 +54,7 @@ SETUP_CHANGE_PAGE: Final = DocLink("baselines.md#setup-changes", "What is a setu
 NO_BASELINE_PAGE: Final = DocLink("baselines.md#when-no-baseline-is-found", "Where does a baseline come from?")
 STALE_BASELINE_PAGE: Final = DocLink("baselines.md#which-baseline-is-used", "Which baseline is used?")
 WAIVED_PAGE: Final = DocLink("waivers.md#what-a-waiver-does", "What does a waiver do?")
+REUSE_PAGE: Final = DocLink("reuse.md", "What is reused?")
 ALL_AGENT_ERRORS_PAGE: Final = DocLink("errors.md#all-agent-errors", "What if every case has an agent error?")
 
 
@@ -157,8 +158,7 @@ ADVICE_BY_KIND: Final = {
 """Advice for errors of external results and older versions: only their kind is known."""
 MIXED_ERRORS: Final = AdviceRow(Owner.UNKNOWN, "fix the most frequent error first", may_pass=True)
 RECHECKED: Final = AdviceRow(
-    Owner.UNKNOWN,
-    "check the model, live data, and files that `measures` does not cover{waive}",
+    Owner.UNKNOWN, "check the model, live data, and files that `measures` does not cover{waive}"
 )
 """Advice on cases that got worse although nothing that their suites measure has changed."""
 _COMPARE_RESPONSES: Final = AdviceRow(

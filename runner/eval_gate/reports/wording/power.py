@@ -43,7 +43,7 @@ def describe_power(run: RunResult, place: str) -> tuple[str, ...]:
     shared = sum(one.reason is UngatedReason.RUN_SHARE for one in sight.ungated_cases)
     ungated = [f"cannot be gated: {describe_ungated_case(one, place)}" for one in flaky[:MAX_NAMED]]
     if cases.runs >= SETTLED_RUNS:
-        phrases = [format_power(sight, executed=bool(run.baseline_suites)), *ungated]
+        phrases = [format_power(sight), *ungated]
     else:
         phrases = [f"the gate {format_loss(sight)} pull requests", *ungated] if sight.is_loss_known else ungated
     if more := len(flaky) - len(ungated):
@@ -81,8 +81,7 @@ def describe_first_runs(run: RunResult, place: str) -> str | None:
         change = f"{more} {'does' if missing_runs == 1 else 'do'} not change this"
     else:
         change = f"After {more}, it finds {', '.join(settled[:-1])} and {settled[-1]} of them"
-    executed = f"the {format_count(cases.number, 'executed case')} and " if run.baseline_suites else ""
-    return f"With {executed}{format_run_count(cases.runs)}, the gate finds {detection}. {change}."
+    return f"With {format_run_count(cases.runs)}, the gate finds {detection}. {change}."
 
 
 def _group_cases(run: RunResult) -> CaseGroups | None:
@@ -109,15 +108,11 @@ def format_false_alarms(alarms: FalseAlarms, place: str) -> str:
     return f"With {format_count(alarms.runs, 'run')} {place} and about {cases} flaky, {would}. {change}."
 
 
-def format_power(sight: DetectionPower, *, executed: bool = False) -> str:
-    """`with these 40 cases and 10 runs of history, the gate finds a case that … in … pull requests, …`.
-
-    `executed` means that the run reused the results of other cases, about which it says nothing new.
-    """
-    which = "this case" if sight.cases == 1 else f"these {sight.cases:,} cases"
-    if executed:
-        which = f"the {format_count(sight.cases, 'executed case')}"
-    evidence = f"with {which} and {format_run_count(sight.runs)}"
+def format_power(sight: DetectionPower) -> str:
+    """`with these 40 cases and 10 runs of history, the gate finds a case that … in … pull requests, …`."""
+    evidence = (
+        f"with {'this case' if sight.cases == 1 else f'these {sight.cases:,} cases'} and {format_run_count(sight.runs)}"
+    )
     dead, half = format_share(sight.chances.dead_case), format_share(sight.chances.half_failing)
     detection = (
         f"the gate finds a case that starts failing every time in {dead} pull requests, "

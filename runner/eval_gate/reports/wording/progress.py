@@ -24,13 +24,11 @@ def format_opening_line(plan: RunPlan, total: int, finished: int) -> str:
     against = ", ".join(target.identity.identity for target in targets)
     most = max(plan.get_concurrency(target) for target in targets)
     cases, suites = format_count(len(plan.list_runnable_cases()), "case"), format_count(len(plan.suites), "suite")
-    if not plan.reused:
-        return f"running {cases}{trials} of {suites} against {against}, {most} at a time{resumed}"
-    count = format_count(sum(len(suite.cases) for suite in plan.reused.values()), "case")
-    reused = f"reusing {count} of {format_count(len(plan.reused), 'suite')}"
+    reused = f"reusing {format_count(len(plan.reused), 'suite')}" if plan.reused else ""
     if not plan.suites:
         return f"running nothing: {reused}, because no measured file has changed"
-    return f"running {cases}{trials} of {suites} against {against}, {most} at a time · {reused}"
+    further = resumed or (reused and f" · {reused}")
+    return f"running {cases}{trials} of {suites} against {against}, {most} at a time{further}"
 
 
 class TrialCounts:

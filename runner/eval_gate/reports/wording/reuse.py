@@ -5,7 +5,6 @@ Names, patterns and commits are in backticks, and reports escape them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -18,18 +17,11 @@ from eval_gate.reports.wording.verdict import list_unwaived_changes
 from eval_gate.text.escape import format_count, format_first_few, truncate_text
 
 MAX_NAMED: Final = 3
-"""Suites, or commits, that a sentence names."""
+"""Suites that a sentence names."""
 MAX_NAME: Final = 60
 MAX_PROBLEM: Final = 200
-PART_WORDS: Final = {
-    StatePart.EVALS: "evals",
-    StatePart.GRADERS: "graders",
-    StatePart.TARGETS: "targets",
-    StatePart.TOOLS: "tools",
-    StatePart.CONFIGURATION: "configuration",
-    StatePart.MEASURES: "patterns of `measures`",
-    StatePart.PROGRAM: "version of Eval Gate",
-}
+PART_WORDS: Final = {StatePart.MEASURES: "patterns of `measures`", StatePart.PROGRAM: "version of Eval Gate"}
+"""What a part is called if its own name does not say it."""
 REASON_WORDS: Final = {
     RunReason.NO_MEASURES: "no `measures`",
     RunReason.UNREADABLE: "a problem with its measured files",
@@ -43,14 +35,12 @@ REASON_WORDS: Final = {
 OFF_WORDS: Final = {
     ReuseOff.TURNED_OFF: "`reuse` is off",
     ReuseOff.RERUN_ATTEMPT: "this is a re-run attempt",
-    ReuseOff.MANUAL: "only pushes and pull requests reuse results",
-    ReuseOff.SCHEDULED: "this is a scheduled run",
-    ReuseOff.SELECTED_CASES: "only selected cases ran",
-    ReuseOff.SHARD: "this run has only a part of the cases",
+    ReuseOff.OTHER_EVENT: "only pushes and pull requests reuse results",
+    ReuseOff.SELECTED_CASES: "this run has only a part of the cases",
     ReuseOff.RESUMED: "this run continues an interrupted run",
     ReuseOff.RECORDING: "responses of models are recorded or replayed",
     ReuseOff.WARM_UP: "the history has fewer runs than `warmUp`",
-    ReuseOff.NO_BASELINE: "no earlier result is available",
+    ReuseOff.NO_BASELINE: "there is no baseline whose results may be reused",
 }
 
 
@@ -62,9 +52,7 @@ def describe_reuse(run: RunResult) -> str | None:
         return f"Nothing was reused: {OFF_WORDS[run.reuse.off]}."
     suites = [suite for suite in run.suites if suite.reused]
     if not suites:
-        counts = Counter(map(describe_reason, run.reuse.suites)).most_common()
-        reasons = (f"{words} ({format_count(number, 'suite')})" if counts[1:] else words for words, number in counts)
-        return f"Every suite ran: {'; '.join(reasons)}."
+        return f"Every suite ran: {'; '.join(dict.fromkeys(map(describe_reason, run.reuse.suites)))}."
     saved = [format_count(run.reuse.saved_executions, "execution")] if run.reuse.saved_executions else []
     saved += [format_money(run.reuse.saved_usd)] if run.reuse.saved_usd else []
     cases = f"{sum(len(suite.cases) for suite in suites):,} of {format_count(run.summary.total_cases, 'case')}"
@@ -76,7 +64,7 @@ def describe_reuse(run: RunResult) -> str | None:
 
 def describe_reason(one: SuiteDecision) -> str:
     """Describe why a suite ran, in a few words; empty if it was reused."""
-    parts = f" ({', '.join(PART_WORDS[part] for part in one.parts)})" if one.parts else ""
+    parts = f" ({', '.join(PART_WORDS.get(part, part) for part in one.parts)})" if one.parts else ""
     last = f", last executed at {_name_origin(one.last_executed)}" if one.last_executed else ""
     return f"{REASON_WORDS[one.reason]}{parts}{last}" if one.reason else ""
 
@@ -114,14 +102,11 @@ def describe_outside_cause(run: RunResult) -> str | None:
     return f"{names} {were} re-checked, and {unchanged}: {cause}."
 
 
-def has_cause_outside(run: RunResult, *, only: bool) -> bool:
-    """Whether cases of a re-checked suite got worse; with `only`, whether nothing else that was executed did.
-
-    Without any such case, for a rule about many cases, whether only re-checked suites were executed.
-    """
+def is_cause_outside(run: RunResult) -> bool:
+    """Whether only re-checked suites got worse; for a rule about many cases, whether only such suites ran."""
     rechecked = {one.suite for one in run.reuse.rechecked_suites} if run.reuse else set[str]()
     worse, executed = _find_worse_suites(run), {suite.eval_file for suite in run.suites} - run.reused_suites
-    return bool(rechecked) and (worse or executed) <= rechecked if only else bool(worse & rechecked)
+    return bool(rechecked) and (worse or executed) <= rechecked
 
 
 def _find_worse_suites(run: RunResult) -> set[str]:
@@ -130,12 +115,9 @@ def _find_worse_suites(run: RunResult) -> set[str]:
 
 
 def _describe_unchanged(origins: Sequence[ReusedResult | None]) -> str:
-    """Describe since when nothing changed that the suites of these origins measure; some of the commits are named."""
-    subject, measure = ("it", "it measures") if len(origins) == 1 else ("they", "they measure")
-    commits = _list_commits(origins)
-    since = commits[0] if len(commits) == 1 else f"{subject} last ran"
-    several = f" ({format_first_few(commits, MAX_NAMED)})" if commits[1:] else ""
-    return f"nothing that {measure} has changed since {since}{several}"
+    """Describe since when nothing changed that the suites of these origins measure."""
+    measure, commits = "it measures" if len(origins) == 1 else "they measure", _list_commits(origins)
+    return f"nothing that {measure} has changed since {commits[0] if len(commits) == 1 else 'they last ran'}"
 
 
 def _list_commits(origins: Iterable[ReusedResult | None]) -> list[str]:

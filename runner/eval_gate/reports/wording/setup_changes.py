@@ -128,15 +128,13 @@ def _describe_change(one: SetupChange, place: str, max_names: int) -> str:
         return _describe_rule(one, max_names)
     absent, subject = "not set" if one.kind in _UNSET else "none", _format_code(one.subject)
     target = f"{subject}: " if one.kind is SetupChangeKind.TARGET and subject else ""
-    sides = f"{target}{_format_code(one.baseline) or absent} → {_format_code(one.current) or absent}"
-    sides += ", so nothing is reused" if one.setting == "measures" else ""
     return _PHRASES[one.kind].format(
         **(_VERBS if one.count != 1 else dict(zip(_VERBS, _VERBS, strict=True))),
         passing=format_count(one.count, f"case that passes {place}", f"cases that pass {place}"),
         cases=format_count(one.count, "case"),
         names=_format_case_names(one, max_names),
         files=_describe_files(one, max_names),
-        sides=sides,
+        sides=f"{target}{_format_code(one.baseline) or absent} → {_format_code(one.current) or absent}",
         current=_format_code(one.current),
         setting=_describe_setting(one),
         subject=one.subject if one.kind is SetupChangeKind.LOST_BASELINE else subject,

@@ -326,7 +326,7 @@ def test_state__lists_by_file_and_of_targets__are_joined_for_each_suite() -> Non
     state = find_state(setup)
     assert {one.suite: one.patterns for one in state.suites} == {
         SUITE: ("agent.py", "env:MODE", "prompts/**"),
-        "evals/b.golden.json": ("env:MODE",),
+        "evals/b.golden.json": (),
     }
     assert [(one.files, one.problem) for one in state.suites] == [(3, None), (0, None)]
 

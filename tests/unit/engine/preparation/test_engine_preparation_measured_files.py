@@ -167,9 +167,9 @@ def test_measure__variable__counts_by_its_value_and_is_a_problem_without_one(roo
 
 def test_measure__file_of_every_suite__counts_also_if_it_comes_and_goes(root) -> None:
     def digest() -> str | None:
-        files = MeasuredFiles(root, {}, files=(".github/workflows/evals.yml",))
-        assert files.measure(SUITE, ()).digest is None
-        return files.measure(SUITE, ["lock.json"]).digest
+        files, read = MeasuredFiles(root, {}), (".github/workflows/evals.yml",)
+        assert files.measure(SUITE, (), (), read).digest is None
+        return files.measure(SUITE, ["lock.json"], (), read).digest
 
     seen = [digest()]
     for text in ("1", "2"):

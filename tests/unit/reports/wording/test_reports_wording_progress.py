@@ -65,9 +65,9 @@ def test_progress__reruns__are_counted_beside_the_cases() -> None:
     [
         (
             ("a.yaml",),
-            "running 1 case of 1 suite against http://agent.test/chat, 1 at a time · reusing 2 cases of 1 suite",
+            "running 1 case of 1 suite against http://agent.test/chat, 1 at a time · reusing 1 suite",
         ),
-        (("a.yaml", "b.yaml"), "running nothing: reusing 4 cases of 2 suites, because no measured file has changed"),
+        (("a.yaml", "b.yaml"), "running nothing: reusing 2 suites, because no measured file has changed"),
     ],
 )
 def test_progress__reused_suites__are_named_apart_from_what_runs(files, words) -> None:
