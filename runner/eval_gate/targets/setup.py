@@ -99,7 +99,7 @@ def compute_setup(
     names = {*passed, *(name for part in parts for name in find_variables(part.value))}
     variables = {name: environment[name] for name in sorted(names) if name in environment}
     values: list[JsonValue] = [[name, value] for name, value in variables.items() if not find_secrets({name: value})]
-    address = "" if settings.place is None else settings.place.open()
+    address = _open_value(settings.place)
     return replace(
         setup,
         programs=_find_programs(settings, parts),
