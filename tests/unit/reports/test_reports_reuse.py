@@ -7,9 +7,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from eval_gate.model.comparison import CaseClass, RuleCode
+from eval_gate.model.comparison import RuleCode
 from eval_gate.model.execution import ErrorCause, ErrorKind
-from eval_gate.model.reuse import ReuseOff, RunReason, StatePart
+from eval_gate.model.reuse import ReuseOff, RunReason
 from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
@@ -19,7 +19,7 @@ from eval_gate.reports.matrix import TargetRun, build_matrix, build_totals, rend
 from eval_gate.reports.rendering import render
 from eval_gate.reports.run_statistics import find_outage, has_only_agent_errors, pair_outcomes
 from eval_gate.reports.view.report_view import build_view
-from eval_gate.reports.wording.reuse import OFF_WORDS, PART_WORDS, REASON_WORDS, describe_reuse
+from eval_gate.reports.wording.reuse import OFF_WORDS, REASON_WORDS, describe_reuse
 from eval_gate.results.run_reader import read_run
 from eval_gate.results.run_writer import write_result
 from eval_gate.struct import replace
@@ -34,11 +34,9 @@ from tests.support.reused_results import (
     STATES,
     SUPPORT,
     decide,
-    every,
     hostile,
     judge_run,
     make_suite,
-    many,
     narrowed,
     off,
     partly,
@@ -54,17 +52,16 @@ def view_of(state):
     return build_view(RUNS[state], ON_MAIN if state == "rechecked" else ON_GITHUB)
 
 
-@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("state", ["partly", "every", "off", "narrowed", "rechecked"])
 def test_comment__reuse__looks_like_this(golden, state) -> None:
     golden(f"reuse/{state}.md", render_comment(view_of(state)))
 
 
-@pytest.mark.parametrize("state", ["partly", "every", "off", "rechecked"])
-def test_summary__reuse__looks_like_this(golden, state) -> None:
-    golden(f"reuse/{state}-summary.md", render_summary(view_of(state)))
+def test_summary__reuse__looks_like_this(golden) -> None:
+    golden("reuse/partly-summary.md", render_summary(view_of("partly")))
 
 
-@pytest.mark.parametrize("state", ["partly", "every", "off", "rechecked", "narrowed"])
+@pytest.mark.parametrize("state", ["every", "rechecked"])
 def test_console__reuse__looks_like_this(golden, state) -> None:
     golden(f"reuse/{state}.txt", render("console", RUNS[state], ReportContext()))
 
@@ -73,10 +70,9 @@ def test_console__verbose__marks_reused_cases_and_says_why_others_ran(golden) ->
     golden("reuse/partly-verbose.txt", render("console", partly(), ReportContext(), style=ConsoleStyle(verbose=True)))
 
 
-@pytest.mark.parametrize("state", ["partly", "every", "rechecked"])
-def test_check__reuse__has_this_title_and_summary(golden, state) -> None:
-    text = render_check_run(view_of(state))
-    golden(f"reuse/{state}-check.md", f"{text.title}\n\n{text.summary}")
+def test_check__reuse__has_this_title_and_summary(golden) -> None:
+    text = render_check_run(view_of("every"))
+    golden("reuse/every-check.md", f"{text.title}\n\n{text.summary}")
 
 
 def test_junit__reused_suite__took_no_time() -> None:
@@ -99,41 +95,47 @@ def test_page__reused_suites__are_marked_and_their_cases_cost_nothing() -> None:
     assert "<p>Reused 2 of 3 suites (4 of 6 cases), <code" in markup_of(page)
 
 
-def test_page__no_measures__has_no_column() -> None:
-    assert "Reused or executed" not in markup_of(render("html", off(), ON_GITHUB))
-
-
-def test_words__every_member_has_them() -> None:
+def test_words__every_member_has_its_own() -> None:
     """A new member without words would end a report with a KeyError."""
-    assert set(PART_WORDS) <= set(StatePart)
-    assert set(REASON_WORDS) == set(RunReason)
-    assert set(OFF_WORDS) == set(ReuseOff)
-    for table in (PART_WORDS, REASON_WORDS, OFF_WORDS):
+    for table in (REASON_WORDS, OFF_WORDS):
         assert len(set(table.values())) == len(table)
+    assert OFF_WORDS.keys() == set(ReuseOff)
+    assert SAID.keys() == set(RunReason)
 
 
 @pytest.mark.parametrize("reason", ReuseOff, ids=str)
-def test_reuse_off__the_reason_is_in_the_summary_and_not_in_the_comment(reason) -> None:
+def test_reuse_off__the_reason_is_told_without_a_column_and_not_at_the_start_of_the_comment(reason) -> None:
     view = build_view(off(reason), ON_GITHUB)
-    assert "\nNothing was reused: " in render_summary(view)
+    for text in (render_summary(view), render("console", view.run, ReportContext())):
+        assert f"\nNothing was reused: {OFF_WORDS[reason]}." in text
     assert "Nothing was reused" not in render_comment(view).partition("<details>")[0]
+    assert "Nothing was reused" not in render_check_run(view).summary
+    assert "Reused or executed" not in render_summary(view) + markup_of(render("html", view.run, ON_GITHUB))
 
 
-@pytest.mark.parametrize("reason", RunReason, ids=str)
-def test_suite_table__every_reason__is_said(reason) -> None:
-    run = many()
-    file = next(one.suite for one in run.reuse.suites if one.reason is reason)
-    row = next(row for row in build_view(run, ON_GITHUB).suites if row.file == file)
-    assert row.origin.startswith("executed: ")
-    details = {
-        RunReason.UNREADABLE: "`agents/supprt/**` matches no file",
-        RunReason.RECHECK: "last executed at `0aa11bb` of 2026-11-12",
-    }
-    assert details.get(reason, "") in row.origin
+PARTS = "evals, graders, targets, tools, configuration, patterns of `measures`, version of Eval Gate"
+SAID = {
+    RunReason.NO_MEASURES: "no `measures`",
+    RunReason.UNREADABLE: "`agents/supprt/**` matches no file",
+    RunReason.FILES_CHANGED: "measured files changed",
+    RunReason.SETUP_CHANGED: f"the setup changed ({PARTS})",
+    RunReason.NO_EARLIER_RESULT: "no earlier result",
+    RunReason.NOT_PASSED: "the earlier run did not pass, or is incomplete",
+    RunReason.NOT_SCORED: "a case has no score in the earlier run",
+    RunReason.RECHECK: "re-checked, last executed at `0aa11bb` of 2026-11-12",
+}
+
+
+def test_suite_table__every_reason_and_origin__is_said() -> None:
+    rows = {row.file: row.origin for row in view_of("many").suites}
+    first = {one.reason: one.suite for one in reversed(RUNS["many"].reuse.suites)}
+    assert {reason: rows[first[reason]] for reason in SAID} == {one: f"executed: {said}" for one, said in SAID.items()}
+    assert rows["evals/036.yaml"] == "executed: a problem with its measured files"
+    assert rows["evals/001.yaml"] == "reused from `0aa11bb` of 2026-11-12 (not the baseline)"
 
 
 def test_reuse__several_suites__names_a_few() -> None:
-    sentence = describe_reuse(many())
+    sentence = describe_reuse(RUNS["many"])
     assert "they measure has changed since they last ran." in sentence
     assert "`evals/001.yaml`, `evals/002.yaml`, `evals/003.yaml` and 147 more" in sentence
 
@@ -168,7 +170,7 @@ def test_setup_changes__measures__are_named(before, here, words) -> None:
 def test_advice__regression_in_a_rechecked_suite__does_not_blame_the_change() -> None:
     view = build_view(rechecked(), ON_MAIN)
     assert view.verdict.reasons[0].code == RuleCode.REGRESSIONS
-    for text in (render_comment(view), render_summary(view), render("console", view.run, ON_MAIN)):
+    for text in (render_summary(view), render_check_run(view).summary, render("console", view.run, ON_MAIN)):
         assert "ix the change" not in text
         assert "the cause is outside of the measured files" in re.sub(r"\s+", " ", text)
 
@@ -179,16 +181,9 @@ def test_recheck__nothing_got_worse__is_in_the_suite_table_alone() -> None:
     assert "executed: re-checked, last executed at `0aa11bb` of 2026-11-12" in render_summary(view)
 
 
-def test_every_suite_reused__still_failing_case__is_no_regression() -> None:
-    view = build_view(every(), ON_GITHUB)
-    assert [row.change_class for row in view.known_failing] == [CaseClass.STILL_FAILING]
-    assert "passed, nothing measured has changed since `3f2c1ab`" in view.heading
-    assert "baseline" not in view.opening
-
-
 @pytest.mark.parametrize("level", range(len(DETAIL_LEVELS)))
 def test_comment__any_detail__says_what_was_reused(level) -> None:
-    assert "Reused 150 of 200 suites" in render_comment(build_view(many(), ON_GITHUB), start=level)
+    assert "Reused 150 of 200 suites" in render_comment(view_of("many"), start=level)
 
 
 def test_reports__hostile_names__are_inert() -> None:
@@ -206,11 +201,8 @@ def test_reports__hostile_names__are_inert() -> None:
 
 def test_heading__hostile_commit__is_inert() -> None:
     suite = make_suite(BILLING, {"a": "passed"})
-    origin = replace(BASE, sha="`|<b>@x")
-    view = build_view(
-        judge_run(decide(make_run(suite), {BILLING: origin}), make_baseline_run(suite)), ReportContext(name="x")
-    )
-    title = render_comment(view).splitlines()[1]
+    run = decide(make_run(suite), {BILLING: replace(BASE, sha="`|<b>@x")})
+    title = render_comment(build_view(judge_run(run, make_baseline_run(suite)), ON_GITHUB)).splitlines()[1]
     assert title.endswith("— passed, nothing measured has changed since `'|<b>@x`")
 
 
