@@ -12,7 +12,7 @@ from eval_gate.engine.run_plan import RunPlan
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import CaseDetails, Status, Trial
-from eval_gate.model.result import RerunStopReason, RunResult, StaleFact, StaleKind, ToolFacts
+from eval_gate.model.result import RunResult, StaleFact, StaleKind, ToolFacts
 from eval_gate.model.reuse import ReusedResult, ReuseSource, ReuseSummary, RunReason, SuiteDecision
 from eval_gate.model.specs.evaluator import Rubric, RubricDimension, ToolsCalled
 from eval_gate.results.run_parsing import parse_run
@@ -145,30 +145,6 @@ def test_initial_result__reused_suites__are_in_it_and_counted(tmp_path):
     assert [suite.eval_file for suite in initial.suites] == [FILES[0]]
     assert (initial.complete, initial.summary.total_cases) == (False, 3)
     assert (initial.summary.passed, initial.summary.not_run) == (1, 2)
-
-
-class WouldFail:
-    """A policy of re-runs that says whether the gate fails already, and re-runs nothing."""
-
-    new_cases = frozenset()
-    rerun_wait = 0
-
-    def __init__(self, *, fails: bool) -> None:
-        self._fails = fails
-        self.was_asked = False
-
-    def is_failing(self, result: RunResult) -> bool:
-        self.was_asked = True
-        return self._fails
-
-    def find_rerun_candidates(self, result: RunResult) -> list:
-        return []
-
-    def get_interval_s(self, key) -> float:
-        return 0.0
-
-    def get_rerun_end(self, key, reruns) -> RerunStopReason:
-        return RerunStopReason.DECIDED
 
 
 @pytest.mark.parametrize(("calls", "status"), [(("search",), Status.FAILED), ((), Status.ERROR)])

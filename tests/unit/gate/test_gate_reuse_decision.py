@@ -63,10 +63,16 @@ def alter(field: str, value: object, source: ReuseSource = BASELINE) -> EarlierR
     return make_earlier(source=source, **{field: value})
 
 
-def with_case(status: str = "passed", source: ReuseSource = BASELINE, **fields) -> EarlierRun:
-    """The earlier run with one case that ended so."""
+def with_case(status: str = "passed", **fields) -> EarlierRun:
+    """The earlier run, which says that it is complete, with one case that ended so."""
     cases = [make_result("a"), make_result("b", status, **fields)]
-    return make_earlier(make_suite_result(cases, eval_file=SUITE), source=source)
+    return make_earlier(make_suite_result(cases, eval_file=SUITE), complete=True)
+
+
+def make_reused(first: ReuseSource, executed: str = "2026-11-22T10:00:00Z", **fields) -> EarlierRun:
+    """An earlier run whose suite is itself reused."""
+    origin = ReusedResult(source=first, run_id="first", timestamp=executed, sha="aaaaaaa")
+    return make_earlier(make_suite_result({"a": "passed"}, eval_file=SUITE, reused=origin), **fields)
 
 
 @pytest.mark.parametrize("off", ReuseOff)
@@ -93,6 +99,7 @@ def test_reuse_decision__same_state__reuses_every_suite_with_its_origin(source):
 
 
 NOT_WHOLE = {
+    "another tool": make_earlier(make_suite_result({"a": "passed"}, eval_file=SUITE, format="http")),
     "gate failed": alter("verdict", FAILED),
     "inconclusive": alter("verdict", Verdict(exit_code=4, outcome=Outcome.INCONCLUSIVE)),
     "no verdict": alter("verdict", None),
@@ -141,20 +148,16 @@ def test_reuse_decision__part_unknown_in_both__is_no_equality():
     assert decide(alter("evaluated_state", nothing), state=nothing).suites[0].parts == tuple(StatePart)
 
 
-def test_reuse_decision__earlier_run_without_state__runs():
-    assert get_reason(alter("evaluated_state", None)) is RunReason.NO_EARLIER_RESULT
-
-
-def test_reuse_decision__state_without_result__runs():
-    assert get_reason(make_earlier(make_suite_result({"a": "passed"}, eval_file=OTHER))) is RunReason.NO_EARLIER_RESULT
-
-
-def test_reuse_decision__result_of_another_tool__runs():
-    cases = make_suite_result({"a": "passed"}, eval_file=SUITE, format="http")
-    assert get_reason(make_earlier(cases)) is RunReason.NOT_PASSED
-
-
-CASES = {
+UNKNOWN = RunReason.NO_EARLIER_RESULT, RunReason.NO_EARLIER_RESULT
+TIMES = ["2026-11-28T12:11:00Z", "2030-01-01T00:00:00Z", "", "yesterday"]
+RESULTS = {
+    "no state": (alter("evaluated_state", None), *UNKNOWN),
+    "no result": (make_earlier(make_suite_result({"a": "passed"}, eval_file=OTHER)), *UNKNOWN),
+    "no case": (make_earlier(make_suite_result({}, eval_file=SUITE)), RunReason.NOT_SCORED, RunReason.NOT_SCORED),
+    "not run": (with_case("not_run"), RunReason.NOT_SCORED, RunReason.NOT_SCORED),
+    "from a baseline": (make_reused(BASELINE), None, RunReason.NO_EARLIER_RESULT),
+    **{f"executed at {time}": (alter("timestamp", time), *UNKNOWN) for time in TIMES},
+    **{f"first executed at {time}": (make_reused(OWN_RUN, time), *UNKNOWN) for time in TIMES},
     "passed": (with_case(), None, None),
     "skipped": (with_case("skipped", error="no seed"), None, None),
     "failed": (with_case("failed"), None, RunReason.NOT_PASSED),
@@ -165,19 +168,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("earlier", "of_baseline", "of_own_run"), CASES.values(), ids=CASES)
-def test_reuse_decision__cases_of_the_suite__need_a_score_and_an_own_run_only_passes(earlier, of_baseline, of_own_run):
+@pytest.mark.parametrize(("earlier", "of_baseline", "of_own_run"), RESULTS.values(), ids=RESULTS)
+def test_reuse_decision__result_of_the_suite__needs_a_score_and_an_own_run_only_passes(
+    earlier, of_baseline, of_own_run
+):
     assert get_reason(earlier) is of_baseline
     assert get_reason(replace(earlier, source=OWN_RUN)) is of_own_run
-
-
-def test_reuse_decision__case_that_did_not_run__runs():
-    earlier = with_case("not_run")
-    assert get_reason(replace(earlier, run=replace(earlier.run, complete=True))) is RunReason.NOT_SCORED
-
-
-def test_reuse_decision__suite_without_cases__runs():
-    assert get_reason(make_earlier(make_suite_result({}, eval_file=SUITE))) is RunReason.NOT_SCORED
 
 
 def test_reuse_decision__both_fit__takes_the_baseline_and_fills_the_rest_from_own_runs():
@@ -200,12 +196,6 @@ def test_reuse_decision__no_source_fits__gives_the_reason_of_the_baseline():
     assert get_reason(own) is RunReason.NO_EARLIER_RESULT
 
 
-def make_reused(first: ReuseSource, executed: str = "2026-11-22T10:00:00Z", **fields) -> EarlierRun:
-    """An earlier run whose suite is itself reused."""
-    origin = ReusedResult(source=first, run_id="first", timestamp=executed, sha="aaaaaaa")
-    return make_earlier(make_suite_result({"a": "passed"}, eval_file=SUITE, reused=origin), **fields)
-
-
 def test_reuse_decision__reused_from_a_run_that_reused__keeps_the_first_origin():
     for first, source in ((BASELINE, BASELINE), (OWN_RUN, OWN_RUN), (OWN_RUN, BASELINE)):
         earlier = make_reused(first, source=source)
@@ -215,17 +205,6 @@ def test_reuse_decision__reused_from_a_run_that_reused__keeps_the_first_origin()
             source=source, run_id="first", timestamp="2026-11-22T10:00:00Z", sha="aaaaaaa"
         )
         assert collect_reused(summary, [earlier])[SUITE].reused == decision.reused
-
-
-def test_reuse_decision__own_run_has_the_result_from_a_baseline__runs():
-    assert get_reason(make_reused(BASELINE, source=OWN_RUN)) is RunReason.NO_EARLIER_RESULT
-
-
-@pytest.mark.parametrize("source", ReuseSource)
-@pytest.mark.parametrize("timestamp", ["2026-11-28T12:11:00Z", "2030-01-01T00:00:00Z", "", "yesterday"])
-def test_reuse_decision__execution_of_an_unknown_or_future_time__runs(timestamp, source):
-    assert get_reason(alter("timestamp", timestamp, source)) is RunReason.NO_EARLIER_RESULT
-    assert get_reason(make_reused(OWN_RUN, timestamp, source=source)) is RunReason.NO_EARLIER_RESULT
 
 
 def test_reuse_decision__clocks_differ_by_minutes__reuses():

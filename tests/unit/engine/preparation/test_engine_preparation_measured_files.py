@@ -16,18 +16,8 @@ from tests.support.git import commit_all, git
 from tests.unit.engine.preparation.test_engine_preparation_program_files import write
 
 SUITE = "evals/a.yaml"
-FILES = dict.fromkeys(
-    [
-        "agents/a.py",
-        "agents/deep/b.py",
-        "agents/deep/notes.md",
-        "agents/.hidden",
-        "prompts/p.md",
-        "lock.json",
-        "README.md",
-    ],
-    "1\n",
-)
+AGENTS = ["agents/.hidden", "agents/a.py", "agents/deep/b.py", "agents/deep/notes.md"]
+FILES = dict.fromkeys([*AGENTS, "prompts/p.md", "lock.json", "README.md"], "1\n")
 
 
 @pytest.fixture
@@ -45,7 +35,6 @@ def names(root: Path, *patterns: str) -> list[str]:
     return list(MeasuredFiles(root, {}).list_files(patterns))
 
 
-AGENTS = ["agents/.hidden", "agents/a.py", "agents/deep/b.py", "agents/deep/notes.md"]
 NAMED = {
     ("agents/**",): AGENTS,
     ("agents",): AGENTS,
@@ -68,23 +57,12 @@ def test_list_files__patterns__name_these(root, patterns) -> None:
 
 
 def test_list_files__ignored_generated_and_untracked__are_measured_but_not_caches_and_results(root) -> None:
-    write(
-        root,
-        {
-            ".gitignore": "*.log\nbuild/\n",
-            "agents/a.log": "1",
-            "agents/build/out.js": "1",
-            "agents/node_modules/p/i.js": "1",
-            "agents/__pycache__/a.pyc": "1",
-            "agents/env/pyvenv.cfg": "1",
-            "agents/models/latest.json": "1",
-            "agents/results/latest.json": "1",
-            "agents/results/r1/run.json": "1",
-        },
-    )
+    others = ["agents/a.log", "agents/build/out.js", "agents/models/latest.json"]
+    left_out = "node_modules/p/i.js __pycache__/a.pyc env/pyvenv.cfg results/latest.json results/r1/run.json"
+    write(root, {".gitignore": "*.log\nbuild/\n"} | dict.fromkeys(others, "1"))
+    write(root / "agents", dict.fromkeys(left_out.split(), "1"))
     commit_all(root / "agents/node_modules/p")  # a repository of its own
     files = MeasuredFiles(root, {}, results="agents/results")
-    others = ["agents/a.log", "agents/build/out.js", "agents/models/latest.json"]
     assert sorted(files.list_files(["agents/**"])) == sorted([*AGENTS, *others])
 
 
@@ -112,6 +90,11 @@ def edit(name: str, text: str) -> Callable[[Path], object]:
     return lambda root: (root / name).write_bytes(text.encode())
 
 
+def link_to(place: Path, target: str) -> None:
+    place.unlink(missing_ok=True)
+    place.symlink_to(target)
+
+
 CHANGES: dict[str, tuple[Callable[[Path], object], bool]] = {
     "another byte": (edit("agents/a.py", "2\n"), True),
     "another line ending": (edit("agents/a.py", "1\r\n"), True),
@@ -123,10 +106,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], bool]] = {
     "an empty folder": (lambda root: (root / "agents/empty").mkdir(), False),
     "a file that is left out": (edit("agents/deep/notes.md", "2"), False),
     "a file elsewhere": (edit("README.md", "2"), False),
-    "a link in the place of a file": (
-        lambda root: ((root / "agents/a.py").unlink(), (root / "agents/a.py").symlink_to("deep/b.py")),
-        True,
-    ),
+    "a link in the place of a file": (lambda root: link_to(root / "agents/a.py", "deep/b.py"), True),
 }
 
 
@@ -191,8 +171,7 @@ def test_measure__link_to_a_folder_of_the_repository__measures_what_it_leads_to(
     write(root, {"prompts/p.md": "2"})
     seen.append(measure(root, "agents/shared/*.md").digest)
     write(root, {"prompts/p.md": "1\n", "other/p.md": "1\n"})
-    (root / "agents/shared").unlink()
-    (root / "agents/shared").symlink_to("../other")
+    link_to(root / "agents/shared", "../other")
     seen.append(measure(root, "agents/shared/*.md").digest)
     assert len(set(seen)) == 3
 
@@ -308,22 +287,19 @@ def test_measure__file_that_a_sparse_checkout_leaves_out__is_a_problem_where_it_
     git(root, "init", "--quiet")
     commit_all(root)
     git(root, "sparse-checkout", "set", "--no-cone", "/*", "!/agents/deep")
-    problem = f"`{'agents/deep/b.py'}` is tracked by git, but not checked out"
+    problem = "`agents/deep/b.py` is tracked by git, but not checked out"
     assert measure(root, "agents/**").problem == problem
     assert measure(root, "**/*.py", "lock.json").problem == problem
     assert measure(root, "agents/**", "!agents/deep").problem is None
     assert measure(root, "agents/*.py").problem is None
 
 
-@pytest.mark.parametrize(
-    ("limit", "problem"),
-    [
-        ("FILES", "leads to more files than the limit"),
-        ("BYTES", "is beyond the limit of 5 bytes"),
-    ],
-)
-def test_measure__more_than_the_limit__is_a_problem(root, monkeypatch, limit, problem) -> None:
-    monkeypatch.setattr(limits, f"MEASURED_{limit}", 3 if limit == "FILES" else 5)
+LIMITS = [("FILES", 3, "leads to more files than the limit"), ("BYTES", 5, "is beyond the limit of 5 bytes")]
+
+
+@pytest.mark.parametrize(("limit", "value", "problem"), LIMITS)
+def test_measure__more_than_the_limit__is_a_problem(root, monkeypatch, limit, value, problem) -> None:
+    monkeypatch.setattr(limits, f"MEASURED_{limit}", value)
     write(root, dict.fromkeys(["z1/a", "z2/a"], "1"))
     suite = measure(root, "agents/**", "z1/**", "z2/**")
     assert (suite.digest, str(suite.problem).partition("` ")[2]) == (None, problem)
@@ -332,18 +308,14 @@ def test_measure__more_than_the_limit__is_a_problem(root, monkeypatch, limit, pr
 def test_measure__program_of_the_agent__has_to_be_measured(root) -> None:
     (root / "agents/main.py").symlink_to("../prompts/p.md")
     assert measure(root, "agents/**", agent=("agents/a.py", "agents/main.py", "prompts/p.md")).problem is None
-    assert (
-        measure(root, "agents/**", agent=("lock.json",)).problem == "`lock.json` is run by the target, but not measured"
-    )
-    assert measure(root, "agents/**", "!agents/a.py", agent=("agents/a.py",)).digest is None
+    for program, patterns in (("lock.json", ["agents/**"]), ("agents/a.py", ["agents/**", "!agents/a.py"])):
+        suite = measure(root, *patterns, agent=(program,))
+        assert (suite.digest, suite.problem) == (None, f"`{program}` is run by the target, but not measured")
 
 
 def test_measure__names_that_nobody_expects__are_told_on_one_line(root) -> None:
     (root / os.fsdecode(b"agents/\xff`\n")).symlink_to("nothing")
-    problem = measure(root, "agents/**").problem
-    assert problem is not None
-    problem.encode()
-    assert "\n" not in problem
+    assert b"\n" not in measure(root, "agents/**").problem.encode()
     (root / os.fsdecode(b"agents/\xff`\n")).unlink()
     (root / os.fsdecode(b"agents/\xff")).write_text("1")
     assert measure(root, "agents/**").digest is not None
