@@ -22,10 +22,9 @@ from eval_gate.results.baseline import Baseline
 from eval_gate.struct import replace
 from tests.support.histories import Asked, Branch, Engine
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
-from tests.support.reuse import reuse_suites
+from tests.support.reuse import CARE, PAY, reuse_suites
 from tests.support.verdicts import REGRESSIONS, judge_against, make_waiver, make_waivers, rules_of
 
-CARE, PAY = "evals/care.json", "evals/pay.json"
 EVERYTHING = frozenset({CARE, PAY})
 POLICY = replace(REGRESSIONS, reruns=6)
 

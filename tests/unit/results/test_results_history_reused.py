@@ -10,7 +10,6 @@ from eval_gate.errors import GateError
 from eval_gate.model.case import CaseKey
 from eval_gate.model.result import RunResult
 from eval_gate.results.history import (
-    EMPTY_HISTORY,
     MAX_PLACES,
     MAX_RUNS,
     REUSED_ENTRY,
@@ -21,40 +20,21 @@ from eval_gate.results.history import (
 from eval_gate.results.run_history import join_histories, trim_to_run
 from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_result, make_suite_result
-from tests.support.reuse import reuse_suites
+from tests.support.reuse import CARE, PAY, build_history, make_branch_runs, reuse_suites
 
-CARE, PAY = "evals/care.json", "evals/pay.json"
 A, B = CaseKey(CARE, "a"), CaseKey(PAY, "b")
 STATUS = {"P": "passed", "F": "failed"}
 STEPS = st.lists(st.tuples(st.sampled_from("PF="), st.sampled_from("PF=")), min_size=1, max_size=30)
 
 
-def run_of(number: int, letters: tuple[str, str], earlier: RunResult | None) -> RunResult:
-    """A run of the branch: how each suite ended, or `=` for the result of the run before, if there is one."""
-    named = {"run_id": f"r{number}", "timestamp": f"2026-10-01T{number // 60:02}:{number % 60:02}:00Z"}
-    words = dict(zip((A, B), letters, strict=True))
-    suites = [
-        make_suite_result([make_result(key.case_id, STATUS.get(word, "passed"))], eval_file=key.suite)
-        for key, word in words.items()
-    ]
-    reused = {key.suite for key, word in words.items() if word == "=" and earlier is not None}
-    made = make_baseline_run(*suites, **named)
-    return made if earlier is None else reuse_suites(made, earlier, reused)
-
-
 def runs_of(steps: list[tuple[str, str]]) -> list[RunResult]:
     """The runs of a branch, oldest first; each one reuses from the one before."""
-    made: list[RunResult] = []
-    for number, letters in enumerate(steps):
-        made.append(run_of(number, letters, made[-1] if made else None))
-    return made
+    cases = {CARE: "a", PAY: "b"}
+    return make_branch_runs(steps, lambda file, word: [make_result(cases[file], STATUS.get(word, "passed"))])
 
 
 def branch(*runs: RunResult) -> History:
-    history, last = EMPTY_HISTORY, None
-    for run in runs:
-        history, last = history.with_run(run, last_run=last), run
-    return history
+    return build_history(runs)
 
 
 def executed(history: History, key: CaseKey) -> list[tuple[str, object]]:

@@ -15,14 +15,7 @@ from eval_gate.engine.run_plan import RunPlan
 from eval_gate.gate.verdict_decision import GateInputs
 from eval_gate.model.comparison import Outcome, ReasonCode, Verdict
 from eval_gate.model.result import CaseFingerprints, RunResult, Shard
-from eval_gate.model.reuse import (
-    EvaluatedState,
-    MeasuredSuite,
-    ReuseOff,
-    ReuseSource,
-    RunReason,
-    StatePart,
-)
+from eval_gate.model.reuse import EvaluatedState, MeasuredSuite, ReuseOff, ReuseSource, RunReason, StatePart
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.history import EMPTY_HISTORY
 from eval_gate.session.reuse import allow_reuse, apply_reuse
@@ -144,10 +137,11 @@ def test_apply_reuse__executed_eight_days_ago__runs_of_the_branch_execute_it(ear
     assert get_reasons(apply(open_with(old))) == [None, None]
 
 
-def test_apply_reuse__no_baseline__is_off_unless_an_own_run_fits(earlier):
+def test_apply_reuse__no_baseline_of_this_gate__is_off_unless_an_own_run_fits(earlier):
     own_runs = OwnRuns(earlier)
 
-    assert apply(open_with(NO_BASELINE)).reuse.off is ReuseOff.NO_BASELINE
+    for baseline in (NO_BASELINE, Baseline(earlier, "latest", other_gate="other")):
+        assert apply(open_with(baseline)).reuse.off is ReuseOff.NO_BASELINE
     plan = apply(open_with(NO_BASELINE, reuse=ReuseSources(load_own_runs=own_runs)))
 
     assert [one.reused.source for one in plan.reuse.reused_suites] == [ReuseSource.OWN_RUN] * 2
@@ -171,12 +165,6 @@ def test_apply_reuse__own_run_has_the_rest__fills_it(earlier):
         (FILES[0], "earlier"),
         (FILES[1], "own"),
     ]
-
-
-def test_apply_reuse__baseline_of_another_gate__is_no_source(earlier):
-    baseline = Baseline(earlier, "latest", other_gate="other")
-
-    assert apply(open_with(baseline)).reuse.off is ReuseOff.NO_BASELINE
 
 
 class Pending:

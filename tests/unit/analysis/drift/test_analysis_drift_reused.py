@@ -17,9 +17,8 @@ from eval_gate.results.levels import LevelKind
 from eval_gate.session.history_update import build_next_history
 from tests.support.histories import Asked, Branch
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
-from tests.support.reuse import reuse_suites
+from tests.support.reuse import CARE, PAY, reuse_suites
 
-CARE, PAY = "evals/care.json", "evals/pay.json"
 EVERYTHING = frozenset({CARE, PAY})
 
 

@@ -15,41 +15,26 @@ from eval_gate.gate.evidence.suite.branch_level import MAX_RUNS
 from eval_gate.model.case import CaseKey
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.baseline import Baseline
-from eval_gate.results.history import EMPTY_HISTORY
 from eval_gate.struct import replace
-from tests.support.results import make_baseline_run, make_suite_result
-from tests.support.reuse import reuse_suites
+from tests.support.reuse import CARE, PAY, build_history, make_branch_runs
 from tests.support.verdicts import REGRESSIONS, make_executed
 
-CARE, PAY = "evals/care.json", "evals/pay.json"
 SCORED = st.lists(st.sampled_from(("P", "PP", "F", "FP", "FFF", "FPP")), min_size=3, max_size=3)
 STEP = st.one_of(st.just("="), SCORED)
 STEPS = st.lists(st.tuples(STEP, STEP), min_size=1, max_size=25)
 
 
-def cases_of(words: Sequence[str]) -> list[CaseResult]:
-    return [make_executed(f"c{number}", word) for number, word in enumerate(words)]
-
-
 def runs_of(steps: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[RunResult]:
     """The runs of a branch, oldest first: how the cases of both suites ended, or `=` for the run before's result."""
-    made: list[RunResult] = []
-    for number, both in enumerate(steps):
-        named = {"run_id": f"r{number}", "timestamp": f"2026-10-01T{number // 60:02}:{number % 60:02}:00Z"}
-        files = {file: ("PPP" if words == "=" else words) for file, words in zip((CARE, PAY), both, strict=True)}
-        run = make_baseline_run(
-            *(make_suite_result(cases_of(words), eval_file=file) for file, words in files.items()), reruns=6, **named
-        )
-        reused = {file for file, words in zip((CARE, PAY), both, strict=True) if words == "=" and made}
-        made.append(reuse_suites(run, made[-1], reused) if reused else run)
-    return made
+
+    def make_cases(_file: str, words: Sequence[str]) -> list[CaseResult]:
+        return [make_executed(f"c{number}", word) for number, word in enumerate("PPP" if words == "=" else words)]
+
+    return make_branch_runs(steps, make_cases, reruns=6)
 
 
 def baseline_of(runs: Sequence[RunResult]) -> Baseline:
-    history, last = EMPTY_HISTORY, None
-    for run in runs:
-        history, last = history.with_run(run, last_run=last), run
-    return Baseline(runs[-1], "main", history=history)
+    return Baseline(runs[-1], "main", history=build_history(runs))
 
 
 def only(run: RunResult, file: str) -> RunResult:
