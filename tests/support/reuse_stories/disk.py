@@ -7,7 +7,7 @@ from pathlib import Path
 from eval_gate.config.measures import select_patterns
 from eval_gate.engine.preparation.measured_files import MeasuredFiles
 from eval_gate.model.reuse import EvaluatedState
-from tests.support.reuse_stories.repository import IMAGE, File, Files, Machine, Tree, disk
+from tests.support.reuse_stories.repository import IMAGE, Files, Machine, Tree, disk
 from tests.support.reuse_stories.runs import digest_setup
 
 
@@ -43,10 +43,6 @@ class Checkout:
         self._files = files
 
 
-def write(place: Path, file: File) -> None:
+def write(place: Path, file: str) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    if file.link:
-        place.symlink_to(file.text)
-    else:
-        place.write_text(file.text, encoding="utf-8")
-        place.chmod(0o755 if file.executable else 0o644)
+    place.write_text(file, encoding="utf-8")

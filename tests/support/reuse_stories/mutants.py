@@ -1,18 +1,12 @@
 """The decision with one of its clauses left out: the simulation has to find each of these.
 
-A named mutant does not see what the clause is about, so it does not depend on how the decision is written. A mutant of
-the source is the same module with one small mistake (`benchmarks/mutants.py`).
+A named mutant does not see what the clause is about, so it does not depend on how the decision is written.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks.mutants import mutants_of
-from eval_gate.gate import reuse_decision
 from eval_gate.gate.reuse_decision import EarlierRun, decide_reuse
 from eval_gate.model.comparison import Outcome, Verdict
 from eval_gate.model.execution import Status
@@ -180,18 +174,3 @@ MUTANTS: Mapping[str, Rules] = {
     "a cut comparison is whole": own(lambda found, _: replace(found, files=found.files[:299])),
     "force pushes are not seen": Rules(find_own=without_force_pushes),
 }
-
-
-def iter_source_mutants() -> Iterator[tuple[str, Rules]]:
-    """The module of the decision with one small mistake each."""
-    file = Path(reuse_decision.__file__)
-    source = file.read_bytes()
-    for number, mutant in enumerate(mutants_of(file, source)):
-        module = ModuleType(f"reuse_decision_{number}")
-        sys.modules[module.__name__] = module  # classes look up their module
-        try:
-            exec(compile(mutant.of(source), str(file), "exec"), module.__dict__)
-        finally:
-            del sys.modules[module.__name__]
-        rules = Rules(module.decide_reuse, module.collect_reused, module.EarlierRun)
-        yield f"{mutant.line}: {str(mutant).partition('  ')[2]}", rules

@@ -10,17 +10,11 @@ from datetime import timedelta
 from random import Random
 
 from eval_gate.config.policy import Policy
-from eval_gate.gate.reuse_decision import EarlierRun
+from eval_gate.gate.reuse_decision import EarlierRun, collect_reused
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.comparison import Outcome, Verdict
-from eval_gate.model.execution import Status
 from eval_gate.model.result import GitFacts, ResultProducer, SuiteResult
-from eval_gate.model.reuse import (
-    EvaluatedState,
-    ReuseOff,
-    ReuseSource,
-    ReuseSummary,
-)
+from eval_gate.model.reuse import EvaluatedState, ReuseOff, ReuseSource, ReuseSummary
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.history import EMPTY_HISTORY
 from eval_gate.session.history_update import build_next_history
@@ -29,20 +23,12 @@ from tests.support.histories import NONE_YET, Asked, Engine
 from tests.support.results import make_result, make_run, make_suite_result
 from tests.support.reuse_stories.changes import FORGERS, draw_change, fixed
 from tests.support.reuse_stories.oracle import SPOILS, Faults, Oracle, build_truth
-from tests.support.reuse_stories.repository import (
-    File,
-    Machine,
-    Tree,
-    World,
-    broken_cases,
-    first_tree,
-)
+from tests.support.reuse_stories.repository import Machine, Tree, World, broken_cases, first_tree
 from tests.support.reuse_stories.rules import Rules
 from tests.support.reuse_stories.runs import FIRST_DAY, GATE, FoundRun, Pull, Request, Run, Truth, is_own
 
 PASSED = Verdict(outcome=Outcome.PASSED, exit_code=0)
 FLAKY = frozenset({"a2", "c1"})
-SETTLED = {Status.PASSED, Status.FAILED, Status.SKIPPED}
 
 
 @dataclass(frozen=True)
@@ -50,13 +36,12 @@ class Commit:
     """A commit, with all before it."""
 
     tree: Tree
-    parents: tuple[str, ...] = ()
     ancestors: frozenset[str] = frozenset()
 
 
 @dataclass
 class Story:
-    """One history. `wrong` is what was reused and must not be, `untrue` what was said and is not so."""
+    """One history. `wrong` is what was reused and must not be."""
 
     seed: int
     read_state: Callable[[Tree, Machine], EvaluatedState]
@@ -64,7 +49,6 @@ class Story:
     attacks: float = 2
     """How often somebody forges a result; other steps weigh from 0.5 to 5."""
     wrong: list[str] = field(default_factory=list)
-    untrue: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
     """Suites that were executed although their result could have been reused."""
     counts: Counter[str] = field(default_factory=Counter)
@@ -74,7 +58,7 @@ class Story:
         self.draw = Random(self.seed)
         self.at = FIRST_DAY
         self.machine, self.world = Machine(), World()
-        self.commits = {"c0": Commit(first_tree(), (), frozenset({"c0"}))}
+        self.commits = {"c0": Commit(first_tree(), frozenset({"c0"}))}
         self.main = ["c0"]
         self.pulls: list[Pull] = []
         self.runs: list[Run] = []
@@ -85,7 +69,7 @@ class Story:
     def commit(self, tree: Tree, *parents: str) -> str:
         sha = f"c{len(self.commits)}"
         before = frozenset[str]().union(*(self.commits[one].ancestors for one in parents))
-        self.commits[sha] = Commit(tree, parents, before | {sha})
+        self.commits[sha] = Commit(tree, before | {sha})
         return sha
 
     def tree(self, sha: str) -> Tree:
@@ -102,13 +86,13 @@ class Story:
         base = max(earlier & known, key=lambda sha: len(self.commits[sha].ancestors))
         before, after = self.tree(base), self.tree(head)
         changes = before.differences(after)
-        gone = {before.files[path].text: path for path, file in changes.items() if file is None}
+        gone = {before.files[path]: path for path, file in changes.items() if file is None}
         files = []
         for path, file in changes.items():
-            if file is None and path not in {gone.get(one.text) for one in changes.values() if one is not None}:
+            if file is None and path not in {gone.get(one) for one in changes.values() if one is not None}:
                 files.append((path, None))
             elif file is not None:
-                files.append((path, gone.get(file.text) if path not in before.files else None))
+                files.append((path, gone.get(file) if path not in before.files else None))
         return FoundRun(run, base, len(known - earlier), tuple(files[:300]))
 
     # what happens
@@ -125,8 +109,7 @@ class Story:
             self.merge_pull: 3,
             self.push_to_main: 3,
             self.run_again: 1.5,
-            self.run_manually: 0.5,
-            self.run_nightly: 0.5,
+            self.run_without_change: 1,
             self.expire: 0.5,
             self.drift: 1.5,
             self.attack: self.attacks,
@@ -181,7 +164,7 @@ class Story:
     def push_to_pull(self) -> None:
         if pull := self.an_open_pull():
             before = self.tree(pull.head)
-            document = {"README.md": File(f"Read me {self.draw.random()}")}
+            document = {"README.md": f"Read me {self.draw.random()}"}
             after = before.replaced(document) if self.draw.random() < 0.4 else self.changed_tree(before)
             pull.head = self.commit(after, pull.head)
             self.check_pull(pull)
@@ -232,11 +215,9 @@ class Story:
             again = self.draw.choice(self.requests[-6:])
             self.run(replace(again, attempt=again.attempt + 1, at=self.at, world=self.world, machine=self.machine))
 
-    def run_manually(self) -> None:
-        self.run(replace(self.on_main("workflow_dispatch"), selected=self.draw.random() < 0.5))
-
-    def run_nightly(self) -> None:
-        self.run(self.on_main("schedule"))
+    def run_without_change(self) -> None:
+        event = self.draw.choice(["workflow_dispatch", "schedule"])
+        self.run(replace(self.on_main(event), selected=self.draw.random() < 0.25))
 
     def expire(self) -> None:
         for run in self.runs[: self.draw.randint(0, len(self.runs))]:
@@ -261,7 +242,7 @@ class Story:
         if pull is None:
             return
         letter = self.draw.choice("abc")
-        evil = self.tree(pull.head).replaced({f"agents/{letter}/agent.py": File(f"agent breaks {letter}0")})
+        evil = self.tree(pull.head).replaced({f"agents/{letter}/agent.py": f"agent breaks {letter}0"})
         self.draw.choice([self.hide_forger, self.hide_forger, self.push_forger_away, self.forge_elsewhere])(pull, evil)
         self.check_pull(pull)
 
@@ -281,9 +262,9 @@ class Story:
     def push_forger_away(self, pull: Pull, evil: Tree) -> None:
         """Forge by a commit that a force push removes, so that the comparison with it names only a document."""
         start = self.commit(evil, pull.head)
-        pull.head = self.commit(evil.replaced({"NEWS.adoc": File("pushed away")}), start)
+        pull.head = self.commit(evil.replaced({"NEWS.adoc": "pushed away"}), start)
         clean, claimed = pull.head, self.on_pull(pull)
-        pull.head = self.commit(evil.replaced({"tools/hook.py": File("forge a result")}), start)
+        pull.head = self.commit(evil.replaced({"tools/hook.py": "forge a result"}), start)
         self.store_forged(self.on_pull(pull), claimed)
         pull.head = clean
         pull.moves += (self.at + timedelta(minutes=5),)
@@ -346,16 +327,16 @@ class Story:
         baseline = self.find_baseline(request)
         found = self.find_own(request)
         own = self.rules.find_own(found, request, state, self.pulls)
-        sources = [self.rules.build_source(baseline.result, ReuseSource.BASELINE)] if baseline else []
-        sources += [self.rules.build_source(one, ReuseSource.OWN_RUN) for one in own]
-        summary = self.decide(request, state, sources, self.rules.read_off(request))
+        sources = [EarlierRun(baseline.result, ReuseSource.BASELINE)] if baseline else []
+        sources += [EarlierRun(one, ReuseSource.OWN_RUN) for one in own]
+        summary = self.decide(request, state, sources, request.off)
         oracle = Oracle(request, self.runs, {one.run.number for one in found if is_own(one, request)})
         self.note(oracle.check(sources, summary))
         self.probe(oracle, state, sources)
-        reused = self.rules.collect(summary, sources)
+        reused = collect_reused(summary, sources)
         if set(reused) != {one.suite for one in summary.reused_suites}:
-            self.untrue.append(f"seed {self.seed}: reused {sorted(reused)}, and says {summary.reused_suites}")
-        self.count(request, summary, state)
+            self.wrong.append(f"seed {self.seed}: reused {sorted(reused)}, and says {summary.reused_suites}")
+        self.count(request, summary)
         number = len(self.runs) + 1
         given = Baseline(baseline.result, "main", history=baseline.history) if baseline else NONE_YET
         question = GateInputs(given, Policy())
@@ -374,7 +355,6 @@ class Story:
         flaw = "failed" if not result.has_passed else "incomplete" if cut else "partial" if request.selected else ""
         truths = {suite: build_truth(request, suite) for suite in executed}
         self.say(f"run {number}: {request.event} {request.sha} reused {sorted(reused)}: {flaw or 'passed'}")
-        self.note(oracle.check_verdict(result, baseline))
         run = Run(number, request.event, request.sha, request.tree, request.machine, request.at, result, truths)
         run.pull, run.attempt, run.flaw = request.pull, request.attempt, flaw
         run.history = build_next_history(result, given) if request.pull is None else EMPTY_HISTORY
@@ -433,7 +413,7 @@ class Story:
             state, sources, off=off, is_run_of_branch=request.is_run_of_branch, decided_at=request.at
         )
 
-    def count(self, request: Request, summary: ReuseSummary, state: EvaluatedState) -> None:
+    def count(self, request: Request, summary: ReuseSummary) -> None:
         self.counts["runs"] += 1
         self.counts["suites"] += len(request.tree.suites)
         for one in summary.reused_suites:
@@ -452,8 +432,8 @@ class Story:
         request = oracle.request
         newest = [one for one in self.runs[-4:] if not one.tree.forges and one.flaw != "forged"]
         spoilt = [self.draw.choice(list(SPOILS.values()))(one.result) for one in newest[-1:]]
-        others = [self.rules.build_source(one.result, ReuseSource.BASELINE) for one in newest]
-        others += [self.rules.build_source(one, ReuseSource.BASELINE) for one in spoilt]
+        others = [EarlierRun(one.result, ReuseSource.BASELINE) for one in newest]
+        others += [EarlierRun(one, ReuseSource.BASELINE) for one in spoilt]
         for one in others:
             self.counts["probes"] += 1
             self.note(oracle.check([one], self.decide(request, state, [one], None), probe=True))
