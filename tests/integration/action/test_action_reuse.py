@@ -168,6 +168,7 @@ PULLS: dict[str, tuple[Callable[[Team], PullRequest], str, int]] = {
     "agent of one suite": (Team.pull_of_b, "2", 3),
     "two pushes of documents": (lambda team: push_twice(team, "docs/notes.md", "docs/more.md"), EVERYTHING, 0),
     "a push of something else": (lambda team: push_twice(team, "setup.cfg"), "2", 3),
+    "Dependabot's": (lambda team: team.pull("README.md", user="dependabot[bot]"), EVERYTHING, 0),
     "turned off": (lambda team: set_inputs(team, set="reuse: false"), NOTHING, 5),
     "another baseline": (
         lambda team: set_inputs(team, baseline=str(next(team.job.workspace.glob("evals/results/*/run.json")).parent)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from tests.support.reuse_stories.repository import (
@@ -43,15 +43,15 @@ FORGERS: dict[str, tuple[Changes, Changes]] = {
 def draw_change(draw: Random, tree: Tree) -> tuple[str, Changes]:
     """A change of some files, mostly of one, and what it is in a few words."""
     ways: dict[Callable[[Random, Tree], Changes], float] = {
-        change_document: 20,
+        change_one_of(DOCUMENTS): 20,
         change_agent: 12,
         break_file: 7,
         lambda _, tree: fixed(tree): 4,
-        change_shared: 5,
-        change_other: 4,
+        change_one_of(SHARED): 5,
+        change_one_of(OTHERS): 4,
+        change_one_of((GRADER, TARGETS, TOOLS)): 4,
         change_evals: 4,
-        rename_suite: 2,
-        change_setup: 5,
+        change_setting: 1,
         change_measures: 4,
     }
     changes: dict[str, str | None] = {}
@@ -66,9 +66,13 @@ def version(draw: Random, name: str) -> str:
     return f"{name} {draw.randint(1, 3)}"
 
 
-def change_document(draw: Random, tree: Tree) -> Changes:
-    path = draw.choice(DOCUMENTS)
-    return {path: version(draw, path) if draw.random() < 0.9 or path not in tree.files else None}
+def change_one_of(paths: Sequence[str]) -> Callable[[Random, Tree], Changes]:
+    def change(draw: Random, tree: Tree) -> Changes:
+        del tree
+        path = draw.choice(paths)
+        return {path: version(draw, path)}
+
+    return change
 
 
 def change_agent(draw: Random, tree: Tree) -> Changes:
@@ -91,18 +95,6 @@ def fixed(tree: Tree) -> Changes:
     return {path: BREAKS.sub("fixed", file) for path, file in broken.items()}
 
 
-def change_shared(draw: Random, tree: Tree) -> Changes:
-    del tree
-    path = draw.choice(SHARED)
-    return {path: version(draw, path)}
-
-
-def change_other(draw: Random, tree: Tree) -> Changes:
-    del tree
-    path = draw.choice(OTHERS)
-    return {path: version(draw, path)}
-
-
 def change_evals(draw: Random, tree: Tree) -> Changes:
     suite = draw.choice(list(tree.suites))
     letter = suite[len("evals/")]
@@ -110,44 +102,22 @@ def change_evals(draw: Random, tree: Tree) -> Changes:
     return {suite: suite_text(letter, draw.randint(1, 2), draw.choice([2, 3, 3]), skip)}
 
 
-def rename_suite(draw: Random, tree: Tree) -> Changes:
-    suite = draw.choice(list(tree.suites))
-    letter = suite[len("evals/")]
-    new = draw.choice(
-        [f"evals/{letter}.golden.json", f"evals/{letter}-new.golden.json", f"evals/{letter}1.golden.json"]
-    )
-    return {suite: None, new: tree.files[suite]}
-
-
-def change_setup(draw: Random, tree: Tree) -> Changes:
-    path = draw.choice([GRADER, TARGETS, TOOLS, CONFIG])
-    if path != CONFIG:
-        return {path: version(draw, path)}
-    change = draw.choice(
-        [{"timeoutMs": 2000}, {"timeoutMs": 3000}, {"agentEndpoint": f"http://h{draw.randint(1, 2)}/"}]
-    )
-    return {path: json.dumps(tree.config | change)}
+def change_setting(draw: Random, tree: Tree) -> Changes:
+    change = draw.choice([{"timeoutMs": draw.randint(2000, 2001)}, {"agentEndpoint": f"http://h{draw.randint(1, 2)}/"}])
+    return {CONFIG: json.dumps(tree.config | change)}
 
 
 def change_measures(draw: Random, tree: Tree) -> Changes:
     """Widen, narrow, misspell or leave out what suites measure, or turn reuse off."""
-    config = dict(tree.config)
     by_suite = {f"evals/{letter}*.golden.json": [f"agents/{letter}/**"] for letter in LETTERS}
-    match draw.randrange(8):
-        case 0:
-            config["measures"] = by_suite | {"**": list(MEASURED)}
-        case 1:
-            config["measures"] = by_suite | {"**": draw.sample(MEASURED, 2)}
-        case 2:
-            config["measures"] = ["agents/**", *MEASURED, "!agents/**/*.md"]
-        case 3:
-            config["measures"] = draw.sample([*PATTERNS, *MEASURED], 3)
-        case 4:
-            config["measures"] = by_suite | {"evals/a.golden.json": ["docs/guide.md", "assets/*.svg"]}
-        case 5:
-            config["measures"] = {"evals/b*.golden.json": ["agents/**", "!agents/**/*.md", WORKFLOW, *MEASURED]}
-        case 6:
-            config.pop("measures", None)
-        case _:
-            config["reuse"] = not config.get("reuse", True)
-    return {CONFIG: json.dumps(config)}
+    changes: list[dict[str, object]] = [
+        {"measures": by_suite | {"**": list(MEASURED)}},
+        {"measures": by_suite | {"**": draw.sample(MEASURED, 2)}},
+        {"measures": ["agents/**", *MEASURED, "!agents/**/*.md"]},
+        {"measures": draw.sample([*PATTERNS, *MEASURED], 3)},
+        {"measures": by_suite | {"evals/a.golden.json": ["docs/guide.md", "assets/*.svg"]}},
+        {"measures": {"evals/b*.golden.json": ["agents/**", "!agents/**/*.md", WORKFLOW, *MEASURED]}},
+        {"measures": []},
+        {"reuse": not tree.config.get("reuse", True)},
+    ]
+    return {CONFIG: json.dumps(tree.config | draw.choice(changes))}

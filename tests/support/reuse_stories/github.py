@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -105,16 +104,13 @@ class _Client(GitHubClient):
         }
 
     def run_graphql(self, doing: str, query: str, variables: Mapping[str, object], *, permission: str) -> object:
-        """Answer the one question about branches of pull requests, by the names that the query gives to its fields."""
-        del doing, permission
-        names = {field: alias for alias, field in re.findall(r"(\w+): (\w+)", query)}
+        """Answer the one question about branches of pull requests, with the names of that query."""
+        del doing, query, permission
         same = [one for one in self._pulls if one.branch == variables["branch"]]
-        moves = [{"createdAt": _iso(max(self._pull.moves))}] if self._pull.moves else []
-        answer = {
-            "pullRequests": {"nodes": [{"number": one.number, "isCrossRepository": one.fork} for one in same]},
-            "pullRequest": {"createdAt": _iso(self._pull.opened), "timelineItems": {"nodes": moves}},
-        }
-        return {"repository": _rename(answer, names)}
+        moves = [{"created_at": _iso(max(self._pull.moves))}] if self._pull.moves else []
+        pulls = {"nodes": [{"number": one.number, "is_from_fork": one.fork} for one in same]}
+        pull = {"created_at": _iso(self._pull.opened), "moves": {"nodes": moves}}
+        return {"repository": {"pulls": pulls, "pull": pull}}
 
     def open_http_client(self) -> httpx.Client:
         """Open a client that gets artifacts from here."""
@@ -128,14 +124,6 @@ class _Client(GitHubClient):
         return httpx.Response(
             200, stream=httpx.ByteStream(_pack(next(one for one in self._found if str(one.run.number) == number)))
         )
-
-
-def _rename(value: object, names: Mapping[str, str]) -> object:
-    if isinstance(value, list):
-        return [_rename(one, names) for one in value]
-    if isinstance(value, dict):
-        return {names.get(name, name): _rename(one, names) for name, one in value.items()}
-    return value
 
 
 def _describe_artifact(found: FoundRun) -> dict[str, object]:
