@@ -35,9 +35,6 @@ class Checkout:
         files = disk(tree)
         for path in [one for one, file in self._files.items() if files.get(one) != file]:
             (self.folder / path).unlink()
-            for folder in (self.folder / path).relative_to(self.folder).parents[:-1]:
-                if not any((self.folder / folder).iterdir()):
-                    (self.folder / folder).rmdir()
         for path in [one for one, file in files.items() if self._files.get(one) != file]:
             write(self.folder / path, files[path])
         self._files = files

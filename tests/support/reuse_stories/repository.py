@@ -1,16 +1,15 @@
 """A repository of three suites as data: what is on disk when its evals run, what suites measure, what agents do.
 
-Nothing of the program is used here. Patterns are rows of a table, each with a plain function that says which paths it
-means, so that a mistake of the program's own globs is seen.
+Nothing of the program is used here, not even for patterns, so that a mistake of the program's own globs is seen.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
 LETTERS = "abc"
@@ -27,27 +26,13 @@ BREAKS = re.compile(r"breaks ([abc]\d)")
 Files = Mapping[str, str]
 
 
-def starts(*prefixes: str) -> Callable[[str], bool]:
-    return lambda path: path.startswith(prefixes)
-
-
-PATTERNS: dict[str, Callable[[str], bool]] = {
-    **{f"agents/{letter}/**": starts(f"agents/{letter}/") for letter in LETTERS},
-    "agents/**": starts("agents/"),
-    "agents/*/agent.py": lambda path: path in {f"agents/{letter}/agent.py" for letter in LETTERS},
-    "prompts/*.md": lambda path: path.startswith("prompts/") and path.count("/") == 1 and path.endswith(".md"),
-    "prompts/**": starts("prompts/"),
-    "shared/lib.py": lambda path: path == "shared/lib.py",
-    "**/*.txt": lambda path: path.endswith(".txt"),
-    LOCK: lambda path: path == LOCK,
-    "assets/*.svg": lambda path: path.startswith("assets/") and path.endswith(".svg"),
-    "docs/guide.md": lambda path: path == "docs/guide.md",
-    WORKFLOW: lambda path: path == WORKFLOW,
-    "agents/missing/**": lambda path: False,
-    "Agents/a/**": lambda path: False,
-}
-"""Each pattern of the histories, and which paths it means."""
-NOT = {"!agents/**/*.md": lambda path: path.startswith("agents/") and path.endswith(".md")}
+PATTERNS = (
+    *(f"agents/{letter}/**" for letter in LETTERS),
+    *("agents/**", "agents/*/agent.py", "prompts/*.md", "prompts/**", "shared/lib.py", "**/*.txt", LOCK),
+    *("assets/*.svg", "docs/guide.md", WORKFLOW, "agents/missing/**", "Agents/a/**"),
+)
+"""Each pattern of the histories, but the one that leaves files out and that of a variable."""
+LEAVES_OUT = "!agents/**/*.md"
 MEASURED = ("shared/lib.py", "prompts/**", LOCK, f"env:{IMAGE}")
 """What the agents of all suites read besides their own folders."""
 
@@ -110,13 +95,19 @@ def patterns_of(tree: Tree, suite: str) -> tuple[str, ...]:
     written = tree.config.get("measures", [])
     if isinstance(written, list):
         return tuple(sorted(set(written)))
-    joined = [one for glob, some in written.items() if _means(glob, suite) for one in some]
+    joined = [one for glob, some in written.items() if compile_glob(glob).fullmatch(suite) for one in some]
     return tuple(sorted(set(joined)))
 
 
-def _means(glob: str, suite: str) -> bool:
-    begin, star, end = glob.partition("*")
-    return glob == "**" or (suite.startswith(begin) and suite.endswith(end) if star else suite == glob)
+@cache
+def compile_glob(glob: str) -> re.Pattern[str]:
+    """What a glob means, told without the program: `**` leads through folders, `*` ends at one."""
+    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*"}
+    return re.compile("".join(words.get(one) or re.escape(one) for one in re.split(r"(\*\*/|\*\*|\*)", glob)))
+
+
+def find_named(glob: str, paths: Iterable[str]) -> set[str]:
+    return {path for path in paths if compile_glob(glob).fullmatch(path)}
 
 
 Measured = frozenset[tuple[str, str]]
@@ -128,10 +119,11 @@ def measure(tree: Tree, machine: Machine, suite: str) -> Measured | None:
     wanted = [one for one in patterns if one in PATTERNS]
     if not patterns or not wanted:
         return None
-    left_out = {path for one in patterns if one in NOT for path in files if NOT[one](path)}
-    if any(not any(map(PATTERNS[one], files)) for one in wanted):
+    named = [find_named(one, files) for one in wanted]
+    if not all(named):
         return None
-    found = {path for one in wanted for path in files if PATTERNS[one](path)} - left_out
+    left_out = find_named(LEAVES_OUT[1:], files) if LEAVES_OUT in patterns else set()
+    found = set().union(*named) - left_out
     is_image_measured = f"env:{IMAGE}" in patterns
     if is_image_measured and machine.image is None:
         return None
@@ -153,16 +145,9 @@ def describe_setup(tree: Tree, machine: Machine) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True)
-class World:
-    """What agents depend on outside of the repository, such as a model: the cases that it breaks now."""
-
-    broken: frozenset[str] = field(default_factory=frozenset)
-
-
-def broken_cases(tree: Tree, machine: Machine, world: World, suite: str) -> frozenset[str]:
-    """The cases of a suite that fail each time, whatever the reason."""
-    files, broken = disk(tree), set(world.broken)
+def broken_cases(tree: Tree, machine: Machine, world: frozenset[str], suite: str) -> frozenset[str]:
+    """The cases of a suite that fail each time; `world` are those that the outside breaks."""
+    files, broken = disk(tree), set(world)
     for letter in {one["id"][0] for one in tree.suites[suite]}:
         places = (f"agents/{letter}/", "shared/lib.py", "prompts/", LOCK)
         read = {path for path in files if path.startswith(places)}

@@ -16,7 +16,6 @@ from tests.support.reuse_stories.repository import (
     Machine,
     Measured,
     Tree,
-    World,
     describe_setup,
     measure,
     patterns_of,
@@ -80,10 +79,6 @@ class Run:
     flaw: str = ""
     """Why nothing of it may be reused, whatever it says; empty if something may."""
 
-    @property
-    def on_main(self) -> bool:
-        return self.pull is None
-
 
 @dataclass(frozen=True)
 class FoundRun:
@@ -106,7 +101,8 @@ class Request:
     sha: str
     tree: Tree
     machine: Machine
-    world: World
+    world: frozenset[str]
+    """Cases that something outside of the repository breaks now, such as a model."""
     at: datetime
     pull: Pull | None = None
     attempt: int = 1

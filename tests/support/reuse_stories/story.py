@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from random import Random
 
 from eval_gate.config.policy import Policy
@@ -23,8 +24,8 @@ from tests.support.histories import NONE_YET, Asked, Engine
 from tests.support.results import make_result, make_run, make_suite_result
 from tests.support.reuse_stories.changes import FORGERS, draw_change, fixed
 from tests.support.reuse_stories.oracle import SPOILS, Faults, Oracle, build_truth
-from tests.support.reuse_stories.repository import Machine, Tree, World, broken_cases, first_tree
-from tests.support.reuse_stories.rules import Rules
+from tests.support.reuse_stories.repository import Machine, Tree, broken_cases, first_tree
+from tests.support.reuse_stories.rules import Decide, Rules
 from tests.support.reuse_stories.runs import FIRST_DAY, GATE, FoundRun, Pull, Request, Run, Truth, is_own
 
 PASSED = Verdict(outcome=Outcome.PASSED, exit_code=0)
@@ -64,7 +65,7 @@ class Story:
     def __post_init__(self) -> None:
         self.draw = Random(self.seed)
         self.at = FIRST_DAY
-        self.machine, self.world = Machine(), World()
+        self.machine, self.world = Machine(), frozenset[str]()
         self.commits = {"c0": Commit(first_tree(), frozenset({"c0"}))}
         self.main = ["c0"]
         self.pulls: list[Pull] = []
@@ -115,7 +116,6 @@ class Story:
             self.push_to_main: 3,
             self.run_again: 1.5,
             self.run_without_change: 1,
-            self.expire: 0.5,
             self.drift: 1.5,
             self.attack: self.attacks,
             self.wait: 1,
@@ -143,8 +143,8 @@ class Story:
         if self.draw.random() < 0.5:
             self.machine = self.draw.choice(machines)
         else:
-            self.world = self.draw.choice([World(), World(frozenset({case}))])
-        self.say(f"outside: {self.machine}, {sorted(self.world.broken)}")
+            self.world = self.draw.choice([frozenset(), frozenset({case})])
+        self.say(f"outside: {self.machine}, {sorted(self.world)}")
 
     def changed_tree(self, tree: Tree) -> Tree:
         what, changes = draw_change(self.draw, tree)
@@ -208,10 +208,6 @@ class Story:
     def run_without_change(self) -> None:
         event = self.draw.choice(["workflow_dispatch", "schedule"])
         self.run(replace(self.on_main(event), selected=self.draw.random() < 0.25))
-
-    def expire(self) -> None:
-        for run in self.runs[: self.draw.randint(0, len(self.runs))]:
-            run.expired = True
 
     def on_main(self, event: str) -> Request:
         sha = self.main[-1]
@@ -310,10 +306,12 @@ class Story:
         own = self.rules.find_own(found, request, state, self.pulls)
         sources = [EarlierRun(baseline.result, ReuseSource.BASELINE)] if baseline else []
         sources += [EarlierRun(one, ReuseSource.OWN_RUN) for one in own]
-        summary = self.decide(request, state, sources, request.off)
+        at = {"is_run_of_branch": request.is_run_of_branch, "decided_at": request.at}
+        decide = partial(self.rules.decide, state, **at)
+        summary = decide(sources, off=request.off)
         oracle = Oracle(request, self.runs, {one.run.number for one in found if is_own(one, request)})
         self.note(oracle.check(sources, summary))
-        self.probe(oracle, state, sources)
+        self.probe(oracle, decide, sources)
         if self.wrong:
             return  # there may be no such result
         reused = collect_reused(summary, sources)
@@ -347,9 +345,11 @@ class Story:
     def find_baseline(self, request: Request) -> Run | None:
         """The newest run of main that passed, by what its commit knows; sometimes a run that somebody named."""
         named = self.draw.random() < 0.05
-        runs = [one for one in self.runs if not (one.flaw or one.expired or one.tree.forges) and (named or one.on_main)]
+        runs = [
+            one for one in self.runs if not (one.flaw or one.expired or one.tree.forges) and (named or one.pull is None)
+        ]
         known = set(self.main) if request.pull else self.commits[request.sha].ancestors
-        runs = runs if named else [one for one in runs if one.sha in known]
+        runs = runs if named else [one for one in runs if one.pull is None and one.sha in known]
         return (self.draw.choice(runs) if named else runs[-1]) if runs else None
 
     def find_own(self, request: Request) -> list[FoundRun]:
@@ -389,13 +389,6 @@ class Story:
             return "".join(self.draw.choices("PF", [7, 3], k=8))
         return self.draw.choices(["P", "C"], [99, 1])[0]
 
-    def decide(
-        self, request: Request, state: EvaluatedState, sources: Sequence[EarlierRun], off: ReuseOff | None
-    ) -> ReuseSummary:
-        return self.rules.decide(
-            state, sources, off=off, is_run_of_branch=request.is_run_of_branch, decided_at=request.at
-        )
-
     def count(self, request: Request, summary: ReuseSummary) -> None:
         self.counts["runs"] += 1
         self.counts["suites"] += len(request.tree.suites)
@@ -410,7 +403,7 @@ class Story:
         for name, lines in faults.items():
             getattr(self, name).extend(f"seed {self.seed}, {self.at:%m-%d %H:%M}: {line}" for line in lines)
 
-    def probe(self, oracle: Oracle, state: EvaluatedState, sources: Sequence[EarlierRun]) -> None:
+    def probe(self, oracle: Oracle, decide: Decide, sources: Sequence[EarlierRun]) -> None:
         """Ask for further decisions about the same state: with sources that must not count, and other reasons."""
         request = oracle.request
         newest = [one for one in self.runs[-4:] if not one.tree.forges and one.flaw != "forged"]
@@ -419,8 +412,8 @@ class Story:
         others += [EarlierRun(one, ReuseSource.BASELINE) for one in spoilt]
         for one in others:
             self.counts["probes"] += 1
-            self.note(oracle.check([one], self.decide(request, state, [one], None), probe=True))
+            self.note(oracle.check([one], decide([one], off=None), probe=True))
         if sources and request.off is None:
             off = self.draw.choice(list(ReuseOff))
             other = Oracle(request, self.runs, oracle.own, off)
-            self.note(other.check(sources, self.decide(request, state, sources, off), probe=True))
+            self.note(other.check(sources, decide(sources, off=off), probe=True))
