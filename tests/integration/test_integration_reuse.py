@@ -70,11 +70,6 @@ class Repository:
         """The run that executed each suite of the newest run; None if that is the newest itself."""
         return {suite["evalFile"]: suite["reused"] and suite["reused"]["runId"] for suite in self.result["suites"]}
 
-    @property
-    def reasons(self) -> set[str | None]:
-        """Why suites of the newest run ran."""
-        return {one.get("reason") for one in self.result["reuse"]["suites"]}
-
 
 @contextmanager
 def open_repository(folder: Path, answer=ok) -> Iterator[Repository]:
@@ -133,23 +128,6 @@ def test_reuse__a_file_changed__executes_the_suites_that_measure_it(repository, 
         "evals/support.golden.json",
     ]
     assert repository.count_requests() == 0, "the new state has been evaluated"
-
-
-SETUPS = {
-    "measures": ("eval-gate.yaml", MEASURES.replace("agents/billing/**", "agents/**")),
-    "configuration": ("eval-gate.yaml", f'{MEASURES}redact: ["secret [0-9]+"]\n'),
-    "configuration, retention": ("eval-gate.yaml", f"{MEASURES}keepResponses: none\n"),
-    "evals": ("evals/billing.golden.json", '[{"id": "a", "input": {"message": "ask"}, "expect": {}}]'),
-}
-
-
-@pytest.mark.parametrize("part", SETUPS)
-def test_reuse__setup_changed__executes_everything_and_names_the_part(repository, part):
-    repository.write(*SETUPS[part])
-
-    assert repository.count_requests() >= CASES + 1
-    assert repository.reasons == {"setup_changed"}
-    assert all(part.split(",")[0] in one["parts"] for one in repository.result["reuse"]["suites"])
 
 
 def test_reuse__without_the_option__executes_and_stores_what_a_later_run_can_reuse(tmp_path):
