@@ -63,6 +63,10 @@ WORLDS = tuple(
     for words, rates in (("all fail 5 %", ALL_5), ("a fifth fails 30 %", FIFTH_30))
     for changed in (0.3, 0.05)
 )
+HEADS = (
+    *("branch", "suites executed, a run", "harmless, red", "harmless that execute all, red", "dead case found"),
+    *("a suite lost ten points, found", "branches with a drift alarm"),
+)
 
 
 def reuse(earlier: RunResult, file: str) -> SuiteResult:
@@ -90,12 +94,6 @@ def run_once(
     return decide_verdict(simulated.run(name, when, first, len(rates)), question)
 
 
-def push(branch: Branch, number: int, executed: set[str], rates: list[float], random: Random) -> Branch:
-    """Add a run to the branch."""
-    run = run_once(branch, f"main-{number}", number, executed, rates, random)
-    return Branch(run, build_next_history(run, branch.baseline))
-
-
 def has_passed(run: RunResult | None) -> bool:
     """Whether the run passed its gate, so that its results may be reused."""
     return run is not None and run.verdict is not None and run.verdict.outcome is Outcome.PASSED
@@ -111,7 +109,8 @@ def grow(world: World, rates: list[float], random: Random, *, reuses: bool) -> t
                 file for file in FILES if random.random() < world.changed or number - last[file] >= RECHECK_RUNS
             }
         last |= dict.fromkeys(executed, number)
-        branch = push(branch, number, executed, rates, random)
+        run = run_once(branch, f"main-{number}", number, executed, rates, random)
+        branch = Branch(run, build_next_history(run, branch.baseline))
         executions += len(executed)
         alarms += number % 5 == 4 and find_drift(branch.ledger).has_degraded
     return branch, executions, int(alarms > 0)
@@ -130,31 +129,22 @@ def measure(world: World, seed: int, number: int) -> Mapping[str, Counter[str]]:
             dead = [1.0 if place == at % len(FILES) else rate for place, rate in enumerate(rates)]
             worse = [rate + 0.1 if FILES[place % 3] == FILES[at % 3] else rate for place, rate in enumerate(rates)]
             of_kind["pull requests"] += 1
-            for name, executed, true_rates in (
-                ("red", one, rates),
-                ("red, all executed", set(FILES), rates),
-                ("dead", one, dead),
-                ("lost", one, worse),
-            ):
-                run = run_once(branch, "here", 700, executed, true_rates, random)
-                of_kind[name] += not has_passed(run)
+            kinds = {
+                "red": (one, rates),
+                "red, all executed": (set(FILES), rates),
+                "dead": (one, dead),
+                "lost": (one, worse),
+            }
+            for name, (executed, true_rates) in kinds.items():
+                of_kind[name] += not has_passed(run_once(branch, "here", 700, executed, true_rates, random))
         found[kind] = of_kind
     return found
 
 
 def table(pool: ProcessPoolExecutor, branches: int, seed: int, worlds: tuple[World, ...] = WORLDS) -> Iterator[str]:
     """Yield the table as Markdown, two lines for each world, with standard errors."""
-    heads = (
-        "branch",
-        "suites executed, a run",
-        "harmless, red",
-        "harmless that execute all, red",
-        "dead case found",
-        "a suite lost ten points, found",
-        "branches with a drift alarm",
-    )
-    yield f"| {' | '.join(heads)} |"
-    yield f"|:--|{'--:|' * (len(heads) - 1)}"
+    yield f"| {' | '.join(HEADS)} |"
+    yield f"|:--|{'--:|' * (len(HEADS) - 1)}"
     for world in worlds:
         measured = list(pool.map(partial(measure, world, seed), range(branches)))
         for kind in measured[0]:

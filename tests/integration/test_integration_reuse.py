@@ -70,11 +70,6 @@ class Repository:
         """The run that executed each suite of the newest run; None if that is the newest itself."""
         return {suite["evalFile"]: suite["reused"] and suite["reused"]["runId"] for suite in self.result["suites"]}
 
-    @property
-    def reasons(self) -> set[str | None]:
-        """Why suites of the newest run ran."""
-        return {one.get("reason") for one in self.result["reuse"]["suites"]}
-
 
 @contextmanager
 def open_repository(folder: Path, answer=ok) -> Iterator[Repository]:
@@ -135,31 +130,6 @@ def test_reuse__a_file_changed__executes_the_suites_that_measure_it(repository, 
     assert repository.count_requests() == 0, "the new state has been evaluated"
 
 
-SETUPS = {
-    "measures": ("eval-gate.yaml", MEASURES.replace("agents/billing/**", "agents/**")),
-    "configuration": ("eval-gate.yaml", f'{MEASURES}redact: ["secret [0-9]+"]\n'),
-    "configuration, retention": ("eval-gate.yaml", f"{MEASURES}keepResponses: none\n"),
-    "evals": ("evals/billing.golden.json", '[{"id": "a", "input": {"message": "ask"}, "expect": {}}]'),
-}
-
-
-@pytest.mark.parametrize("part", SETUPS)
-def test_reuse__setup_changed__executes_everything_and_names_the_part(repository, part):
-    repository.write(*SETUPS[part])
-
-    assert repository.count_requests() >= CASES + 1
-    assert repository.reasons == {"setup_changed"}
-    assert all(part.split(",")[0] in one["parts"] for one in repository.result["reuse"]["suites"])
-
-
-def test_reuse__pattern_that_matches_nothing__executes_its_suite_each_time(repository):
-    repository.write("eval-gate.yaml", MEASURES.replace("agents/billing/**", "agents/biling/**"))
-    assert repository.count_requests() == 2 * CASES
-
-    assert repository.count_requests() == CASES
-    assert repository.reasons == {None, "unreadable"}
-
-
 def test_reuse__without_the_option__executes_and_stores_what_a_later_run_can_reuse(tmp_path):
     with open_repository(tmp_path) as repository:
         for _ in range(2):
@@ -193,26 +163,6 @@ def test_reuse__failed_run__is_no_source_and_the_passed_one_before_it_is(tmp_pat
         assert repository.reused["evals/billing.golden.json"] == passed
 
 
-def test_reuse__regression_in_one_suite__fails_by_it_and_re_runs_only_it(tmp_path):
-    broken = []
-
-    async def answer(exchange: Exchange) -> None:
-        exchange.answer({"response": "no" if broken else "ok", "toolCalls": []})
-
-    with open_repository(tmp_path, answer) as repository:
-        assert repository.count_requests() == 2 * CASES
-        broken.append(True)
-        repository.write("agents/support/prompt.txt", "changed")
-
-        again = repository.count_requests("--fail-on", "regressions", code=1)
-
-        assert again > CASES, "the failures were re-run"
-        verdict, first = repository.result["verdict"], repository.result["suites"][0]
-        assert verdict["outcome"] == "failed"
-        assert (first["evalFile"], first["summary"]["passed"]) == ("evals/billing.golden.json", CASES)
-        assert first["reused"] is not None
-
-
 def test_reuse__interrupted_run_is_resumed__executes_what_is_missing_and_reuses_nothing(repository):
     repository.write("agents/support/prompt.txt", "changed")
     assert repository.count_requests() == CASES
@@ -224,14 +174,6 @@ def test_reuse__interrupted_run_is_resumed__executes_what_is_missing_and_reuses_
     assert repository.result["runId"] == run_id
     assert repository.result["reuse"]["off"] == "resumed"
     assert set(repository.reused.values()) == {None}
-
-
-def test_reuse__warm_up_rounds__execute_everything_and_the_next_run_nothing(tmp_path):
-    with open_repository(tmp_path) as repository:
-        assert repository.count_requests("--warm-up", "3") == 3 * 2 * CASES
-        assert repository.count_requests("--warm-up", "4") == 2 * CASES, "the fourth run of the history"
-        assert repository.result["reuse"]["off"] == "warm_up"
-        assert repository.count_requests("--warm-up", "4") == 0
 
 
 def test_reuse__several_targets__each_reuses_its_own_results(tmp_path):

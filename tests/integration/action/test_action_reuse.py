@@ -7,7 +7,7 @@ import json
 import signal
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -62,6 +62,11 @@ class Team:
         state = self.github.state
         state.add_commit("head 1", state.branches["main"], files=files)
         return state.add_pull(7, head_sha="head 1", **facts)
+
+    def pull_of_b(self, **facts) -> PullRequest:
+        """A pull request that changes the agent of the second suite."""
+        self.write("agents/b/agent.py", "2")
+        return self.pull("agents/b/agent.py", **facts)
 
     def push_to(self, pull: PullRequest, *files: str) -> None:
         """Another commit of a pull request, which changes these files."""
@@ -123,31 +128,80 @@ def test_reuse__pull_request_of_documents__asks_nothing_and_publishes_on_its_hea
     assert not github.requests("GET", "/actions/workflows/gate.yml/runs")
 
 
-def test_reuse__one_suites_agent_changes__that_suite_runs(team) -> None:
+def push_twice(team: Team, *files: str) -> PullRequest:
+    """The second suite's agent is changed and evaluated, and then each of these files is."""
+    pull = team.pull_of_b()
+    for file in files:
+        assert team.run(pull).code == 0
+        team.push_to(pull, file)
+    return pull
+
+
+def edit(team: Team, path: str) -> PullRequest:
+    """A pull request that changes evals, the configuration or the workflow."""
+    file = team.job.workspace / path
+    text = file.read_text() if file.is_file() else "on: pull_request"
+    team.write(path, text.replace("prompts/**", "prompts/*").replace("gs-000", "gs-100"))
+    return team.pull(path)
+
+
+def set_inputs(team: Team, **inputs: str) -> PullRequest:
+    team.inputs = inputs
+    return team.pull("README.md")
+
+
+def lose_results(team: Team) -> PullRequest:
+    for artifact in team.github.state.artifacts.values():
+        artifact.expired = True
+    return team.pull("README.md")
+
+
+def fail_on_main(team: Team) -> PullRequest:
+    team.failing.add(1)
     team.write("agents/b/agent.py", "2")
-    ended = team.run(team.pull("agents/b/agent.py"))
-    assert team.seen(ended) == (0, "2", 3), ended.log
+    assert team.push().code == 1
+    team.failing.clear()
+    return team.pull("README.md")
+
+
+PULLS: dict[str, tuple[Callable[[Team], PullRequest], str, int]] = {
+    "agent of one suite": (Team.pull_of_b, "2", 3),
+    "two pushes of documents": (lambda team: push_twice(team, "docs/notes.md", "docs/more.md"), EVERYTHING, 0),
+    "a push of something else": (lambda team: push_twice(team, "setup.cfg"), "2", 3),
+    "Dependabot's": (lambda team: team.pull("README.md", user="dependabot[bot]"), EVERYTHING, 0),
+    "turned off": (lambda team: set_inputs(team, set="reuse: false"), NOTHING, 5),
+    "another baseline": (
+        lambda team: set_inputs(team, baseline=str(next(team.job.workspace.glob("evals/results/*/run.json")).parent)),
+        NOTHING,
+        5,
+    ),
+    "main's result is gone": (lose_results, NOTHING, 5),
+    "main did not pass": (fail_on_main, NOTHING, 5),
+    "configuration": (lambda team: edit(team, "eval-gate.yaml"), NOTHING, 5),
+    "evals": (lambda team: edit(team, "evals/a.golden.json"), NOTHING, 5),
+    "workflow": (lambda team: edit(team, ".github/workflows/gate.yml"), NOTHING, 5),
+}
+"""Pull requests, the cases that their last run reuses, and its requests."""
+
+
+@pytest.mark.parametrize("what", PULLS)
+def test_reuse__pull_request__executes_what_it_can_have_changed(team, what) -> None:
+    arrange, reused, requests = PULLS[what]
+    ended = team.run(arrange(team))
+    assert team.seen(ended) == (0, reused, requests), ended.log
 
 
 def test_reuse__agent_gets_worse__is_a_regression_beside_reused_cases(team) -> None:
-    team.write("agents/b/agent.py", "2")
     team.failing.add(1)
-    ended = team.run(team.pull("agents/b/agent.py"))
+    ended = team.run(team.pull_of_b())
     assert (ended.code, ended.outputs["reused"], ended.outputs["regressions"]) == (1, "2", "1"), ended.log
-
-
-def test_reuse__another_address__is_another_target(team) -> None:
-    with agent() as other:
-        ended = team.job.pull_request(team.pull("README.md"), other.url)
-        assert (ended.code, ended.outputs["reused"], len(other.requests)) == (0, NOTHING, 5)
 
 
 @pytest.mark.parametrize(("is_broken_there", "code"), [(True, 0), (False, 1)])
 def test_reuse__base_agent_in_a_second_step__is_asked_about_what_was_executed(team, is_broken_there, code) -> None:
-    team.write("agents/b/agent.py", "2")
     team.failing.add(1)
     team.inputs = {"base-agent": "later"}
-    pull = team.pull("agents/b/agent.py")
+    pull = team.pull_of_b()
     first = team.run(pull)
     assert (first.outputs["reused"], first.outputs["needs-base-agent"]) == ("2", "true"), first.log
     with agent(fails_on(1) if is_broken_there else fails_on()) as base:
@@ -158,77 +212,21 @@ def test_reuse__base_agent_in_a_second_step__is_asked_about_what_was_executed(te
     assert len(base.requests) > 0
 
 
-def test_reuse__second_push_of_documents__reuses_the_pull_requests_own_run(team) -> None:
-    team.write("agents/b/agent.py", "2")
-    pull = team.pull("agents/b/agent.py")
-    assert team.seen(team.run(pull)) == (0, "2", 3)
-    team.push_to(pull, "docs/notes.md")
-    ended = team.run(pull)
-    assert team.seen(ended) == (0, EVERYTHING, 0), ended.log
-    team.push_to(pull, "docs/more.md")
-    ended = team.run(pull)
-    assert team.seen(ended) == (0, EVERYTHING, 0), ended.log
-
-
-def test_reuse__second_push_of_something_else__runs_what_main_has_not(team) -> None:
-    team.write("agents/b/agent.py", "2")
-    pull = team.pull("agents/b/agent.py")
-    team.run(pull)
-    team.push_to(pull, "setup.cfg")
-    ended = team.run(pull)
-    assert team.seen(ended) == (0, "2", 3), ended.log
-    assert "setup.cfg differs from" in ended.log
-
-
-def test_reuse__forged_in_one_commit_and_removed_in_the_next__runs(team, github) -> None:
-    """The first commit stores a result of a state that the second one has, and was never executed."""
-    team.write("agents/b/agent.py", "worse")
-    pull = team.pull("agents/b/agent.py", "conftest.py")
-    team.run(pull)
-    team.push_to(pull, "conftest.py")
-    ended = team.run(pull)
-    assert team.seen(ended) == (0, "2", 3), ended.log
-
-
-def test_reuse__from_a_fork__is_of_main_alone(team, github) -> None:
-    team.write("agents/b/agent.py", "2")
-    pull = team.pull("agents/b/agent.py", head_repo="mallory/bot", user="mallory")
-    github.read_only = True
-    assert team.seen(team.run(pull))[1:] == ("2", 3)
-    pull.head_sha = github.state.add_commit("more", pull.head_sha, files=["README.md"]).sha
-    github.state.merge_again(pull)
-    ended = team.run(pull)
-    assert team.seen(ended)[1:] == ("2", 3), ended.log
-
-
-def test_reuse__fork__its_relay_says_so_on_the_pull_request(team, github) -> None:
+@pytest.mark.parametrize("is_forged", [False, True])
+def test_reuse__fork__its_relay_says_so_unless_it_is_claimed_in_vain(team, github, is_forged) -> None:
     pull = team.pull("README.md", head_repo="mallory/bot", user="mallory")
     github.read_only = True
     assert team.seen(team.run(pull)) == (0, EVERYTHING, 0)
+    if is_forged:
+        artifact, claimed = github.state.archives[-1], json.loads(team.result)
+        for case in (case for suite in claimed["suites"] for case in suite["cases"]):
+            case["fingerprint"] = "0" * 12
+        artifact.zip_bytes, artifact.digest = zipped({"run.json": json.dumps(claimed).encode()}), None
     github.read_only = False
     ended = relay(team.job, github, github.current_run)
-    assert (ended.code, ended.outputs["reused"]) == (0, EVERYTHING), ended.log
+    assert (ended.code, ended.outputs["reused"]) == (0, NOTHING if is_forged else EVERYTHING), ended.log
     (comment,) = github.state.comments.values()
-    assert "Reused 2 of 2 suites" in comment.body
-
-
-def test_reuse__fork_claims_it_in_vain__its_relay_counts_executions(team, github) -> None:
-    team.write("agents/b/agent.py", "2")
-    pull = team.pull("agents/b/agent.py", head_repo="mallory/bot", user="mallory")
-    github.read_only = True
-    team.run(pull)
-    artifact, claimed = github.state.archives[-1], json.loads(team.result)
-    for case in claimed["suites"][0]["cases"]:
-        case["fingerprint"] = "0" * 12
-    artifact.zip_bytes, artifact.digest = zipped({"run.json": json.dumps(claimed).encode()}), None
-    github.read_only = False
-    ended = relay(team.job, github, github.current_run)
-    assert (ended.code, ended.outputs["reused"]) == (0, NOTHING), ended.log
-
-
-def test_reuse__dependabot__reuses_mains_result(team) -> None:
-    ended = team.run(team.pull("README.md", user="dependabot[bot]"), GITHUB_ACTOR="dependabot[bot]")
-    assert team.seen(ended) == (0, EVERYTHING, 0), ended.log
+    assert ("Reused 2 of 2 suites" in comment.body) is not is_forged
 
 
 @pytest.mark.parametrize(("measures", "cases"), [("prompts/**", EVERYTHING), ("prompts/*.txt", NOTHING)])
@@ -241,20 +239,6 @@ def test_reuse__policy_from_base__compares_what_is_measured_all_the_same(team, g
     team.write("eval-gate.yaml", MEASURES.replace("prompts/**", measures))
     ended = team.run(team.pull("eval-gate.yaml"))
     assert (ended.code, ended.outputs["reused"]) == (0, cases), ended.log
-
-
-def test_reuse__two_gates_of_one_workflow__have_their_own_runs(team, github) -> None:
-    """The second gate's earlier run is no run of the first one, although both are of one workflow run."""
-    team.inputs = {"comment-key": "one"}
-    team.push()
-    team.write("agents/b/agent.py", "2")
-    pull = team.pull("agents/b/agent.py")
-    team.run(pull)
-    team.push_to(pull, "README.md")
-    team.inputs = {"comment-key": "two"}
-    ended = team.run(pull)
-    assert ended.outputs["reused"] != EVERYTHING, ended.log
-    assert "has no usable result" in ended.log
 
 
 @pytest.mark.parametrize("event_name", ["schedule", "workflow_dispatch", "repository_dispatch"])
@@ -293,41 +277,6 @@ def test_reuse__merge_queue__reuses_what_main_has(team, github) -> None:
     assert team.seen(ended) == (0, EVERYTHING, 0), ended.log
 
 
-def test_reuse__turned_off_or_another_baseline__runs_everything(team, github) -> None:
-    pull = team.pull("README.md")
-    team.inputs = {"set": "reuse: false"}
-    ended = team.run(pull)
-    assert team.seen(ended) == (0, NOTHING, 5), ended.log
-    baseline = team.job.workspace / "evals" / "results"
-    team.inputs = {"baseline": str(next(baseline.glob("*/run.json")).parent)}
-    ended = team.run(pull)
-    assert team.seen(ended) == (0, NOTHING, 5), ended.log
-
-
-def test_reuse__mains_result_is_gone__runs_everything(team, github) -> None:
-    for artifact in github.state.artifacts.values():
-        artifact.expired = True
-    ended = team.run(team.pull("README.md"))
-    assert team.seen(ended)[1:] == (NOTHING, 5), ended.log
-
-
-def test_reuse__main_did_not_pass__runs_everything(team) -> None:
-    team.failing.add(1)
-    team.write("agents/b/agent.py", "2")
-    assert team.push().code == 1
-    ended = team.run(team.pull("README.md"))
-    assert ended.outputs["reused"] == NOTHING, ended.log
-
-
-@pytest.mark.parametrize("path", ["eval-gate.yaml", "evals/a.golden.json", ".github/workflows/gate.yml"])
-def test_reuse__evals_configuration_or_workflow_change__runs_everything(team, path) -> None:
-    file = team.job.workspace / path
-    text = file.read_text() if file.is_file() else "on: pull_request"
-    team.write(path, text.replace("prompts/**", "prompts/*").replace("gs-000", "gs-100"))
-    ended = team.run(team.pull(path))
-    assert team.seen(ended) == (0, NOTHING, 5), ended.log
-
-
 def test_reuse__checkout_in_a_folder__its_workflow_is_measured(team) -> None:
     team.write("repo/.git/HEAD", "ref: refs/heads/main")
     team.write("repo/.github/workflows/gate.yml", "on: pull_request")
@@ -357,10 +306,7 @@ def test_reuse__everything_reused_in_two_runs_of_one_commit__the_newer_one_is_sh
 
 @pytest.mark.slow
 def test_reuse__ended_while_github_is_waited_for__ends_at_once(team, github) -> None:
-    team.write("agents/b/agent.py", "2")
-    pull = team.pull("agents/b/agent.py")
-    team.run(pull)
-    team.push_to(pull, "README.md")
+    pull = push_twice(team, "README.md")
     github.faults.add("GET", "/actions/workflows/gate.yml/runs", Fault.hang())
     team.job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha)
     team.agent.requests.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from tests.support.reuse_stories.repository import (
@@ -19,24 +19,23 @@ from tests.support.reuse_stories.repository import (
     TARGETS,
     TOOLS,
     WORKFLOW,
-    File,
     Tree,
     suite_text,
 )
 
-Changes = Mapping[str, File | None]
+Changes = Mapping[str, str | None]
 DOCUMENTS = ("README.md", "docs/guide.md", "docs/intro.rst", "docs/screen.png", "agents/a/README.md", "NEWS.adoc")
 SHARED = ("shared/lib.py", "prompts/common.md", "prompts/tone.md", LOCK)
 OTHERS = (BUILD, "src/web.ts", "assets/logo.svg", WORKFLOW)
-FORGE = File(f"{FORGER} a result")
-MANY = {f"docs/many/{number:03}.md": File("page") for number in range(300)}
+FORGE = f"{FORGER} a result"
+MANY = {f"docs/many/{number:03}.md": "page" for number in range(300)}
 FORGERS: dict[str, tuple[Changes, Changes]] = {
     "removed": ({"tools/hook.py": FORGE}, {"tools/hook.py": None}),
     "renamed to a document": ({"tools/hook.py": FORGE}, {"tools/hook.py": None, "docs/hook.md": FORGE}),
     "behind 300 documents": ({"tools/hook.py": FORGE}, {"tools/hook.py": None, **MANY}),
-    "left there": ({"tools/hook.py": FORGE}, {"tools/hook.py": FORGE, "README.md": File("left there")}),
-    "in the workflow": ({WORKFLOW: FORGE}, {WORKFLOW: File("uses: eval-gate")}),
-    "in a measured file": ({"agents/a/prompt.txt": FORGE}, {"agents/a/prompt.txt": File("prompt.txt of a")}),
+    "left there": ({"tools/hook.py": FORGE}, {"tools/hook.py": FORGE, "README.md": "left there"}),
+    "in the workflow": ({WORKFLOW: FORGE}, {WORKFLOW: "uses: eval-gate"}),
+    "in a measured file": ({"agents/a/prompt.txt": FORGE}, {"agents/a/prompt.txt": "prompt.txt of a"}),
 }
 """How a job is made to store a forged result, and how the next commit hides that."""
 
@@ -44,34 +43,36 @@ FORGERS: dict[str, tuple[Changes, Changes]] = {
 def draw_change(draw: Random, tree: Tree) -> tuple[str, Changes]:
     """A change of some files, mostly of one, and what it is in a few words."""
     ways: dict[Callable[[Random, Tree], Changes], float] = {
-        change_document: 20,
+        change_one_of(DOCUMENTS): 20,
         change_agent: 12,
         break_file: 7,
         lambda _, tree: fixed(tree): 4,
-        change_shared: 5,
-        change_other: 4,
+        change_one_of(SHARED): 5,
+        change_one_of(OTHERS): 4,
+        change_one_of((GRADER, TARGETS, TOOLS)): 4,
         change_evals: 4,
-        rename_suite: 2,
-        change_setup: 5,
+        change_setting: 1,
         change_measures: 4,
-        change_link: 3,
-        change_mode: 1,
     }
-    changes: dict[str, File | None] = {}
+    changes: dict[str, str | None] = {}
     for _ in range(draw.choice([1, 1, 1, 2])):
         way = draw.choices(list(ways), list(ways.values()))[0]
         changes |= way(draw, tree.replaced(changes))
     return ", ".join(sorted(changes)) or "nothing", changes
 
 
-def version(draw: Random, name: str) -> File:
+def version(draw: Random, name: str) -> str:
     """One of a few contents, so that earlier ones come back."""
-    return File(f"{name} {draw.randint(1, 3)}")
+    return f"{name} {draw.randint(1, 3)}"
 
 
-def change_document(draw: Random, tree: Tree) -> Changes:
-    path = draw.choice(DOCUMENTS)
-    return {path: version(draw, path) if draw.random() < 0.9 or path not in tree.files else None}
+def change_one_of(paths: Sequence[str]) -> Callable[[Random, Tree], Changes]:
+    def change(draw: Random, tree: Tree) -> Changes:
+        del tree
+        path = draw.choice(paths)
+        return {path: version(draw, path)}
+
+    return change
 
 
 def change_agent(draw: Random, tree: Tree) -> Changes:
@@ -85,86 +86,38 @@ def break_file(draw: Random, tree: Tree) -> Changes:
     """Break a case by a file that agents read."""
     case = f"{draw.choice(LETTERS)}{draw.randrange(3)}"
     path = draw.choice([f"agents/{case[0]}/agent.py", f"agents/{case[0]}/prompt.txt", *SHARED])
-    return {path: File(f"{draw.choice('xyz')} breaks {case}")}
+    return {path: f"{draw.choice('xyz')} breaks {case}"}
 
 
 def fixed(tree: Tree) -> Changes:
     """Every file without what breaks a case."""
-    broken = {path: file for path, file in tree.files.items() if not file.link and BREAKS.search(file.text)}
-    return {path: file._replace(text=BREAKS.sub("fixed", file.text)) for path, file in broken.items()}
-
-
-def change_shared(draw: Random, tree: Tree) -> Changes:
-    del tree
-    path = draw.choice(SHARED)
-    return {path: version(draw, path)}
-
-
-def change_other(draw: Random, tree: Tree) -> Changes:
-    del tree
-    path = draw.choice(OTHERS)
-    return {path: version(draw, path)}
+    broken = {path: file for path, file in tree.files.items() if BREAKS.search(file)}
+    return {path: BREAKS.sub("fixed", file) for path, file in broken.items()}
 
 
 def change_evals(draw: Random, tree: Tree) -> Changes:
     suite = draw.choice(list(tree.suites))
     letter = suite[len("evals/")]
     skip = draw.choice([None, None, 1])
-    return {suite: File(suite_text(letter, draw.randint(1, 2), draw.choice([2, 3, 3]), skip))}
+    return {suite: suite_text(letter, draw.randint(1, 2), draw.choice([2, 3, 3]), skip)}
 
 
-def rename_suite(draw: Random, tree: Tree) -> Changes:
-    suite = draw.choice(list(tree.suites))
-    letter = suite[len("evals/")]
-    new = draw.choice(
-        [f"evals/{letter}.golden.json", f"evals/{letter}-new.golden.json", f"evals/{letter}1.golden.json"]
-    )
-    return {suite: None, new: tree.files[suite]}
-
-
-def change_setup(draw: Random, tree: Tree) -> Changes:
-    path = draw.choice([GRADER, TARGETS, TOOLS, CONFIG])
-    if path != CONFIG:
-        return {path: version(draw, path)}
-    change = draw.choice(
-        [{"timeoutMs": 2000}, {"timeoutMs": 3000}, {"agentEndpoint": f"http://h{draw.randint(1, 2)}/"}]
-    )
-    return {path: File(json.dumps(tree.config | change))}
+def change_setting(draw: Random, tree: Tree) -> Changes:
+    change = draw.choice([{"timeoutMs": draw.randint(2000, 2001)}, {"agentEndpoint": f"http://h{draw.randint(1, 2)}/"}])
+    return {CONFIG: json.dumps(tree.config | change)}
 
 
 def change_measures(draw: Random, tree: Tree) -> Changes:
     """Widen, narrow, misspell or leave out what suites measure, or turn reuse off."""
-    config = dict(tree.config)
     by_suite = {f"evals/{letter}*.golden.json": [f"agents/{letter}/**"] for letter in LETTERS}
-    match draw.randrange(8):
-        case 0:
-            config["measures"] = by_suite | {"**": list(MEASURED)}
-        case 1:
-            config["measures"] = by_suite | {"**": draw.sample(MEASURED, 2)}
-        case 2:
-            config["measures"] = ["agents/**", *MEASURED, "!agents/**/*.md"]
-        case 3:
-            config["measures"] = draw.sample([*PATTERNS, *MEASURED], 3)
-        case 4:
-            config["measures"] = by_suite | {"evals/a.golden.json": ["docs/guide.md", "assets/*.svg"]}
-        case 5:
-            config["measures"] = {"evals/b*.golden.json": ["agents/**", "!agents/**/*.md", WORKFLOW, *MEASURED]}
-        case 6:
-            config.pop("measures", None)
-        case _:
-            config["reuse"] = not config.get("reuse", True)
-    return {CONFIG: File(json.dumps(config))}
-
-
-def change_link(draw: Random, tree: Tree) -> Changes:
-    """Change where links of agents lead to: a folder, a file, nowhere, out of the repository."""
-    path = draw.choice(["agents/b/common", "agents/c/lock.json", "prompts/linked.md"])
-    target = draw.choice(["shared", "package-lock.json", "docs/guide.md", "nowhere", "../outside", "src"])
-    removed = path in tree.files and draw.random() < 0.4
-    depth = "../" * path.count("/")
-    return {path: None if removed else File(f"{depth}{target}", link=True)}
-
-
-def change_mode(draw: Random, tree: Tree) -> Changes:
-    path = f"agents/{draw.choice(LETTERS)}/agent.py"
-    return {path: tree.files[path]._replace(executable=not tree.files[path].executable)}
+    changes: list[dict[str, object]] = [
+        {"measures": by_suite | {"**": list(MEASURED)}},
+        {"measures": by_suite | {"**": draw.sample(MEASURED, 2)}},
+        {"measures": ["agents/**", *MEASURED, "!agents/**/*.md"]},
+        {"measures": draw.sample([*PATTERNS, *MEASURED], 3)},
+        {"measures": by_suite | {"evals/a.golden.json": ["docs/guide.md", "assets/*.svg"]}},
+        {"measures": {"evals/b*.golden.json": ["agents/**", "!agents/**/*.md", WORKFLOW, *MEASURED]}},
+        {"measures": []},
+        {"reuse": not tree.config.get("reuse", True)},
+    ]
+    return {CONFIG: json.dumps(tree.config | draw.choice(changes))}

@@ -7,7 +7,7 @@ from pathlib import Path
 from eval_gate.config.measures import select_patterns
 from eval_gate.engine.preparation.measured_files import MeasuredFiles
 from eval_gate.model.reuse import EvaluatedState
-from tests.support.reuse_stories.repository import IMAGE, File, Files, Machine, Tree, disk
+from tests.support.reuse_stories.repository import IMAGE, Files, Machine, Tree, disk
 from tests.support.reuse_stories.runs import digest_setup
 
 
@@ -35,18 +35,11 @@ class Checkout:
         files = disk(tree)
         for path in [one for one, file in self._files.items() if files.get(one) != file]:
             (self.folder / path).unlink()
-            for folder in (self.folder / path).relative_to(self.folder).parents[:-1]:
-                if not any((self.folder / folder).iterdir()):
-                    (self.folder / folder).rmdir()
         for path in [one for one, file in files.items() if self._files.get(one) != file]:
             write(self.folder / path, files[path])
         self._files = files
 
 
-def write(place: Path, file: File) -> None:
+def write(place: Path, file: str) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    if file.link:
-        place.symlink_to(file.text)
-    else:
-        place.write_text(file.text, encoding="utf-8")
-        place.chmod(0o755 if file.executable else 0o644)
+    place.write_text(file, encoding="utf-8")

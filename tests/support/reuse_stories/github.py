@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import io
-import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from types import SimpleNamespace
-from urllib.parse import parse_qsl
 
 import httpx
 import msgspec
@@ -21,11 +19,12 @@ from eval_gate.model.result import RunResult
 from eval_gate.model.reuse import EvaluatedState
 from eval_gate.text.secret import Secret
 from tests.support.reuse_stories.repository import WORKFLOW
-from tests.support.reuse_stories.runs import GATE, FoundRun, Pull, Request
+from tests.support.reuse_stories.runs import GATE, FoundRun, Pull, Request, Run
 
 OWN, FORK = 1, 2
 """Ids of the repository and of a fork."""
-BLOBS = "https://blobs.invalid/"
+BLOBS = "blobs.invalid"
+ARTIFACT = {"name": "eval-gate-results", "size_in_bytes": 1_000}
 
 
 def find_own(
@@ -68,7 +67,9 @@ class _Client(GitHubClient):
                 earlier = pair.partition("...")[0]
                 return self._compare(next(one for one in self._found if one.run.sha == earlier))
             case ["actions", "runs", number, "artifacts"]:
-                return {"artifacts": [_describe_artifact(one) for one in self._found if one.run.number == int(number)]}
+                run = self._find(number)
+                facts = {"id": run.number, "expired": run.expired, "created_at": run.at.isoformat()}
+                return {"artifacts": [ARTIFACT | facts]}
         raise NotImplementedError(path)
 
     def _list_runs(self, name: str, query: Mapping[str, object]) -> Iterator[dict[str, object]]:
@@ -76,6 +77,7 @@ class _Client(GitHubClient):
         for one in self._found:
             run, pull = one.run, one.run.pull
             branch = pull.branch if pull else "main"
+            created = (run.at + timedelta(minutes=1)).isoformat()
             if run.workflow.endswith(f"/{name}") and (run.event, branch) == (query["event"], query["branch"]):
                 yield {
                     "id": run.number,
@@ -86,8 +88,8 @@ class _Client(GitHubClient):
                     "run_attempt": run.attempt,
                     "conclusion": run.conclusion,
                     "status": "completed",
-                    "created_at": _iso(run.at + timedelta(minutes=1)),
-                    "run_started_at": _iso(run.at + timedelta(minutes=1)),
+                    "created_at": created,
+                    "run_started_at": created,
                     "repository": {"id": OWN, "full_name": "acme/bot"},
                     "head_repository": {"id": FORK if pull and pull.fork else OWN, "full_name": "somebody/bot"},
                 }
@@ -105,51 +107,26 @@ class _Client(GitHubClient):
         }
 
     def run_graphql(self, doing: str, query: str, variables: Mapping[str, object], *, permission: str) -> object:
-        """Answer the one question about branches of pull requests, by the names that the query gives to its fields."""
-        del doing, permission
-        names = {field: alias for alias, field in re.findall(r"(\w+): (\w+)", query)}
+        """Answer the one question about branches of pull requests, with the names of that query."""
+        del doing, query, permission
         same = [one for one in self._pulls if one.branch == variables["branch"]]
-        moves = [{"createdAt": _iso(max(self._pull.moves))}] if self._pull.moves else []
-        answer = {
-            "pullRequests": {"nodes": [{"number": one.number, "isCrossRepository": one.fork} for one in same]},
-            "pullRequest": {"createdAt": _iso(self._pull.opened), "timelineItems": {"nodes": moves}},
-        }
-        return {"repository": _rename(answer, names)}
+        moves = [{"created_at": max(self._pull.moves).isoformat()}] if self._pull.moves else []
+        pulls = {"nodes": [{"number": one.number, "is_from_fork": one.fork} for one in same]}
+        pull = {"created_at": self._pull.opened.isoformat(), "moves": {"nodes": moves}}
+        return {"repository": {"pulls": pulls, "pull": pull}}
 
     def open_http_client(self) -> httpx.Client:
         """Open a client that gets artifacts from here."""
         return httpx.Client(transport=httpx.MockTransport(self._download))
 
     def _download(self, request: httpx.Request) -> httpx.Response:
-        if not str(request.url).startswith(BLOBS):
-            number = request.url.path.split("/")[-2]
-            return httpx.Response(302, headers={"location": f"{BLOBS}?run={number}"})
-        number = dict(parse_qsl(request.url.query.decode()))["run"]
-        return httpx.Response(
-            200, stream=httpx.ByteStream(_pack(next(one for one in self._found if str(one.run.number) == number)))
-        )
+        number = request.url.path.split("/")[-2]
+        if request.url.host != BLOBS:
+            return httpx.Response(302, headers={"location": f"https://{BLOBS}/{number}/zip"})
+        data = io.BytesIO()
+        with zipfile.ZipFile(data, "w") as archive:
+            archive.writestr("run.json", msgspec.json.encode(self._find(number).result))
+        return httpx.Response(200, stream=httpx.ByteStream(data.getvalue()))
 
-
-def _rename(value: object, names: Mapping[str, str]) -> object:
-    if isinstance(value, list):
-        return [_rename(one, names) for one in value]
-    if isinstance(value, dict):
-        return {names.get(name, name): _rename(one, names) for name, one in value.items()}
-    return value
-
-
-def _describe_artifact(found: FoundRun) -> dict[str, object]:
-    run = found.run
-    facts = {"id": run.number, "name": "eval-gate-results", "expired": run.expired, "size_in_bytes": 1_000}
-    return facts | {"created_at": _iso(run.at)}
-
-
-def _pack(found: FoundRun) -> bytes:
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w") as archive:
-        archive.writestr("run.json", msgspec.json.encode(found.run.result))
-    return data.getvalue()
-
-
-def _iso(at: datetime) -> str:
-    return at.isoformat()
+    def _find(self, number: str) -> Run:
+        return next(one.run for one in self._found if one.run.number == int(number))

@@ -1,23 +1,17 @@
 """The decision with one of its clauses left out: the simulation has to find each of these.
 
-A named mutant does not see what the clause is about, so it does not depend on how the decision is written. A mutant of
-the source is the same module with one small mistake (`benchmarks/mutants.py`).
+A named mutant does not see what the clause is about, so it does not depend on how the decision is written.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks.mutants import mutants_of
-from eval_gate.gate import reuse_decision
 from eval_gate.gate.reuse_decision import EarlierRun, decide_reuse
 from eval_gate.model.comparison import Outcome, Verdict
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult, SuiteResult
-from eval_gate.model.reuse import EvaluatedState, MeasuredSuite, ReuseSource, ReuseSummary, StatePart
+from eval_gate.model.reuse import EvaluatedState, ReuseSource, ReuseSummary, StatePart
 from eval_gate.struct import replace
 from tests.support.reuse_stories.github import find_own
 from tests.support.reuse_stories.repository import WORKFLOW
@@ -49,31 +43,27 @@ def of_cases(change: Callable[[SuiteResult], SuiteResult]) -> Rules:
     )
 
 
-def of_part(part: StatePart) -> Rules:
-    """Blind to one part of the setup."""
-
-    def change(source: EarlierRun, state: EvaluatedState) -> EarlierRun:
-        earlier = source.run.evaluated_state
-        if earlier is None:
-            return source
-        parts = {**earlier.parts, part: state.parts[part]}
-        return replace(source, run=replace(source.run, evaluated_state=replace(earlier, parts=parts)))
-
-    return blind(change)
-
-
-def of_suites(change: Callable[[MeasuredSuite, MeasuredSuite], MeasuredSuite]) -> Rules:
-    """Blind to something of what a suite measures: `change` gets the earlier and the current one."""
+def of_state(change: Callable[[EvaluatedState, EvaluatedState], EvaluatedState]) -> Rules:
+    """Blind to something of the state: `change` gets the earlier and the current one."""
 
     def blinded(source: EarlierRun, state: EvaluatedState) -> EarlierRun:
         earlier = source.run.evaluated_state
-        if earlier is None:
-            return source
-        current = {one.suite: one for one in state.suites}
-        suites = tuple(change(one, current.get(one.suite, one)) for one in earlier.suites)
-        return replace(source, run=replace(source.run, evaluated_state=replace(earlier, suites=suites)))
+        seen = change(earlier, state) if earlier else None
+        return replace(source, run=replace(source.run, evaluated_state=seen))
 
     return blind(blinded)
+
+
+def of_part(part: StatePart) -> Rules:
+    """Blind to one part of the setup."""
+    return of_state(lambda earlier, state: replace(earlier, parts={**earlier.parts, part: state.parts[part]}))
+
+
+def with_digests(earlier: EvaluatedState, state: EvaluatedState) -> EvaluatedState:
+    """The earlier state, with the digests of now."""
+    now = {one.suite: one.digest for one in state.suites}
+    suites = [replace(one, digest=now.get(one.suite, one.digest)) for one in earlier.suites]
+    return replace(earlier, suites=tuple(suites))
 
 
 def without_off(state: EvaluatedState, sources: Sequence[EarlierRun], **given: object) -> ReuseSummary:
@@ -162,7 +152,7 @@ MUTANTS: Mapping[str, Rules] = {
             else replace(source, run=replace(source.run, suites=tuple(map(always_passing, source.run.suites))))
         )
     ),
-    "the files do not count": of_suites(lambda earlier, now: replace(earlier, digest=now.digest)),
+    "the files do not count": of_state(with_digests),
     "unreadable files are as before": Rules(decide=any_digest),
     "a reuse is an execution": blind(fresh),
     "reuse is never off": Rules(decide=without_off),
@@ -180,18 +170,3 @@ MUTANTS: Mapping[str, Rules] = {
     "a cut comparison is whole": own(lambda found, _: replace(found, files=found.files[:299])),
     "force pushes are not seen": Rules(find_own=without_force_pushes),
 }
-
-
-def iter_source_mutants() -> Iterator[tuple[str, Rules]]:
-    """The module of the decision with one small mistake each."""
-    file = Path(reuse_decision.__file__)
-    source = file.read_bytes()
-    for number, mutant in enumerate(mutants_of(file, source)):
-        module = ModuleType(f"reuse_decision_{number}")
-        sys.modules[module.__name__] = module  # classes look up their module
-        try:
-            exec(compile(mutant.of(source), str(file), "exec"), module.__dict__)
-        finally:
-            del sys.modules[module.__name__]
-        rules = Rules(module.decide_reuse, module.collect_reused, module.EarlierRun)
-        yield f"{mutant.line}: {str(mutant).partition('  ')[2]}", rules

@@ -9,15 +9,15 @@ from datetime import timedelta
 from eval_gate.gate.reuse_decision import EarlierRun
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult, Shard, SuiteResult
-from eval_gate.model.reuse import ReuseOff, ReuseSource, ReuseSummary, RunReason, SuiteDecision
+from eval_gate.model.reuse import ReuseOff, ReuseSource, ReuseSummary, SuiteDecision
 from eval_gate.struct import replace
-from tests.support.reuse_stories.repository import describe_setup, measure, patterns_of
+from tests.support.reuse_stories.repository import describe_setup, measure
 from tests.support.reuse_stories.runs import Request, Run, Truth
 
 SETTLED = {Status.PASSED, Status.FAILED, Status.SKIPPED}
 WEEK = timedelta(days=7)
 Faults = dict[str, list[str]]
-"""By kind: `wrong`, `untrue`, `missed`."""
+"""By kind: `wrong`, `missed`."""
 
 FLAWS: dict[str, Callable[[RunResult], RunResult]] = {
     "incomplete": lambda run: replace(run, complete=False),
@@ -82,7 +82,7 @@ class Oracle:
 
     def check(self, sources: Sequence[EarlierRun], summary: ReuseSummary, *, probe: bool = False) -> Faults:
         """Hold a decision about these sources against the truth. A probe is about one source only."""
-        faults: Faults = {"wrong": [], "untrue": [], "missed": []}
+        faults: Faults = {"wrong": [], "missed": []}
         off = self.off or (None if probe else self.request.off)
         for suite in self.request.tree.suites:
             decision = next((one for one in summary.suites if one.suite == suite), SuiteDecision(suite=suite))
@@ -92,11 +92,8 @@ class Oracle:
                 faults["wrong"] += [f"{suite} was reused {wrong}"] if wrong else []
             elif off is None and any(one.objection is None and not one.forged for one in claims):
                 faults["missed"].append(f"{suite} could have been reused: {summary.off or decision.reason}")
-            if off is None and sources:
-                untrue = self.find_untrue(decision, sources[0])
-                faults["untrue"] += [f"{suite}: {decision.reason}, {untrue}"] if untrue else []
         extra = {one.suite for one in summary.suites} - set(self.request.tree.suites)
-        faults["untrue"] += [f"decided about {one}" for one in sorted(extra)]
+        faults["wrong"] += [f"decided about {one}" for one in sorted(extra)]
         return faults
 
     def find_wrong(self, decision: SuiteDecision, claims: Sequence[Claim], off: ReuseOff | None) -> str | None:
@@ -161,36 +158,3 @@ class Oracle:
     def list_parts(self, truth: Truth) -> list[str]:
         now = self.now(next(iter(self.request.tree.suites))).setup
         return [part for part, value in now.items() if truth.setup[part] != value]
-
-    def find_untrue(self, decision: SuiteDecision, source: EarlierRun) -> str | None:
-        """What a decision says of why a suite is executed, and is not so; its reason is about the first source."""
-        suite = decision.suite
-        run = next(one for one in self.runs if one.result.run_id == source.run.run_id)
-        truth, now = run.truths.get(suite), self.now(suite)
-        if decision.reason is RunReason.NO_MEASURES:
-            return "but has patterns" if patterns_of(self.request.tree, suite) else None
-        if decision.reason is RunReason.UNREADABLE:
-            return "but can be read" if now.measured is not None else None
-        if truth is None or truth.forged:
-            return None
-        if decision.reason is RunReason.SETUP_CHANGED:
-            right = sorted(self.list_parts(truth))
-            return None if sorted(decision.parts) == right else f"{decision.parts} are not {right}"
-        if decision.reason is RunReason.FILES_CHANGED:
-            return "but they are the same" if now.measured == truth.measured else None
-        return None
-
-    def check_verdict(self, run: RunResult, baseline: Run | None) -> Faults:
-        """A gate must not be green where a measured change breaks a reused case that passed before."""
-        before = {key: case.status for key, case in baseline.result.iter_cases()} if baseline else {}
-        wrong = []
-        for suite in run.suites if run.has_passed else ():
-            if suite.reused is None or self.request.tree.forges:
-                continue
-            broken = self.now(suite.eval_file).broken
-            wrong += [
-                f"green although {case.id} is broken by a measured file"
-                for key, case in run.iter_cases()
-                if key.suite == suite.eval_file and case.id in broken and before.get(key) is Status.PASSED
-            ]
-        return {"wrong": wrong}

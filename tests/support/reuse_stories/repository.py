@@ -1,18 +1,16 @@
 """A repository of three suites as data: what is on disk when its evals run, what suites measure, what agents do.
 
-Nothing of the program is used here. Patterns are rows of a table, each with a plain function that says which paths it
-means, so that a mistake of the program's own globs is seen.
+Nothing of the program is used here, not even for patterns, so that a mistake of the program's own globs is seen.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
 
 LETTERS = "abc"
 CASES = 3
@@ -25,38 +23,16 @@ FORGER = "forge"
 BREAKS = re.compile(r"breaks ([abc]\d)")
 
 
-class File(NamedTuple):
-    """What is at a path. A link has its target as text."""
-
-    text: str
-    executable: bool = False
-    link: bool = False
+Files = Mapping[str, str]
 
 
-Files = Mapping[str, File]
-
-
-def starts(*prefixes: str) -> Callable[[str], bool]:
-    return lambda path: path.startswith(prefixes)
-
-
-PATTERNS: dict[str, Callable[[str], bool]] = {
-    **{f"agents/{letter}/**": starts(f"agents/{letter}/") for letter in LETTERS},
-    "agents/**": starts("agents/"),
-    "agents/*/agent.py": lambda path: path in {f"agents/{letter}/agent.py" for letter in LETTERS},
-    "prompts/*.md": lambda path: path.startswith("prompts/") and path.count("/") == 1 and path.endswith(".md"),
-    "prompts/**": starts("prompts/"),
-    "shared/lib.py": lambda path: path == "shared/lib.py",
-    "**/*.txt": lambda path: path.endswith(".txt"),
-    LOCK: lambda path: path == LOCK,
-    "assets/*.svg": lambda path: path.startswith("assets/") and path.endswith(".svg"),
-    "docs/guide.md": lambda path: path == "docs/guide.md",
-    WORKFLOW: lambda path: path == WORKFLOW,
-    "agents/missing/**": lambda path: False,
-    "Agents/a/**": lambda path: False,
-}
-"""Each pattern of the histories, and which paths it means."""
-NOT = {"!agents/**/*.md": lambda path: path.startswith("agents/") and path.endswith(".md")}
+PATTERNS = (
+    *(f"agents/{letter}/**" for letter in LETTERS),
+    *("agents/**", "agents/*/agent.py", "prompts/*.md", "prompts/**", "shared/lib.py", "**/*.txt", LOCK),
+    *("assets/*.svg", "docs/guide.md", WORKFLOW, "agents/missing/**", "Agents/a/**"),
+)
+"""Each pattern of the histories, but the one that leaves files out and that of a variable."""
+LEAVES_OUT = "!agents/**/*.md"
 MEASURED = ("shared/lib.py", "prompts/**", LOCK, f"env:{IMAGE}")
 """What the agents of all suites read besides their own folders."""
 
@@ -68,32 +44,32 @@ class Tree:
     files: Files
 
     @cached_property
-    def key(self) -> frozenset[tuple[str, File]]:
+    def key(self) -> frozenset[tuple[str, str]]:
         return frozenset(self.files.items())
 
-    def replaced(self, changes: Mapping[str, File | None]) -> Tree:
+    def replaced(self, changes: Mapping[str, str | None]) -> Tree:
         """The tree with these files in place of its own; None removes one."""
         merged = {**self.files, **changes}
         return Tree({path: file for path, file in merged.items() if file is not None})
 
-    def differences(self, other: Tree) -> dict[str, File | None]:
+    def differences(self, other: Tree) -> dict[str, str | None]:
         """What replaces these files by the other tree's."""
         paths = {path for path, _ in self.key ^ other.key}
         return {path: other.files.get(path) for path in sorted(paths)}
 
     @cached_property
     def config(self) -> dict[str, Any]:
-        return json.loads(self.files[CONFIG].text)
+        return json.loads(self.files[CONFIG])
 
     @cached_property
     def suites(self) -> dict[str, list[dict[str, Any]]]:
         """Cases by eval file, in file order."""
-        return {path: json.loads(file.text) for path, file in sorted(self.files.items()) if path.startswith("evals/")}
+        return {path: json.loads(file) for path, file in sorted(self.files.items()) if path.startswith("evals/")}
 
     @property
     def forges(self) -> bool:
         """Whether its job stores what its author wants."""
-        return any(FORGER in file.text for file in self.files.values())
+        return any(FORGER in file for file in self.files.values())
 
 
 @dataclass(frozen=True)
@@ -108,9 +84,9 @@ def case_ids(tree: Tree, suite: str) -> tuple[str, ...]:
     return tuple(one["id"] for one in tree.suites[suite])
 
 
-def disk(tree: Tree) -> dict[str, File]:
+def disk(tree: Tree) -> dict[str, str]:
     """The files of the commit, and what the job generates out of them before the evals."""
-    generated = {"agents/a/built.txt": File(f"built by {tree.files[BUILD].text}")} if BUILD in tree.files else {}
+    generated = {"agents/a/built.txt": f"built by {tree.files[BUILD]}"} if BUILD in tree.files else {}
     return {**tree.files, **generated}
 
 
@@ -119,65 +95,40 @@ def patterns_of(tree: Tree, suite: str) -> tuple[str, ...]:
     written = tree.config.get("measures", [])
     if isinstance(written, list):
         return tuple(sorted(set(written)))
-    joined = [one for glob, some in written.items() if _means(glob, suite) for one in some]
+    joined = [one for glob, some in written.items() if compile_glob(glob).fullmatch(suite) for one in some]
     return tuple(sorted(set(joined)))
 
 
-def _means(glob: str, suite: str) -> bool:
-    begin, star, end = glob.partition("*")
-    return glob == "**" or (suite.startswith(begin) and suite.endswith(end) if star else suite == glob)
+@cache
+def compile_glob(glob: str) -> re.Pattern[str]:
+    """What a glob means, told without the program: `**` leads through folders, `*` ends at one."""
+    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*"}
+    return re.compile("".join(words.get(one) or re.escape(one) for one in re.split(r"(\*\*/|\*\*|\*)", glob)))
 
 
-Measured = frozenset[tuple[str, str, bool]]
+def find_named(glob: str, paths: Iterable[str]) -> set[str]:
+    return {path for path in paths if compile_glob(glob).fullmatch(path)}
+
+
+Measured = frozenset[tuple[str, str]]
 
 
 def measure(tree: Tree, machine: Machine, suite: str) -> Measured | None:
-    """What a suite measures, with everything that links lead to. None: it cannot be told, so the suite has to run."""
+    """What a suite measures. None: it cannot be told, so the suite has to run."""
     patterns, files = patterns_of(tree, suite), disk(tree)
     wanted = [one for one in patterns if one in PATTERNS]
     if not patterns or not wanted:
         return None
-    left_out = {path for one in patterns if one in NOT for path in files if NOT[one](path)}
-    if any(not any(map(PATTERNS[one], files)) for one in wanted):
+    named = [find_named(one, files) for one in wanted]
+    if not all(named):
         return None
-    found = {path for one in wanted for path in files if PATTERNS[one](path)} - left_out
-    starts_of = [one.partition("*")[0] for one in wanted if "*" in one]
-    on_the_way = {path for path in files if _is_linked_folder(files, path) and path.startswith(tuple(starts_of))}
-    content = [*_read(files, found), *((path, repr(files[path]), False) for path in on_the_way - found)]
-    variables = [("env", str(machine.image), True)] if f"env:{IMAGE}" in patterns else []
-    if None in content or ("env", "None", True) in variables:
+    left_out = find_named(LEAVES_OUT[1:], files) if LEAVES_OUT in patterns else set()
+    found = set().union(*named) - left_out
+    is_image_measured = f"env:{IMAGE}" in patterns
+    if is_image_measured and machine.image is None:
         return None
-    return frozenset([*(one for one in content if one is not None), *variables])
-
-
-def _read(files: Files, paths: Iterable[str]) -> Iterator[tuple[str, str, bool] | None]:
-    """Each of these files as it is read; None for a link that leads nowhere."""
-    for path in paths:
-        yield path, repr(files[path]), files[path].executable
-        if files[path].link:
-            led = follow(files, path)
-            yield from ((f"{path} -> {one}", repr(files[one]), files[one].executable) for one in led)
-            if not led:
-                yield None
-
-
-def _is_linked_folder(files: Files, path: str) -> bool:
-    """Whether a link leads to a folder: it counts where a pattern leads through its place, whatever is in there."""
-    return files[path].link and any(len(one) > len(files[path].text.replace("../", "")) for one in follow(files, path))
-
-
-def follow(files: Files, path: str) -> tuple[str, ...]:
-    """The files that a link leads to: one, or those of a folder; none if it leads nowhere, or out of the repository."""
-    steps: list[str] = []
-    for step in (PurePosixPath(path).parent / files[path].text).parts:
-        if step != "..":
-            steps.append(step)
-        elif not steps:
-            return ()
-        else:
-            steps.pop()
-    place = "/".join(steps)
-    return tuple(sorted(one for one in files if one == place or one.startswith(f"{place}/")))
+    variables = [("env", str(machine.image))] if is_image_measured else []
+    return frozenset([*((path, files[path]) for path in found), *variables])
 
 
 def describe_setup(tree: Tree, machine: Machine) -> dict[str, object]:
@@ -194,21 +145,13 @@ def describe_setup(tree: Tree, machine: Machine) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True)
-class World:
-    """What agents depend on outside of the repository, such as a model: the cases that it breaks now."""
-
-    broken: frozenset[str] = field(default_factory=frozenset)
-
-
-def broken_cases(tree: Tree, machine: Machine, world: World, suite: str) -> frozenset[str]:
-    """The cases of a suite that fail each time, whatever the reason."""
-    files, broken = disk(tree), set(world.broken)
+def broken_cases(tree: Tree, machine: Machine, world: frozenset[str], suite: str) -> frozenset[str]:
+    """The cases of a suite that fail each time; `world` are those that the outside breaks."""
+    files, broken = disk(tree), set(world)
     for letter in {one["id"][0] for one in tree.suites[suite]}:
         places = (f"agents/{letter}/", "shared/lib.py", "prompts/", LOCK)
         read = {path for path in files if path.startswith(places)}
-        read |= {led for path in read if files[path].link for led in follow(files, path)}
-        texts = [files[path].text for path in read if not files[path].link]
+        texts = [files[path] for path in read]
         broken |= {one for text in (*texts, machine.image or "") for one in BREAKS.findall(text) if one[0] == letter}
     return frozenset(broken & set(case_ids(tree, suite)))
 
@@ -216,11 +159,11 @@ def broken_cases(tree: Tree, machine: Machine, world: World, suite: str) -> froz
 def first_tree() -> Tree:
     """The repository as it begins."""
     agents = {
-        f"agents/{letter}/{name}": File(f"{name} of {letter}")
+        f"agents/{letter}/{name}": f"{name} of {letter}"
         for letter in LETTERS
         for name in ("agent.py", "prompt.txt", "README.md")
     }
-    suites = {f"evals/{letter}.golden.json": File(suite_text(letter)) for letter in LETTERS}
+    suites = {f"evals/{letter}.golden.json": suite_text(letter) for letter in LETTERS}
     measures = {f"evals/{letter}*.golden.json": [f"agents/{letter}/**"] for letter in LETTERS} | {"**": list(MEASURED)}
     others = {
         CONFIG: json.dumps({"agentEndpoint": "http://localhost:3000/", "measures": measures}),
@@ -237,8 +180,7 @@ def first_tree() -> Tree:
         "README.md": "Read me",
         "src/web.ts": "web 1",
     }
-    links = {"agents/b/common": File("../../shared", link=True)}
-    return Tree({**agents, **suites, **{path: File(text) for path, text in others.items()}, **links})
+    return Tree({**agents, **suites, **others})
 
 
 def suite_text(letter: str, version: int = 1, cases: int = CASES, skip: int | None = None) -> str:

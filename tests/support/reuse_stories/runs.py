@@ -11,13 +11,11 @@ from eval_gate.model.reuse import EvaluatedState, MeasuredSuite, ReuseOff, State
 from eval_gate.results.history import EMPTY_HISTORY, History
 from eval_gate.text.digest import compute_digest
 from tests.support.reuse_stories.repository import (
-    BREAKS,
     DOCUMENTS,
     WORKFLOW,
     Machine,
     Measured,
     Tree,
-    World,
     describe_setup,
     measure,
     patterns_of,
@@ -55,11 +53,6 @@ class Truth:
     at: datetime
     forged: bool = False
 
-    @property
-    def broken(self) -> frozenset[str]:
-        """Cases that the measured files and variables break."""
-        return frozenset(one for _, text, _ in self.measured or () for one in BREAKS.findall(text))
-
 
 @dataclass(eq=False)
 class Run:
@@ -86,10 +79,6 @@ class Run:
     flaw: str = ""
     """Why nothing of it may be reused, whatever it says; empty if something may."""
 
-    @property
-    def on_main(self) -> bool:
-        return self.pull is None
-
 
 @dataclass(frozen=True)
 class FoundRun:
@@ -112,7 +101,8 @@ class Request:
     sha: str
     tree: Tree
     machine: Machine
-    world: World
+    world: frozenset[str]
+    """Cases that something outside of the repository breaks now, such as a model."""
     at: datetime
     pull: Pull | None = None
     attempt: int = 1
@@ -147,7 +137,7 @@ def is_own(found: FoundRun, request: Request) -> bool:
     if found.merge_base != run.sha or len(found.files) > MAX_COMPARED:
         return False
     suites = [measure(request.tree, request.machine, suite) for suite in request.tree.suites]
-    measured = {path for one in suites for path, _, _ in one or ()}
+    measured = {path for one in suites for path, _ in one or ()}
     names = {name for pair in found.files for name in pair if name is not None}
     return all(name.endswith(DOCUMENTS) for name in names) and not names & measured
 

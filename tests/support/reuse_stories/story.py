@@ -7,20 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from random import Random
 
 from eval_gate.config.policy import Policy
-from eval_gate.gate.reuse_decision import EarlierRun
+from eval_gate.gate.reuse_decision import EarlierRun, collect_reused
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.comparison import Outcome, Verdict
-from eval_gate.model.execution import Status
 from eval_gate.model.result import GitFacts, ResultProducer, SuiteResult
-from eval_gate.model.reuse import (
-    EvaluatedState,
-    ReuseOff,
-    ReuseSource,
-    ReuseSummary,
-)
+from eval_gate.model.reuse import EvaluatedState, ReuseOff, ReuseSource, ReuseSummary
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.history import EMPTY_HISTORY
 from eval_gate.session.history_update import build_next_history
@@ -29,20 +24,19 @@ from tests.support.histories import NONE_YET, Asked, Engine
 from tests.support.results import make_result, make_run, make_suite_result
 from tests.support.reuse_stories.changes import FORGERS, draw_change, fixed
 from tests.support.reuse_stories.oracle import SPOILS, Faults, Oracle, build_truth
-from tests.support.reuse_stories.repository import (
-    File,
-    Machine,
-    Tree,
-    World,
-    broken_cases,
-    first_tree,
-)
-from tests.support.reuse_stories.rules import Rules
+from tests.support.reuse_stories.repository import Machine, Tree, broken_cases, first_tree
+from tests.support.reuse_stories.rules import Decide, Rules
 from tests.support.reuse_stories.runs import FIRST_DAY, GATE, FoundRun, Pull, Request, Run, Truth, is_own
 
 PASSED = Verdict(outcome=Outcome.PASSED, exit_code=0)
-FLAKY = frozenset({"a2", "c1"})
-SETTLED = {Status.PASSED, Status.FAILED, Status.SKIPPED}
+FOREIGN: dict[str, dict[str, object]] = {
+    "event": {"event": "push"},
+    "workflow": {"workflow": ".github/workflows/forge.yml"},
+    "failed": {"conclusion": "failure"},
+    "expired": {"expired": True},
+}
+"""Facts of runs that are not the pull request's own, or not good enough."""
+FLAKY = frozenset({"a2", "b0", "c1"})
 
 
 @dataclass(frozen=True)
@@ -50,13 +44,12 @@ class Commit:
     """A commit, with all before it."""
 
     tree: Tree
-    parents: tuple[str, ...] = ()
     ancestors: frozenset[str] = frozenset()
 
 
 @dataclass
 class Story:
-    """One history. `wrong` is what was reused and must not be, `untrue` what was said and is not so."""
+    """One history. `wrong` is what was reused and must not be."""
 
     seed: int
     read_state: Callable[[Tree, Machine], EvaluatedState]
@@ -64,7 +57,6 @@ class Story:
     attacks: float = 2
     """How often somebody forges a result; other steps weigh from 0.5 to 5."""
     wrong: list[str] = field(default_factory=list)
-    untrue: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
     """Suites that were executed although their result could have been reused."""
     counts: Counter[str] = field(default_factory=Counter)
@@ -73,8 +65,8 @@ class Story:
     def __post_init__(self) -> None:
         self.draw = Random(self.seed)
         self.at = FIRST_DAY
-        self.machine, self.world = Machine(), World()
-        self.commits = {"c0": Commit(first_tree(), (), frozenset({"c0"}))}
+        self.machine, self.world = Machine(), frozenset[str]()
+        self.commits = {"c0": Commit(first_tree(), frozenset({"c0"}))}
         self.main = ["c0"]
         self.pulls: list[Pull] = []
         self.runs: list[Run] = []
@@ -85,7 +77,7 @@ class Story:
     def commit(self, tree: Tree, *parents: str) -> str:
         sha = f"c{len(self.commits)}"
         before = frozenset[str]().union(*(self.commits[one].ancestors for one in parents))
-        self.commits[sha] = Commit(tree, parents, before | {sha})
+        self.commits[sha] = Commit(tree, before | {sha})
         return sha
 
     def tree(self, sha: str) -> Tree:
@@ -102,13 +94,13 @@ class Story:
         base = max(earlier & known, key=lambda sha: len(self.commits[sha].ancestors))
         before, after = self.tree(base), self.tree(head)
         changes = before.differences(after)
-        gone = {before.files[path].text: path for path, file in changes.items() if file is None}
+        gone = {before.files[path]: path for path, file in changes.items() if file is None}
         files = []
         for path, file in changes.items():
-            if file is None and path not in {gone.get(one.text) for one in changes.values() if one is not None}:
+            if file is None and path not in {gone.get(one) for one in changes.values() if one is not None}:
                 files.append((path, None))
             elif file is not None:
-                files.append((path, gone.get(file.text) if path not in before.files else None))
+                files.append((path, gone.get(file) if path not in before.files else None))
         return FoundRun(run, base, len(known - earlier), tuple(files[:300]))
 
     # what happens
@@ -118,16 +110,12 @@ class Story:
         self.run(self.on_main("push"))
         steps: dict[Callable[[], object], float] = {
             self.open_pull: 3,
-            self.push_to_pull: 5,
+            self.push_to_pull: 7.5,
             self.force_push: 1,
-            self.revert: 1,
-            self.update_pull: 1.5,
             self.merge_pull: 3,
             self.push_to_main: 3,
             self.run_again: 1.5,
-            self.run_manually: 0.5,
-            self.run_nightly: 0.5,
-            self.expire: 0.5,
+            self.run_without_change: 1,
             self.drift: 1.5,
             self.attack: self.attacks,
             self.wait: 1,
@@ -147,16 +135,16 @@ class Story:
     def drift(self) -> None:
         """Let the world outside of the repository change."""
         case = self.draw.choice([f"{letter}{number}" for letter in "abc" for number in range(3)])
-        match self.draw.randrange(4):
-            case 0:
-                self.machine = replace(self.machine, image=self.draw.choice([None, "1", "2", f"3 breaks {case}"]))
-            case 1:
-                self.machine = replace(self.machine, version=self.draw.choice(["1.0.0", "1.1.0"]))
-            case 2:
-                self.world = World(frozenset({case}))
-            case _:
-                self.world = World()
-        self.say(f"outside: {self.machine}, {sorted(self.world.broken)}")
+        image = self.draw.choice([None, "1", "2", f"3 breaks {case}"])
+        machines = [
+            replace(self.machine, image=image),
+            Machine(self.machine.image, self.draw.choice(["1.0.0", "1.1.0"])),
+        ]
+        if self.draw.random() < 0.5:
+            self.machine = self.draw.choice(machines)
+        else:
+            self.world = self.draw.choice([frozenset(), frozenset({case})])
+        self.say(f"outside: {self.machine}, {sorted(self.world)}")
 
     def changed_tree(self, tree: Tree) -> Tree:
         what, changes = draw_change(self.draw, tree)
@@ -181,7 +169,7 @@ class Story:
     def push_to_pull(self) -> None:
         if pull := self.an_open_pull():
             before = self.tree(pull.head)
-            document = {"README.md": File(f"Read me {self.draw.random()}")}
+            document = {"README.md": f"Read me {self.draw.random()}"}
             after = before.replaced(document) if self.draw.random() < 0.4 else self.changed_tree(before)
             pull.head = self.commit(after, pull.head)
             self.check_pull(pull)
@@ -193,19 +181,6 @@ class Story:
             pull.head, pull.moves = self.commit(tree, pull.base), (*pull.moves, self.at)
             self.check_pull(pull)
 
-    def revert(self) -> None:
-        """Set a pull request back to what one of its commits or main has."""
-        if pull := self.an_open_pull():
-            before = self.draw.choice(sorted(self.commits[pull.head].ancestors))
-            pull.head = self.commit(self.tree(before), pull.head)
-            self.check_pull(pull)
-
-    def update_pull(self) -> None:
-        if pull := self.an_open_pull():
-            pull.head = self.commit(self.test_merge(pull), pull.head, self.main[-1])
-            pull.base = self.main[-1]
-            self.check_pull(pull)
-
     def merge_pull(self) -> None:
         pull = self.an_open_pull()
         if pull is None or self.test_merge(pull).forges:
@@ -213,9 +188,7 @@ class Story:
         newest = next((one for one in reversed(self.runs) if one.pull is pull), None)
         if newest is None or (newest.conclusion != "success" and self.draw.random() < 0.8):
             return
-        squashed = self.draw.random() < 0.5
-        tip = self.main[-1]
-        self.main.append(self.commit(self.test_merge(pull), tip, *(() if squashed else (pull.head,))))
+        self.main.append(self.commit(self.test_merge(pull), self.main[-1], pull.head))
         pull.open = False
         self.run(self.on_main("push"))
 
@@ -232,15 +205,9 @@ class Story:
             again = self.draw.choice(self.requests[-6:])
             self.run(replace(again, attempt=again.attempt + 1, at=self.at, world=self.world, machine=self.machine))
 
-    def run_manually(self) -> None:
-        self.run(replace(self.on_main("workflow_dispatch"), selected=self.draw.random() < 0.5))
-
-    def run_nightly(self) -> None:
-        self.run(self.on_main("schedule"))
-
-    def expire(self) -> None:
-        for run in self.runs[: self.draw.randint(0, len(self.runs))]:
-            run.expired = True
+    def run_without_change(self) -> None:
+        event = self.draw.choice(["workflow_dispatch", "schedule"])
+        self.run(replace(self.on_main(event), selected=self.draw.random() < 0.25))
 
     def on_main(self, event: str) -> Request:
         sha = self.main[-1]
@@ -261,7 +228,7 @@ class Story:
         if pull is None:
             return
         letter = self.draw.choice("abc")
-        evil = self.tree(pull.head).replaced({f"agents/{letter}/agent.py": File(f"agent breaks {letter}0")})
+        evil = self.tree(pull.head).replaced({f"agents/{letter}/agent.py": f"agent breaks {letter}0"})
         self.draw.choice([self.hide_forger, self.hide_forger, self.push_forger_away, self.forge_elsewhere])(pull, evil)
         self.check_pull(pull)
 
@@ -281,9 +248,9 @@ class Story:
     def push_forger_away(self, pull: Pull, evil: Tree) -> None:
         """Forge by a commit that a force push removes, so that the comparison with it names only a document."""
         start = self.commit(evil, pull.head)
-        pull.head = self.commit(evil.replaced({"NEWS.adoc": File("pushed away")}), start)
+        pull.head = self.commit(evil.replaced({"NEWS.adoc": "pushed away"}), start)
         clean, claimed = pull.head, self.on_pull(pull)
-        pull.head = self.commit(evil.replaced({"tools/hook.py": File("forge a result")}), start)
+        pull.head = self.commit(evil.replaced({"tools/hook.py": "forge a result"}), start)
         self.store_forged(self.on_pull(pull), claimed)
         pull.head = clean
         pull.moves += (self.at + timedelta(minutes=5),)
@@ -292,7 +259,7 @@ class Story:
     def forge_elsewhere(self, pull: Pull, evil: Tree) -> None:
         """Forge by a run of the same commit that is none of this gate in this pull request, or that failed."""
         pull.head = self.commit(evil, pull.head)
-        kind = self.draw.choice(["event", "workflow", "gate", "fork", "second pull", "failed", "expired"])
+        kind = self.draw.choice([*FOREIGN, "gate", "fork", "second pull"])
         self.store_forged(self.on_pull(pull), self.on_pull(pull), kind)
         self.say(f"attack: forged elsewhere ({kind})")
 
@@ -309,24 +276,15 @@ class Story:
         truths = {suite: Truth(None, {}, request.at, forged=True) for suite in claimed.tree.suites}
         run = Run(number, request.event, request.sha, request.tree, request.machine, request.at, result, truths)
         run.pull, run.flaw = request.pull, "forged"
-        match kind:
-            case "event":
-                run.event = "push"
-            case "workflow":
-                run.workflow = ".github/workflows/forge.yml"
-            case "gate":
-                run.gate = "another"
-                run.result = replace(result, producer=ResultProducer(gate="another", run_id=number))
-            case "fork" if request.pull is not None:
-                run.pull = replace(request.pull, number=0, fork=True)
-            case "second pull" if request.pull is not None:
-                # of the same branch into one that has the forger
-                run.pull = replace(request.pull, number=len(self.pulls) + 1, open=False)
-                self.pulls.append(run.pull)
-            case "failed":
-                run.conclusion = "failure"
-            case "expired":
-                run.expired = True
+        for name, value in FOREIGN.get(kind, {}).items():
+            setattr(run, name, value)
+        if kind == "gate":
+            run.gate, run.result = "another", replace(result, producer=ResultProducer(gate="another", run_id=number))
+        elif kind == "fork" and request.pull is not None:
+            run.pull = replace(request.pull, number=0, fork=True)
+        elif kind == "second pull" and request.pull is not None:  # of the same branch into one that has the forger
+            run.pull = replace(request.pull, number=len(self.pulls) + 1, open=False)
+            self.pulls.append(run.pull)
         self.runs.append(run)
 
     # runs
@@ -346,16 +304,20 @@ class Story:
         baseline = self.find_baseline(request)
         found = self.find_own(request)
         own = self.rules.find_own(found, request, state, self.pulls)
-        sources = [self.rules.build_source(baseline.result, ReuseSource.BASELINE)] if baseline else []
-        sources += [self.rules.build_source(one, ReuseSource.OWN_RUN) for one in own]
-        summary = self.decide(request, state, sources, self.rules.read_off(request))
+        sources = [EarlierRun(baseline.result, ReuseSource.BASELINE)] if baseline else []
+        sources += [EarlierRun(one, ReuseSource.OWN_RUN) for one in own]
+        at = {"is_run_of_branch": request.is_run_of_branch, "decided_at": request.at}
+        decide = partial(self.rules.decide, state, **at)
+        summary = decide(sources, off=request.off)
         oracle = Oracle(request, self.runs, {one.run.number for one in found if is_own(one, request)})
         self.note(oracle.check(sources, summary))
-        self.probe(oracle, state, sources)
-        reused = self.rules.collect(summary, sources)
+        self.probe(oracle, decide, sources)
+        if self.wrong:
+            return  # there may be no such result
+        reused = collect_reused(summary, sources)
         if set(reused) != {one.suite for one in summary.reused_suites}:
-            self.untrue.append(f"seed {self.seed}: reused {sorted(reused)}, and says {summary.reused_suites}")
-        self.count(request, summary, state)
+            self.wrong.append(f"seed {self.seed}: reused {sorted(reused)}, and says {summary.reused_suites}")
+        self.count(request, summary)
         number = len(self.runs) + 1
         given = Baseline(baseline.result, "main", history=baseline.history) if baseline else NONE_YET
         question = GateInputs(given, Policy())
@@ -374,7 +336,6 @@ class Story:
         flaw = "failed" if not result.has_passed else "incomplete" if cut else "partial" if request.selected else ""
         truths = {suite: build_truth(request, suite) for suite in executed}
         self.say(f"run {number}: {request.event} {request.sha} reused {sorted(reused)}: {flaw or 'passed'}")
-        self.note(oracle.check_verdict(result, baseline))
         run = Run(number, request.event, request.sha, request.tree, request.machine, request.at, result, truths)
         run.pull, run.attempt, run.flaw = request.pull, request.attempt, flaw
         run.history = build_next_history(result, given) if request.pull is None else EMPTY_HISTORY
@@ -384,9 +345,11 @@ class Story:
     def find_baseline(self, request: Request) -> Run | None:
         """The newest run of main that passed, by what its commit knows; sometimes a run that somebody named."""
         named = self.draw.random() < 0.05
-        runs = [one for one in self.runs if not (one.flaw or one.expired or one.tree.forges) and (named or one.on_main)]
+        runs = [
+            one for one in self.runs if not (one.flaw or one.expired or one.tree.forges) and (named or one.pull is None)
+        ]
         known = set(self.main) if request.pull else self.commits[request.sha].ancestors
-        runs = runs if named else [one for one in runs if one.sha in known]
+        runs = runs if named else [one for one in runs if one.pull is None and one.sha in known]
         return (self.draw.choice(runs) if named else runs[-1]) if runs else None
 
     def find_own(self, request: Request) -> list[FoundRun]:
@@ -426,14 +389,7 @@ class Story:
             return "".join(self.draw.choices("PF", [7, 3], k=8))
         return self.draw.choices(["P", "C"], [99, 1])[0]
 
-    def decide(
-        self, request: Request, state: EvaluatedState, sources: Sequence[EarlierRun], off: ReuseOff | None
-    ) -> ReuseSummary:
-        return self.rules.decide(
-            state, sources, off=off, is_run_of_branch=request.is_run_of_branch, decided_at=request.at
-        )
-
-    def count(self, request: Request, summary: ReuseSummary, state: EvaluatedState) -> None:
+    def count(self, request: Request, summary: ReuseSummary) -> None:
         self.counts["runs"] += 1
         self.counts["suites"] += len(request.tree.suites)
         for one in summary.reused_suites:
@@ -447,17 +403,17 @@ class Story:
         for name, lines in faults.items():
             getattr(self, name).extend(f"seed {self.seed}, {self.at:%m-%d %H:%M}: {line}" for line in lines)
 
-    def probe(self, oracle: Oracle, state: EvaluatedState, sources: Sequence[EarlierRun]) -> None:
+    def probe(self, oracle: Oracle, decide: Decide, sources: Sequence[EarlierRun]) -> None:
         """Ask for further decisions about the same state: with sources that must not count, and other reasons."""
         request = oracle.request
         newest = [one for one in self.runs[-4:] if not one.tree.forges and one.flaw != "forged"]
         spoilt = [self.draw.choice(list(SPOILS.values()))(one.result) for one in newest[-1:]]
-        others = [self.rules.build_source(one.result, ReuseSource.BASELINE) for one in newest]
-        others += [self.rules.build_source(one, ReuseSource.BASELINE) for one in spoilt]
+        others = [EarlierRun(one.result, ReuseSource.BASELINE) for one in newest]
+        others += [EarlierRun(one, ReuseSource.BASELINE) for one in spoilt]
         for one in others:
             self.counts["probes"] += 1
-            self.note(oracle.check([one], self.decide(request, state, [one], None), probe=True))
+            self.note(oracle.check([one], decide([one], off=None), probe=True))
         if sources and request.off is None:
             off = self.draw.choice(list(ReuseOff))
             other = Oracle(request, self.runs, oracle.own, off)
-            self.note(other.check(sources, self.decide(request, state, sources, off), probe=True))
+            self.note(other.check(sources, decide(sources, off=off), probe=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 import pytest
@@ -179,6 +180,20 @@ def store_instead(change: Change, files: dict[str, bytes] | bytes, name: str = "
     change.state.add_artifact(change.run, files, name)
 
 
+CLAIMS: dict[str, dict[str, object]] = {
+    "another commit": {"git": GitFacts(sha=sha("docs"))},
+    "no commit": {"git": None},
+    "no producer": {"producer": None},
+    "another gate": {"producer": ResultProducer(gate="other.yml.gate", run_id=50)},
+    "another run": {"producer": ResultProducer(gate=KEY, run_id=49)},
+}
+
+
+def claim(change: Change, what: str) -> None:
+    """Store a result that says otherwise than GitHub."""
+    store_instead(change, pack(msgspec.structs.replace(make_own_run("code"), **CLAIMS[what])))
+
+
 REFUSED: dict[str, tuple[Callable[[Change], object], str]] = {
     "no file is listed": (list_files, f"GitHub does not list all that differs from {CODE}"),
     "as many files as GitHub lists": (
@@ -214,6 +229,7 @@ REFUSED: dict[str, tuple[Callable[[Change], object], str]] = {
     "no archive": (lambda one: store_instead(one, b"PK"), UNUSABLE),
     "no JSON": (lambda one: store_instead(one, {"run.json": b"{"}), UNUSABLE),
     "no result": (lambda one: store_instead(one, {"other.json": b"{}"}), UNUSABLE),
+    **{f"it says {what}": (partial(claim, what=what), UNUSABLE) for what in CLAIMS},
 }
 
 
@@ -257,25 +273,6 @@ def test_own_runs__another_kind_of_run__does_not_count(change, fact, value) -> N
     if fact == "head_repository_id":
         change.run.head_repository_full_name = "mallory/bot" if value else None
     assert change.find() == []
-
-
-@pytest.mark.parametrize(
-    "claim",
-    [
-        lambda run: msgspec.structs.replace(run, git=GitFacts(sha=sha("docs"))),
-        lambda run: msgspec.structs.replace(run, git=None),
-        lambda run: msgspec.structs.replace(run, producer=None),
-        lambda run: msgspec.structs.replace(run, producer=ResultProducer(gate="other.yml.gate", run_id=50)),
-        lambda run: msgspec.structs.replace(run, producer=ResultProducer(gate=KEY, run_id=49)),
-    ],
-)
-def test_own_runs__artifact_says_otherwise_than_github__is_refused(
-    change, claim: Callable[[RunResult], RunResult]
-) -> None:
-    del change.state.artifacts[change.artifact.id]
-    change.store(claim(make_own_run("code")))
-    assert change.find() == []
-    assert change.refusal == UNUSABLE
 
 
 @pytest.mark.parametrize(
