@@ -287,7 +287,7 @@ def test_measure__file_that_a_sparse_checkout_leaves_out__is_a_problem_where_it_
     git(root, "init", "--quiet")
     commit_all(root)
     git(root, "sparse-checkout", "set", "--no-cone", "/*", "!/agents/deep")
-    problem = "`agents/deep/b.py` is tracked by git, but not checked out"
+    problem = f"`{AGENTS[2]}` is tracked by git, but not checked out"
     assert measure(root, "agents/**").problem == problem
     assert measure(root, "**/*.py", "lock.json").problem == problem
     assert measure(root, "agents/**", "!agents/deep").problem is None
