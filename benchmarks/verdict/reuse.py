@@ -85,11 +85,11 @@ def run_once(
     question = GateInputs(branch.baseline, RULES)
     others = tuple(reuse(branch.newest, file) for file in FILES if file not in executed) if branch.newest else ()
 
-    def again(at: int) -> str:
+    def rerun(at: int) -> str:
         return "F" if random.random() < rates[at] else "P"
 
-    simulated = Simulated(question, DEFAULT_RERUNS, again, files=FILES, reused=others)
-    first = [(at, again(at)) for at in range(len(rates)) if FILES[at % len(FILES)] in executed]
+    simulated = Simulated(question, DEFAULT_RERUNS, rerun, files=FILES, reused=others)
+    first = [(at, rerun(at)) for at in range(len(rates)) if FILES[at % len(FILES)] in executed]
     when = f"2026-{number // 600 + 1:02}-{number // 24 % 25 + 1:02}T{number % 24:02}:00:00Z"
     return decide_verdict(simulated.run(name, when, first, len(rates)), question)
 

@@ -218,6 +218,7 @@ def test_reuse__measured_file_changes_while_cases_run_and_is_set_back__executes_
             f"`{file.relative_to(tmp_path)}` was changed during the run",
         ]
         assert repository.count_requests() == CASES
+        assert repository.result["reuse"]["suites"][1]["reason"] == "no_earlier_result", "no file differs"
 
 
 def test_reuse__committed_result__is_not_reused(repository) -> None:

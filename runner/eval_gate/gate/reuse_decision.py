@@ -102,7 +102,9 @@ def _decide_source(
     """Decide whether a suite with a digest is reused from an earlier run; executions before `oldest` are repeated."""
     earlier, result, reason = source.run.evaluated_state, source.find_result(suite.suite), RunReason.NO_EARLIER_RESULT
     parts = tuple(one for one in StatePart if not earlier or state.parts.get(one, "") != earlier.parts.get(one))
-    measured = next((one for one in earlier.suites if one.suite == suite.suite), None) if earlier else None
+    measured = (
+        next((one for one in earlier.suites if one.suite == suite.suite and one.digest), None) if earlier else None
+    )
     if not source.is_whole_pass:
         reason = RunReason.NOT_PASSED
     elif earlier and parts:

@@ -90,7 +90,7 @@ def always_passing(suite: SuiteResult) -> SuiteResult:
     return replace(suite, cases=tuple(replace(one, status=Status.PASSED, trials=()) for one in suite.cases))
 
 
-def fresh(source: EarlierRun, state: EvaluatedState) -> EarlierRun:
+def forget_origins(source: EarlierRun, state: EvaluatedState) -> EarlierRun:
     """A chain of reuses ends with the newest run."""
     del state
     suites = [replace(one, reused=None) for one in source.run.suites]
@@ -154,7 +154,7 @@ MUTANTS: Mapping[str, Rules] = {
     ),
     "the files do not count": of_state(with_digests),
     "unreadable files are as before": Rules(decide=any_digest),
-    "a reuse is an execution": blind(fresh),
+    "a reuse is an execution": blind(forget_origins),
     "reuse is never off": Rules(decide=without_off),
     "nothing is checked again": Rules(decide=without_recheck),
     **{f"{part.value} does not count": of_part(part) for part in StatePart if part is not StatePart.MEASURES},

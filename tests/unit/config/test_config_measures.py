@@ -7,7 +7,7 @@ from eval_gate.config.measures import MeasuredPattern, parse_measured_pattern, s
 from eval_gate.errors import GateError
 
 
-def said(folder, text: str) -> list[tuple[int | None, str | None, str]]:
+def find_problems(folder, text: str) -> list[tuple[int | None, str | None, str]]:
     """What is said of a configuration file: of each problem the line, the place and the message."""
     file = folder / "eval-gate.yaml"
     file.write_text(text)
@@ -44,9 +44,9 @@ WRONG = {
 
 @pytest.mark.parametrize("pattern", WRONG)
 def test_config__pattern_that_names_nothing__is_a_problem_at_its_line(tmp_path, pattern) -> None:
-    assert said(tmp_path, f'measures:\n- agents/**\n- "{pattern}"\n') == [(3, "measures[1]", WRONG[pattern])]
+    assert find_problems(tmp_path, f'measures:\n- agents/**\n- "{pattern}"\n') == [(3, "measures[1]", WRONG[pattern])]
     by_file = f'measures:\n  "evals/*.yaml":\n  - agents/**\n  - "{pattern}"\n'
-    assert said(tmp_path, by_file) == [(4, "measures.evals/*.yaml[1]", WRONG[pattern])]
+    assert find_problems(tmp_path, by_file) == [(4, "measures.evals/*.yaml[1]", WRONG[pattern])]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_config__pattern_that_names_nothing__is_a_problem_at_its_line(tmp_path, 
     ],
 )
 def test_config__measures_of_another_shape__are_a_problem_at_their_line(tmp_path, text, problem) -> None:
-    assert said(tmp_path, text) == [problem]
+    assert find_problems(tmp_path, text) == [problem]
 
 
 def test_config__variable__holds_a_list_or_lists_by_file() -> None:

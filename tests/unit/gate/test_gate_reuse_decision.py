@@ -131,6 +131,11 @@ def test_reuse_decision__suite_is_not_the_same__runs_alone(suite, reason, source
     assert [one.reason for one in summary.suites] == [reason, None]
 
 
+def test_reuse_decision__earlier_result_is_of_no_sure_files__runs_without_naming_a_change():
+    state = make_state(measure(SUITE, None, problem="`x` was changed during the run"), measure(OTHER))
+    assert get_reason(make_earlier(evaluated_state=state)) is RunReason.NO_EARLIER_RESULT
+
+
 @pytest.mark.parametrize("part", StatePart)
 def test_reuse_decision__setup_changed__runs_everything_and_names_the_part(part):
     missing = {one: digest for one, digest in PARTS.items() if one is not part}

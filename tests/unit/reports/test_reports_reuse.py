@@ -9,7 +9,7 @@ import pytest
 
 from eval_gate.model.comparison import RuleCode
 from eval_gate.model.execution import ErrorCause, ErrorKind
-from eval_gate.model.reuse import ReuseOff, RunReason
+from eval_gate.model.reuse import EvaluatedState, MeasuredSuite, ReuseOff, RunReason
 from eval_gate.reports.check_run import render_check_run
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
@@ -19,7 +19,7 @@ from eval_gate.reports.matrix import TargetRun, build_matrix, build_totals, rend
 from eval_gate.reports.rendering import render
 from eval_gate.reports.run_statistics import find_outage, has_only_agent_errors, pair_outcomes
 from eval_gate.reports.view.report_view import build_view
-from eval_gate.reports.wording.reuse import OFF_WORDS, REASON_WORDS, describe_reuse
+from eval_gate.reports.wording.reuse import OFF_WORDS, REASON_WORDS, describe_origins, describe_reuse
 from eval_gate.results.run_reader import read_run
 from eval_gate.results.run_writer import write_result
 from eval_gate.struct import replace
@@ -132,6 +132,13 @@ def test_suite_table__every_reason_and_origin__is_said() -> None:
     assert {reason: rows[first[reason]] for reason in SAID} == {one: f"executed: {said}" for one, said in SAID.items()}
     assert rows["evals/036.yaml"] == "executed: a problem with its measured files"
     assert rows["evals/001.yaml"] == "reused from `0aa11bb` of 2026-11-12 (not the baseline)"
+
+
+def test_suite_table__file_that_changed_during_the_run__is_named_beside_the_reason() -> None:
+    (executed,) = (one.suite for one in RUNS["partly"].reuse.suites if one.reason)
+    unsure = MeasuredSuite(suite=executed, problem="`x` was changed during the run")
+    run = replace(RUNS["partly"], evaluated_state=EvaluatedState(parts={}, suites=(unsure,)))
+    assert describe_origins(run)[executed] == "executed: measured files changed; `x` was changed during the run"
 
 
 def test_reuse__several_suites__names_a_few() -> None:

@@ -65,7 +65,7 @@ class MeasuredFiles:
             self._places.append(frozenset())
             return MeasuredSuite(suite=suite)
         search = self._search(patterns)
-        unnamed_places = (os.path.join(self._root, path) for path in (*search.links, *read_files))  # noqa: PTH118
+        unnamed_places = (f"{self._root}/{path}" for path in (*search.links, *read_files))
         self._places.append(frozenset((*search.places.values(), *unnamed_places)))
         for place in self._places[-1] - self._states.keys():
             self._states[place] = read_file_state(place)
@@ -96,7 +96,7 @@ class MeasuredFiles:
                 raise _UnmeasuredError(f"env:{name}", "is not set")
             yield ["env", name, compute_digest(value)]
         for path in sorted(read_files):
-            place = os.path.join(self._root, path)  # noqa: PTH118
+            place = f"{self._root}/{path}"
             yield [path, self._digest(path, place) if Path(place).is_file() else None]
 
     def _search(self, patterns: Sequence[str]) -> _Search:
@@ -114,7 +114,7 @@ class MeasuredFiles:
     def _check_checkout(self, search: _Search) -> None:
         """Check that all that git tracks of the patterns is on disk. Raises _UnmeasuredError."""
         for path in sorted(search.find_missed(self._repository.iter_tracked(self._root))):
-            if not os.path.lexists(os.path.join(self._root, path)):  # noqa: PTH118
+            if not os.path.lexists(f"{self._root}/{path}"):
                 raise _UnmeasuredError(path, "is tracked by git, but not checked out")
 
     def _walk(self, folder: str, place: str, parents: frozenset[str], search: _Search, *, is_left_out: bool) -> None:
@@ -176,7 +176,7 @@ class MeasuredFiles:
                 self._bytes += state.st_size
                 if self._bytes > limits.MEASURED_BYTES:
                     raise _UnmeasuredError(path, f"is beyond the limit of {limits.MEASURED_BYTES:,} bytes")
-                with open(place, "rb", buffering=0) as stream:  # noqa: PTH123
+                with open(place, "rb", buffering=0) as stream:  # noqa: PTH123 (the same)
                     content = hashlib.file_digest(stream, "sha256")
             except OSError as error:
                 raise _UnmeasuredError(path, f"cannot be read: {error.strerror}") from error
@@ -233,7 +233,7 @@ class _Search:
                 raise _UnmeasuredError(one.text, "matches no file")
         if all(one.is_exclusion for one in self.patterns):
             raise _UnmeasuredError(self.patterns[0].text, "only leaves files out, and no other pattern names one")
-        places = {*self.places.values(), *(os.path.join(root, path) for path in self.places)}  # noqa: PTH118
+        places = {*self.places.values(), *(f"{root}/{path}" for path in self.places)}
         for file in agent_files:
             if file not in places:
                 raise _UnmeasuredError(os.path.relpath(file, root), "is run by the target, but not measured")

@@ -71,7 +71,7 @@ class RepositoryFiles:
 
     def is_generated(self, path: str, *, is_folder: bool) -> bool:
         """Whether this is a cache or a virtual environment, which programs make themselves."""
-        return os.path.basename(path) in _GENERATED or (is_folder and self._is_environment(path))  # noqa: PTH119
+        return path.rpartition("/")[2] in _GENERATED or (is_folder and self._is_environment(path))
 
     def is_ignored(self, path: str, *, is_folder: bool = False) -> bool:
         """Whether rules leave out this path of the repository, or a folder that leads to it. It need not exist."""

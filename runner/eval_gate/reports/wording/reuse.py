@@ -72,10 +72,12 @@ def describe_reason(one: SuiteDecision) -> str:
 def describe_origins(run: RunResult) -> Mapping[str, str]:
     """Describe by eval file where a reused result comes from, or why the suite ran; empty without decisions."""
     problems = {one.suite: one.problem for one in run.evaluated_state.suites} if run.evaluated_state else {}
-    origins = {
-        one.suite: f"executed: {truncate_text(problems.get(one.suite) or describe_reason(one), MAX_PROBLEM)}"
-        for one in (run.reuse.suites if run.reuse else ())
-    }
+    origins = {}
+    for one in run.reuse.suites if run.reuse else ():
+        # a file that changed during the run did not cause the execution, but its result cannot be reused
+        reason = "" if one.reason is RunReason.UNREADABLE and problems.get(one.suite) else describe_reason(one)
+        words = "; ".join(filter(None, (reason, problems.get(one.suite))))
+        origins[one.suite] = f"executed: {truncate_text(words, MAX_PROBLEM)}"
     own = {ReuseSource.BASELINE: "", ReuseSource.OWN_RUN: " (not the baseline)"}
     reused = {suite.eval_file: suite.reused for suite in run.suites if suite.reused}
     return origins | {file: f"reused from {_name_origin(one)}{own[one.source]}" for file, one in reused.items()}
