@@ -1,0 +1,50 @@
+"""The CI job, from the variables that each system documents."""
+
+import pytest
+
+from eval_gate.ci.job import CIJob, find_ci_job
+
+AZURE = {"TF_BUILD": "True", "BUILD_SOURCEVERSION": "a1", "BUILD_SOURCEBRANCH": "refs/heads/fix/a"}
+GITLAB = {"GITLAB_CI": "true", "CI_COMMIT_SHA": "a1", "CI_DEFAULT_BRANCH": "trunk"}
+BUILDKITE = {"BUILDKITE": "true", "BUILDKITE_BRANCH": "main", "BUILDKITE_PIPELINE_DEFAULT_BRANCH": "main"}
+JENKINS = {"JENKINS_URL": "https://ci.example/", "BRANCH_NAME": "main", "BRANCH_IS_PRIMARY": "true"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "job"),
+    [
+        ({}, None),
+        (
+            {**GITLAB, "CI_COMMIT_BRANCH": "trunk"},
+            CIJob("GitLab", "a1", "trunk", default_branch="trunk", is_default_branch=True),
+        ),
+        (
+            {**GITLAB, "CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "trunk"},
+            CIJob("GitLab", "a1", default_branch="trunk", pull_request="7", target_branch="trunk"),
+        ),
+        (AZURE, CIJob("Azure DevOps", "a1", "fix/a")),
+        (
+            AZURE | {"SYSTEM_PULLREQUEST_PULLREQUESTID": "7", "SYSTEM_PULLREQUEST_TARGETBRANCH": "refs/heads/main"},
+            CIJob("Azure DevOps", "a1", "fix/a", pull_request="7", target_branch="main"),
+        ),
+        (
+            {"BITBUCKET_BUILD_NUMBER": "3", "BITBUCKET_BRANCH": "main"},
+            CIJob("Bitbucket", branch="main"),
+        ),
+        (
+            {**BUILDKITE, "BUILDKITE_PULL_REQUEST": "false"},
+            CIJob("Buildkite", branch="main", default_branch="main", is_default_branch=True),
+        ),
+        (
+            {**BUILDKITE, "BUILDKITE_PULL_REQUEST": "7", "BUILDKITE_PULL_REQUEST_BASE_BRANCH": "main"},
+            CIJob("Buildkite", branch="main", default_branch="main", pull_request="7", target_branch="main"),
+        ),
+        (JENKINS, CIJob("Jenkins", branch="main", is_default_branch=True)),
+        (
+            {**JENKINS, "BRANCH_NAME": "PR-7", "CHANGE_ID": "7", "CHANGE_TARGET": "main"},
+            CIJob("Jenkins", branch="PR-7", pull_request="7", target_branch="main"),
+        ),
+    ],
+)
+def test_a_job_is_what_its_system_says(variables: dict[str, str], job: CIJob | None) -> None:
+    assert find_ci_job(variables) == job
