@@ -37,8 +37,8 @@ def trend(
     from eval_gate.reports.context import ReportContext
     from eval_gate.results.run_reader import read_history_up_to
 
-    given = {"outputDir": output_dir, **settings}
-    config = load_settings_part(("outputDir", *USED), options.select_given_settings(given))
+    overrides = {"outputDir": output_dir, **settings}
+    config = load_settings_part(("outputDir", *USED), options.select_given_settings(overrides))
     results = Path(config.output_dir)
     history = read_history_up_to(reference or str(results), results)
     files = write_trend(Path(output or results / TREND_FOLDER), history, config.policy.pass_score, ReportContext())
