@@ -139,3 +139,16 @@ def test_run__setting_that_makes_no_link__is_refused_with_its_name(tmp_path, set
     write_suite(tmp_path, 1)
     done = evaluate(tmp_path, "http://127.0.0.1:1/", settings=settings, **target)
     assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+
+
+def test_check__results_of_another_tool__link_by_the_setting_and_masked_ids_do_not(tmp_path) -> None:
+    lines = [{"id": name, "status": "failed", "trace_id": f"run-{name}"} for name in ("a", "secret")]
+    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    settings = {"traceUrl": TEMPLATE, "redact": ["secret"], "reports": ["junit=junit.xml"]}
+    (tmp_path / "eval-gate.json").write_text(json.dumps(settings))
+    done = gate(tmp_path, "check", "r.jsonl")
+    assert done.returncode == 1
+    junit = (tmp_path / "junit.xml").read_text()
+    assert '<property name="trace" value="https://traces.example/p/1/run-a?tab=spans" />' in junit
+    assert '<property name="trace" value="run-***" />' in junit
+    assert "trace     https://traces.example/p/1/run-a?tab=spans" in done.stdout
