@@ -93,6 +93,7 @@ class ResponseReader:
             cost_usd=parse_cost(document.get("costUsd")) if isinstance(document, dict) else None,
             duration_ms=duration_ms,
             model=self.find_model(document),
+            body=document,
         )
 
     def read_text(self, body: bytes, encoding: str | None, duration_ms: float) -> Response:
