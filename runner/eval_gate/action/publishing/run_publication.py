@@ -173,7 +173,7 @@ def _publish_everywhere(step: Step, finished: FinishedRun, context: ReportContex
 
 def _resolve_outcome(finished: FinishedRun, overtaken: NewerResult | None) -> tuple[Outcome, ExitCode]:
     """Return the final outcome and exit code: a passed run is inconclusive if a newer result contradicts it."""
-    passed = finished.outcome is Outcome.PASSED
+    passed = finished.exit_code is ExitCode.PASSED
     if passed and overtaken is not None and overtaken.is_contradicting(passed=passed):
         return Outcome.INCONCLUSIVE, ExitCode.INCOMPLETE
     return finished.outcome, finished.exit_code
@@ -299,8 +299,10 @@ def _draft_check(finished: FinishedRun, context: ReportContext) -> CheckDraft:
     text = render_check_run(view)
     if finished.interrupted:
         return CheckDraft(CheckConclusion.CANCELLED, format_cancelled_title(view), text.summary, text.page)
-    passed = finished.outcome is Outcome.PASSED
-    conclusion = CheckConclusion.SUCCESS if passed else CheckConclusion.FAILURE
+    passed, ends_well = finished.outcome is Outcome.PASSED, finished.exit_code is ExitCode.PASSED
+    conclusion = (
+        CheckConclusion.SUCCESS if passed else CheckConclusion.NEUTRAL if ends_well else CheckConclusion.FAILURE
+    )
     return CheckDraft(conclusion, text.title, text.summary, text.page, build_annotations(view))
 
 
