@@ -73,6 +73,8 @@ def describe_keys(trial_record: TrialRecord) -> tuple[str, ...]:
     if details.conversation or details.turns:
         part = CaseDetails(conversation=details.conversation, turns=details.turns)
         texts["the conversation holds"] = _join_texts(partial(map_details, part))
+    if details.fields:
+        texts["the fields hold"] = dump_compact_json(details.fields)
     if details.tool_calls:
         texts["the tool calls hold"] = _join_texts(partial(map_details, CaseDetails(tool_calls=details.tool_calls)))
     if any(one.reasoning or one.misses or one.hits or one.evaluator_results for one in results):
@@ -193,7 +195,7 @@ def add_turn_results(details: CaseDetails, turns: Sequence[TurnResult], margin: 
 def _iter_turns(conversation: LedConversation) -> Iterator[TurnResult]:
     failed_turn = conversation.failed_turn or 0
     failure = TurnResult(status=Status.ERROR, error=truncate_middle(str(conversation.error), MAX_ERROR))
-    for number, (message, response, score) in enumerate(conversation.turns, start=1):
+    for number, (message, response, fields, score) in enumerate(conversation.turns, start=1):
         turn = failure if number == failed_turn else TurnResult()
         if score is not None and score.results:
             status = Status.PASSED if score.passed else Status.FAILED
@@ -207,6 +209,7 @@ def _iter_turns(conversation: LedConversation) -> Iterator[TurnResult]:
             duration_ms=round(response.duration_ms, 3),
             usage=response.usage,
             cost_usd=response.cost_usd,
+            fields=dict(fields),
         )
     if failed_turn > len(conversation.turns):
         yield replace(failure, message=conversation.failed_message)

@@ -30,13 +30,14 @@ from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregation import score_case
 from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, WorkspaceState
 from eval_gate.evaluators.conversation import score_conversation, score_turn
+from eval_gate.evaluators.json_fields import collect_fields
 from eval_gate.evaluators.tool_forge.table import has_tool_assertions
 from eval_gate.model.case import AttemptRule, CaseKey, CaseTurn, EvalCase
 from eval_gate.model.conversation import FileEntry, Message, Response
 from eval_gate.model.execution import NO_DETAILS, ErrorCause, ErrorKind, Status
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.model.usage import Usage, add_up
-from eval_gate.results.detail_truncation import truncate_judge_prompts
+from eval_gate.results.detail_truncation import truncate_fields, truncate_judge_prompts
 from eval_gate.results.masking import MARGIN
 from eval_gate.struct import FrozenStruct, Struct, field, replace
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError, TargetFault
@@ -399,12 +400,14 @@ class TrialRunner:
             and has_tool_assertions(job.case.all_evaluators)
         )
         margin = MARGIN if self._shared.plan.patterns else 0
+        details = build_details(response, margin, skipped_tokens)
+        fields = collect_fields(job.case.evaluators, response, with_body=job.case.keeps_body)
         record = replace(
             self._build_record(job, round(response.duration_ms, 3)),
             attempts=response.attempts,
             calls_listed=bool(response.tool_calls) or response.tool_calls_known,
             missing_calls=response.tool_calls_location if calls_unknown else None,
-            details=build_details(response, margin, skipped_tokens),
+            details=replace(details, fields=truncate_fields(fields, margin)),
             usage=response.usage,
             cost_usd=response.cost_usd,
             warnings=response.warnings,

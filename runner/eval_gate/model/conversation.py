@@ -129,6 +129,8 @@ class Response(Frozen, kw_only=True):
     """The conversation ended at the case's `maxTurns`, instead of with a turn without tool calls."""
     replayed: bool = False
     """The response is from a recording: no request was sent, and no cost incurred."""
+    body: JsonValue = None
+    """The JSON in which the target responded; None if it responded in another form."""
     model: str | None = None
     """Name of the model that responded, as its operator reports it; None if not reported."""
     messages: tuple[OutputMessage, ...] | None = None

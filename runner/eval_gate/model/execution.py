@@ -167,6 +167,8 @@ class TurnResult(Record, kw_only=True):
     duration_ms: float = 0.0
     usage: Usage | None = None
     cost_usd: float | None = None
+    fields: dict[str, JsonValue] = field(default_factory=dict)
+    """As in `CaseDetails`: fields of this response that the turn checks."""
 
 
 UserEnd: TypeAlias = Literal["reached", "given_up", "max_messages"]
@@ -198,6 +200,9 @@ class CaseDetails(Record, kw_only=True):
     """Link to the trace; None where `traceUrl` allows none."""
     tool_calls: tuple[StoredCall, ...] = ()
     """Tool calls with arguments and results, in call order, if responses are stored."""
+    fields: dict[str, JsonValue] = field(default_factory=dict)
+    """Values of the fields of the agent's JSON that the case checks, by path, if responses are stored. In executions
+    for drafts, `WHOLE_BODY` is the only path."""
     first_token_ms: float | None = None
     """Milliseconds to the first piece of text of a streamed response."""
     turns: tuple[TurnResult, ...] = ()

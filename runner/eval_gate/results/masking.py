@@ -67,12 +67,14 @@ def map_details(details: CaseDetails, change: TextChange) -> CaseDetails:
             replace(call, arguments=map_value(call.arguments, change), result=map_value(call.result, change))
             for call in details.tool_calls
         ),
+        fields={path: map_value(value, change) for path, value in details.fields.items()},
         turns=tuple(
             replace(
                 turn,
                 message=turn.message and change(turn.message),
                 response=turn.response and change(turn.response),
                 error=turn.error and change(turn.error),
+                fields={path: map_value(value, change) for path, value in turn.fields.items()},
             )
             for turn in details.turns
         ),

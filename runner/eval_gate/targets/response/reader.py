@@ -100,6 +100,7 @@ class ResponseReader:
             duration_ms=duration_ms,
             model=self.find_model(document),
             trace_id=self.find_trace(document),
+            body=document,
         )
 
     def read_text(self, body: bytes, encoding: str | None, duration_ms: float) -> Response:
