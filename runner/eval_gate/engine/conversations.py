@@ -285,6 +285,7 @@ def join_turns(turns: Sequence[Response]) -> Response:
         cost_usd=_add_up_known([turn.cost_usd for turn in turns]),
         duration_ms=sum(turn.duration_ms for turn in turns),
         attempts=sum(turn.attempts for turn in turns),
+        trace_id=next((turn.trace_id for turn in reversed(turns) if turn.trace_id), None),
         conversation=(),
         new_messages=(),
         max_turns_reached=any(turn.max_turns_reached for turn in turns),

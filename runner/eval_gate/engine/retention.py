@@ -47,6 +47,7 @@ from eval_gate.text.javascript.regex import PatternError, PatternMatcher, Patter
 from eval_gate.text.javascript.strings import dump_compact_json
 from eval_gate.text.key_forms import find_known_forms
 from eval_gate.text.mask import MASK
+from eval_gate.text.trace_addresses import clean_trace
 
 MAX_ERROR: Final = 2_000
 """Characters of an error that are kept."""
@@ -169,6 +170,7 @@ def build_details(response: Response, margin: int = 0, skipped_tokens: tuple[str
         max_turns_reached=response.max_turns_reached,
         replayed=response.replayed,
         model=to_one_line(response.model, STORED_MODEL) or None if response.model else None,
+        trace=clean_trace(response.trace_id),
         first_token_ms=None if response.first_token_ms is None else round(response.first_token_ms, 3),
         tool_calls=_truncate_calls(response, margin),
         dropped_counts={what: count for what, count in left_out.items() if count > 0} or _NOTHING_LEFT_OUT,

@@ -123,6 +123,8 @@ class Response(Frozen, kw_only=True):
     results. Empty: one message with `text`."""
     session_id: str | None = None
     """Session in which the agent goes on with the conversation, as it reports it; None if it reports none."""
+    trace_id: str | None = None
+    """Id or address of the trace of the response, as the agent reports it; None if it reports none."""
     max_turns_reached: bool = False
     """The conversation ended at the case's `maxTurns`, instead of with a turn without tool calls."""
     replayed: bool = False

@@ -51,11 +51,17 @@ class TextMasking:
 
 
 def map_details(details: CaseDetails, change: TextChange) -> CaseDetails:
-    """Apply `change` to every text of a response, its conversation, its turns and its tool calls."""
+    """Apply `change` to every text of a response, its conversation, its turns and its tool calls.
+
+    A trace that it alters has no link.
+    """
+    trace = details.trace and change(details.trace)
     return replace(
         details,
         response=details.response and change(details.response),
         model=details.model and change(details.model),
+        trace=trace,
+        trace_url=details.trace_url if trace == details.trace else None,
         conversation=tuple(_map_message(message, change) for message in details.conversation),
         tool_calls=tuple(
             replace(call, arguments=map_value(call.arguments, change), result=map_value(call.result, change))

@@ -17,7 +17,8 @@ from tests.support.verdicts import judge_against, rules_of
 
 CODES = {
     True: "regressions suite-drop suite-score-drop unconfirmed-regressions",
-    False: "max-score-drop max-latency-increase max-cost-increase max-token-increase must-pass failures min-pass-rate agent-errors max-errors min-coverage flaky removed changed loosened-rules"
+    False: "max-score-drop max-latency-increase max-cost-increase max-token-increase"
+    " must-pass failures min-pass-rate agent-errors max-errors min-coverage flaky removed changed loosened-rules"
     " new-failures stale passed report-only no-baseline no-comparable-cases no-verdict no-scored-cases"
     " too-few-scored-cases run-incomplete all-agent-errors missing-must-pass-result missing-case-result not-in-baseline"
     " not-comparable baseline-not-requested no-run-yet no-passing-baseline baseline-lost baseline-unavailable"
