@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
 
 from eval_gate.ci import bitbucket
-from eval_gate.ci.job import CIJob
 from eval_gate.cli.stored_runs.review_publication import build_text
 from eval_gate.results.baseline import Baseline
 from tests.integration.test_integration_run import fails_on, write_suite
 from tests.support.agents import agent
+from tests.support.git import commit_all
 from tests.support.program import gate
 from tests.support.results import make_baseline_run, make_run
 from tests.support.review_servers import QUICK_ACTION, SHA, SYSTEMS, TOKEN, review_server
@@ -24,6 +23,7 @@ MARKER = "<!-- eval-gate:v1 key=default -->"
 @pytest.mark.parametrize("system", ["gitlab", "azure"])
 def test_publish__failed_run_and_fixed_one__is_one_comment_and_exits_by_the_verdict(tmp_path, system) -> None:
     write_suite(tmp_path, 2)
+    commit_all(tmp_path)
     with review_server(system) as server:
         for broken, code in (((1,), 1), ((), 0)):
             with agent(fails_on(*broken)) as running:
@@ -37,7 +37,7 @@ def test_publish__failed_run_and_fixed_one__is_one_comment_and_exits_by_the_verd
             [comment] = server.comments
             assert comment["body"].startswith(f"{MARKER}\n## ")
             assert ("gs-001" in comment["body"]) is bool(code)
-            assert ("merged with `main`" in comment["body"]) is (system == "azure")  # which builds the merge
+            assert "merged with `main` for this test" in comment["body"]  # its head is another commit
     assert len(server.statuses) == 2
 
 
@@ -66,14 +66,15 @@ def test_publish__no_run_or_one_of_another_commit__is_in_the_comment_and_no_pass
         assert "error[baseline-not-found]: there is no run in evals/results yet" in done.stderr
         assert "There is no run" in server.comments[0]["body"]
         write_suite(tmp_path, 1)
+        earlier = commit_all(tmp_path)
         with agent() as running:
             assert gate(tmp_path, "run", "--agent-endpoint", running.url).returncode == 0
-        [file] = tmp_path.glob("evals/results/*/run.json")
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"git": {"sha": "b" * 40}}))
+        commit = commit_all(tmp_path)
         done = gate(tmp_path, "publish", "--to", "gitlab", **server.variables)
     assert done.returncode == 3
-    assert "error[checkout-mismatch]: the run to publish is of bbbbbbb, but this job is for a1b2c3d" in done.stderr
-    assert "bbbbbbb" in server.comments[0]["body"]
+    words = f"the run to publish is of {earlier[:7]}, but {commit[:7]} is checked out"
+    assert f"error[checkout-mismatch]: {words}\n" in done.stderr
+    assert earlier[:7] in server.comments[0]["body"]
     assert [one["state"] for one in server.statuses] == ["failed", "failed"]
 
 
@@ -106,7 +107,7 @@ def test_publish__bitbucket__gets_an_indented_block_that_nothing_ends_and_a_mark
         Baseline(make_baseline_run({"a": "passed"}), "main"),
     )
     review = bitbucket.describe_review(SYSTEMS["bitbucket"])
-    text = build_text(review, CIJob("Bitbucket", target_branch="main"), "k", run)
+    text = build_text(review, "main", "k", run)
     *block, blank, marker = text.body.splitlines()
     assert all(line.startswith("    ") for line in block)
     assert (blank, marker, text.key) == ("", "eval-gate:v1 key=k", "eval-gate/k")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Final
 
 from eval_gate.ci import azure_devops, bitbucket, gitlab
@@ -20,6 +21,7 @@ from eval_gate.reports.markdown import render_comment, render_problem
 from eval_gate.reports.view.report_view import build_view
 from eval_gate.reports.wording.problems import render_error
 from eval_gate.results.run_reader import read_run
+from eval_gate.session.evaluated_commit import find_git_facts
 from eval_gate.session.evaluation import get_exit_code
 from eval_gate.text.escape import format_comment_marker, to_comment_key, to_console_line
 
@@ -37,42 +39,45 @@ def publish_run(to: str, reference: str, key: str, output_dir: str | None) -> Ex
     if to not in _SYSTEMS:
         allowed = f"allowed: {', '.join(_SYSTEMS)}"
         raise GateError("unknown-value", f'--to: there is no "{to}"{format_suggestion(to, _SYSTEMS)}', allowed)
-    job = find_ci_job(os.environ) or CIJob("this job")
+    branch = (find_ci_job(os.environ) or CIJob("this job")).target_branch
     try:
         run = read_run(reference, find_results_folder(output_dir, reference))
-        _require_commit(run, job)
+        _require_commit(run)
     except GateError as error:
-        _publish(to, job, key, error)
+        _publish(to, branch, key, error)
         raise
-    _publish(to, job, key, run)
+    _publish(to, branch, key, run)
     return get_exit_code(run, None)
 
 
-def _require_commit(run: RunResult, job: CIJob) -> None:
-    """Refuse a run that an earlier job left behind."""
-    sha = run.git.sha if run.git else None
-    if sha and job.sha and sha != job.sha:
-        message = f"the run to publish is of {sha[:7]}, but this job is for {job.sha[:7]}"
+def _require_commit(run: RunResult) -> None:
+    """Refuse a run that an earlier job left in this folder."""
+    facts = find_git_facts({}, Path.cwd())
+    if run.git and run.git.sha and facts and facts.sha and run.git.sha != facts.sha:
+        message = f"the run to publish is of {run.git.sha[:7]}, but {facts.sha[:7]} is checked out"
         raise GateError("checkout-mismatch", message, "look why this job made no run", exit_code=ExitCode.INCOMPLETE)
 
 
-def _publish(to: str, job: CIJob, key: str, result: RunResult | GateError) -> None:
+def _publish(to: str, branch: str | None, key: str, result: RunResult | GateError) -> None:
     try:
         review = _SYSTEMS[to](os.environ)
     except PublicationError as error:
         print_message(to_console_line(f"warning: not published: {error}"))
         return
-    for line in review.publish(build_text(review, job, to_comment_key(key), result)):
+    for line in review.publish(build_text(review, branch, to_comment_key(key), result)):
         print_message(to_console_line(line))
 
 
-def build_text(review: Review, job: CIJob, key: str, result: RunResult | GateError) -> ReviewText:
-    """Build comment and status of a run, or of the error in its place; `key` is that of the gate."""
+def build_text(review: Review, branch: str | None, key: str, result: RunResult | GateError) -> ReviewText:
+    """Build comment and status of a run, or of the error in its place.
+
+    `branch` is the target of the pull request, and `key` that of the gate.
+    """
     context = ReportContext(
         comment_key=key,
-        base_branch=job.target_branch,
+        base_branch=branch,
         head_sha=review.sha,
-        workspace_sha=job.sha,
+        workspace_sha=result.git.sha if isinstance(result, RunResult) and result.git else None,
         run_url=review.run_url,
         errors_doc_url=f"{PAGES}/errors.md",
     )
