@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +19,7 @@ from tests.support.results import make_baseline_run, make_run
 from tests.support.review_servers import QUICK_ACTION, SHA, SYSTEMS, TOKEN, review_server
 from tests.support.verdicts import judge_against
 
+PIPELINES = Path(__file__).parents[2] / "examples" / "ci"
 MARKER = "<!-- eval-gate:v1 key=default -->"
 
 
@@ -62,9 +65,9 @@ def test_publish__response_with_commands_for_gitlab__runs_none_of_them(tmp_path)
 def test_publish__no_run_or_one_of_another_commit__is_in_the_comment_and_no_pass(tmp_path) -> None:
     with review_server("gitlab") as server:
         done = gate(tmp_path, "publish", "--to", "gitlab", **server.variables)
-        assert done.returncode == 2
-        assert "error[baseline-not-found]: there is no run in evals/results yet" in done.stderr
-        assert "There is no run" in server.comments[0]["body"]
+        assert done.returncode == 3
+        assert "error[result-not-found]: there is no run in evals/results yet" in done.stderr
+        assert "Look at the log of the step that runs the evals" in server.comments[0]["body"]
         write_suite(tmp_path, 1)
         earlier = commit_all(tmp_path)
         with agent() as running:
@@ -112,3 +115,25 @@ def test_publish__bitbucket__gets_an_indented_block_that_nothing_ends_and_a_mark
     assert all(line.startswith("    ") for line in block)
     assert (blank, marker, text.key) == ("", "eval-gate:v1 key=k", "eval-gate/k")
     assert re.match(r"    \S.*regression", block[0])
+
+
+def list_commands() -> dict[tuple[str, ...], str]:
+    """List the different commands of ours in all files, without paths and what a shell adds."""
+    texts = [file.read_text(encoding="utf-8") for file in sorted(PIPELINES.iterdir())]
+    lines = [line for text in texts for line in re.findall(r"(?:\s|/)eval-gate ((?:run|publish|report) [^|\n]*)", text)]
+    return {tuple(shlex.split(line)): line for line in lines}
+
+
+def test_commands__each_of_all_pipelines__works_and_writes_what_the_pipeline_collects(tmp_path) -> None:
+    write_suite(tmp_path, 1)
+    kinds = set()
+    with agent() as running:
+        for words, line in list_commands().items():
+            kinds.add(words[0])
+            used = [running.url if word.startswith("http://localhost") else word for word in words]
+            done = gate(tmp_path, *used)
+            assert done.returncode == 0, f"{line}: {done.stderr}"
+            for file in re.findall(r"(?:junit|html)=(\S+)", line):
+                assert (tmp_path / file).stat().st_size
+    assert kinds == {"run", "publish", "report"}
+    assert {words[-1] for words in list_commands() if words[0] == "publish"} == SYSTEMS.keys()

@@ -44,8 +44,11 @@ def publish_run(to: str, reference: str, key: str, output_dir: str | None) -> Ex
         run = read_run(reference, find_results_folder(output_dir, reference))
         _require_commit(run)
     except GateError as error:
+        if error.code == "baseline-not-found":
+            hint = "look at the log of the step that runs the evals"
+            error = GateError("result-not-found", error.message, hint, exit_code=ExitCode.INCOMPLETE)
         _publish(to, branch, key, error)
-        raise
+        raise error from None
     _publish(to, branch, key, run)
     return get_exit_code(run, None)
 
