@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import PurePath, PurePosixPath
-from typing import Final
+from typing import Final, Literal
 
 from eval_gate.errors import find_nearest, format_suggestion
 from eval_gate.formats.base import Broken, Dialect, EvalSource, Mine, Positions, ReadOptions, Recognition
@@ -27,8 +27,11 @@ from eval_gate.model.case import (
     Location,
     SuiteMetadata,
     Tier,
+    WorkspaceHook,
+    WorkspaceHooks,
 )
 from eval_gate.model.conversation import Message
+from eval_gate.struct import replace
 from eval_gate.text.digest import DIGEST_DIGITS, dump_sorted_json, fingerprint_json
 from eval_gate.text.sources.validation_errors import describe_value
 from eval_gate.text.untrusted.excerpt import format_keys
@@ -183,6 +186,10 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     warnings = reader.collect_warnings(warned, ids, strict=reading.strict)
     if tier is None:
         warnings.insert(0, "neither metadata, file name nor ids name a tier: golden is assumed")
+    folder = str(source.path.absolute().parent)
+    suite_hooks = WorkspaceHooks(
+        before_all=_list_hooks(envelope, "before", folder), after_all=_list_hooks(envelope, "after", folder)
+    )
     return EvalSuite(
         file=source.file,
         format="tool-forge",
@@ -194,6 +201,7 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
             _build_case(
                 case,
                 one,
+                _build_hooks(case, suite_hooks, folder),
                 Location(file=source.file, line=reader.find_line(("cases", index))),
                 reader.build_warnings(warned, index),
                 reader.build_mistakes(warned, index),
@@ -260,6 +268,7 @@ def _collect_expectations(cases: Iterable[ToolForgeCase], raw_cases: Iterable[Js
 def _build_case(
     case: ToolForgeCase,
     expected: CaseExpectation,
+    hooks: WorkspaceHooks,
     location: Location,
     warnings: tuple[str, ...],
     mistakes: tuple[EvalMistake, ...],
@@ -282,6 +291,7 @@ def _build_case(
         tags=tuple(case.tags or ()),
         draft=case.draft,
         stubs=case.stubs,
+        agent_hooks=hooks,
         max_turns=max_turns,
         skip_reason=find_skip_reason(mistakes),
         location=location,
@@ -291,6 +301,24 @@ def _build_case(
         expectation_fingerprint=fingerprint_json(expected.canonical_json)[:DIGEST_DIGITS],
         warnings=warnings,
     )
+
+
+def _list_hooks(
+    part: Envelope | ToolForgeCase, key: Literal["before", "after"], folder: str
+) -> tuple[WorkspaceHook, ...]:
+    """List the hooks of a key, each with its place in the file."""
+    hooks, whose = getattr(part, f"hooks_{key}"), " of the suite" if isinstance(part, Envelope) else ""
+    if isinstance(hooks, list):
+        return tuple(one.build(folder, f"`{key}[{at}]`{whose}") for at, one in enumerate(hooks))
+    return () if hooks is None else (hooks.build(folder, f"`{key}`{whose}"),)
+
+
+def _build_hooks(case: ToolForgeCase, suite_hooks: WorkspaceHooks, folder: str) -> WorkspaceHooks:
+    """Build the hooks around the suite and the executions of a case."""
+    if case.hooks_before is None and case.hooks_after is None:
+        return suite_hooks
+    own = {"before_each": _list_hooks(case, "before", folder), "after_each": _list_hooks(case, "after", folder)}
+    return replace(suite_hooks, **own)
 
 
 def _build_conversation(case: ToolForgeCase, expected: CaseExpectation) -> ConversationSpec | None:
