@@ -23,6 +23,7 @@ from eval_gate.action.precedence import NameTakenError, Publisher, build_name_ta
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
 from eval_gate.action.step_plan import StepMode
+from eval_gate.analysis.trend.trend_page import TREND_FILES, TREND_FOLDER
 from eval_gate.errors import PAGES, GateError
 from eval_gate.github.artifacts.artifact_service import (
     ARCHIVE_MIME_TYPE,
@@ -237,6 +238,9 @@ def _iter_files(record: Path) -> Iterator[tuple[Path, str]]:
     for file in sorted(record.parent.iterdir()):
         if file.suffix in _REPORTS and file != record and file.is_file() and not file.is_symlink():
             yield file, file.name
+    trend = record.parent / TREND_FOLDER
+    for name in TREND_FILES if trend.is_dir() and not trend.is_symlink() else ():
+        yield trend / name, f"{TREND_FOLDER}/{name}"
 
 
 def store_page(
