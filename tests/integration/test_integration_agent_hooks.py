@@ -196,6 +196,35 @@ def test_hooks__base_agent__is_prepared_at_its_own_host(tmp_path) -> None:
     assert list_lines(running).count("POST /test/seed") == 1
 
 
+def test_hooks__whole_url__gets_no_header_of_the_target_and_a_redirect_is_a_failure(tmp_path) -> None:
+    async def redirect(exchange: Exchange) -> None:
+        exchange.answer(b"", "302 Found", Location="/login")
+
+    with agent() as shop, agent() as other, agent(redirect) as away:
+        own = {
+            "before": {"request": f"GET {other.url}?of={{{{test_id}}}}", "headers": {"X-Of": "{{test_id}}"}},
+            "after": {"request": f"POST {away.url}"},
+        }
+        write_suite(tmp_path, "a ü", own=own)
+        done = run(tmp_path, shop)
+    [request] = other.requests
+    assert request.head.startswith("GET /chat?of=a%20%C3%BC HTTP")
+    assert (request.header("X-Key"), request.header("X-Of")) == (None, "a%20%C3%BC")
+    assert done.returncode == 3
+    assert f"the hook `after` (POST {away.url}) failed: HTTP 302 Found to «/login»" in done.stdout
+    assert [one.header("X-Key") for one in away.requests] == [None]
+
+
+def test_hooks__conversation__are_around_the_whole(tmp_path) -> None:
+    turns = {"turns": [{"message": "a", "expect": {"responseContains": ["ok"]}}, {"message": "b"}]}
+    case = {"id": "talk", **turns, "before": {"request": "POST /on"}, "after": {"request": "POST /off"}}
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "shop.golden.json").write_text(json.dumps([case]))
+    with agent() as running:
+        assert gate(tmp_path, "run", "--agent-endpoint", running.url).returncode == 0
+    assert list_lines(running) == ["POST /on", "a", "b", "POST /off"]
+
+
 def test_hooks__commands__run_beside_the_file_without_secrets_and_count_with_their_files(tmp_path) -> None:
     command = ["python3", "seed.py", "{{test_id}}"]
     write_suite(tmp_path, "a", own={"before": command, "after": [{"command": "python3 seed.py end"}]})

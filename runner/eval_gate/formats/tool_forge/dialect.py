@@ -187,9 +187,7 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     if tier is None:
         warnings.insert(0, "neither metadata, file name nor ids name a tier: golden is assumed")
     folder = str(source.path.absolute().parent)
-    suite_hooks = WorkspaceHooks(
-        before_all=_list_hooks(envelope, "before", folder), after_all=_list_hooks(envelope, "after", folder)
-    )
+    suite_hooks = WorkspaceHooks(**_read_hooks(envelope, "all", folder))
     return EvalSuite(
         file=source.file,
         format="tool-forge",
@@ -201,7 +199,7 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
             _build_case(
                 case,
                 one,
-                _build_hooks(case, suite_hooks, folder),
+                replace(suite_hooks, **_read_hooks(case, "each", folder)),
                 Location(file=source.file, line=reader.find_line(("cases", index))),
                 reader.build_warnings(warned, index),
                 reader.build_mistakes(warned, index),
@@ -305,22 +303,15 @@ def _build_case(
     )
 
 
-def _list_hooks(
-    part: Envelope | ToolForgeCase, key: Literal["before", "after"], folder: str
-) -> tuple[WorkspaceHook, ...]:
-    """List the hooks of a key, each with its place in the file."""
-    hooks, whose = getattr(part, f"hooks_{key}"), " of the suite" if isinstance(part, Envelope) else ""
-    if isinstance(hooks, list):
-        return tuple(one.build(folder, f"`{key}[{at}]`{whose}") for at, one in enumerate(hooks))
-    return () if hooks is None else (hooks.build(folder, f"`{key}`{whose}"),)
-
-
-def _build_hooks(case: ToolForgeCase, suite_hooks: WorkspaceHooks, folder: str) -> WorkspaceHooks:
-    """Build the hooks around the suite and the executions of a case."""
-    if case.hooks_before is None and case.hooks_after is None:
-        return suite_hooks
-    own = {"before_each": _list_hooks(case, "before", folder), "after_each": _list_hooks(case, "after", folder)}
-    return replace(suite_hooks, **own)
+def _read_hooks(
+    part: Envelope | ToolForgeCase, scope: Literal["all", "each"], folder: str
+) -> dict[str, tuple[WorkspaceHook, ...]]:
+    """Read the hooks before and after a suite, or each execution of a case, each with its place in the file."""
+    read, whose = {}, " of the suite" if scope == "all" else ""
+    for key, hooks in (("before", part.hooks_before), ("after", part.hooks_after)):
+        listed = {f"[{at}]": one for at, one in enumerate(hooks)} if isinstance(hooks, list) else {"": hooks}
+        read[f"{key}_{scope}"] = tuple(one.build(folder, f"`{key}{at}`{whose}") for at, one in listed.items() if one)
+    return read
 
 
 def _build_conversation(case: ToolForgeCase, expected: CaseExpectation) -> ConversationSpec | None:
