@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
