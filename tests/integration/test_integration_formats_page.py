@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic.alias_generators import to_camel
 
+from eval_gate.formats.document_reader import get_known_keys
 from eval_gate.formats.tool_forge.file_model import Expect, ToolForgeCase
 from eval_gate.model.case import Tier
 from tests.integration.test_integration_run import ROOT, gate
@@ -40,4 +41,4 @@ def test_tables__of_the_page__name_all_assertions_and_tiers() -> None:
 def test_table__of_keys__names_all_of_a_case() -> None:
     head = PAGE.partition("| key of a case |")[2].partition("\n\n")[0]
     shown = {key for cell in re.findall(r"^\| (`[^|]*`) \|", head, re.MULTILINE) for key in re.findall(r"`(\w+)", cell)}
-    assert {to_camel(name) for name in ToolForgeCase.model_fields} == shown
+    assert get_known_keys(ToolForgeCase) == shown
