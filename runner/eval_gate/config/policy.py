@@ -146,7 +146,7 @@ class Policy:
     )
     report_only: Text | None = _define_rule(
         None,
-        "Runs of history before which a gate that fails by comparison alone exits with 0: until N runs.",
+        "Runs of history before which a gate that fails only because of regressions exits with 0: until N runs.",
         default_text="off",
         metavar="PERIOD",
         each=_check_report_only,

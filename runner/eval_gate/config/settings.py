@@ -297,6 +297,13 @@ class RetentionRules:
     patterns: tuple[str, ...] = ()
 
 
+def parse_trace_url(text: str) -> str:
+    """Validate the template of links to traces. Raises ValueError for a person."""
+    from eval_gate.text.trace_addresses import parse_trace_template
+
+    return parse_trace_template(text)
+
+
 def parse_pattern(text: str) -> str:
     """Validate a JavaScript regular expression without slashes and flags. Raises ValueError for a person."""
     from eval_gate.text.javascript.regex import find_pattern_problem
@@ -540,6 +547,15 @@ class RunConfig:
         "Cases that a JUnit report shows as failures: blocking (those that keep the gate from passing) or all.",
         metavar="WHICH",
         input=False,
+    )
+    trace_url: Text | None = _define_output(
+        None,
+        "Address of a trace, with {{traceId}}, which makes the ids of traces links.",
+        default_text="no links",
+        metavar="URL",
+        each=parse_trace_url,
+        input=False,
+        no_effect="it is what is shown of a result",
     )
     exports: tuple[ReportRequest, ...] = _define_output(
         (),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -29,13 +30,14 @@ from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregation import score_case
 from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, WorkspaceState
 from eval_gate.evaluators.conversation import score_conversation, score_turn
+from eval_gate.evaluators.json_fields import collect_fields
 from eval_gate.evaluators.tool_forge.table import has_tool_assertions
 from eval_gate.model.case import AttemptRule, CaseKey, CaseTurn, EvalCase
 from eval_gate.model.conversation import FileEntry, Message, Response
 from eval_gate.model.execution import NO_DETAILS, ErrorCause, ErrorKind, Status
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.model.usage import Usage, add_up
-from eval_gate.results.detail_truncation import truncate_judge_prompts
+from eval_gate.results.detail_truncation import truncate_fields, truncate_judge_prompts
 from eval_gate.results.masking import MARGIN
 from eval_gate.struct import FrozenStruct, Struct, field, replace
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError, TargetFault
@@ -44,6 +46,7 @@ from eval_gate.targets.deadline import RetryState, track_case_limit
 from eval_gate.targets.isolation import isolate_execution
 from eval_gate.text.escape import to_one_line, truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
+from eval_gate.text.trace_addresses import clean_trace
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MAX_EXCEPTION_TEXT = 300
@@ -211,9 +214,16 @@ class TrialRunner:
                     request = build_request(job, self._shared.plan.run_id, len(earlier_attempts))
                     rerun = max(job.trial + 1 - self._limits.trials, 0)
                     request = replace(request, rerun=rerun, workspace=None if workspace is None else workspace.path)
-                    if job.case.conversation is not None:
-                        return await self._run_conversation(job, request, workspace, _sum_costs(earlier_attempts))
-                    return await self._run_in_workspace(job, request, batch_response, workspace)
+                    request = replace(request, execution_id=secrets.token_hex(16))
+                    try:
+                        if job.case.conversation is None:
+                            record = await self._run_in_workspace(job, request, batch_response, workspace)
+                        else:
+                            record = await self._run_conversation(job, request, workspace, _sum_costs(earlier_attempts))
+                    except NoResponseError as error:
+                        error.record = self._add_sent_trace(error.record, request)
+                        raise
+                    return self._add_sent_trace(record, request)
         except (WorkspaceError, EvaluatorError) as error:
             return replace(
                 self._build_record(job, 0.0),
@@ -222,6 +232,12 @@ class TrialRunner:
                 error_kind=ErrorKind.EVALUATION_ERROR,
                 error_cause=ErrorCause.NOT_SENT,
             )
+
+    def _add_sent_trace(self, trial_record: TrialRecord, request: Request) -> TrialRecord:
+        """Add the trace that the requests named, unless the agent reported one."""
+        if not self._target.sends_traceparent or trial_record.details.trace is not None:
+            return trial_record
+        return replace(trial_record, details=replace(trial_record.details, trace=request.execution_id))
 
     async def _run_in_workspace(
         self, job: TrialJob, request: Request, batch_response: Response | None, workspace: OpenWorkspace | None
@@ -384,12 +400,14 @@ class TrialRunner:
             and has_tool_assertions(job.case.all_evaluators)
         )
         margin = MARGIN if self._shared.plan.patterns else 0
+        details = build_details(response, margin, skipped_tokens)
+        fields = collect_fields(job.case.evaluators, response, with_body=job.case.keeps_body)
         record = replace(
             self._build_record(job, round(response.duration_ms, 3)),
             attempts=response.attempts,
             calls_listed=bool(response.tool_calls) or response.tool_calls_known,
             missing_calls=response.tool_calls_location if calls_unknown else None,
-            details=build_details(response, margin, skipped_tokens),
+            details=replace(details, fields=truncate_fields(fields, margin)),
             usage=response.usage,
             cost_usd=response.cost_usd,
             warnings=response.warnings,
@@ -423,6 +441,7 @@ def _require_contact(trial_record: TrialRecord, error: TargetError) -> TrialReco
 
 
 def _add_target_error(trial_record: TrialRecord, error: TargetError) -> TrialRecord:
+    details = trial_record.details
     return replace(
         trial_record,
         error=truncate_middle(error.message, MAX_ERROR),
@@ -431,6 +450,7 @@ def _add_target_error(trial_record: TrialRecord, error: TargetError) -> TrialRec
         error_hint=error.hint and error.hint[:MAX_ERROR],
         http_status=error.status,
         timed_out=error.timed_out,
+        details=replace(details, trace=clean_trace(error.trace_id)) if error.trace_id else details,
     )
 
 

@@ -47,19 +47,15 @@ _ALL_AGENT_ERRORS = Reason(
     "change broke it",
 )
 """Reason that names a possible outage of the agent, added to regressions of a run without any score."""
-COMPARING_CODES: Final = frozenset(
+HISTORY_CODES: Final = frozenset(
     {
         RuleCode.REGRESSIONS,
         RuleCode.SUITE_DROP,
         RuleCode.SUITE_SCORES,
-        RuleCode.SCORE_DROP,
-        RuleCode.LATENCY,
-        RuleCode.COST,
-        RuleCode.TOKENS,
         ReasonCode.UNCONFIRMED_REGRESSIONS,
     }
 )
-"""Reasons that compare results with earlier ones, which more history makes surer: `reportOnly` softens no other."""
+"""Reasons that rest on the history, which more runs make surer: `reportOnly` softens no other, and no limit."""
 
 
 def build_verdict(
@@ -134,7 +130,7 @@ def _count_runs_left(rule_input: RuleInput, policy: Policy, reasons: Iterable[Re
     runs_left = parse_report_only(policy.report_only) - evidence.comparable_runs
     cases = rule_input.run.index_cases()
     is_must_pass_open = any(is_must_pass(cases[one.key], policy.must_pass) for one in _list_open_changes(rule_input))
-    softened = all(one.code in COMPARING_CODES for one in reasons) and not is_must_pass_open
+    softened = all(one.code in HISTORY_CODES for one in reasons) and not is_must_pass_open
     return runs_left if softened and runs_left > 0 else None
 
 

@@ -245,6 +245,8 @@ class EvalCase(Frozen, kw_only=True):
     tags: tuple[str, ...] = ()
     draft: bool = False
     """Whether the case is still to be reviewed: a run leaves it out and names it. Not part of the fingerprint."""
+    keeps_body: bool = False
+    """Whether executions keep the agent's whole JSON, for drafts; else only the fields that are checked."""
     stubs: dict[str, JsonValue] | None = None
     max_turns: int = 5
     timeout_ms: int | None = None

@@ -52,6 +52,8 @@ class Request(FrozenStruct):
     """Number of the turn in a conversation, from 1; 0 for a case with one request."""
     open_session: ConversationSession | None = None
     """Session of the conversation; None for a case with one request."""
+    execution_id: str = ""
+    """32 hex digits, random for each execution and the same in its turns and retries; empty outside of a run."""
 
     @property
     def session(self) -> str | None:
@@ -110,7 +112,8 @@ class TargetError(Exception):
     """Failure of a target to respond. `message` quotes the target, is bounded and contains no secret.
 
     `known_cause` is what happened, if it is more than the status or the fault tells. `hint` says what to do about it.
-    `retry_after_s` is the delay that the target requested, in seconds. `status` is the HTTP status of the response.
+    `retry_after_s` is the delay that the target requested, in seconds. `status` is the HTTP status of the response, and
+    `trace_id` the id or address of its trace, if it has one.
     """
 
     message: str
@@ -121,6 +124,7 @@ class TargetError(Exception):
     retry_after_s: float | None = None
     hint: str | None = None
     known_cause: ErrorCause | None = None
+    trace_id: str | None = None
 
     @property
     def cause(self) -> ErrorCause:
@@ -134,6 +138,7 @@ class TargetError(Exception):
         self.message = redact(self.message)
         self.args = (self.message,)
         self.hint = redact(self.hint) if self.hint else self.hint
+        self.trace_id = redact(self.trace_id) if self.trace_id else self.trace_id
 
     @property
     def error_kind(self) -> ErrorKind:
@@ -213,6 +218,8 @@ class Target(Protocol):
     remembers_turns: bool = True
     """Whether the agent itself may remember earlier turns, so that a request it took in cannot be sent again; False if
     every request repeats the whole conversation."""
+    sends_traceparent: bool = False
+    """Whether requests carry `Request.execution_id` as the id of the execution's trace."""
     retry_policy: RetryPolicy = RetryPolicy(max_retries=0)
     """How often, and after which delay, a conversation is started again after a retryable error; the target retries
     single requests itself."""

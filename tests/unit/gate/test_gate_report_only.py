@@ -7,7 +7,7 @@ import pytest
 from eval_gate.config.loader import load_config
 from eval_gate.config.policy import Policy
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.verdict_reasons import COMPARING_CODES
+from eval_gate.gate.verdict_reasons import HISTORY_CODES
 from eval_gate.model.comparison import Outcome, ReasonCode, RuleCode
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.history import build_history
@@ -16,9 +16,9 @@ from tests.support.results import make_baseline_run, make_result, make_run, make
 from tests.support.verdicts import judge_against, rules_of
 
 CODES = {
-    True: "regressions suite-drop suite-score-drop max-score-drop max-latency-increase max-cost-increase"
-    " max-token-increase unconfirmed-regressions",
-    False: "must-pass failures min-pass-rate agent-errors max-errors min-coverage flaky removed changed loosened-rules"
+    True: "regressions suite-drop suite-score-drop unconfirmed-regressions",
+    False: "max-score-drop max-latency-increase max-cost-increase max-token-increase"
+    " must-pass failures min-pass-rate agent-errors max-errors min-coverage flaky removed changed loosened-rules"
     " new-failures stale passed report-only no-baseline no-comparable-cases no-verdict no-scored-cases"
     " too-few-scored-cases run-incomplete all-agent-errors missing-must-pass-result missing-case-result not-in-baseline"
     " not-comparable baseline-not-requested no-run-yet no-passing-baseline baseline-lost baseline-unavailable"
@@ -28,7 +28,7 @@ CODES = {
 
 def test_report_only__every_code_of_a_reason__is_softened_or_not() -> None:
     assert {one.value for one in (*RuleCode, *ReasonCode)} == {*CODES[True].split(), *CODES[False].split()}
-    assert {one.value for one in COMPARING_CODES} == {*CODES[True].split()}
+    assert {one.value for one in HISTORY_CODES} == {*CODES[True].split()}
 
 
 def decide(now: dict[str, str], period: str | None = "until 3 runs", runs: int = 2, *words: str, **rules):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -23,6 +23,7 @@ from eval_gate.action.precedence import NameTakenError, Publisher, build_name_ta
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
 from eval_gate.action.step_plan import StepMode
+from eval_gate.analysis.trend.trend_page import TREND_FILES, TREND_FOLDER
 from eval_gate.errors import PAGES, GateError
 from eval_gate.github.artifacts.artifact_service import (
     ARCHIVE_MIME_TYPE,
@@ -182,7 +183,7 @@ def store_result(
     try:
         with tempfile.TemporaryDirectory(dir=step.environment.temporary_folder, prefix="eval-gate-") as folder:
             packed = Path(folder) / "result.zip"
-            write_archive(iter_result_files(record), packed)
+            write_archive((*iter_result_files(record), *_iter_trend_files(record)), packed)
             return kind.upload_first_free(step.artifact_names, packed, log, on_name)
     except OSError as error:
         log.warn(f"the result was not stored: {error.strerror}", STEP_HINT)
@@ -223,6 +224,13 @@ def _read_result_maker(file: Path, artifact: OwnArtifact) -> ResultProducer | No
         return read_archived_head(file, f"artifact {artifact.id}").producer
     except GateError:
         return None
+
+
+def _iter_trend_files(record: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files of the trend that the run's folder has, with their names in the archive."""
+    trend = record.parent / TREND_FOLDER
+    for name in TREND_FILES if trend.is_dir() and not trend.is_symlink() else ():
+        yield trend / name, f"{TREND_FOLDER}/{name}"
 
 
 def store_page(

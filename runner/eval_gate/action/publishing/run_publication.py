@@ -82,6 +82,8 @@ class FinishedRun(FrozenStruct):
     """The regressions that a second step gives to the base agent, before anything is published."""
     drift: BranchDrift | None = None
     """The drift over the branch's runs, if this is one of them."""
+    trend: Path | None = None
+    """The folder with page and badge of the branch, if this is one of its runs."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -230,6 +232,7 @@ def _build_run_outputs(finished: FinishedRun) -> dict[str, str]:
         **outputs,
         "result-path": _format_relative_path(finished.files.result_path),
         "report-path": _format_relative_path(finished.files.page),
+        "trend-path": _format_relative_path(finished.trend) if finished.trend else "",
     }
 
 

@@ -287,6 +287,7 @@ async def _build_plan(
         concurrency=config.target.concurrency,
         tokens=tokens,
         patterns=config.redact,
+        trace_url=config.trace_url,
         case_texts=build_case_texts(suites, tokens, config.redact),
         setup_fingerprints=fingerprints,
         program_files=files,

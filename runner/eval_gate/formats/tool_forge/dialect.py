@@ -219,8 +219,10 @@ def _find_tier(envelope: Envelope, reader: DocumentReader, file: str) -> Tier | 
 
 
 def _strip_union_steps(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """Remove the names that pydantic gives to members of unions."""
-    return tuple(step for step in loc if isinstance(step, int) or not step.startswith(("list[", "dict[", "function-")))
+    """Remove the names that pydantic gives to members of unions and to keys."""
+    return tuple(
+        step for step in loc if isinstance(step, int) or not step.startswith(("list[", "dict[", "[key]", "function-"))
+    )
 
 
 def _get_tool_name(envelope: Envelope, file: str, tool_names: Collection[str]) -> str:

@@ -4,9 +4,11 @@ Source: tool-forge eval case interfaces; runner contract, "Eval File Format". Fi
 accepted in every tier (behaviour A-11).
 """
 
-from typing import Annotated, Final, Literal, Self
+import re
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -17,12 +19,17 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from eval_gate.errors import format_suggestion
 from eval_gate.formats.document_reader import CaseId, FileModel, MessageText, NumberText, Text, list_unknown_keys
 from eval_gate.model.case import SimulatedUser
-from eval_gate.model.limits import CASES, TURN_CHARACTERS, TURNS, USER_MESSAGES
+from eval_gate.model.limits import CASES, PATH_CHARACTERS, TURN_CHARACTERS, TURNS, USER_MESSAGES
+from eval_gate.model.specs.evaluator import ValueOperator
+from eval_gate.text.dotted_path import FIELD_PATTERN
+from eval_gate.text.sources.validation_errors import describe_value
 
 Positive = Annotated[float, Field(gt=0)]
 
+_OPERATORS: Final[tuple[str, ...]] = get_args(ValueOperator)
 _FOR_PEOPLE: Final = FileModel.ignored_keys | {"name", "notes", "comment"}
 _SOURCES: Final = {"turns": "array", "user": "object", "input": "object"}
 """Keys with the messages of the user, each with its type in JSON. A case has one of them."""
@@ -33,7 +40,7 @@ class ParamAssertion(FileModel):
 
     tool: Text
     param_name: Text
-    assertion: Literal["equals", "contains", "oneOf", "exists", "notExists", "matches"]
+    assertion: ValueOperator
     value: JsonValue = None
 
     @model_validator(mode="after")
@@ -41,6 +48,33 @@ class ParamAssertion(FileModel):
         if self.assertion not in {"exists", "notExists"} and "value" not in self.model_fields_set:
             raise ValueError(f'"{self.assertion}" needs a value')
         return self
+
+
+def _require_path(path: str) -> str:
+    if len(path) > PATH_CHARACTERS or re.fullmatch(FIELD_PATTERN, path) is None:
+        raise ValueError("is not a path: write one such as order.status, items[0].id or items.length")
+    return path
+
+
+def _require_value(value: JsonValue) -> JsonValue:
+    """Require a literal, or an object with one operator and its value."""
+    if not isinstance(value, dict):
+        return value
+    operator, operand = next(iter(value.items()), ("", None))
+    if len(value) != 1 or operator not in _OPERATORS:
+        words = f"{', '.join(_OPERATORS)}{format_suggestion(operator, _OPERATORS)}"
+        raise ValueError(f'expected a value, or one of the operators {words}; {{"equals": …}} takes an object')
+    match operator, operand:
+        case ("equals", _) | ("exists" | "notExists", True) | ("oneOf", [_, *_]):
+            return value
+        case ("contains" | "matches" | "oneOf", str()):
+            return value
+    what = {"contains": "a text", "matches": "a text", "oneOf": "a list of values"}.get(operator, "true")
+    raise ValueError(f'"{operator}" takes {what}, got {describe_value(operand)}')
+
+
+FieldPath = Annotated[str, Field(json_schema_extra={"pattern": f"^{FIELD_PATTERN}$"}), AfterValidator(_require_path)]
+FieldValue = Annotated[JsonValue, AfterValidator(_require_value)]
 
 
 class Expect(FileModel):
@@ -73,6 +107,11 @@ class Expect(FileModel):
     )
     response_matches: list[Text] | None = Field(
         default=None, description="All of these ECMAScript patterns match somewhere in the response."
+    )
+    fields: dict[FieldPath, FieldValue] | None = Field(
+        default=None,
+        min_length=1,
+        description="Fields of the agent's JSON by path: a value, or an object with one operator of `toolParams`.",
     )
     max_latency_ms: Positive | None = Field(
         default=None, description="Maximum milliseconds from sending the message to the complete response."
