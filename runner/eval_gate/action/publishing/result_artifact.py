@@ -183,7 +183,7 @@ def store_result(
     try:
         with tempfile.TemporaryDirectory(dir=step.environment.temporary_folder, prefix="eval-gate-") as folder:
             packed = Path(folder) / "result.zip"
-            write_archive((*iter_result_files(record), *_iter_trend_files(record)), packed)
+            write_archive(_iter_files(record), packed)
             return kind.upload_first_free(step.artifact_names, packed, log, on_name)
     except OSError as error:
         log.warn(f"the result was not stored: {error.strerror}", STEP_HINT)
@@ -226,8 +226,9 @@ def _read_result_maker(file: Path, artifact: OwnArtifact) -> ResultProducer | No
         return None
 
 
-def _iter_trend_files(record: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the files of the trend that the run's folder has, with their names in the archive."""
+def _iter_files(record: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files of the artifact with their names: those of the result, and the trend."""
+    yield from iter_result_files(record)
     trend = record.parent / TREND_FOLDER
     for name in TREND_FILES if trend.is_dir() and not trend.is_symlink() else ():
         yield trend / name, f"{TREND_FOLDER}/{name}"
