@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -10,7 +11,7 @@ from urllib.parse import unquote
 import pytest
 
 from tests.integration.test_integration_run import record, write_suite
-from tests.support.agents import Exchange, agent
+from tests.support.agents import Exchange, agent, vanishing_agent
 from tests.support.program import gate
 
 TEMPLATE = "https://traces.example/p/1/{{traceId}}?tab=spans"
@@ -123,6 +124,24 @@ def test_run__traceparent_is_sent__is_the_trace_of_the_execution_and_names_case_
     sent = {one.header("traceparent").split("-")[1] for one in running.requests[6:]}
     assert broken["details"]["trace"] in sent
     assert f"[trace](https://traces.example/p/1/{broken['details']['trace']}" in read_reports(tmp_path)["md"]
+
+
+def test_run__agent_that_hangs_or_is_away__has_a_trace_only_where_it_got_the_request(tmp_path) -> None:
+    write_suite(tmp_path, 1)
+
+    async def hang(exchange: Exchange) -> None:
+        await asyncio.Event().wait()
+
+    settings = {"traceUrl": TEMPLATE, "timeoutMs": 100, "waitFor": 0}
+    with agent(hang) as running:
+        evaluate(tmp_path, running.url, settings=settings, traceparent=True)
+        sent = running.requests[-1].header("traceparent").split("-")[1]
+    late = find_case(tmp_path, 0)
+    assert (late["errorKind"], late["details"]["trace"]) == ("agent_error", sent)
+    with vanishing_agent() as url:  # it is up when the run begins
+        evaluate(tmp_path, url, settings={"traceUrl": TEMPLATE}, traceparent=True)
+    away = find_case(tmp_path, 0)
+    assert (away["errorKind"], away["details"]["trace"]) == ("agent_unreachable", None)
 
 
 @pytest.mark.parametrize(
